@@ -1,0 +1,126 @@
+# Everything there is to do with fastwin. `make` alone lists it. A target sets up what it needs first, once.
+#   PYTHON=python3.12   the interpreter that .venv is made with (3.11 or newer)
+#   ARGS="..."          further arguments for the demo, pytest or the benchmarks
+
+PYTHON ?= python3
+ARGS ?=
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PY := .venv/bin/python
+KERNELS := $(shell find fastwin -name '*.pyx' -o -name '*.pxd')
+STUBBED := $(subst /,.,$(basename $(wildcard fastwin/*/*.pyi)))
+CHECKED_TESTS := $(wildcard tests/unit tests/property tests/boundary)
+
+.PHONY: help demo test bench lint format wheel compile test-debug test-asan clean distclean java
+.PHONY: check-python check-compiler
+
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r name text; do \
+	  printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+demo: .venv/.compiled | java ## set up, then run the demo on Spark (make demo ARGS=--help)
+	$(PY) -m fastwin demo $(ARGS)
+
+test: .venv/.compiled | java ## set up, then run all tests
+	$(PY) -m pytest $(ARGS)
+
+bench: .venv/.compiled | java ## run the benchmarks, keep their JSON in bench/results, print the table
+	@mkdir -p bench/results
+	$(PY) -m pytest bench --benchmark-only --benchmark-json=bench/results/latest.json $(ARGS)
+	@if [ -f bench/__main__.py ]; then $(PY) -m bench bench/results/latest.json; fi
+
+lint: .venv/.compiled ## ruff, cython-lint, mypy, and the stubs against the compiled modules
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	PATH="$(CURDIR)/.venv/bin:$$PATH" cython-lint fastwin
+	.venv/bin/mypy
+	$(if $(STUBBED),.venv/bin/stubtest --concise --mypy-config-file pyproject.toml $(STUBBED))
+
+format: .venv/.installed ## let ruff format the Python files and mend what it can
+	.venv/bin/ruff check --fix-only .
+	.venv/bin/ruff format .
+
+wheel: .venv/.installed | check-compiler ## build sdist and wheel into dist/
+	rm -rf dist
+	$(PY) -m build
+
+compile: .venv/.compiled ## compile the kernels in place
+
+test-debug: .venv/.compiled ## kernels with bounds and overflow checks: unit, property and boundary tests
+	$(call checked_build,debug,FASTWIN_DEBUG=1)
+	cd build/debug && ../../$(PY) -m pytest $(CHECKED_TESTS) $(ARGS)
+
+test-asan: .venv/.compiled ## the same under AddressSanitizer
+	@library="$$($(CC) -print-file-name=libasan.so)"; [ -f "$$library" ] || \
+	  { echo "The compiler $(CC) has no AddressSanitizer library: install gcc with libasan, or choose another with CC=..." >&2; exit 1; }
+	$(call checked_build,asan,FASTWIN_ASAN=1)
+	cd build/asan && LD_PRELOAD="$$($(CC) -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	  ARROW_DEFAULT_MEMORY_POOL=system ../../$(PY) -m pytest $(CHECKED_TESTS) -p no:cacheprovider -p no:faulthandler $(ARGS)
+
+clean: ## remove what was built (the environment stays)
+	rm -rf build dist fastwin.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .venv/.compiled
+	find fastwin spark_glue tests bench -name '__pycache__' -prune -exec rm -rf {} +
+	find fastwin -name '*.so' -delete
+
+distclean: clean ## remove the environment as well
+	rm -rf .venv
+
+# --- set-up: one stamp per step, inside .venv so that they vanish with it ---
+
+.venv/.created: | check-python
+	@echo "Making the environment .venv"
+	@$(PYTHON) -m venv --clear .venv
+	@touch $@
+
+# The kernels are compiled in a step of their own, so that an edited kernel does not reinstall anything.
+.venv/.installed: setup.py pyproject.toml .venv/.created | check-compiler
+	@echo "Installing the dependencies into .venv (some minutes the first time)"
+	@$(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
+	@FASTWIN_SKIP_EXTENSIONS=1 $(PY) -m pip install --quiet --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+.venv/.compiled: setup.py $(KERNELS) .venv/.installed | check-compiler
+	@echo "Compiling the kernels"
+	@CC='$(CC)' $(PY) setup.py --quiet build_ext --inplace $(if $(filter setup.py,$?),--force)
+	@touch $@
+
+check-python:
+	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON): install Python 3.11 or newer, or name one with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "fastwin needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version): name a newer one with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make environments: install its venv package (Debian: apt-get install python3-venv)." >&2; exit 1; }
+	@$(PYTHON) -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || \
+	  { echo "$(PYTHON) has no C headers: install its development package (Debian: apt-get install python3-dev)." >&2; exit 1; }
+
+check-compiler:
+	@command -v $(firstword $(CC)) >/dev/null || \
+	  { echo "There is no C compiler $(CC): install one (Debian: apt-get install gcc libc6-dev), or name one with CC=..." >&2; exit 1; }
+
+# Spark runs the java of JAVA_HOME, or else the first one on PATH; it needs version 17.
+java:
+	@has_java() { \
+	  local found="$${JAVA_HOME:+$$JAVA_HOME/bin/}java" version; \
+	  version="$$("$$found" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1)" || true; \
+	  [ "$${version:-0}" -ge 17 ]; }; \
+	has_java && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && [ -z "$${JAVA_HOME:-}" ]; then \
+	  echo "Installing Java, which Spark needs"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends default-jre-headless; } >/dev/null || true; \
+	fi; \
+	has_java || { echo "Spark needs Java 17 or newer: install it (Debian: apt-get install default-jre-headless) or point JAVA_HOME at one." >&2; exit 1; }
+
+# A copy of the sources below build/MODE with kernels of its own, so that the normal build stays as it is.
+# Compiled files and what they were made of are kept from one run to the next. $(1): mode, $(2): what setup.py is told.
+define checked_build
+	@mkdir -p build/$(1)
+	@find build/$(1) -path build/$(1)/build -prune -o -type f ! -name '*.so' -exec rm {} +
+	@tar -cf - --exclude='*.so' --exclude=__pycache__ setup.py pyproject.toml README.md LICENSE fastwin tests | tar -xf - -C build/$(1)
+	@echo "Compiling the kernels ($(1))"
+	@cd build/$(1) && $(2) CC='$(CC)' ../../$(PY) setup.py --quiet build_ext --inplace
+endef

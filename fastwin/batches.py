@@ -1,0 +1,219 @@
+"""Tables in: the only validator of columns, types, nulls and timestamps."""
+
+from __future__ import annotations
+
+import base64
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.arrowbuffers import int64_values, validity
+from fastwin.errors import BadRowError, SpecError
+from fastwin.keycodec import EncodedKeys, KeyCodec
+from fastwin.windows import MIN_TIMESTAMP
+
+__all__ = [
+    "BAD_REASON",
+    "Limits",
+    "as_table",
+    "check_rows",
+    "conform",
+    "encode_keys",
+    "event_times",
+    "key_hash",
+    "schema_to_text",
+    "text_to_schema",
+    "value_column",
+]
+
+BAD_REASON = "bad_reason"
+"""The column that ``result.bad`` has beyond the input's."""
+
+# Years 1 to 9999, in seconds: what Python, pandas and SQL can show.
+_FIRST_SECOND = -62_135_596_800
+_LAST_SECOND = 253_402_300_799
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+# An int64 event time is a plain number; this far out, window bounds still fit.
+_KERNEL_LIMIT = 2**61
+
+_REASONS = {
+    1: "null timestamp",
+    2: "timestamp outside years 1 to 9999",
+    3: f"timestamp outside +-{_KERNEL_LIMIT} ms",
+    4: "timestamp further ahead of the clock than max_future_skew",
+    5: "timestamp before the earliest that the runner takes",
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on timestamps beyond those that always hold.
+
+    max_future_skew_ms: how far ahead of the clock; None: any. earliest_ms: the first one taken.
+    """
+
+    max_future_skew_ms: int | None = None
+    earliest_ms: int = MIN_TIMESTAMP
+
+
+def as_table(data: Any) -> pa.Table:
+    """Returns an input as an Arrow table: a Table or RecordBatch, a pandas or polars DataFrame, or
+    anything else with Arrow's PyCapsule interface. Raises SpecError for other things."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    try:
+        if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
+            return pa.table(data)
+        if hasattr(data, "iloc") and hasattr(data, "dtypes"):
+            return pa.Table.from_pandas(data, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as problem:
+        raise SpecError(f"table: this {type(data).__name__} cannot be read as Arrow: {problem}") from problem
+    raise SpecError(
+        f"table: must be a pyarrow Table or RecordBatch, a pandas or polars DataFrame, got {type(data).__name__}"
+    )
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Returns the columns of ``schema``, cast where a batch came with another but harmless type.
+
+    Raises SpecError if one is missing or cannot be cast without loss.
+    """
+    columns = []
+    for field in schema:
+        index = table.schema.get_field_index(field.name)
+        if index < 0:
+            raise SpecError(f"column {field.name!r} is missing; the input has {', '.join(table.column_names)}")
+        column = table.column(index)
+        if column.type != field.type:
+            try:
+                column = column.cast(field.type)
+            except pa.ArrowException as problem:
+                raise SpecError(f"column {field.name!r} was {field.type}, and is {column.type} now: {problem}") from None
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=schema) if columns else table.select([])
+
+
+def check_time_type(column: str, kind: pa.DataType) -> None:
+    """Raises SpecError unless ``kind`` can be an event time: a timestamp of any unit, or int64 ms."""
+    if not (pa.types.is_timestamp(kind) or kind == pa.int64() or pa.types.is_null(kind)):
+        raise SpecError(f"event_time: column {column!r} must be a timestamp or int64 milliseconds, got {kind}")
+
+
+def event_times(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Returns timestamps floored to ms, and why some are unusable.
+
+    column: timestamps of any unit, or int64 ms. Returns ``(times, reasons)``: int64[n] and uint8[n], 0 for
+    usable ones, else a number of a reason; unusable times are 0.
+    """
+    reasons = np.zeros(len(column), dtype=np.uint8)
+    times = int64_values(column)
+    if pa.types.is_timestamp(column.type):
+        per_second = _PER_SECOND[column.type.unit]
+        outside = (times < _FIRST_SECOND * per_second) | (times > (_LAST_SECOND + 1) * per_second - 1) if (
+            per_second < 1_000_000_000
+        ) else None
+        if outside is not None and outside.any():
+            reasons[outside] = 2
+            times = np.where(outside, 0, times)
+        if per_second == 1:
+            times = times * 1_000
+        elif per_second > 1_000:
+            times = times // (per_second // 1_000)
+    else:
+        outside = (times > _KERNEL_LIMIT) | (times < -_KERNEL_LIMIT)
+        if outside.any():
+            reasons[outside] = 3
+            times = np.where(outside, 0, times)
+    valid = validity(column)
+    if valid is not None:
+        reasons[valid == 0] = 1
+        times = np.where(valid != 0, times, 0)
+    return times, reasons
+
+
+def check_rows(
+    column: pa.Array, name: str, policy: str, limits: Limits | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
+    """Returns the times of the event-time column, and the reasons why rows are bad: uint8[n], or None if none is.
+
+    Raises BadRowError if one is and the policy is "raise".
+    """
+    limits = limits or Limits()
+    times, reasons = event_times(column)
+    if limits.earliest_ms > MIN_TIMESTAMP:
+        reasons[(times < limits.earliest_ms) & (reasons == 0)] = 5
+    if limits.max_future_skew_ms is not None:
+        latest = int(time.time() * 1_000) + limits.max_future_skew_ms
+        reasons[(times > latest) & (reasons == 0)] = 4
+    bad = np.count_nonzero(reasons)
+    if not bad:
+        return times, None
+    if policy == "raise":
+        row = int(np.argmax(reasons != 0))
+        value = column[row]
+        shown = value.value if pa.types.is_timestamp(column.type) else value.as_py()
+        unit = f" {column.type.unit}" if pa.types.is_timestamp(column.type) and shown is not None else ""
+        raise BadRowError(
+            f"event_time {name!r}: {_REASONS[int(reasons[row])]} in row {row} (value {shown}{unit}); "
+            f"{bad} of {len(column)} rows are bad; bad_rows('divert') or bad_rows('drop') goes on without them"
+        )
+    return times, reasons
+
+
+def bad_table(rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> pa.RecordBatch:
+    """Returns the bad ones among rows, with the column BAD_REASON behind the others."""
+    bad = np.flatnonzero(reasons)
+    taken = rows.take(pa.array(bad))
+    texts = pa.array([_REASONS[reason] for reason in reasons[bad].tolist()], type=pa.string())
+    return pa.RecordBatch.from_arrays([*taken.columns, texts], schema=bad_schema(rows.schema))
+
+
+def bad_schema(schema: pa.Schema) -> pa.Schema:
+    """Returns the schema of ``result.bad`` for an input schema."""
+    return pa.schema([*schema, pa.field(BAD_REASON, pa.string())])
+
+
+def value_column(column: pa.Array, dtype: str | None) -> tuple[NDArray | None, NDArray[np.bool_] | None]:
+    """Returns ``(values, valid)`` as accumulators take them.
+
+    dtype: ``"int64"``, ``"float64"``, or None if only nulls are told apart.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    valid = validity(column)
+    marks = None if valid is None else valid.view(np.bool_)
+    if dtype is None:
+        return None, marks
+    if dtype == "float64":
+        # Not through Python: null slots may hold anything, and are not read.
+        floats = np.frombuffer(column.buffers()[1] or b"", dtype=f"f{column.type.bit_width // 8}")
+        floats = floats[column.offset : column.offset + len(column)] if len(floats) else np.zeros(len(column))
+        return floats.astype(np.float64, copy=False), marks
+    return int64_values(column), marks
+
+
+def encode_keys(rows: pa.RecordBatch, codec: KeyCodec) -> EncodedKeys:
+    """Returns the encoded key columns of rows."""
+    return codec.encode([rows.column(field.name) for field in codec.fields], rows.num_rows)
+
+
+def key_hash(rows: pa.RecordBatch, keys: list[str] | tuple[str, ...]) -> NDArray[np.uint64]:
+    """Returns the stable hash of the key columns: uint64[n]. It never changes within a version of the hash."""
+    codec = KeyCodec(tuple(rows.schema.field(name) for name in keys))
+    return KeyCodec.hash(encode_keys(rows, codec))
+
+
+def schema_to_text(schema: pa.Schema) -> str:
+    """Returns a schema as text for the state."""
+    return base64.b64encode(schema.remove_metadata().serialize()).decode()
+
+
+def text_to_schema(text: str) -> pa.Schema:
+    """Returns the schema that schema_to_text() had been given."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -1,0 +1,265 @@
+"""PaneTable: the accumulators of every (key, pane), grouped by pane so that panes fire and go as one."""
+
+import numpy as np
+
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memmove
+
+from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint64_t
+from fastwin.core.accumulators cimport AccumulatorSet
+from fastwin.core.keys cimport KeyTable
+from fastwin.core.rows cimport Head, RowStore
+
+cdef extern from *:
+    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
+
+cdef enum:
+    BLOCK = 512                 # rows found, then updated, while they are in the cache
+    FIRST_INDEX = 16
+
+
+cdef inline Py_ssize_t place(idx_t key, Py_ssize_t size) noexcept nogil:
+    # Fibonacci hashing: ids are dense, this spreads them.
+    return <Py_ssize_t> ((<uint64_t> key * <uint64_t> 0x9E3779B97F4A7C15) >> 32) & (size - 1)
+
+
+cdef class PaneTable:
+    """Rows of accumulators by (key id, pane start).
+
+    keys: the KeyTable whose ids the rows hold and retain.
+    accumulators: what each row carries.
+    """
+
+    def __cinit__(self, KeyTable keys not None, AccumulatorSet accumulators not None):
+        self.keys = keys
+        self.accumulators = accumulators
+        self.rows = RowStore(accumulators.blank())
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            free(self.panes[i].index)
+            free(self.panes[i])
+        free(self.panes)
+
+    def __len__(self):
+        return self.rows.live
+
+    @property
+    def nbytes(self):
+        """Bytes allocated, the keys left out."""
+        cdef Py_ssize_t i, total = self.rows.nbytes + self.capacity * sizeof(Pane*)
+        for i in range(self.count):
+            total += sizeof(Pane) + self.panes[i].index_size * sizeof(idx_t)
+        return total
+
+    cdef Py_ssize_t lower_bound(self, ts_t start) noexcept nogil:
+        # Position of the first pane at or after start.
+        cdef Py_ssize_t low = 0, high = self.count, middle
+        if self.count and self.panes[self.count - 1].start < start:
+            return self.count
+        while low < high:
+            middle = (low + high) >> 1
+            if self.panes[middle].start < start:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    cdef Pane* find_pane(self, ts_t start) noexcept nogil:
+        if self.last < self.count and self.panes[self.last].start == start:
+            return self.panes[self.last]
+        cdef Py_ssize_t at = self.lower_bound(start)
+        if at == self.count or self.panes[at].start != start:
+            return NULL
+        self.last = at
+        return self.panes[at]
+
+    cdef Pane* ensure_pane(self, ts_t start) except NULL nogil:
+        cdef Pane* pane = self.find_pane(start)
+        cdef Py_ssize_t at, capacity
+        cdef void* moved
+        if pane != NULL:
+            return pane
+        if self.count == self.capacity:
+            capacity = 2 * self.capacity + 16
+            moved = realloc(self.panes, capacity * sizeof(Pane*))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError(f"PaneTable: no memory for {capacity} panes")
+            self.panes = <Pane**> moved
+            self.capacity = capacity
+        pane = <Pane*> calloc(1, sizeof(Pane))
+        if pane == NULL:
+            with gil:
+                raise MemoryError("PaneTable: no memory for a pane")
+        pane.start = start
+        pane.newest = NONE
+        at = self.lower_bound(start)
+        memmove(self.panes + at + 1, self.panes + at, (self.count - at) * sizeof(Pane*))
+        self.panes[at] = pane
+        self.count += 1
+        self.last = at
+        return pane
+
+    cdef int grow_index(self, Pane* pane) except -1 nogil:
+        cdef Py_ssize_t size = 2 * pane.index_size if pane.index_size else FIRST_INDEX, i, at
+        cdef idx_t slot = pane.newest
+        cdef idx_t* index = <idx_t*> malloc(size * sizeof(idx_t))
+        cdef Head* head
+        if index == NULL:
+            with gil:
+                raise MemoryError(f"PaneTable: no memory for an index of {size}")
+        for i in range(size):
+            index[i] = NONE
+        while slot != NONE:
+            head = self.rows.head(slot)
+            at = place(head.key, size)
+            while index[at] != NONE:
+                at = (at + 1) & (size - 1)
+            index[at] = slot
+            slot = head.link
+        free(pane.index)
+        pane.index = index
+        pane.index_size = size
+        return 0
+
+    cdef idx_t find_row(self, Pane* pane, idx_t key) noexcept nogil:
+        cdef Py_ssize_t at
+        cdef idx_t slot
+        if pane.index_size == 0:
+            return NONE
+        at = place(key, pane.index_size)
+        slot = pane.index[at]
+        while slot != NONE and self.rows.head(slot).key != key:
+            at = (at + 1) & (pane.index_size - 1)
+            slot = pane.index[at]
+        return slot
+
+    cdef idx_t ensure_row(self, Pane* pane, idx_t key) except -1 nogil:
+        """Returns the slot of the row, made if need be, and marks it dirty; rows.reserve() has made room."""
+        cdef Py_ssize_t at
+        cdef idx_t slot = self.find_row(pane, key)
+        if slot != NONE:
+            self.rows.mark(slot)
+            return slot
+        if 4 * (pane.count + 1) > 3 * pane.index_size:
+            self.grow_index(pane)
+        slot = self.rows.alloc(key, pane.start)
+        self.rows.head(slot).link = pane.newest
+        pane.newest = slot
+        pane.count += 1
+        self.keys.retain(key)
+        at = place(key, pane.index_size)
+        while pane.index[at] != NONE:
+            at = (at + 1) & (pane.index_size - 1)
+        pane.index[at] = slot
+        return slot
+
+    def add(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None, list columns not None):
+        """Adds element i to the row of (keys[i], starts[i]); returns the slots: int32[n].
+
+        keys: key ids. starts: pane starts, ms. columns: see AccumulatorSet.add_rows.
+        Raises ValueError for columns that do not suit. O(n) expected.
+        """
+        cdef Py_ssize_t n = keys.shape[0], at, i, m
+        cdef Pane* pane = NULL
+        if starts.shape[0] != n:
+            raise ValueError(f"starts: {starts.shape[0]} for {n} keys")
+        self.accumulators.hold(columns, n)
+        out = np.empty(n, dtype=np.int32)
+        cdef idx_t[::1] slots = out
+        at = 0
+        while at < n:
+            m = min(BLOCK, n - at)
+            with nogil:
+                self.rows.reserve(m)
+                for i in range(at, at + m):
+                    if pane == NULL or pane.start != starts[i]:
+                        pane = self.ensure_pane(starts[i])
+                    slots[i] = self.ensure_row(pane, keys[i])
+            self.accumulators.add(self.rows, &slots[at], m, at)
+            at += m
+        return out
+
+    def starts(self):
+        """Returns the starts of the panes that hold rows, ascending: int64[panes]."""
+        out = np.empty(self.count, dtype=np.int64)
+        cdef int64_t[::1] view = out
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            view[i] = self.panes[i].start
+        return out
+
+    def first_start(self, ts_t at_least):
+        """Returns the first pane start at or after ``at_least`` in ms, or None. O(log panes)."""
+        cdef Py_ssize_t at = self.lower_bound(at_least)
+        return None if at == self.count else self.panes[at].start
+
+    def slots_of(self, ts_t start):
+        """Returns the slots of a pane's rows, oldest first: int32[rows]; empty if there is no such pane."""
+        cdef Pane* pane = self.find_pane(start)
+        out = np.empty(0 if pane == NULL else pane.count, dtype=np.int32)
+        cdef idx_t[::1] view = out
+        cdef idx_t slot
+        cdef Py_ssize_t i = out.shape[0]
+        if pane != NULL:
+            slot = pane.newest
+            while slot != NONE:
+                i -= 1
+                view[i] = slot
+                slot = self.rows.head(slot).link
+        return out
+
+    def find(self, idx_t key, ts_t start):
+        """Returns the slot of (key, pane start), or -1."""
+        cdef Pane* pane = self.find_pane(start)
+        return NONE if pane == NULL else self.find_row(pane, key)
+
+    def ensure(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None):
+        """Returns the slots of (keys[i], starts[i]), fresh rows where there was none: int32[n]."""
+        cdef Py_ssize_t i
+        out = np.empty(keys.shape[0], dtype=np.int32)
+        cdef idx_t[::1] slots = out
+        self.rows.reserve(keys.shape[0])
+        for i in range(keys.shape[0]):
+            slots[i] = self.ensure_row(self.ensure_pane(starts[i]), keys[i])
+        return out
+
+    def drop_before(self, ts_t start):
+        """Frees the panes that start before ``start``, and the keys that no row holds any more. O(rows freed)."""
+        cdef Py_ssize_t gone = self.lower_bound(start), i
+        cdef idx_t slot, after
+        with nogil:
+            for i in range(gone):
+                slot = self.panes[i].newest
+                while slot != NONE:
+                    after = self.rows.head(slot).link
+                    self.keys.release(self.rows.head(slot).key)
+                    self.rows.release(slot)
+                    slot = after
+                free(self.panes[i].index)
+                free(self.panes[i])
+            self.count -= gone
+            memmove(self.panes, self.panes + gone, self.count * sizeof(Pane*))
+            self.last = 0
+
+    def _check(self):
+        """Raises AssertionError where an invariant does not hold. O(rows)."""
+        cdef Py_ssize_t i
+        cdef idx_t slot, total = 0, rows
+        self.rows._check()
+        self.keys._check()
+        for i in range(self.count):
+            assert i == 0 or self.panes[i - 1].start < self.panes[i].start, "panes are out of order"
+            assert self.panes[i].count, f"pane {self.panes[i].start} holds no row"
+            rows = 0
+            slot = self.panes[i].newest
+            while slot != NONE:
+                assert self.rows.head(slot).start == self.panes[i].start, f"row {slot} is in another pane"
+                assert self.find_row(self.panes[i], self.rows.head(slot).key) == slot, f"row {slot} cannot be found"
+                rows += 1
+                slot = self.rows.head(slot).link
+            assert rows == self.panes[i].count, f"pane {self.panes[i].start}: {rows} rows, counted {self.panes[i].count}"
+            total += rows
+        assert total == self.rows.live, f"{total} rows in panes, {self.rows.live} in the store"

@@ -1,0 +1,139 @@
+"""Composite keys: the values of several key columns in one bytes key, and back.
+
+A fixed column takes nine bytes a row, a tag and an int64; a variable one a tag, four bytes of
+length and its bytes. The tag is 0 for null (the rest zero or of length 0) and 1 otherwise.
+"""
+
+import numpy as np
+
+from libc.string cimport memcpy
+
+from fastwin._typedefs cimport int32_t, int64_t, uint8_t
+
+cdef enum:
+    FIXED = 9
+    PREFIX = 5
+
+ctypedef fused offset_t:
+    int32_t
+    int64_t
+
+
+cdef int count_bytes(int64_t[::1] ends, const offset_t[::1] offsets, const uint8_t[::1] valid) except -1:
+    cdef Py_ssize_t i
+    for i in range(ends.shape[0] - 1):
+        ends[i + 1] += PREFIX
+        if valid is None or valid[i]:
+            if offsets[i + 1] - offsets[i] > 0x7fffffff:
+                raise ValueError(f"key columns: a value has {offsets[i + 1] - offsets[i]} bytes, at most 2**31 - 1")
+            ends[i + 1] += offsets[i + 1] - offsets[i]
+    return 0
+
+
+cdef void write_bytes(uint8_t[::1] out, int64_t[::1] at, const offset_t[::1] offsets, const uint8_t[::1] data,
+                      const uint8_t[::1] valid) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int32_t length
+    for i in range(at.shape[0]):
+        length = 0
+        out[at[i]] = valid is None or valid[i]
+        if out[at[i]]:
+            length = <int32_t> (offsets[i + 1] - offsets[i])
+        memcpy(&out[at[i] + 1], &length, 4)
+        if length:
+            memcpy(&out[at[i] + PREFIX], &data[offsets[i]], length)
+        at[i] += PREFIX + length
+
+
+cdef void write_fixed(uint8_t[::1] out, int64_t[::1] at, const int64_t[::1] values,
+                      const uint8_t[::1] valid) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int64_t value
+    for i in range(at.shape[0]):
+        out[at[i]] = valid is None or valid[i]
+        value = values[i] if out[at[i]] else 0
+        memcpy(&out[at[i] + 1], &value, 8)
+        at[i] += FIXED
+
+
+def encode_rows(list columns not None, Py_ssize_t n):
+    """Returns ``(offsets, data)`` of the encoded rows: int64[n + 1], uint8[bytes].
+
+    columns: ``(values, valid)`` or ``(offsets, data, valid)`` a column, as KeyTable takes them.
+    Raises ValueError for a value of 2**31 bytes or more. O(bytes).
+    """
+    ends = np.zeros(n + 1, dtype=np.int64)
+    cdef int64_t[::1] end = ends
+    for column in columns:
+        if len(column) == 2:
+            ends[1:] += FIXED
+        elif column[0].dtype == np.int32:
+            count_bytes[int32_t](end, column[0], column[2])
+        else:
+            count_bytes[int64_t](end, column[0], column[2])
+    np.cumsum(ends, out=ends)
+    out = np.empty(ends[n], dtype=np.uint8)
+    at = ends[:-1].copy()
+    if n == 0:
+        return ends, out
+    for column in columns:
+        if len(column) == 2:
+            write_fixed(out, at, column[0], column[1])
+        elif column[0].dtype == np.int32:
+            write_bytes[int32_t](out, at, column[0], column[1], column[2])
+        else:
+            write_bytes[int64_t](out, at, column[0], column[1], column[2])
+    return ends, out
+
+
+def decode_rows(const int64_t[::1] offsets not None, const uint8_t[::1] data not None, list fixed not None):
+    """Returns the columns of rows that encode_rows() gave.
+
+    fixed: bool a column, whether it is an int64 one.
+    Returns ``(values, valid)`` or ``(offsets, data, valid)`` a column; valid is bool[n], never None.
+    Raises ValueError if the rows do not hold these columns. O(bytes).
+    """
+    cdef Py_ssize_t n = offsets.shape[0] - 1, i
+    cdef int64_t total
+    cdef int32_t length
+    where = np.asarray(offsets)[:-1].copy()
+    cdef int64_t[::1] at = where
+    cdef int64_t[::1] values, ends
+    cdef uint8_t[::1] valid, text
+    found = []
+    for is_fixed in fixed:
+        marks = np.empty(n, dtype=np.uint8)
+        valid = marks
+        if is_fixed:
+            out = np.empty(n, dtype=np.int64)
+            values = out
+            for i in range(n):
+                if at[i] + FIXED > offsets[i + 1]:
+                    raise ValueError(f"key row {i}: ends within a column")
+                valid[i] = data[at[i]]
+                memcpy(&values[i], &data[at[i] + 1], 8)
+                at[i] += FIXED
+            found.append((out, marks.view(np.bool_)))
+            continue
+        ends_out = np.empty(n + 1, dtype=np.int64)
+        ends = ends_out
+        total = 0
+        for i in range(n):
+            if at[i] + PREFIX > offsets[i + 1]:
+                raise ValueError(f"key row {i}: ends within a column")
+            valid[i] = data[at[i]]
+            memcpy(&length, &data[at[i] + 1], 4)
+            if length < 0 or at[i] + PREFIX + length > offsets[i + 1]:
+                raise ValueError(f"key row {i}: a value of {length} bytes goes beyond its end")
+            ends[i] = total
+            total += length
+        ends[n] = total
+        text_out = np.empty(total, dtype=np.uint8)
+        text = text_out
+        for i in range(n):
+            length = <int32_t> (ends[i + 1] - ends[i])
+            if length:
+                memcpy(&text[ends[i]], &data[at[i] + PREFIX], length)
+            at[i] += PREFIX + length
+        found.append((ends_out, text_out, marks.view(np.bool_)))
+    return found

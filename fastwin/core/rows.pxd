@@ -1,0 +1,33 @@
+# Rows of 8-byte cells: the head, then what the owner of the store put there.
+from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t
+
+cdef enum:
+    LIVE_BIT = 63               # set in `bits` of rows in use; the lower ones belong to accumulators
+    HEAD_BYTES = 24
+
+cdef struct Head:
+    uint64_t bits
+    ts_t start                  # of the pane, window or session
+    idx_t key
+    idx_t link                  # free rows: the next free one; live rows: the owner's
+
+cdef class RowStore:
+    cdef char* data
+    cdef uint64_t* dirty        # one bit a row
+    cdef char* blank            # what a fresh row holds
+    cdef readonly Py_ssize_t stride
+    cdef readonly idx_t capacity
+    cdef readonly idx_t top     # rows ever used are [0, top)
+    cdef readonly idx_t live
+    cdef idx_t free
+
+    cdef int reserve(self, Py_ssize_t extra) except -1 nogil
+    cdef idx_t alloc(self, idx_t key, ts_t start) noexcept nogil
+    cdef void release(self, idx_t slot) noexcept nogil
+    cdef int _resize(self, Py_ssize_t capacity) except -1 nogil
+
+    cdef inline Head* head(self, idx_t slot) noexcept nogil:
+        return <Head*> (self.data + slot * self.stride)
+
+    cdef inline void mark(self, idx_t slot) noexcept nogil:
+        self.dirty[slot >> 6] |= (<uint64_t> 1) << (slot & 63)

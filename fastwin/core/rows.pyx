@@ -1,0 +1,215 @@
+"""RowStore: fixed-width rows with a free list and dirty marks, one allocation for all of them."""
+
+import numpy as np
+
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint64_t
+
+cdef extern from *:
+    int popcount "__builtin_popcountll"(uint64_t word) noexcept nogil
+    int lowest_bit "__builtin_ctzll"(uint64_t word) noexcept nogil
+
+cdef enum:
+    FIRST_CAPACITY = 64
+    MAX_ROWS = 2147483584       # below 2**31, a multiple of 64
+
+
+cdef inline uint64_t live_mask() noexcept nogil:
+    return (<uint64_t> 1) << LIVE_BIT
+
+
+cdef class RowStore:
+    """Rows of ``cells`` 8-byte cells, addressed by slot.
+
+    cells: int64[cells], what a fresh row holds; the first three cells are the head.
+
+    A slot is stable while its row lives. Raises ValueError if the head does not fit.
+    """
+
+    def __cinit__(self, cells):
+        cdef const int64_t[::1] given = np.ascontiguousarray(cells, dtype=np.int64)
+        if given.shape[0] * 8 < HEAD_BYTES:
+            raise ValueError(f"cells: a row has at least {HEAD_BYTES // 8}, got {given.shape[0]}")
+        self.stride = given.shape[0] * 8
+        self.blank = <char*> malloc(self.stride)
+        if self.blank == NULL:
+            raise MemoryError(f"RowStore: no memory for a row of {self.stride} bytes")
+        memcpy(self.blank, &given[0], self.stride)
+        self.free = NONE
+
+    def __dealloc__(self):
+        free(self.data)
+        free(self.dirty)
+        free(self.blank)
+
+    def __len__(self):
+        return self.live
+
+    @property
+    def nbytes(self):
+        """Bytes allocated."""
+        return self.capacity * self.stride + self.capacity // 8
+
+    cdef int _resize(self, Py_ssize_t capacity) except -1 nogil:
+        cdef void* moved
+        if capacity > MAX_ROWS:
+            with gil:
+                raise MemoryError(f"RowStore: at most {MAX_ROWS} rows, asked for {capacity}")
+        moved = realloc(self.data, capacity * self.stride)
+        if moved == NULL:
+            with gil:
+                raise MemoryError(f"RowStore: no memory for {capacity} rows of {self.stride} bytes")
+        self.data = <char*> moved
+        moved = realloc(self.dirty, capacity // 8)
+        if moved == NULL:
+            with gil:
+                raise MemoryError(f"RowStore: no memory for the marks of {capacity} rows")
+        self.dirty = <uint64_t*> moved
+        if capacity > self.capacity:
+            memset(<char*> self.dirty + self.capacity // 8, 0, (capacity - self.capacity) // 8)
+        self.capacity = <idx_t> capacity
+        return 0
+
+    cdef int reserve(self, Py_ssize_t extra) except -1 nogil:
+        """Makes room so that the next ``extra`` calls of alloc() succeed."""
+        cdef Py_ssize_t need = self.live + extra, capacity = self.capacity
+        if need <= capacity:
+            return 0
+        capacity = FIRST_CAPACITY if capacity == 0 else capacity
+        while capacity < need:
+            capacity *= 2
+        return self._resize(min(capacity, MAX_ROWS) if need <= MAX_ROWS else need)
+
+    cdef idx_t alloc(self, idx_t key, ts_t start) noexcept nogil:
+        """Returns the slot of a fresh row, marked dirty; reserve() has made room for it."""
+        cdef idx_t slot = self.free
+        cdef Head* head
+        if slot != NONE:
+            head = self.head(slot)
+            self.free = head.link
+        else:
+            slot = self.top
+            self.top += 1
+            head = self.head(slot)
+        memcpy(head, self.blank, self.stride)
+        head.bits |= live_mask()
+        head.start = start
+        head.key = key
+        head.link = NONE
+        self.live += 1
+        self.mark(slot)
+        return slot
+
+    cdef void release(self, idx_t slot) noexcept nogil:
+        cdef Head* head = self.head(slot)
+        head.bits = 0
+        head.link = self.free
+        self.free = slot
+        self.dirty[slot >> 6] &= ~((<uint64_t> 1) << (slot & 63))
+        self.live -= 1
+        if self.live == 0:      # start over from the front, and keep no peak for ever
+            self.top = 0
+            self.free = NONE
+            if self.capacity > 65536:
+                free(self.data)
+                free(self.dirty)
+                self.data = NULL
+                self.dirty = NULL
+                self.capacity = 0
+
+    def slots(self):
+        """Returns the slots in use, ascending: int32[len]. O(rows ever used)."""
+        out = np.empty(self.live, dtype=np.int32)
+        cdef idx_t[::1] view = out
+        cdef idx_t slot, n = 0
+        for slot in range(self.top):
+            if self.head(slot).bits & live_mask():
+                view[n] = slot
+                n += 1
+        return out
+
+    def dirty_slots(self):
+        """Returns the slots of live rows changed since clear_dirty(), ascending: int32[n]. O(rows / 64 + n)."""
+        cdef idx_t word, words = (self.top + 63) // 64, bit
+        cdef Py_ssize_t n = 0
+        cdef uint64_t marks
+        for word in range(words):
+            n += popcount(self.dirty[word])
+        out = np.empty(n, dtype=np.int32)
+        cdef idx_t[::1] view = out
+        n = 0
+        for word in range(words):
+            marks = self.dirty[word]
+            while marks:
+                bit = lowest_bit(marks)
+                view[n] = word * 64 + bit
+                n += 1
+                marks &= marks - 1
+        return out
+
+    def clear_dirty(self):
+        """Forgets all dirty marks."""
+        if self.capacity:
+            memset(self.dirty, 0, self.capacity // 8)
+
+    def keys(self, const idx_t[::1] slots not None):
+        """Returns the key ids of the rows: int32[n]."""
+        out = np.empty(slots.shape[0], dtype=np.int32)
+        cdef idx_t[::1] view = out
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(slots.shape[0]):
+                view[i] = self.head(slots[i]).key
+        return out
+
+    def starts(self, const idx_t[::1] slots not None):
+        """Returns the start times of the rows, in ms: int64[n]."""
+        return self.cells(slots, 1)
+
+    def cells(self, const idx_t[::1] slots not None, Py_ssize_t cell):
+        """Returns one cell of each row, as int64[n]."""
+        out = np.empty(slots.shape[0], dtype=np.int64)
+        cdef int64_t[::1] view = out
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(slots.shape[0]):
+                view[i] = (<int64_t*> self.head(slots[i]))[cell]
+        return out
+
+    def set_cells(self, const idx_t[::1] slots not None, Py_ssize_t cell, const int64_t[::1] values not None):
+        """Overwrites one cell of each row: the way back for what cells() gave."""
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(slots.shape[0]):
+                (<int64_t*> self.head(slots[i]))[cell] = values[i]
+
+    def bits(self, const idx_t[::1] slots not None):
+        """Returns the accumulators' bits of each row, without the live bit: int64[n]."""
+        return self.cells(slots, 0) & np.int64(2**63 - 1)
+
+    def set_bits(self, const idx_t[::1] slots not None, const int64_t[::1] values not None):
+        """Overwrites the accumulators' bits of each row; the rows stay live."""
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(slots.shape[0]):
+                self.head(slots[i]).bits = <uint64_t> values[i] | live_mask()
+
+    def _check(self):
+        """Raises AssertionError where an invariant does not hold. O(rows)."""
+        cdef idx_t slot, live = 0, free_rows = 0
+        for slot in range(self.top):
+            if self.head(slot).bits & live_mask():
+                live += 1
+            else:
+                assert not self.dirty[slot >> 6] >> (slot & 63) & 1, f"free row {slot} is marked dirty"
+        slot = self.free
+        while slot != NONE:
+            assert 0 <= slot < self.top, f"free list leads to {slot}"
+            assert not self.head(slot).bits, f"row {slot} is free and live"
+            free_rows += 1
+            assert free_rows <= self.top, "the free list runs in a circle"
+            slot = self.head(slot).link
+        assert live == self.live, f"{live} rows are live, counted {self.live}"
+        assert live + free_rows == self.top <= self.capacity, f"{live} live, {free_rows} free, top {self.top}"

@@ -1,0 +1,31 @@
+# Disjoint intervals of each key, in time order, each with a row of accumulators.
+from fastwin._typedefs cimport idx_t, int64_t, ts_t
+from fastwin.core.accumulators cimport AccumulatorSet
+from fastwin.core.keys cimport KeyTable
+from fastwin.core.rows cimport Head, RowStore
+
+cdef struct Session:
+    Head head                   # link: the key's session before this one
+    ts_t end
+    ts_t saved                  # start at the last snapshot or delta; UNSAVED: in none of them
+    idx_t later                 # the key's session after this one
+    idx_t _unused
+
+cdef class SessionTable:
+    cdef readonly KeyTable keys
+    cdef readonly AccumulatorSet accumulators
+    cdef readonly RowStore rows
+    cdef idx_t* cursor          # by key id: the session touched last, or any other; NONE: the key has none
+    cdef Py_ssize_t capacity
+    cdef idx_t* removed_key     # sessions saved once and merged into another since
+    cdef ts_t* removed_start
+    cdef Py_ssize_t removed_n, removed_capacity
+
+    cdef int _reserve(self, Py_ssize_t extra) except -1 nogil
+    cdef idx_t _latest_until(self, idx_t key, ts_t end) noexcept nogil
+    cdef idx_t _insert(self, idx_t key, ts_t start, ts_t end, idx_t before) noexcept nogil
+    cdef void _unlink(self, idx_t slot) noexcept nogil
+    cdef void _retire(self, idx_t slot) noexcept nogil
+
+    cdef inline Session* at(self, idx_t slot) noexcept nogil:
+        return <Session*> self.rows.head(slot)

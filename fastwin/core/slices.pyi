@@ -1,0 +1,6 @@
+import numpy as np
+from numpy.typing import NDArray
+
+def assign_slices(
+    times: NDArray[np.int64], size: int, slide: int, offset: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]: ...

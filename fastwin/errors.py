@@ -1,0 +1,27 @@
+"""The one family of exceptions that fastwin raises on purpose."""
+
+__all__ = ["AggregateOverflowError", "BadRowError", "FastwinError", "SpecError", "StateError"]
+
+
+class FastwinError(Exception):
+    """Base class of every error that fastwin raises on purpose."""
+
+
+class SpecError(FastwinError, ValueError):
+    """A window specification, or an argument to one of its runners, makes no sense.
+
+    The message names the argument, its value and the limit.
+    """
+
+
+class BadRowError(FastwinError, ValueError):
+    """The input holds a row that no window can take, and the policy for bad rows is ``"raise"``."""
+
+
+class StateError(FastwinError, RuntimeError):
+    """State cannot be used: a blob is corrupt, or belongs to another spec or version, or a
+    stream was used again after it had failed."""
+
+
+class AggregateOverflowError(FastwinError, OverflowError):
+    """The exact result of an integer aggregate lies outside int64."""

@@ -1,0 +1,135 @@
+"""Key columns of any type to the two kinds of keys that KeyTable knows, int64 and bytes, and back."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.arrowbuffers import from_int64, from_text, int64_values, text_values, validity
+from fastwin.core.keys import KeyTable, hash_int64, hash_text
+from fastwin.core.rowcodec import decode_rows, encode_rows
+from fastwin.errors import SpecError
+
+__all__ = ["EncodedKeys", "KeyCodec"]
+
+EncodedKeys = tuple
+"""``(values, valid)`` for int64 keys, ``(offsets, data, valid)`` for bytes keys; see KeyTable."""
+
+
+def _storage(kind: pa.DataType) -> str | None:
+    """``"int64"`` or ``"bytes"`` for types that can be keys, else None."""
+    if pa.types.is_dictionary(kind):
+        return _storage(kind.value_type)
+    fixed = (
+        pa.types.is_integer, pa.types.is_boolean, pa.types.is_floating, pa.types.is_date, pa.types.is_time,
+        pa.types.is_timestamp, pa.types.is_duration, pa.types.is_null,
+    )  # fmt: skip
+    if any(test(kind) for test in fixed):
+        return "int64"
+    variable = (
+        pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary,
+        pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary, pa.types.is_decimal,
+    )  # fmt: skip
+    return "bytes" if any(test(kind) for test in variable) else None
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type in which values of ``kind`` leave: dictionaries and views are decoded."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) else kind
+
+
+@dataclass(frozen=True)
+class KeyCodec:
+    """Encodes the key columns of a batch, and decodes the keys of a KeyTable.
+
+    fields: the key columns. One column is kept as it is, several are packed into bytes, none
+        gives the one key that all elements share.
+    """
+
+    fields: tuple[pa.Field, ...]
+
+    def __post_init__(self) -> None:
+        for field in self.fields:
+            if _storage(field.type) is None:
+                raise SpecError(f"key_by: column {field.name!r} is {field.type}, which cannot be a key")
+
+    @property
+    def out_fields(self) -> list[pa.Field]:
+        """The key columns of the result."""
+        return [pa.field(field.name, _plain(field.type)) for field in self.fields]
+
+    @property
+    def _storages(self) -> list[str]:
+        return [str(_storage(field.type)) for field in self.fields]
+
+    def new_table(self) -> KeyTable:
+        """Returns an empty table for these keys."""
+        return KeyTable(self._storages[0] if len(self.fields) == 1 else "bytes" if self.fields else "int64")
+
+    def encode(self, columns: list[pa.Array], n: int) -> EncodedKeys:
+        """Encodes n rows; columns: one array for each field, of its type."""
+        if not columns:
+            return np.zeros(n, dtype=np.int64), None
+        encoded = [self._encode_column(column) for column in columns]
+        if len(encoded) == 1:
+            return encoded[0]
+        return (*encode_rows(encoded, n), None)
+
+    def _encode_column(self, column: pa.Array) -> EncodedKeys:
+        plain = _plain(column.type)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if column.type != plain:
+            column = column.cast(plain)
+        if _storage(plain) == "int64":
+            return int64_values(column), validity(column)
+        return (*text_values(column), validity(column))
+
+    @staticmethod
+    def intern(table: KeyTable, keys: EncodedKeys) -> NDArray[np.int32]:
+        """Returns the ids of encoded keys: int32[n]."""
+        return table.intern_bytes(*keys) if table.is_bytes else table.intern_int64(*keys)
+
+    @staticmethod
+    def hash(keys: EncodedKeys) -> NDArray[np.uint64]:
+        """Returns the stable hash of encoded keys: uint64[n]."""
+        return hash_int64(*keys) if len(keys) == 2 else hash_text(*keys)
+
+    @staticmethod
+    def select(keys: EncodedKeys, rows: NDArray[np.int64]) -> EncodedKeys:
+        """Returns the encoded keys of some rows, given by their indices."""
+        valid = None if keys[-1] is None else keys[-1][rows]
+        if len(keys) == 2:
+            return keys[0][rows], valid
+        offsets, data, _ = keys
+        wanted = pa.Array.from_buffers(
+            pa.large_binary() if offsets.dtype == np.int64 else pa.binary(),
+            len(offsets) - 1,
+            [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(data)],
+        ).take(pa.array(rows))
+        return (*text_values(wanted), valid)
+
+    def decode(self, table: KeyTable, ids: NDArray[np.int32]) -> list[pa.Array]:
+        """Returns the key columns of ids, one array a field, in the types of ``out_fields``."""
+        if not self.fields:
+            return []
+        kinds = [field.type for field in self.out_fields]
+        if len(kinds) == 1:
+            return [self._decode_column(table.take_bytes(ids) if table.is_bytes else table.take_int64(ids), kinds[0])]
+        offsets, data, _ = table.take_bytes(ids)
+        columns = decode_rows(offsets, data, [storage == "int64" for storage in self._storages])
+        return [self._decode_column(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+
+    @staticmethod
+    def _decode_column(column: EncodedKeys, kind: pa.DataType) -> pa.Array:
+        valid = column[-1]
+        if valid is not None and valid.all():
+            valid = None
+        if len(column) == 2:
+            return from_int64(column[0], valid, kind)
+        return from_text(column[0], column[1], valid, kind)

@@ -1,0 +1,238 @@
+"""What the operators share: the protocol, a validated batch, the configuration, results, saved rows."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin import statecodec
+from fastwin.aggregates import Aggregate
+from fastwin.arrowbuffers import from_int64, from_values
+from fastwin.core.accumulators import AccumulatorSet
+from fastwin.core.keys import KeyTable
+from fastwin.core.rows import RowStore
+from fastwin.errors import StateError
+from fastwin.keycodec import EncodedKeys, KeyCodec
+
+__all__ = ["Batch", "Config", "Counters", "Fed", "Operator", "ResultColumn", "TIME_TYPE"]
+
+TIME_TYPE = pa.timestamp("ms", tz="UTC")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Elements as kernels take them; made and checked by ``fastwin.batches``.
+
+    keys: encoded key columns. times: int64[n], ms. columns: ``(values, valid)`` for each column
+    that an aggregate reads: int64[n] or float64[n] or None, and bool[n] or None.
+    """
+
+    keys: EncodedKeys
+    times: NDArray[np.int64]
+    columns: list[tuple[NDArray | None, NDArray | None]]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def select(self, rows: NDArray) -> "Batch":
+        """Returns the elements whose indices or marks (bool[n]) are given, in that order."""
+        if rows.dtype == np.bool_:
+            rows = np.flatnonzero(rows)
+        columns = [
+            (None if values is None else values[rows], None if valid is None else valid[rows])
+            for values, valid in self.columns
+        ]
+        return Batch(KeyCodec.select(self.keys, rows), self.times[rows], columns)
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """An aggregate in a spec: its name in the result, and the column it reads (type and index)."""
+
+    name: str
+    aggregate: Aggregate
+    kind: pa.DataType | None
+    index: int
+
+    @property
+    def field(self) -> pa.Field:
+        return pa.field(self.name, self.aggregate.result_type(self.kind))
+
+
+@dataclass(frozen=True)
+class Config:
+    """All that an operator is told by the planner.
+
+    lateness_ms: how long after its end a window is kept. coalesce: whether the elements of one
+    ``process`` call have no order among each other, and late firings are one per (key, window) and call.
+    fingerprint: 16 bytes that tell the spec; text: the spec in words, for errors. input_schema: the
+    input's columns as ``batches.schema_to_text`` gives them, kept in the state so that it can be read alone.
+    """
+
+    codec: KeyCodec
+    results: tuple[ResultColumn, ...]
+    lateness_ms: int
+    coalesce: bool
+    fingerprint: bytes
+    text: str
+    input_schema: str
+
+    @property
+    def layout(self) -> str:
+        """What the cells of a row mean, beyond what the fingerprint says: the types of keys and values."""
+        keys = ",".join(str(field.type) for field in self.codec.out_fields)
+        values = ",".join("-" if column.kind is None else str(column.kind) for column in self.results)
+        return f"{keys}|{values}"
+
+    def encode_state(self, kind: Any, watermark: int, tables: dict[str, pa.Table]) -> bytes:
+        """Returns a chunk of state; see ``statecodec``."""
+        meta = {"watermark": watermark, "layout": self.layout, "input_schema": self.input_schema}
+        return statecodec.encode(statecodec.Chunk(kind, meta, tables), self.fingerprint)
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        """Schema of the main result: key columns, window bounds, aggregates."""
+        bounds = [pa.field("window_start", TIME_TYPE), pa.field("window_end", TIME_TYPE)]
+        return pa.schema([*self.codec.out_fields, *bounds, *(column.field for column in self.results)])
+
+    def new_accumulators(self, head_cells: int = 3) -> AccumulatorSet:
+        """Returns fresh kernels for the aggregates."""
+        members = [column.aggregate.accumulator(column.kind, column.index) for column in self.results]
+        return AccumulatorSet(members, head_cells)
+
+    def rows_to_result(
+        self, keys: KeyTable, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32], ends: NDArray
+    ) -> pa.RecordBatch:
+        """Returns the result rows of fired windows: those at ``slots``, ending at ``ends`` (int64[n], ms)."""
+        bounds = [from_values(rows.starts(slots), None, TIME_TYPE), from_values(ends, None, TIME_TYPE)]
+        values = []
+        for column, (found, valid) in zip(self.results, accumulators.results(rows, slots), strict=True):
+            kind = column.field.type
+            if pa.types.is_floating(kind):
+                values.append(from_values(found.astype(f"f{kind.bit_width // 8}", copy=False), valid, kind))
+            else:
+                values.append(from_int64(found, valid, kind))
+        arrays = [*self.codec.decode(keys, rows.keys(slots)), *bounds, *values]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.main_schema)
+
+
+@dataclass
+class Counters:
+    """What has happened to elements and windows since the operator was made."""
+
+    events: int = 0
+    num_late_records_dropped: int = 0
+    unassigned: int = 0
+    fired: int = 0
+
+
+@dataclass
+class Fed:
+    """What came of one ``process`` call: result rows, and the elements that were late (bool[n]; None: none)."""
+
+    main: list[pa.RecordBatch] = field(default_factory=list)
+    late: NDArray[np.bool_] | None = None
+
+
+class Operator(Protocol):
+    """What the aligned, session and general operators offer to those who run them."""
+
+    watermark: int
+    counters: Counters
+
+    def process(self, batch: Batch) -> Fed:
+        """Takes elements in order."""
+
+    def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
+        """Fires and cleans what is due; a watermark that does not advance is ignored."""
+
+    def next_timer(self) -> int | None:
+        """Returns a watermark, ms, below which nothing fires or is cleaned; None: nothing is waiting."""
+
+    def snapshot(self) -> bytes:
+        """Returns all state as one chunk."""
+
+    def delta(self) -> bytes:
+        """Returns the state changed since the last snapshot() or delta() as one chunk."""
+
+    def restore(self, chunks: list[bytes]) -> None:
+        """Puts a fresh operator into the state of one snapshot and the deltas after it."""
+
+    def open_windows(self) -> int:
+        """Counts (key, window) pairs that have contents."""
+
+    @property
+    def state_rows(self) -> int:
+        """Rows of state held."""
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes allocated for state."""
+
+    def _check(self) -> None:
+        """Raises AssertionError where an invariant does not hold."""
+
+
+def save_rows(
+    codec: KeyCodec, keys: KeyTable, rows: RowStore, slots: NDArray[np.int32], cells: dict[str, int], first_cell: int
+) -> dict[str, pa.Table]:
+    """Returns rows of a store as tables ``keys`` (the distinct keys) and ``rows`` (which point into it).
+
+    cells: head cells to keep, by column name. first_cell: where the accumulators begin.
+    """
+    ids, key_of = np.unique(rows.keys(slots), return_inverse=True)
+    columns: dict[str, Any] = {"key": key_of.astype(np.int32), "bits": rows.bits(slots)}
+    for name, cell in {**cells, **{f"c{cell}": cell for cell in range(first_cell, rows.stride // 8)}}.items():
+        columns[name] = rows.cells(slots, cell)
+    return {"keys": key_rows(codec, keys, ids.astype(np.int32)), "rows": pa.table(columns)}
+
+
+def key_rows(codec: KeyCodec, keys: KeyTable, ids: NDArray[np.int32]) -> pa.Table:
+    """Returns the key columns of ids; without key columns, a table of as many empty rows."""
+    columns = codec.decode(keys, ids)
+    count = pa.array(np.zeros(len(ids), dtype=np.int8))
+    return pa.table([count, *columns], names=["_", *(f"k{i}" for i in range(len(columns)))])
+
+
+def load_keys(codec: KeyCodec, keys: KeyTable, saved: pa.Table) -> NDArray[np.int32]:
+    """Returns the ids of saved keys, interned anew."""
+    columns = [column.combine_chunks() for column in saved.columns[1:]]
+    kinds = [field.type for field in codec.out_fields]
+    if [column.type for column in columns] != kinds:
+        raise StateError(f"state: key columns of {[str(c.type) for c in columns]}, the spec's are {[*map(str, kinds)]}")
+    plain = KeyCodec(tuple(codec.out_fields))
+    return KeyCodec.intern(keys, plain.encode(columns, saved.num_rows))
+
+
+def load_rows(tables: dict[str, pa.Table], ids: NDArray[np.int32], wanted: list[str]) -> dict[str, NDArray]:
+    """Returns the saved rows as numpy columns: ``key`` as ids, ``bits`` and the ``wanted`` ones as int64[n]."""
+    saved = tables["rows"]
+    if saved.column_names != ["key", "bits", *wanted]:
+        raise StateError(f"state: columns {saved.column_names}, the spec's rows have {['key', 'bits', *wanted]}")
+    columns = {name: saved[name].combine_chunks().to_numpy() for name in saved.column_names}
+    positions = columns["key"]
+    if len(positions) and not 0 <= positions.min() <= positions.max() < len(ids):
+        raise StateError(f"state: rows point to keys {positions.min()} to {positions.max()}, of {len(ids)}")
+    columns["key"] = ids[positions]
+    return columns
+
+
+def fill_rows(rows: RowStore, slots: NDArray[np.int32], columns: dict[str, NDArray], first_cell: int) -> None:
+    """Puts the accumulators' saved cells into rows."""
+    rows.set_bits(slots, columns["bits"])
+    for cell in range(first_cell, rows.stride // 8):
+        rows.set_cells(slots, cell, columns[f"c{cell}"])
+
+
+def read_chunks(chunks: list[bytes], config: Config) -> list[statecodec.Chunk]:
+    """Decodes the chunks of a restore: one snapshot, then deltas. Raises StateError for anything else."""
+    decoded = [statecodec.decode(chunk, config.fingerprint, config.text) for chunk in chunks]
+    kinds = [chunk.kind for chunk in decoded]
+    if kinds != ["snapshot", *["delta"] * (len(kinds) - 1)]:
+        raise StateError(f"state: takes one snapshot and then deltas, got {kinds}")
+    for chunk in decoded:
+        if chunk.meta.get("layout") != config.layout:
+            raise StateError(f"state: written for columns {chunk.meta.get('layout')}, the input has {config.layout}")
+    return decoded

@@ -1,0 +1,239 @@
+"""The session operator: session windows with a fixed gap in event time, one row of state for each session.
+
+Which sessions have fired follows from their end and the watermark; a timer a session finds those that
+are due. A timer is set once and looks up the session's end when it goes off, so extending a session
+costs nothing.
+"""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin import statecodec
+from fastwin.core.sessions import HEAD_CELLS, SessionTable
+from fastwin.core.timers import TimerHeap
+from fastwin.errors import StateError
+from fastwin.keycodec import KeyCodec
+from fastwin.operators.base import (
+    Batch,
+    Config,
+    Counters,
+    Fed,
+    fill_rows,
+    key_rows,
+    load_keys,
+    load_rows,
+    read_chunks,
+    save_rows,
+)
+from fastwin.windows import MIN_TIMESTAMP
+
+__all__ = ["SessionOperator"]
+
+_END_CELL = 3
+# Watermarks handed to the kernels, whose sums must stay in int64.
+_KERNEL_LIMIT = 2**62
+
+
+class SessionOperator:
+    """Runs session windows with the default trigger. Implements the Operator protocol."""
+
+    def __init__(self, config: Config, gap_ms: int) -> None:
+        self._config = config
+        self._gap = gap_ms
+        self._keys = config.codec.new_table()
+        self._accumulators = config.new_accumulators(HEAD_CELLS)
+        self._sessions = SessionTable(self._keys, self._accumulators)
+        self._timers = TimerHeap()
+        self.watermark = MIN_TIMESTAMP
+        self.counters = Counters()
+
+    def process(self, batch: Batch) -> Fed:
+        """Adds elements to their sessions; sessions that have passed and are kept fire again."""
+        self.counters.events += len(batch)
+        fed = Fed()
+        # Only elements whose own window has passed care for the order: they may be late, or fire at once.
+        passed = batch.times <= max(self.watermark - self._gap + 1, MIN_TIMESTAMP)
+        if not passed.any():
+            slots = self._add(self._in_order(batch))
+        elif self._config.coalesce:
+            slots = self._process_coalesced(batch, passed, fed)
+        elif self._config.lateness_ms == 0:
+            slots = self._add(batch)
+        else:
+            slots = self._process_one_by_one(batch, passed, fed)
+        late = slots < 0
+        fed.late = late if late.any() else None
+        self._keys.sweep()
+        return fed
+
+    def _in_order(self, batch: Batch) -> Batch:
+        """Returns the batch sorted by time if it is far out of order: finding sessions is quicker then."""
+        times = batch.times
+        backwards = np.count_nonzero(times[1:] < times[:-1] - 4 * self._gap)
+        return batch.select(np.argsort(times, kind="stable")) if backwards * 16 > len(times) else batch
+
+    def _add(self, batch: Batch) -> NDArray[np.int32]:
+        """Adds elements; returns the row each one went to, -1 for late ones."""
+        return self._add_with_ids(batch)[0]
+
+    def _add_with_ids(self, batch: Batch) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        ids = KeyCodec.intern(self._keys, batch.keys)
+        watermark = max(min(self.watermark, _KERNEL_LIMIT), -_KERNEL_LIMIT)
+        slots, armed = self._sessions.add(
+            ids, batch.times, self._gap, watermark, self._config.lateness_ms, batch.columns
+        )
+        live = armed[self._sessions.current(armed, self._sessions.rows.keys(armed))]
+        self._timers.register_many(
+            self._sessions.ends(live) - 1, self._sessions.rows.keys(live), live.astype(np.int64)
+        )
+        return slots, ids
+
+    def _process_coalesced(self, batch: Batch, passed: NDArray[np.bool_], fed: Fed) -> NDArray[np.int32]:
+        """Takes the order that accepts most: elements in time first, then from the latest back."""
+        order = np.concatenate([np.flatnonzero(~passed), np.flatnonzero(passed)])
+        order[len(batch) - np.count_nonzero(passed) :] = np.flatnonzero(passed)[
+            np.argsort(-batch.times[passed], kind="stable")
+        ]
+        slots = np.empty(len(batch), dtype=np.int32)
+        slots[order], ids = self._add_with_ids(batch.select(order))
+        touched = passed[order] & (slots[order] >= 0)
+        if self._config.lateness_ms and touched.any():
+            found = self._sessions.covering(ids[touched], batch.times[order][touched])
+            found = np.unique(found)
+            self._fire(found[self._sessions.ends(found) - 1 <= self.watermark], fed.main)
+        return slots
+
+    def _process_one_by_one(self, batch: Batch, passed: NDArray[np.bool_], fed: Fed) -> NDArray[np.int32]:
+        """Takes elements in their order; one that leaves its session passed fires it at once."""
+        slots = np.empty(len(batch), dtype=np.int32)
+        done = 0
+        for row in [*np.flatnonzero(passed).tolist(), len(batch)]:
+            if row > done:
+                slots[done:row] = self._add(batch.select(np.arange(done, row)))
+            if row < len(batch):
+                slot = self._add(batch.select(np.array([row])))
+                slots[row] = slot[0]
+                if slot[0] >= 0 and self._sessions.ends(slot)[0] - 1 <= self.watermark:
+                    self._fire(slot, fed.main)
+            done = row + 1
+        return slots
+
+    def _fire(self, slots: NDArray[np.int32], results: list[pa.RecordBatch]) -> None:
+        """Appends the results of sessions, in order of their ends."""
+        if not len(slots):
+            return
+        ends = self._sessions.ends(slots)
+        order = np.argsort(ends, kind="stable")
+        self.counters.fired += len(slots)
+        rows = self._sessions.rows
+        results.append(
+            self._config.rows_to_result(self._keys, self._accumulators, rows, slots[order], ends[order])
+        )
+
+    def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
+        """Fires the sessions with watermark before < end - 1 <= watermark, in order of their ends."""
+        if watermark <= self.watermark:
+            return []
+        before, self.watermark = self.watermark, watermark
+        results: list[pa.RecordBatch] = []
+        _, ids, slots = self._timers.pop_until(watermark)
+        slots = slots.astype(np.int32)
+        slots = np.unique(slots[self._sessions.current(slots, ids)])
+        lateness = self._config.lateness_ms
+        last = self._sessions.ends(slots) - 1
+        cleanup = last + lateness
+        self._fire(slots[(last > before) & (last <= watermark)], results)
+        waiting = cleanup > watermark
+        again = np.where(last > watermark, last, cleanup)[waiting]
+        rows = slots[waiting]
+        self._timers.register_many(again, self._sessions.rows.keys(rows), rows.astype(np.int64))
+        self._sessions.drop(slots[~waiting])
+        return results
+
+    def next_timer(self) -> int | None:
+        """Returns the time of the first timer; the session it was set for may have been extended since."""
+        return self._timers.peek()
+
+    def open_windows(self) -> int:
+        """Counts the sessions that are not cleaned yet."""
+        return len(self._sessions)
+
+    @property
+    def state_rows(self) -> int:
+        """Rows of state: one for each session."""
+        return len(self._sessions)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes allocated for sessions, timers and keys."""
+        return self._sessions.nbytes + self._timers.nbytes + self._keys.nbytes
+
+    def snapshot(self) -> bytes:
+        """Returns all sessions and the watermark."""
+        return self._save("snapshot", self._sessions.rows.slots())
+
+    def delta(self) -> bytes:
+        """Returns the sessions changed since the last call, those merged away, and the watermark."""
+        return self._save("delta", self._sessions.rows.dirty_slots())
+
+    def _save(self, kind, slots: NDArray[np.int32]) -> bytes:
+        codec = self._config.codec
+        tables = save_rows(
+            codec, self._keys, self._sessions.rows, slots, {"start": 1, "end": _END_CELL}, HEAD_CELLS
+        )
+        if kind == "delta":
+            ids, starts = self._sessions.removals(slots)
+            if len(ids):
+                tables["removed_keys"] = key_rows(codec, self._keys, ids)
+                tables["removed"] = pa.table({"start": starts})
+        self._sessions.saved(slots)
+        return self._config.encode_state(kind, self.watermark, tables)
+
+    def restore(self, chunks: list[bytes]) -> None:
+        """Takes the state of one snapshot and the deltas after it; raises StateError unless the operator is fresh."""
+        if self.counters.events or self.state_rows or self.watermark != MIN_TIMESTAMP:
+            raise StateError("restore: the operator has run already")
+        for chunk in read_chunks(chunks, self._config):
+            self._apply(chunk)
+        rows = self._sessions.rows
+        slots = rows.slots()
+        self._sessions.saved(slots)
+        self._keys.sweep()
+        last = self._sessions.ends(slots) - 1
+        times = np.where(last > self.watermark, last, last + self._config.lateness_ms)
+        self._timers.register_many(times, rows.keys(slots), slots.astype(np.int64))
+
+    def _apply(self, chunk: statecodec.Chunk) -> None:
+        codec, rows = self._config.codec, self._sessions.rows
+        if "removed" in chunk.tables:
+            ids = load_keys(codec, self._keys, chunk.tables["removed_keys"])
+            starts = chunk.tables["removed"]["start"].combine_chunks().to_numpy()
+            self._drop_found(self._sessions.find(ids, starts))
+        ids = load_keys(codec, self._keys, chunk.tables["keys"])
+        wanted = ["start", "end", *(f"c{cell}" for cell in range(HEAD_CELLS, rows.stride // 8))]
+        columns = load_rows(chunk.tables, ids, wanted)
+        self._keys.retain_ids(ids)      # a key outlives the session that is replaced
+        self._drop_found(self._sessions.find(columns["key"], columns["start"]))
+        try:
+            slots = self._sessions.insert(columns["key"], columns["start"], columns["end"])
+        except ValueError as problem:
+            raise StateError(f"state: {problem}") from problem
+        self._keys.release_ids(ids)
+        fill_rows(rows, slots, columns, HEAD_CELLS)
+        self.watermark = max(self.watermark, chunk.meta["watermark"])
+        slots = rows.slots()
+        self._sessions.drop(slots[self._sessions.ends(slots) - 1 + self._config.lateness_ms <= self.watermark])
+
+    def _drop_found(self, slots: NDArray[np.int32]) -> None:
+        self._sessions.drop(slots[slots >= 0])
+
+    def _check(self) -> None:
+        self._sessions._check()
+        self._timers._check()
+        rows = self._sessions.rows
+        slots = rows.slots()
+        assert len(np.unique(rows.keys(slots))) == len(self._keys), "a key has no session"
+        timed = {(key, slot) for _, key, slot in zip(*(c.tolist() for c in self._timers.timers()), strict=True)}
+        for slot, key in zip(slots.tolist(), rows.keys(slots).tolist(), strict=True):
+            assert (key, slot) in timed, f"session {slot} of key {key} has no timer"

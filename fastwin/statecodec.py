@@ -1,0 +1,89 @@
+"""State chunks: snapshots and deltas as bytes that know whose they are and whether they are whole.
+
+A chunk is a header, ``magic(4) version(u16) kind(u8) flags(u8) fingerprint(16) crc32(u32) length(u64)``,
+little-endian, and a body of ``length`` bytes: ``u32`` length of a JSON text, the text, and one LZ4-compressed
+Arrow IPC stream for each table that the text names.
+"""
+
+import json
+import struct
+import zlib
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+from fastwin.errors import StateError
+
+__all__ = ["FORMAT_VERSION", "Chunk", "decode", "encode"]
+
+FORMAT_VERSION: Final = 1
+_MAGIC: Final = b"FWST"
+_HEADER: Final = struct.Struct("<4sHBB16sIQ")
+_KINDS: Final = ("snapshot", "delta")
+_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A decoded chunk: small values in ``meta``, rows in ``tables``."""
+
+    kind: Literal["snapshot", "delta"]
+    meta: dict[str, Any]
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+
+def encode(chunk: Chunk, fingerprint: bytes) -> bytes:
+    """Returns the bytes of a chunk. fingerprint: 16 bytes that tell the spec."""
+    streams = []
+    for table in chunk.tables.values():
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
+            writer.write_table(table)
+        streams.append(sink.getvalue())
+    named = list(zip(chunk.tables, (len(stream) for stream in streams), strict=True))
+    text = json.dumps({"meta": chunk.meta, "tables": named}, separators=(",", ":")).encode()
+    body = b"".join([struct.pack("<I", len(text)), text, *streams])
+    kind = _KINDS.index(chunk.kind)
+    return _HEADER.pack(_MAGIC, FORMAT_VERSION, kind, 0, fingerprint, zlib.crc32(body), len(body)) + body
+
+
+def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chunk:
+    """Returns the chunk that encode() had been given.
+
+    Raises StateError if the bytes are no chunk, not whole, corrupt, of another format version, or
+    of another spec (another fingerprint).
+    """
+    if len(blob) < _HEADER.size or bytes(blob[:4]) != _MAGIC:
+        raise StateError(f"state: {len(blob)} bytes that are no fastwin state")
+    _, version, kind, flags, owner, crc, length = _HEADER.unpack_from(blob)
+    if version != FORMAT_VERSION:
+        raise StateError(f"state: format version {version}, but this fastwin reads version {FORMAT_VERSION}")
+    if kind >= len(_KINDS) or flags != 0:
+        raise StateError(f"state: unknown kind {kind} or flags {flags}")
+    body = memoryview(blob)[_HEADER.size :]
+    if len(body) != length:
+        raise StateError(f"state: {len(body)} bytes where the header announces {length}: cut off")
+    if zlib.crc32(body) != crc:
+        raise StateError("state: the checksum does not fit: the bytes are corrupt")
+    if owner != fingerprint:
+        raise StateError(
+            f"state: written by another spec (fingerprint {owner.hex()}) than {spec_text} ({fingerprint.hex()})"
+        )
+    try:
+        return _parse(_KINDS[kind], body)
+    except (KeyError, TypeError, ValueError, struct.error, pa.ArrowException) as problem:
+        raise StateError(f"state: the body makes no sense: {problem}") from problem
+
+
+def _parse(kind: Any, body: memoryview) -> Chunk:
+    (text_length,) = struct.unpack_from("<I", body)
+    at = 4 + text_length
+    text = json.loads(bytes(body[4:at]))
+    tables = {}
+    for name, size in text["tables"]:
+        table = pa.ipc.open_stream(pa.py_buffer(body[at : at + size])).read_all()
+        table.validate(full=True)
+        tables[name] = table.combine_chunks()
+        at += size
+    return Chunk(kind, text["meta"], tables)

@@ -1,0 +1,47 @@
+"""The windows elements are assigned to, and the bounds of time."""
+
+from typing import Final, NamedTuple
+
+__all__ = ["MAX_TIMESTAMP", "MIN_TIMESTAMP", "GlobalWindow", "TimeWindow"]
+
+MIN_TIMESTAMP: Final = -(2**63)
+"""The watermark before the first one."""
+MAX_TIMESTAMP: Final = 2**63 - 1
+"""The watermark after the last element of a bounded input."""
+
+
+class TimeWindow(NamedTuple):
+    """The half-open interval ``[start, end)`` of milliseconds.
+
+    Source: Flink's TimeWindow.
+    """
+
+    start: int
+    end: int
+
+    def max_timestamp(self) -> int:
+        """Returns the largest timestamp inside the window: ``end - 1``."""
+        return self.end - 1
+
+    def intersects(self, other: "TimeWindow") -> bool:
+        """Tells whether the windows overlap or touch.
+
+        >>> TimeWindow(0, 10).intersects(TimeWindow(10, 20))
+        True
+        """
+        return self.start <= other.end and self.end >= other.start
+
+    def cover(self, other: "TimeWindow") -> "TimeWindow":
+        """Returns the smallest window that contains both."""
+        return TimeWindow(min(self.start, other.start), max(self.end, other.end))
+
+
+class GlobalWindow(NamedTuple):
+    """The one window of ``GlobalWindows``: all of time.
+
+    Source: Flink's GlobalWindow.
+    """
+
+    def max_timestamp(self) -> int:
+        """Returns the largest int64."""
+        return MAX_TIMESTAMP

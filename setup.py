@@ -1,0 +1,92 @@
+"""Builds the Cython kernels; everything else about the package is in pyproject.toml.
+
+The environment chooses the build mode:
+    FASTWIN_DEBUG=1            bounds, overflow and initialisation checks on
+    FASTWIN_ASAN=1             the same, with AddressSanitizer
+    FASTWIN_SKIP_EXTENSIONS=1  no kernels at all (for an editable install that compiles them in a step of its own)
+"""
+
+import os
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+ASAN = os.environ.get("FASTWIN_ASAN") == "1"
+DEBUG = ASAN or os.environ.get("FASTWIN_DEBUG") == "1"
+SKIP = os.environ.get("FASTWIN_SKIP_EXTENSIONS") == "1"
+MODE = "asan" if ASAN else "debug" if DEBUG else "release"
+CORES = os.cpu_count() or 1
+
+SAFE = {
+    "language_level": 3,
+    "auto_pickle": False,
+    "binding": True,
+    "boundscheck": True,
+    "cdivision": False,
+    "embedsignature": True,
+    "wraparound": True,
+}
+# Kernels index only what their validators have checked. The directives live here and not in the files: a `# cython:`
+# comment would win over this table, and the checked build could not turn the checks on.
+KERNELS = SAFE | {"boundscheck": False, "wraparound": False}
+CHECKED = SAFE | {
+    "initializedcheck": True,
+    "overflowcheck": True,
+    "wraparound": False,  # a negative index in a kernel is a mistake, so the bounds check shall see it
+    # no "nonecheck": Cython refuses it for `self.x += 1` without the GIL; arguments say `not None` instead
+}
+
+
+def compiler_flags() -> tuple[list[str], list[str]]:
+    """Flags for compiler and linker. No -march: a wheel runs on every machine of its platform."""
+    if os.name == "nt":
+        return (["/Od"] if DEBUG else ["/O2"]), []
+    if ASAN:
+        return ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address"], ["-fsanitize=address"]
+    if DEBUG:
+        return ["-O1", "-g"], []
+    return ["-O3", "-g0"], []
+
+
+def extensions() -> list[Extension]:
+    """One extension per .pyx below fastwin/."""
+    compile_args, link_args = compiler_flags()
+    found = []
+    for path in sorted(ROOT.glob("fastwin/**/*.pyx")):
+        source = path.relative_to(ROOT)
+        name = ".".join(source.with_suffix("").parts)
+        found.append(Extension(name, [source.as_posix()], extra_compile_args=compile_args, extra_link_args=link_args))
+    return found
+
+
+class BuildKernels(build_ext):
+    """Translates all .pyx files at once, in parallel, into the build folder; then compiles as usual."""
+
+    def run(self) -> None:
+        from Cython.Build import cythonize
+
+        kernels = [ext for ext in self.extensions if ext.name.startswith("fastwin.core.")]
+        others = [ext for ext in self.extensions if ext not in kernels]
+        for group, directives in ((kernels, KERNELS), (others, SAFE)):
+            translated = cythonize(
+                group,
+                build_dir=f"build/cython-{MODE}",
+                compiler_directives=CHECKED if DEBUG else directives,
+                force=bool(self.force),
+                nthreads=CORES,
+            )
+            by_name = {ext.name: ext for ext in translated}
+            for ext in group:
+                ext.sources = by_name[ext.name].sources
+                ext.depends = by_name[ext.name].depends
+        super().run()
+
+
+if __name__ == "__main__":
+    setup(
+        ext_modules=[] if SKIP else extensions(),
+        cmdclass={"build_ext": BuildKernels},
+        options={"build_ext": {"parallel": CORES}},
+    )

@@ -1,0 +1,146 @@
+"""The stateful operator: one stream per key group, inside transformWithStateInPandas."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+
+import fastwin as fw
+from spark_glue import wire
+from spark_glue.job import Job
+from spark_glue.keygroups import LEDGER_ID
+from spark_glue.statelog import Head, Identity, StateLog
+from spark_glue.wire import Packet, PacketKind, ResultKind
+
+__all__ = ["WindowProcessor"]
+
+
+class WindowProcessor(StatefulProcessor):
+    """Runs a job's windows for every key group that Spark hands over.
+
+    A key group is visited when it has input, and when its timer has expired; both may happen in one micro-batch. A
+    visit restores the stream, advances it to the batch's watermark, feeds it the input and stores it again: the order
+    of a source that sends a watermark after every batch.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        plan = self._job.plan
+        identity = Identity(plan.fingerprint.hex(), repr(self._job.spec), self._job.key_groups)
+        self._log = StateLog(handle, identity)
+
+    def handleInputRows(  # noqa: N802
+        self, key: tuple[Any, ...], rows: Iterator[pd.DataFrame], timerValues: TimerValues  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        packets = sorted(_packets(rows))
+        if key[0] == LEDGER_ID:
+            self._log.sign()
+            return
+        bad = [packet for packet in packets if packet.kind == PacketKind.BAD]
+        good = [packet for packet in packets if packet.kind == PacketKind.GOOD]
+        visit = Visit(self._job, self._log.load() if good else Head())
+        visit.divert(bad)
+        if good:
+            visit.advance(timerValues.getCurrentWatermarkInMs())
+            visit.feed(good)
+            visit.store(self._handle, self._log)
+        yield from visit.output()
+
+    def handleExpiredTimer(  # noqa: N802
+        self, key: tuple[Any, ...], timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        visit = Visit(self._job, self._log.load())
+        visit.advance(timerValues.getCurrentWatermarkInMs())
+        visit.store(self._handle, self._log, expired=expiredTimerInfo.getExpiryTimeInMs())
+        yield from visit.output()
+
+    def close(self) -> None:
+        pass
+
+
+class Visit:
+    """One turn of one key group: its stream, what the stream gave back, and what is to be counted."""
+
+    def __init__(self, job: Job, head: Head) -> None:
+        self._job = job
+        self._head = head
+        self._stream = job.open()
+        if head.chunks:
+            self._stream.restore(list(head.chunks))
+        self._before = self._stream.metrics
+        self._results: list[fw.Result] = []
+        self._diverted: list[bytes] = []
+        self._bad = 0
+        self._written = 0
+
+    def advance(self, watermark_ms: int) -> None:
+        """Fires what is due. Spark says 0 while there is no watermark yet."""
+        if watermark_ms > 0:
+            self._results.append(self._stream.advance_watermark(watermark_ms))
+
+    def feed(self, packets: Iterable[Packet]) -> None:
+        """Gives the stream the rows of all packets in one call: they are one micro-batch."""
+        schema = self._job.blob_schema
+        batches = [wire.decode(packet.blob, schema) for packet in packets if packet.blob is not None]
+        self._results.append(self._stream.process(pa.Table.from_batches(batches, schema)))
+
+    def divert(self, packets: Iterable[Packet]) -> None:
+        """Passes bad rows on, or only counts them."""
+        for packet in packets:
+            self._bad += packet.rows
+            if packet.blob is not None:
+                self._diverted.append(packet.blob)
+
+    def store(self, handle: StatefulProcessorHandle, log: StateLog, expired: int | None = None) -> None:
+        """Stores the stream and sees to its timer. expired: the timer that led here; Spark removes that one itself."""
+        timer = self._stream.next_timer()
+        if timer is not None:
+            timer = max(timer, self._stream.watermark + 1)  # an expired one would be removed with the one that led here
+        if timer != self._head.timer:
+            if self._head.timer not in (None, expired):
+                handle.deleteTimer(self._head.timer)
+            if timer is not None:
+                handle.registerTimer(timer)
+        if self._stream.metrics.state_rows == 0:
+            log.clear()
+        else:
+            self._written = log.save([self._stream.snapshot()], timer)
+
+    def output(self) -> Iterator[pd.DataFrame]:
+        """Yields the results and the counters as rows of ``wire.RESULT``; the counters are in the first row."""
+        blobs: list[tuple[int, bytes | None]] = []
+        for kind, table in (
+            (ResultKind.MAIN, [result.main for result in self._results]),
+            (ResultKind.LATE, [result.late for result in self._results]),
+        ):
+            if table:
+                blobs.extend((kind, blob) for blob in wire.split(pa.concat_tables(table)))
+        blobs.extend((ResultKind.BAD, blob) for blob in self._diverted)
+        yield from wire.result_frames(blobs, self._counters())
+
+    def _counters(self) -> dict[str, int]:
+        now, before = self._stream.metrics, self._before
+        return {
+            "events": now.events - before.events,
+            "late": now.late - before.late,
+            "dropped": now.num_late_records_dropped - before.num_late_records_dropped,
+            "bad": self._bad,
+            "unassigned": now.unassigned - before.unassigned,
+            "fired": now.fired - before.fired,
+            "open_windows_change": now.open_windows - before.open_windows,
+            "state_rows_change": now.state_rows - before.state_rows,
+            "state_bytes": self._written,
+            "watermark": max(0, self._stream.watermark),
+        }
+
+
+def _packets(frames: Iterable[pd.DataFrame]) -> Iterator[Packet]:
+    for frame in frames:
+        for row in frame[["mapper", "seq", "kind", "rows", "blob"]].itertuples(index=False, name=None):
+            yield Packet(*row)

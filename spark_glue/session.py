@@ -1,0 +1,98 @@
+"""A Spark session with what the glue needs."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from fastwin.errors import SpecError
+
+__all__ = ["STATE_STORE_KEY", "STATE_STORE_PROVIDER", "check_state_store", "session"]
+
+STATE_STORE_KEY = "spark.sql.streaming.stateStore.providerClass"
+STATE_STORE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+_PYTHON_KEY = "spark.pyspark.python"
+_PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+
+
+def session(
+    app_name: str | None = None, master: str | None = None, config: Mapping[str, object] | None = None
+) -> SparkSession:
+    """Returns a Spark session with which streaming frames can be windowed.
+
+    app_name: shown by Spark; ``"fastwin"`` if not given.
+    master: such as ``"local[2]"``; if not given, what ``spark-submit`` or the environment says, else ``local[*]``.
+    config: Spark's own settings by key; they win over the defaults below.
+
+    Where ``config`` says nothing, it sets: the RocksDB state store, which stateful Python operators need, writing
+    changes and not whole files at each commit; this interpreter for the workers (unless ``PYSPARK_PYTHON`` names
+    another); and, in local mode, as many shuffle partitions as there are cores. The time zone is left alone.
+
+    If a session is running already, it is returned as it is, provided that it fits.
+
+    Raises SpecError if the running session has another value than needed for one of these keys, naming the key, its
+    value and the value needed.
+    """
+    wanted = {key: _text(value) for key, value in (config or {}).items()}
+    if master is not None:
+        wanted["spark.master"] = master
+    if SparkContext._active_spark_context is not None:
+        running = SparkSession.builder.getOrCreate()
+        _check_running(running, wanted)
+        return running
+
+    needed = {STATE_STORE_KEY: STATE_STORE_PROVIDER}
+    if _PYTHON_KEY in wanted:
+        os.environ["PYSPARK_PYTHON"] = wanted[_PYTHON_KEY]
+    elif "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = needed[_PYTHON_KEY] = sys.executable
+    builder = SparkSession.builder.appName(app_name or wanted.get("spark.app.name") or "fastwin")
+    for key, value in (needed | wanted).items():
+        builder = builder.config(key, value)
+    built = builder.getOrCreate()
+    given = built.sparkContext.getConf()
+    for key, value in _preferences(built).items():
+        if given.get(key) is None:  # neither config nor spark-submit says anything
+            built.conf.set(key, value)
+    return built
+
+
+def check_state_store(spark: SparkSession) -> None:
+    """Raises SpecError unless the session's state store is one that stateful Python operators can use."""
+    provider = spark.conf.get(STATE_STORE_KEY, "")
+    if "RocksDB" not in (provider or ""):
+        raise SpecError(_misfit(STATE_STORE_KEY, provider, STATE_STORE_PROVIDER))
+
+
+def _preferences(spark: SparkSession) -> dict[str, str]:
+    preferences = {_CHANGELOG_KEY: "true"}
+    if str(spark.sparkContext.master).startswith("local"):
+        preferences[_PARTITIONS_KEY] = str(spark.sparkContext.defaultParallelism)
+    return preferences
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check_running(spark: SparkSession, wanted: Mapping[str, str]) -> None:
+    check_state_store(spark)
+    for key, value in wanted.items():
+        found = _setting(spark, key)
+        if found != value:
+            raise SpecError(_misfit(key, found, value))
+
+
+def _setting(spark: SparkSession, key: str) -> str | None:
+    found = spark.conf.get(key, None)
+    return spark.sparkContext.getConf().get(key) if found is None else found
+
+
+def _misfit(key: str, found: str | None, needed: str) -> str:
+    return (
+        f"the Spark session has {key}={found!r}, needed is {needed!r}; set it before the session is built, "
+        f"for example with spark_glue.session(config={{{key!r}: {needed!r}}}) in a new process"
+    )
