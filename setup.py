@@ -34,6 +34,7 @@ KERNELS = SAFE | {"boundscheck": False, "wraparound": False}
 CHECKED = SAFE | {
     "initializedcheck": True,
     "overflowcheck": True,
+    "show_performance_hints": False,
     "wraparound": False,  # a negative index in a kernel is a mistake, so the bounds check shall see it
     # no "nonecheck": Cython refuses it for `self.x += 1` without the GIL; arguments say `not None` instead
 }

@@ -16,8 +16,8 @@ __all__ = [
     "MAX_BLOB_BYTES",
     "PACKED",
     "RESULT",
-    "Packet",
     "PackedRow",
+    "Packet",
     "PacketKind",
     "ResultKind",
     "decode",
@@ -75,7 +75,7 @@ COUNTERS = (
     "open_windows_change",
     "state_rows_change",
     "state_bytes",  # written to the state store
-    "watermark",  # ms; 0: none yet
+    "watermark_ms",  # 0: none yet
 )
 
 RESULT = pa.schema(
