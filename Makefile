@@ -80,7 +80,7 @@ distclean: clean ## remove the environment as well
 .venv/.installed: setup.py pyproject.toml .venv/.created | check-compiler
 	@echo "Installing the dependencies into .venv (some minutes the first time)"
 	@$(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
-	@FASTWIN_SKIP_EXTENSIONS=1 $(PY) -m pip install --quiet --no-build-isolation --editable '.[dev]'
+	@FASTWIN_SKIP_EXTENSIONS=1 $(PY) -m pip install --quiet --no-build-isolation --use-pep517 --editable '.[dev]'
 	@touch $@
 
 .venv/.compiled: setup.py $(KERNELS) .venv/.installed | check-compiler

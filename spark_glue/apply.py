@@ -95,8 +95,9 @@ def _run_stream(packed: DataFrame, job: Job, output: Output, name: str) -> DataF
 
 
 def _counters() -> list[Column]:
-    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in wire.COUNTERS if name != "watermark_ms"]
-    newest = F.max("watermark_ms")
+    columns = {name: F.col("counters")[i] for i, name in enumerate(wire.COUNTERS)}
+    newest = F.max(columns.pop("watermark_ms"))
+    sums = [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in columns.items()]
     return [*sums, F.when(newest > 0, newest).alias("watermark_ms")]
 
 
@@ -107,7 +108,7 @@ def _job(spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | 
     time_zone = None
     time_column = spec.time_column
     if isinstance(df.schema[time_column].dataType, T.TimestampNTZType):
-        time_zone = _time_zone(df, time_column, own)
+        time_zone = _time_zone(df, time_column)
         spec = replace(spec, time_column=LOCAL_MS)
         schema = schema.append(pa.field(LOCAL_MS, pa.int64()))
     job = Job(
@@ -126,16 +127,11 @@ def _job(spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | 
     return job
 
 
-def _time_zone(df: DataFrame, column: str, own: bool) -> str:
-    if own:
-        raise SpecError(
-            f"df: its watermark is on {column!r}, which has no time zone; cast it to TIMESTAMP before withWatermark, "
-            f"or drop that and give watermark= instead"
-        )
+def _time_zone(df: DataFrame, column: str) -> str:
     key = "spark.sql.session.timeZone"
     time_zone = df.sparkSession.conf.get(key)
     try:
-        local_to_ms(pa.array([], pa.timestamp("us")), time_zone)
+        local_to_ms(pa.array([0], pa.timestamp("us")), time_zone)
     except pa.ArrowException as error:
         raise SpecError(
             f"event_time: column {column!r} has no time zone, and {key}={time_zone!r} is none that Arrow knows; set a "

@@ -125,7 +125,12 @@ def pack_frame(df: DataFrame, job: Job, columnar: bool) -> DataFrame:
     columns = [F.col(quoted(name)) for name in job.packed_schema.names]
     if not columnar:
         return df.select(*columns).mapInArrow(partial(_pack_rows, job), _PACKED_STRUCT)
-    packer = F.arrow_udf(partial(_pack_columns, job), T.ArrayType(_PACKED_STRUCT), F.ArrowUDFType.SCALAR_ITER)
+
+    # Spark reads the kind of function from its annotations, and takes them from plain functions only.
+    def pack(inputs: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return _pack_columns(job, inputs)
+
+    packer = F.arrow_udf(pack, T.ArrayType(_PACKED_STRUCT))
     # Without this mark the filter would make Spark run it twice.
     packed = df.select(packer.asNondeterministic()(*columns).alias("packed")).where("packed is not null")
     return packed.select(F.explode("packed").alias("packed")).select("packed.*")

@@ -32,7 +32,8 @@ class WindowProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         plan = self._job.plan
-        identity = Identity(plan.fingerprint.hex(), str(self._job.spec), self._job.key_groups)
+        columns = ", ".join(f"{field.name} {field.type}" for field in plan.main_schema)
+        identity = Identity(plan.fingerprint.hex(), str(self._job.spec), columns, self._job.key_groups)
         self._log = StateLog(handle, identity)
 
     def handleInputRows(  # noqa: N802
@@ -147,6 +148,6 @@ class Visit:
 
 
 def _packets(frames: Iterable[pd.DataFrame]) -> Iterator[Packet]:
+    names = ("mapper", "seq", "kind", "rows", "blob")
     for frame in frames:
-        for row in frame[["mapper", "seq", "kind", "rows", "blob"]].itertuples(index=False, name=None):
-            yield Packet(*row)
+        yield from map(Packet, *(frame[name].tolist() for name in names))

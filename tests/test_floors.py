@@ -16,9 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS: list[list[str]] = [
     ["_typedefs errors", "duration windows"],
     [
-        "core.hashing core.rows core.timemath",
-        "core.accumulators core.keys core.rowcodec core.slices core.timers",
-        "core.panes core.sessions",
+        "core.bounds core.texts core.timemath core.timersort",
+        "core.hashing core.rows",
+        "core.accumulator_set core.keys core.rowcodec core.slices core.timers",
+        "core.accumulators core.panes core.sessions",
         "core.combine",
         "core",
     ],

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from pyspark.sql.streaming import StreamingQuery
 
@@ -28,11 +29,11 @@ class Tally:
         """Counts one micro-batch in; returns its line."""
         observed = progress.observedMetrics.get("fastwin")
         found = {} if observed is None else observed.asDict()
+        reached = found.pop("watermark_ms", None)
+        if reached is not None:
+            self.watermark = f"{datetime.fromtimestamp(reached / 1000, UTC):%Y-%m-%d %H:%M}"
         for counter, value in found.items():
-            if isinstance(value, int):
-                self.counters[counter] = self[counter] + value
-        if found.get("watermark") is not None:
-            self.watermark = f"{found['watermark']:%Y-%m-%d %H:%M}"
+            self.counters[counter] = self[counter] + value
         seconds = progress.durationMs.get("triggerExecution", 0) / 1000
         self.seconds += seconds
         self.batches += 1
