@@ -68,7 +68,9 @@ _add(
 )
 _add(
     "assign-sliding-uneven",
-    lambda scale: _entry("sliding 10 min / 3 min (two slices a slide)", _advancing(scale.items), 10 * MINUTE, 3 * MINUTE),
+    lambda scale: _entry(
+        "sliding 10 min / 3 min (two slices a slide)", _advancing(scale.items), 10 * MINUTE, 3 * MINUTE
+    ),
 )
 _add(
     "assign-offset",

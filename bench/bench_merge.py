@@ -20,7 +20,7 @@ PER_KEY = 100
 def _fresh(keys: int) -> tuple[SessionTable]:
     table = KeyTable("int64")
     ids = table.intern_int64(np.arange(keys))
-    assert ids[-1] == keys - 1      # ids are the keys themselves
+    assert ids[-1] == keys - 1  # ids are the keys themselves
     return (SessionTable(table, AccumulatorSet([Count(column=-1)], HEAD_CELLS)),)
 
 
@@ -31,7 +31,9 @@ def _add_all(sessions: SessionTable, keys: np.ndarray, times: np.ndarray) -> Ses
 
 def _of_table(sessions: SessionTable) -> list[tuple[int, int, int]]:
     rows, slots = sessions.rows, sessions.rows.slots()
-    return sorted(zip(rows.keys(slots).tolist(), rows.starts(slots).tolist(), sessions.ends(slots).tolist(), strict=True))
+    return sorted(
+        zip(rows.keys(slots).tolist(), rows.starts(slots).tolist(), sessions.ends(slots).tolist(), strict=True)
+    )
 
 
 def _naive(keys: list[int], times: list[int]) -> dict[int, tuple[list[int], list[int], list[int]]]:

@@ -86,7 +86,7 @@ def advance(scale: Scale) -> Entry:
         )
 
     contenders = {"fastwin": contender(MANY), "20 slices": contender(FEW)} | peers.sliding(table, MANY * SLIDE, ends)
-    fired = len(ends) * keys        # a key has some 40 events an hour, so none is missing
+    fired = len(ends) * keys  # a key has some 40 events an hour, so none is missing
     return Entry(f"sliding 24 h / 3 min (480 slices), {amount(fired)} rows fired", fired, contenders)
 
 

@@ -58,7 +58,7 @@ class Lab:
                 path = folder / f"{batch:04d}.parquet"
                 # as many row groups as cores, so that Spark can divide a file between them
                 pq.write_table(table, path, row_group_size=-(-batch_events // PEER_THREADS))
-                os.utime(path, (1_600_000_000 + batch,) * 2)    # Spark takes the oldest first
+                os.utime(path, (1_600_000_000 + batch,) * 2)  # Spark takes the oldest first
             self._made[wanted] = folder
         return self._made[wanted]
 
@@ -69,10 +69,7 @@ class Lab:
         frame = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(files))
         checkpoint = tempfile.mkdtemp(dir=self._folder)
         writer = query(frame).writeStream.option("checkpointLocation", checkpoint).trigger(availableNow=True)
-        if output is None:
-            writer = writer.format("noop")
-        else:
-            writer = writer.format("parquet").option("path", str(output))
+        writer = writer.format("noop") if output is None else writer.format("parquet").option("path", str(output))
         running = writer.start()
         try:
             running.awaitTermination()
@@ -85,14 +82,15 @@ class Lab:
         """Raises AssertionError unless the queries agree on a small stream, up to what its watermark has closed."""
         files = self.files(3, CHECKED_EVENTS, CHECKED_KEYS)
         newest = max(pc.max(pq.read_table(path)["ts"]).value for path in files.glob("*.parquet"))
-        closed = pa.scalar(newest - DELAY_MS - DISORDER_MS, pa.timestamp("ms", "UTC"))
+        closed = newest - DELAY_MS - DISORDER_MS
         answers = {}
         for name, query in queries.items():
             output = Path(tempfile.mkdtemp(dir=self._folder))
             self.run(query, STORES.get(name, "RocksDB"), files, output)
-            found = pq.read_table(output).select(_COLUMNS)
-            found = found.filter(pc.less_equal(found["window_end"], closed))
-            answers[name] = found.sort_by([(column, "ascending") for column in _COLUMNS[:2]]).to_pylist()
+            rows = pq.read_table(output).select(_COLUMNS)
+            ends = rows["window_end"].cast(pa.timestamp("ms")).cast(pa.int64())
+            rows = rows.filter(pc.less_equal(ends, closed))
+            answers[name] = rows.sort_by([(column, "ascending") for column in _COLUMNS[:2]]).to_pylist()
             shutil.rmtree(output)
         first, *others = answers
         assert answers[first], "the small stream closes no window"
@@ -160,8 +158,9 @@ def _native(window: Callable[[Any], Any]) -> Query:
         from pyspark.sql import functions as F
 
         grouped = frame.withWatermark("ts", DELAY).groupBy(window(F).alias("w"), "key")
-        values = [F.count("*").alias("n"), F.sum("value").alias("s"), F.min("value").alias("lo"), F.max("value").alias("hi")]
-        return grouped.agg(*values).selectExpr("key", "w.start AS window_start", "w.end AS window_end", "n", "s", "lo", "hi")
+        aggregates = {"n": F.count("*"), "s": F.sum("value"), "lo": F.min("value"), "hi": F.max("value")}
+        found = grouped.agg(*(value.alias(name) for name, value in aggregates.items()))
+        return found.selectExpr("key", "w.start AS window_start", "w.end AS window_end", *aggregates)
 
     return query
 
@@ -188,19 +187,27 @@ def _entry(scale: Scale, lab: Lab, label: str, assigner: fw.WindowAssigner, wind
 @WORKS.add("spark-tumbling", "event", tuple(STORES), Bar.at_least(2.5, *STORES))
 def tumbling(scale: Scale, lab: Lab) -> Entry:
     assigner = fw.TumblingEventTimeWindows.of("1 minute")
-    return _entry(scale, lab, "tumbling 1 min", assigner, lambda F: F.window("ts", "1 minute"))
+    return _entry(scale, lab, "tumbling 1 min", assigner, lambda functions: functions.window("ts", "1 minute"))
 
 
 @WORKS.add("spark-sessions", "event", tuple(STORES), Bar.at_least(8, *STORES))
 def sessions(scale: Scale, lab: Lab) -> Entry:
     assigner = fw.EventTimeSessionWindows.with_gap("10 seconds")
-    return _entry(scale, lab, "sessions, gap 10 s", assigner, lambda F: F.session_window("ts", "10 seconds"))
+    return _entry(
+        scale, lab, "sessions, gap 10 s", assigner, lambda functions: functions.session_window("ts", "10 seconds")
+    )
 
 
 @WORKS.add("spark-sliding", "event", tuple(STORES), Bar.at_least(20, *STORES))
 def sliding(scale: Scale, lab: Lab) -> Entry:
     assigner = fw.SlidingEventTimeWindows.of("60 minutes", "3 minutes")
-    return _entry(scale, lab, "sliding 60 min / 3 min", assigner, lambda F: F.window("ts", "60 minutes", "3 minutes"))
+    return _entry(
+        scale,
+        lab,
+        "sliding 60 min / 3 min",
+        assigner,
+        lambda functions: functions.window("ts", "60 minutes", "3 minutes"),
+    )
 
 
 @pytest.mark.spark

@@ -33,7 +33,8 @@ class _State:
         self.plan = fw.plan(spec, self.events.schema)
         ones = np.ones(len(keys), dtype=np.int64)
         self.rows = pa.table(
-            {"key": columns["key"], "start": columns["ts"], "n": ones} | {name: columns["value"] for name in ("s", "lo", "hi")}
+            {"key": columns["key"], "start": columns["ts"], "n": ones}
+            | dict.fromkeys(("s", "lo", "hi"), columns["value"])
         )
         where = zip(columns["key"].tolist(), columns["ts"].tolist(), strict=True)
         self.dict = {at: [1, value, value, value] for at, value in zip(where, columns["value"].tolist(), strict=True)}

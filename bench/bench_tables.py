@@ -42,7 +42,9 @@ def _floor(table: pa.Table, rows: int) -> Contender | Unavailable:
     )
 
 
-def _tumbling(label: str, table: pa.Table, others: Sequence[str], aggregates: tuple[str, ...] = peers.AGGREGATES) -> Entry:
+def _tumbling(
+    label: str, table: pa.Table, others: Sequence[str], aggregates: tuple[str, ...] = peers.AGGREGATES
+) -> Entry:
     spec = _spec(fw.TumblingEventTimeWindows.of(MINUTE), aggregates)
     contenders = {"fastwin": _ours(table, spec, ["key", "window_start", *aggregates])}
     if "C loop" in others:

@@ -18,7 +18,7 @@ def _timers(n: int, distinct: int | None = None) -> tuple[Columns, list[Timer]]:
     """Returns n timers at random, as columns and as tuples; distinct: how many different ones, None: all."""
     random = np.random.default_rng(7)
     times = random.integers(0, 3_600_000, n)
-    keys = random.permutation(n).astype(np.int32)       # so that all are different
+    keys = random.permutation(n).astype(np.int32)  # so that all are different
     namespaces = random.integers(0, 4, n)
     if distinct is not None:
         chosen = random.integers(0, distinct, n)

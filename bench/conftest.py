@@ -13,6 +13,13 @@ from bench.race import Race, recorded_clock
 _LIBRARIES = ("fastwin", "numpy", "pyarrow", "polars", "duckdb", "pandas", "sortedcontainers", "pyspark", "Cython")
 
 
+def pytest_configure() -> None:
+    try:
+        scale.chosen()
+    except ValueError as problem:
+        raise pytest.UsageError(str(problem)) from None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "race" in getattr(item, "fixturenames", ()):

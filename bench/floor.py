@@ -37,9 +37,7 @@ class Floor:
         """Fills and returns the table from columns key, time (ms) and value, each int64[n]."""
         pointers = [column.ctypes.data_as(ctypes.c_void_p) for column in (*columns, table)]
         n, bits = len(columns[0]), len(table).bit_length() - 1
-        self._accumulate(
-            ctypes.c_int64(n), *pointers[:3], ctypes.c_int64(size_ms), pointers[3], ctypes.c_int64(bits)
-        )
+        self._accumulate(ctypes.c_int64(n), *pointers[:3], ctypes.c_int64(size_ms), pointers[3], ctypes.c_int64(bits))
         return table
 
     @staticmethod

@@ -23,8 +23,11 @@ __all__ = ["OURS", "Bar", "Contender", "Entry", "Race", "Unavailable", "Work", "
 OURS = "fastwin"
 
 
-class Unavailable(Exception):
-    """A contender cannot run here; the text says what is missing."""
+@dataclass(frozen=True)
+class Unavailable:
+    """A contender that cannot run here, and what is missing for it."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -184,26 +187,29 @@ class Race:
         self.scale = scale
         self._selected = selected
         self._name: str | None = None
-        self._entry: Entry | None = None
+        self._entry: Entry | Exception | None = None
         self._lanes: dict[str, _Lane] = {}
 
     def report(self, work: Work, name: str, benchmark: Any, *resources: Any) -> None:
         """Enters a contender's durations as rounds of a pytest-benchmark; runs the work if it has not run yet."""
         global _ticks
-        if self._name != work.name:     # tests of a work follow each other; the data of the one before may go
-            self._lanes, self._entry = {}, None
-            self._name, self._entry = work.name, work.make(self.scale, *resources)
-            self._lanes = self._run(self._entry, self._selected[work.name], practise_only=not benchmark.enabled)
+        if self._name != work.name:  # tests of a work follow each other; the data of the one before may go
+            self._name, self._entry, self._lanes = work.name, None, {}
+            try:
+                self._entry = work.make(self.scale, *resources)
+                self._lanes = self._run(self._entry, self._selected[work.name], practise_only=not benchmark.enabled)
+            except Exception as problem:
+                self._entry = problem
         entry = self._entry
-        assert entry is not None
-        contender = entry.contenders[name]
+        contender = entry.contenders[name] if isinstance(entry, Entry) else None
+        problem = self._lanes[name].problem if name in self._lanes else entry if isinstance(entry, Exception) else None
+        benchmark.skipped = contender is None or isinstance(contender, Unavailable) or problem is not None
+        if problem is not None:
+            raise problem
+        assert isinstance(entry, Entry)
         if isinstance(contender, Unavailable):
-            benchmark.skipped = True
-            pytest.skip(str(contender))
+            pytest.skip(contender.reason)
         lane = self._lanes[name]
-        if lane.problem is not None:
-            benchmark.skipped = True        # there is nothing to report, and that is no mistake of the test's
-            raise lane.problem
         units = contender.units or entry.units
         benchmark.group = entry.label
         benchmark.extra_info.update(

@@ -49,10 +49,10 @@ SCALES = {
 
 
 def chosen() -> Scale:
-    """Returns the scale that the environment asks for."""
+    """Returns the scale that the environment asks for; raises ValueError if there is none of that name."""
     name = os.environ.get(VARIABLE, "full")
     if name not in SCALES:
-        raise SystemExit(f"{VARIABLE}: must be one of {', '.join(SCALES)}, got {name!r}")
+        raise ValueError(f"{VARIABLE}: must be one of {', '.join(SCALES)}, got {name!r}")
     return SCALES[name]
 
 

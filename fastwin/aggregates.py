@@ -33,7 +33,7 @@ class Aggregate:
     """
 
     column: str | None = None
-    takes: ClassVar[str] = "an int or float column"
+    takes: ClassVar[str] = "an int (uint64 excepted) or float column"
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
@@ -107,7 +107,7 @@ class Sum(Aggregate):
 
 @dataclass(frozen=True)
 class _Extreme(Aggregate):
-    takes: ClassVar[str] = "an int, float, date or timestamp column"
+    takes: ClassVar[str] = "an int (uint64 excepted), float, date, time or timestamp column"
     kernel: ClassVar[Any]
 
     def dtype(self, kind: pa.DataType) -> Literal["int64", "float64"] | None:

@@ -4,9 +4,61 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["from_int64", "from_text", "from_values", "int64_values", "text_values", "validity"]
+__all__ = [
+    "decoded",
+    "decoded_type",
+    "from_int64",
+    "from_text",
+    "from_values",
+    "int64_values",
+    "take_rows",
+    "text_values",
+    "validity",
+]
 
 _STORED_AS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """The type without views, at any depth: Arrow can neither take nor filter views."""
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_views(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_without_views(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    return kind
+
+
+def decoded_type(kind: pa.DataType) -> pa.DataType:
+    """Returns the type in which values of ``kind`` leave: dictionaries and views are decoded."""
+    kind = _without_views(kind)
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def decoded(array: pa.Array) -> pa.Array:
+    """Returns an array of dictionary or view type as one of its ``decoded_type``; others as they are."""
+    kind = _without_views(array.type)
+    if array.type != kind:
+        array = array.cast(kind)
+    return array.dictionary_decode() if pa.types.is_dictionary(kind) else array
+
+
+def take_rows(rows: pa.RecordBatch, indices: NDArray[np.int64]) -> pa.RecordBatch:
+    """Returns the rows at the given indices; the types stay, also those that Arrow itself cannot take."""
+    wanted = pa.array(indices)
+    columns = []
+    for column in rows.columns:
+        kind = _without_views(column.type)
+        same = kind == column.type
+        columns.append(column.take(wanted) if same else column.cast(kind).take(wanted).cast(column.type))
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 def validity(array: pa.Array) -> NDArray[np.uint8] | None:

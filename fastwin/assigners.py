@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fastwin.duration import Duration, format_ms, to_ms
+from fastwin.duration import MAX_DURATION_MS, Duration, format_ms, to_ms
 from fastwin.errors import SpecError
 
 __all__ = [
@@ -17,9 +17,14 @@ class WindowAssigner:
     """Decides the windows of an element. The base of all assigners."""
 
 
-def _positive(owner: str, name: str, ms: int) -> None:
-    if ms < 1:
-        raise SpecError(f"{owner}: {name} must be at least 1 ms, got {name}={ms}")
+def _check_ms(owner: str, *, maker: str = "of", least: int = 1, **durations: int) -> None:
+    for name, ms in durations.items():
+        if not isinstance(ms, int) or isinstance(ms, bool):
+            raise SpecError(f"{owner}: {name} must be an int of milliseconds, got {ms!r}; {owner}.{maker} takes more")
+        if ms < least:
+            raise SpecError(f"{owner}: {name} must be at least {least} ms, got {name}={ms}")
+        if ms > MAX_DURATION_MS:
+            raise SpecError(f"{owner}: {name} must be within {MAX_DURATION_MS} ms, got {name}={ms}")
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,8 @@ class SlidingEventTimeWindows(WindowAssigner):
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        _positive(owner, "size", self.size_ms)
-        _positive(owner, "slide", self.slide_ms)
+        _check_ms(owner, size=self.size_ms, slide=self.slide_ms)
+        _check_ms(owner, least=-MAX_DURATION_MS, offset=self.offset_ms)
         if abs(self.offset_ms) >= self.slide_ms:
             raise SpecError(
                 f"{owner}: |offset| must be below slide, got offset={self.offset_ms} slide={self.slide_ms}"
@@ -77,7 +82,8 @@ class TumblingEventTimeWindows(WindowAssigner):
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        _positive(owner, "size", self.size_ms)
+        _check_ms(owner, size=self.size_ms)
+        _check_ms(owner, least=-MAX_DURATION_MS, offset=self.offset_ms)
         if abs(self.offset_ms) >= self.size_ms:
             raise SpecError(f"{owner}: |offset| must be below size, got offset={self.offset_ms} size={self.size_ms}")
 
@@ -110,7 +116,7 @@ class EventTimeSessionWindows(WindowAssigner):
     gap_ms: int
 
     def __post_init__(self) -> None:
-        _positive(type(self).__name__, "gap", self.gap_ms)
+        _check_ms(type(self).__name__, maker="with_gap", gap=self.gap_ms)
 
     @classmethod
     def with_gap(cls, gap: Duration) -> "EventTimeSessionWindows":

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.arrowbuffers import int64_values, validity
+from fastwin.arrowbuffers import decoded, decoded_type, int64_values, take_rows, validity
 from fastwin.errors import BadRowError, SpecError
 from fastwin.keycodec import EncodedKeys, KeyCodec
 from fastwin.windows import MIN_TIMESTAMP
@@ -70,7 +70,7 @@ def as_table(data: Any) -> pa.Table:
     try:
         if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
             return pa.table(data)
-        if hasattr(data, "iloc") and hasattr(data, "dtypes"):
+        if hasattr(data, "iloc") and hasattr(data, "columns"):
             return pa.Table.from_pandas(data, preserve_index=False)
     except (pa.ArrowException, ValueError, TypeError) as problem:
         raise SpecError(f"table: this {type(data).__name__} cannot be read as Arrow: {problem}") from problem
@@ -82,21 +82,33 @@ def as_table(data: Any) -> pa.Table:
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Returns the columns of ``schema``, cast where a batch came with another but harmless type.
 
-    Raises SpecError if one is missing or cannot be cast without loss.
+    Raises SpecError if one is missing or there twice, or cannot be cast without loss. Without rows, any types do.
     """
     columns = []
     for field in schema:
-        index = table.schema.get_field_index(field.name)
-        if index < 0:
-            raise SpecError(f"column {field.name!r} is missing; the input has {', '.join(table.column_names)}")
-        column = table.column(index)
-        if column.type != field.type:
-            try:
-                column = column.cast(field.type)
-            except pa.ArrowException as problem:
-                raise SpecError(f"column {field.name!r} was {field.type}, and is {column.type} now: {problem}") from None
-        columns.append(column)
+        count = table.column_names.count(field.name)
+        if count != 1:
+            found = f"is there {count} times" if count else "is missing"
+            raise SpecError(f"column {field.name!r} {found}; the input has {', '.join(table.column_names) or 'none'}")
+        columns.append(_cast(table.column(field.name), field) if table.num_rows else pa.chunked_array([], field.type))
     return pa.Table.from_arrays(columns, schema=schema) if columns else table.select([])
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    was, now = field.type, column.type
+    if was == now:
+        return column
+    told = f"column {field.name!r} was {was}, and is {now} now"
+    if not pa.types.is_null(now) and _is_text(decoded_type(was)) != _is_text(decoded_type(now)):
+        raise SpecError(f"{told}: text is not parsed, and nothing is made text")
+    try:
+        return column.cast(was)
+    except pa.ArrowException as problem:
+        raise SpecError(f"{told}: {problem}") from None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def check_time_type(column: str, kind: pa.DataType) -> None:
@@ -169,7 +181,7 @@ def check_rows(
 def bad_table(rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> pa.RecordBatch:
     """Returns the bad ones among rows, with the column BAD_REASON behind the others."""
     bad = np.flatnonzero(reasons)
-    taken = rows.take(pa.array(bad))
+    taken = take_rows(rows, bad)
     texts = pa.array([_REASONS[reason] for reason in reasons[bad].tolist()], type=pa.string())
     return pa.RecordBatch.from_arrays([*taken.columns, texts], schema=bad_schema(rows.schema))
 
@@ -184,8 +196,7 @@ def value_column(column: pa.Array, dtype: str | None) -> tuple[NDArray | None, N
 
     dtype: ``"int64"``, ``"float64"``, or None if only nulls are told apart.
     """
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = decoded(column)
     valid = validity(column)
     marks = None if valid is None else valid.view(np.bool_)
     if dtype is None:

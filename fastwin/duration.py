@@ -22,7 +22,8 @@ _UNITS_MS = {
     "w": 604_800_000, "week": 604_800_000,
 }  # fmt: skip
 _UNITS_OF_NO_FIXED_LENGTH = {"month", "mon", "mo", "year", "yr", "y"}
-_TERM = re.compile(r"\s*([+-]?\d+)\s*([A-Za-z]+)\s*,?")
+_TERM = re.compile(r"\s*([+-]?[0-9]+)\s*([A-Za-z]+)\s*,?")
+_MAX_DIGITS = 30
 
 
 def to_ms(value: Duration, *, argument: str = "duration") -> int:
@@ -66,17 +67,26 @@ def _parse(text: str, argument: str) -> int:
         term = _TERM.match(text, at)
         if term is None:
             raise SpecError(f"{argument}: {text!r} is no duration; write for example '10 minutes' or '1 hour 30 s'")
-        number, unit = int(term[1]), term[2]
-        known = _UNITS_MS.get(unit) or _UNITS_MS.get(unit.lower().removesuffix("s"))
-        if known is None:
-            if unit.lower().removesuffix("s") in _UNITS_OF_NO_FIXED_LENGTH:
-                raise SpecError(f"{argument}: {text!r} has a unit of no fixed length; use weeks, days or shorter units")
-            raise SpecError(f"{argument}: {text!r} has an unknown unit {unit!r}; known are ms, s, min, hours, days, weeks")
-        ms += number * known
+        if len(term[1]) > _MAX_DIGITS:
+            raise SpecError(f"{argument}: must be within {MAX_DURATION_MS} ms, got a number of {len(term[1])} digits")
+        ms += int(term[1]) * _unit_ms(term[2], text, argument)
         at = term.end()
     if at == 0:
         raise SpecError(f"{argument}: must be a duration such as '10 minutes', got {text!r}")
     return ms
+
+
+def _unit_ms(unit: str, text: str, argument: str) -> int:
+    name = unit.lower()
+    if name not in _UNITS_MS and len(name) > 2 and name != "mss":      # a plural, of a word
+        name = name.removesuffix("s")
+    if name in _UNITS_OF_NO_FIXED_LENGTH:
+        raise SpecError(f"{argument}: {text!r} has a unit of no fixed length; use weeks, days or shorter units")
+    if unit == "M":
+        raise SpecError(f"{argument}: {text!r} may mean months or minutes; write 'min' for minutes")
+    if name not in _UNITS_MS:
+        raise SpecError(f"{argument}: {text!r} has an unknown unit {unit!r}; known are ms, s, min, hours, days, weeks")
+    return _UNITS_MS[name]
 
 
 def format_ms(ms: int) -> str:

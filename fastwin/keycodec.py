@@ -6,7 +6,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.arrowbuffers import from_int64, from_text, int64_values, text_values, validity
+from fastwin.arrowbuffers import (
+    decoded,
+    decoded_type,
+    from_int64,
+    from_text,
+    int64_values,
+    text_values,
+    validity,
+)
 from fastwin.core.keys import KeyTable, hash_int64, hash_text
 from fastwin.core.rowcodec import decode_rows, encode_rows
 from fastwin.errors import SpecError
@@ -34,15 +42,6 @@ def _storage(kind: pa.DataType) -> str | None:
     return "bytes" if any(test(kind) for test in variable) else None
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type in which values of ``kind`` leave: dictionaries and views are decoded."""
-    if pa.types.is_dictionary(kind):
-        return _plain(kind.value_type)
-    if pa.types.is_string_view(kind):
-        return pa.string()
-    return pa.binary() if pa.types.is_binary_view(kind) else kind
-
-
 @dataclass(frozen=True)
 class KeyCodec:
     """Encodes the key columns of a batch, and decodes the keys of a KeyTable.
@@ -61,7 +60,7 @@ class KeyCodec:
     @property
     def out_fields(self) -> list[pa.Field]:
         """The key columns of the result."""
-        return [pa.field(field.name, _plain(field.type)) for field in self.fields]
+        return [pa.field(field.name, decoded_type(field.type)) for field in self.fields]
 
     @property
     def _storages(self) -> list[str]:
@@ -81,12 +80,8 @@ class KeyCodec:
         return (*encode_rows(encoded, n), None)
 
     def _encode_column(self, column: pa.Array) -> EncodedKeys:
-        plain = _plain(column.type)
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if column.type != plain:
-            column = column.cast(plain)
-        if _storage(plain) == "int64":
+        column = decoded(column)
+        if _storage(column.type) == "int64":
             return int64_values(column), validity(column)
         return (*text_values(column), validity(column))
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastwin import batches, statecodec
+from fastwin.arrowbuffers import take_rows
 from fastwin.duration import Duration, to_ms
 from fastwin.errors import FastwinError, SpecError, StateError
 from fastwin.operators.base import Operator
@@ -75,6 +76,8 @@ class Stream:
     ) -> None:
         spec.check_complete()
         skew = None if max_future_skew is None else to_ms(max_future_skew, argument="max_future_skew")
+        if skew is not None and skew < 0:
+            raise SpecError(f"max_future_skew: must not be negative, got {skew} ms")
         self._spec = spec
         self._coalesce = coalesce
         self._delay_ms = delay_ms
@@ -139,7 +142,7 @@ class Stream:
         if spec.bad_row_policy == "divert":
             bad.append(batches.bad_table(rows, reasons))
         good = np.flatnonzero(reasons == 0)
-        return rows.take(pa.array(good)), times[good]
+        return take_rows(rows, good), times[good]
 
     def _take_late(
         self, operator: Operator, rows: pa.RecordBatch, marks: np.ndarray | None, late: list[pa.RecordBatch]
@@ -147,7 +150,7 @@ class Stream:
         if marks is None:
             return
         if self._spec.late_output:
-            late.append(rows.filter(pa.array(marks)))
+            late.append(take_rows(rows, np.flatnonzero(marks)))
             self._late += late[-1].num_rows
         else:
             operator.counters.num_late_records_dropped += int(np.count_nonzero(marks))
@@ -231,16 +234,22 @@ class Stream:
         Raises StateError if a chunk is corrupt, cut off, or of another spec, input type or version. The watermark
         is part of the state; counters start over.
         """
-        chunks = [chunks] if isinstance(chunks, bytes | bytearray | memoryview) else list(chunks)
+        chunks = [chunks] if isinstance(chunks, bytes | bytearray | memoryview) else chunks
+        if not isinstance(chunks, list | tuple):
+            raise StateError(f"restore: takes a list of bytes, a snapshot and deltas, got {type(chunks).__name__}")
         if not chunks:
             raise StateError("restore: at least a snapshot is needed, got no chunk")
-        plan = self._plan
-        if plan is None:
-            meta = statecodec.decode(chunks[0], self._spec.fingerprint, str(self._spec)).meta
-            plan = make_plan(self._spec, batches.text_to_schema(meta["input_schema"]))
-        operator = plan.new_operator(self._coalesce)
-        operator.restore(chunks)
-        operator.advance_watermark(MIN_TIMESTAMP)
+        try:
+            plan = self._plan
+            if plan is None:
+                meta = statecodec.decode(chunks[0], self._spec.fingerprint, str(self._spec)).meta
+                plan = make_plan(self._spec, batches.text_to_schema(meta["input_schema"]))
+            operator = plan.new_operator(self._coalesce)
+            operator.restore(chunks)
+        except (StateError, MemoryError):
+            raise
+        except Exception as problem:
+            raise StateError(f"restore: the state makes no sense: {problem}") from problem
         self._plan, self._operator, self._failed = plan, operator, None
         self._watermark = operator.watermark
         self._bad = self._late = 0

@@ -101,6 +101,8 @@ def plan(spec: WindowSpec, schema: pa.Schema) -> Plan:
     not suit.
     """
     spec.check_complete()
+    if not isinstance(schema, pa.Schema):
+        raise SpecError(f"schema: must be a pyarrow.Schema, got {type(schema).__name__}")
     assert spec.time_column is not None
     kinds = {name: _kind_of(schema, name, "key_by") for name in spec.keys}
     batches.check_time_type(spec.time_column, _kind_of(schema, spec.time_column, "event_time"))
@@ -117,6 +119,8 @@ def plan(spec: WindowSpec, schema: pa.Schema) -> Plan:
         duplicates = {name for name in schema.names if schema.names.count(name) > 1}
         if duplicates:
             raise SpecError(f"input: columns named twice: {', '.join(sorted(duplicates))}")
+        if spec.bad_row_policy == "divert" and batches.BAD_REASON in schema.names:
+            raise SpecError(f"bad_rows: result.bad adds the column {batches.BAD_REASON!r}, which the input has; rename it")
     names = schema.names if hands_rows_out else list(dict.fromkeys([*spec.keys, spec.time_column, *dtypes]))
     input_schema = pa.schema([schema.field(name) for name in names])
     codec = KeyCodec(tuple(pa.field(name, kind) for name, kind in kinds.items()))

@@ -20,6 +20,8 @@ __all__ = ["BAD_ROW_POLICIES", "WindowSpec", "key_by"]
 
 BAD_ROW_POLICIES = ("raise", "divert", "drop")
 _BOUNDS = ("window_start", "window_end")
+# A row of state has one mark for each.
+_MAX_AGGREGATES = 63
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,14 @@ class WindowSpec:
         if not aggregates:
             raise SpecError("aggregate: at least one is needed, such as n=fastwin.Count(), got none")
         for name, aggregate in aggregates.items():
-            if not isinstance(aggregate, Aggregate):
+            if not isinstance(aggregate, Aggregate) or type(aggregate).accumulator is Aggregate.accumulator:
                 raise SpecError(f"aggregate: {name} must be an aggregate such as fastwin.Count(), got {aggregate!r}")
+            if not name:
+                raise SpecError(f"aggregate: the name of {aggregate} is empty")
             if name in self.keys or name in _BOUNDS:
                 raise SpecError(f"aggregate: the name {name!r} is taken by a key column or a bound of the window")
+        if len(aggregates) > _MAX_AGGREGATES:
+            raise SpecError(f"aggregate: at most {_MAX_AGGREGATES} in one spec, got {len(aggregates)}")
         complete = replace(self, aggregates=tuple(aggregates.items()))
         complete.check_complete()
         return complete
@@ -113,7 +119,7 @@ class WindowSpec:
             if not part
         ]
         if missing:
-            raise SpecError(f"spec: {' and '.join(missing)} is missing")
+            raise SpecError(f"spec: incomplete without {' and '.join(missing)}")
 
     @property
     def fingerprint(self) -> bytes:

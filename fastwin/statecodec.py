@@ -56,6 +56,8 @@ def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chu
     Raises StateError if the bytes are no chunk, not whole, corrupt, of another format version, or
     of another spec (another fingerprint).
     """
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise StateError(f"state: a chunk is bytes, got {type(blob).__name__}")
     if len(blob) < _HEADER.size or bytes(blob[:4]) != _MAGIC:
         raise StateError(f"state: {len(blob)} bytes that are no fastwin state")
     _, version, kind, flags, owner, crc, length = _HEADER.unpack_from(blob)
@@ -74,7 +76,7 @@ def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chu
         )
     try:
         return _parse(_KINDS[kind], body)
-    except (KeyError, TypeError, ValueError, struct.error, pa.ArrowException) as problem:
+    except (KeyError, TypeError, ValueError, OSError, struct.error, pa.ArrowException) as problem:
         raise StateError(f"state: the body makes no sense: {problem}") from problem
 
 

@@ -43,7 +43,5 @@ def _rows(output: Output, result: fw.Result) -> Iterator[pa.RecordBatch]:
 
 
 def _packets(batch: pa.RecordBatch) -> Iterator[Packet]:
-    names = ("mapper", "seq", "kind", "rows")
-    numbers = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
-    for values, blob in zip(numbers, batch.column("blob"), strict=True):
-        yield Packet(*values, blob.as_py())
+    names = ("mapper", "seq", "kind", "rows", "blob")
+    return map(Packet, *(batch.column(name).to_pylist() for name in names))

@@ -121,7 +121,7 @@ class Visit:
 
     def output(self) -> Iterator[pd.DataFrame]:
         """Yields the results and the counters as rows of ``wire.RESULT``; the counters are in the first row."""
-        blobs: list[tuple[int, bytes | None]] = []
+        blobs: list[tuple[int, bytes]] = []
         for kind, table in (
             (ResultKind.MAIN, [result.main for result in self._results]),
             (ResultKind.LATE, [result.late for result in self._results]),

@@ -67,7 +67,7 @@ def agrees(got: int | float | None, kind: str, values: Sequence[int | float | No
     if not math.isfinite(wanted):
         return got == wanted or (got != got and wanted != wanted)
     size = math.fsum(abs(value) for value in values if value is not None)
-    lost = len(values) ** 2 * 2.0**-104 * size      # the rounding of what was rounded away
+    lost = len(values) ** 2 * 2.0**-104 * size  # the rounding of what was rounded away
     return abs(got - wanted) <= 2 * math.ulp(wanted) + (lost if kind == "sum" else lost / len(values))
 
 

@@ -20,7 +20,7 @@ cdef extern from *:
 cdef enum:
     BLOCK = 128                 # keys looked up together, so that their cache misses overlap
     FIRST_CAPACITY = 64
-    MAX_KEYS = 1 << 30
+    MAX_KEYS = 1073741824       # 2**30
     KEPT_CAPACITY = 65536       # an empty table keeps no more than this
 
 

@@ -9,18 +9,27 @@ import numpy as np
 from libc.string cimport memcpy
 
 from fastwin._typedefs cimport int32_t, int64_t, uint8_t
+from fastwin.core.bounds cimport check_length, check_offsets, offset_t
 
 cdef enum:
     FIXED = 9
     PREFIX = 5
 
-ctypedef fused offset_t:
-    int32_t
-    int64_t
+
+cdef int check_fixed(Py_ssize_t n, const int64_t[::1] values, const uint8_t[::1] valid) except -1:
+    check_length("key columns", values.shape[0], n)
+    if valid is not None:
+        check_length("key columns: valid", valid.shape[0], n)
+    return 0
 
 
-cdef int count_bytes(int64_t[::1] ends, const offset_t[::1] offsets, const uint8_t[::1] valid) except -1:
+cdef int count_bytes(int64_t[::1] ends, const offset_t[::1] offsets, const uint8_t[::1] data,
+                     const uint8_t[::1] valid) except -1:
     cdef Py_ssize_t i
+    check_offsets(offsets, data.shape[0])
+    check_length("key columns", offsets.shape[0] - 1, ends.shape[0] - 1)
+    if valid is not None:
+        check_length("key columns: valid", valid.shape[0], ends.shape[0] - 1)
     for i in range(ends.shape[0] - 1):
         ends[i + 1] += PREFIX
         if valid is None or valid[i]:
@@ -60,29 +69,37 @@ def encode_rows(list columns not None, Py_ssize_t n):
     """Returns ``(offsets, data)`` of the encoded rows: int64[n + 1], uint8[bytes].
 
     columns: ``(values, valid)`` or ``(offsets, data, valid)`` a column, as KeyTable takes them.
-    Raises ValueError for a value of 2**31 bytes or more. O(bytes).
+    Raises ValueError for a value of 2**31 bytes or more, columns of another length than n, or offsets
+    that do not ascend within the data. O(bytes).
     """
     ends = np.zeros(n + 1, dtype=np.int64)
     cdef int64_t[::1] end = ends
     for column in columns:
         if len(column) == 2:
+            values, valid = column
+            check_fixed(n, values, valid)
             ends[1:] += FIXED
-        elif column[0].dtype == np.int32:
-            count_bytes[int32_t](end, column[0], column[2])
+            continue
+        offsets, data, valid = column
+        if offsets.dtype == np.int32:
+            count_bytes[int32_t](end, offsets, data, valid)
         else:
-            count_bytes[int64_t](end, column[0], column[2])
+            count_bytes[int64_t](end, offsets, data, valid)
     np.cumsum(ends, out=ends)
     out = np.empty(ends[n], dtype=np.uint8)
-    at = ends[:-1].copy()
     if n == 0:
         return ends, out
+    at = ends[:n].copy()
     for column in columns:
         if len(column) == 2:
-            write_fixed(out, at, column[0], column[1])
-        elif column[0].dtype == np.int32:
-            write_bytes[int32_t](out, at, column[0], column[1], column[2])
+            values, valid = column
+            write_fixed(out, at, values, valid)
+            continue
+        offsets, data, valid = column
+        if offsets.dtype == np.int32:
+            write_bytes[int32_t](out, at, offsets, data, valid)
         else:
-            write_bytes[int64_t](out, at, column[0], column[1], column[2])
+            write_bytes[int64_t](out, at, offsets, data, valid)
     return ends, out
 
 
@@ -91,12 +108,13 @@ def decode_rows(const int64_t[::1] offsets not None, const uint8_t[::1] data not
 
     fixed: bool a column, whether it is an int64 one.
     Returns ``(values, valid)`` or ``(offsets, data, valid)`` a column; valid is bool[n], never None.
-    Raises ValueError if the rows do not hold these columns. O(bytes).
+    Raises ValueError if the rows do not hold these columns, or offsets do not ascend within data. O(bytes).
     """
     cdef Py_ssize_t n = offsets.shape[0] - 1, i
     cdef int64_t total
     cdef int32_t length
-    where = np.asarray(offsets)[:-1].copy()
+    check_offsets(offsets, data.shape[0])
+    where = np.asarray(offsets)[:n].copy()
     cdef int64_t[::1] at = where
     cdef int64_t[::1] values, ends
     cdef uint8_t[::1] valid, text
@@ -110,7 +128,7 @@ def decode_rows(const int64_t[::1] offsets not None, const uint8_t[::1] data not
             for i in range(n):
                 if at[i] + FIXED > offsets[i + 1]:
                     raise ValueError(f"key row {i}: ends within a column")
-                valid[i] = data[at[i]]
+                valid[i] = data[at[i]] != 0
                 memcpy(&values[i], &data[at[i] + 1], 8)
                 at[i] += FIXED
             found.append((out, marks.view(np.bool_)))
@@ -121,7 +139,7 @@ def decode_rows(const int64_t[::1] offsets not None, const uint8_t[::1] data not
         for i in range(n):
             if at[i] + PREFIX > offsets[i + 1]:
                 raise ValueError(f"key row {i}: ends within a column")
-            valid[i] = data[at[i]]
+            valid[i] = data[at[i]] != 0
             memcpy(&length, &data[at[i] + 1], 4)
             if length < 0 or at[i] + PREFIX + length > offsets[i + 1]:
                 raise ValueError(f"key row {i}: a value of {length} bytes goes beyond its end")
@@ -136,4 +154,7 @@ def decode_rows(const int64_t[::1] offsets not None, const uint8_t[::1] data not
                 memcpy(&text[ends[i]], &data[at[i] + PREFIX], length)
             at[i] += PREFIX + length
         found.append((ends_out, text_out, marks.view(np.bool_)))
+    for i in range(n):
+        if at[i] != offsets[i + 1]:
+            raise ValueError(f"key row {i}: goes on for {offsets[i + 1] - at[i]} bytes behind its last column")
     return found

@@ -35,9 +35,7 @@ def test_int64_hash_is_as_defined(keys: list[int | None]) -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=20))), st.binary(max_size=9), st.booleans())
-def test_text_hash_is_as_defined_wherever_the_text_lies(
-    keys: list[bytes | None], lead: bytes, wide: bool
-) -> None:
+def test_text_hash_is_as_defined_wherever_the_text_lies(keys: list[bytes | None], lead: bytes, wide: bool) -> None:
     texts = [key or b"" for key in keys]
     offsets = np.cumsum([len(lead), *map(len, texts)]).astype(np.int64 if wide else np.int32)
     data = np.frombuffer(lead + b"".join(texts) + b"behind", np.uint8)

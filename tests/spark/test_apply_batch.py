@@ -108,7 +108,9 @@ def test_event_time_before_1970_is_fine(parquet):
 
 def test_event_time_as_milliseconds(parquet):
     table = events(7, 500)
-    table = table.set_column(1, "ts", pc.floor_temporal(table["ts"], unit="millisecond").cast(pa.timestamp("ms")).cast(pa.int64()))
+    table = table.set_column(
+        1, "ts", pc.floor_temporal(table["ts"], unit="millisecond").cast(pa.timestamp("ms")).cast(pa.int64())
+    )
     assert_same_rows(spark_glue.apply(spec_of(["k"]), parquet(table)).toArrow(), spec_of(["k"]).run(table).main)
 
 
@@ -131,7 +133,9 @@ def test_naive_event_time_may_be_a_key_too(parquet):
     table = pa.table({"ts": pa.array([dt.datetime(2024, 7, 1, 12), dt.datetime(2024, 7, 1, 12)], pa.timestamp("us"))})
     spec = fw.key_by("ts").event_time("ts").window(WINDOWS["tumbling"]).aggregate(n=fw.Count(), last=fw.Max("ts"))
     rows = spark_glue.apply(spec, parquet(table)).collect()
-    assert [(row.ts, row.n, row["last"]) for row in rows] == [(dt.datetime(2024, 7, 1, 12), 2, dt.datetime(2024, 7, 1, 12))]
+    assert [(row.ts, row.n, row["last"]) for row in rows] == [
+        (dt.datetime(2024, 7, 1, 12), 2, dt.datetime(2024, 7, 1, 12))
+    ]
 
 
 def test_columns_with_odd_names(parquet):
@@ -153,7 +157,7 @@ def test_columns_that_arrow_cannot_hold_do_no_harm_if_not_needed(spark):
 
 def test_bad_rows_raise(parquet):
     result = spark_glue.apply(spec_of(["k"]), parquet(events(10, 100, null_times=0.1)))
-    with pytest.raises(Exception, match="BadRowError.*'ts'.*null timestamp"):
+    with pytest.raises(Exception, match=r"BadRowError.*'ts'.*null timestamp"):
         result.collect()
 
 
@@ -186,7 +190,9 @@ def test_all_rows_bad(parquet):
 
 
 def test_year_300000_is_a_bad_row(spark):
-    df = spark.sql(f"select 1L k, timestamp_micros(id) ts, 1L v, 1d x from values (9000000000000000000), ({START_MS}000) t(id)")
+    df = spark.sql(
+        f"select 1L k, timestamp_micros(id) ts, 1L v, 1d x from values (9000000000000000000), ({START_MS}000) t(id)"
+    )
     result = spark_glue.apply(spec_of(["k"]).bad_rows("divert"), df)
     reasons = result.where("bad is not null").selectExpr("bad.bad_reason").collect()
     assert [row.bad_reason for row in reasons] == ["timestamp outside years 1 to 9999"]

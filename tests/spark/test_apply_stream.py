@@ -1,6 +1,7 @@
 """apply on streaming frames: the same rows as the spec gives in this process, batch by batch and over restarts."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.errors import StreamingQueryException
 
@@ -112,7 +113,7 @@ def test_all_batches_of_a_running_query(spark, tmp_path):
         for number in range(0, len(tables), 2):
             source.put(*tables[number : number + 2])
             query.processAllAvailable()
-        batches = [batch for batch in micro_batches(query, recorder)]
+        batches = micro_batches(query, recorder)
     finally:
         query.stop()
     assert len(batches) > len(tables), "batches without data belong to the test"
@@ -146,8 +147,6 @@ def test_nothing_is_left_when_all_windows_are_gone(spark, tmp_path):
 
 def test_session_time_zone_changes_nothing(spark, tmp_path):
     """Naive event times are read in it, as batch frames do."""
-    import pyarrow.compute as pc
-
     table = out_of_order(1, 500)[0]
     naive = table.set_column(1, "ts", pc.local_timestamp(table["ts"].cast(pa.timestamp("us", tz=TIME_ZONE))))
     batches = run_stream(spark, spec_of(late=True), [naive], tmp_path, watermark="0 s")
@@ -159,7 +158,9 @@ def test_session_time_zone_changes_nothing(spark, tmp_path):
 def test_event_time_before_1970_is_bad_on_a_stream(spark, tmp_path):
     table = events(1, 20, start_ms=-10_000_000)
     batches = run_stream(spark, spec_of(bad="divert"), [table], tmp_path, watermark="0 s")
-    assert parts(batches, "bad")["bad_reason"].unique().to_pylist() == ["timestamp before the earliest that the runner takes"]
+    assert parts(batches, "bad")["bad_reason"].unique().to_pylist() == [
+        "timestamp before the earliest that the runner takes"
+    ]
     assert parts(batches, "bad").num_rows == 20
 
 
@@ -189,9 +190,9 @@ def test_rows_that_come_by_a_filter(spark, tmp_path):
     """No columnar scan."""
     tables = out_of_order(3, 400)
     spec = spec_of(late=True)
-    batches = run_stream(spark, spec, tables, tmp_path, watermark="5 s", prepare=lambda frame: frame.where("k is null or k < 10"))
-    import pyarrow.compute as pc
-
+    batches = run_stream(
+        spark, spec, tables, tmp_path, watermark="5 s", prepare=lambda frame: frame.where("k is null or k < 10")
+    )
     kept = [table.filter(pc.fill_null(pc.less(table["k"], 10), True)) for table in tables]
     assert_replayed(batches, spec, kept)
 
@@ -200,21 +201,29 @@ def test_rows_that_come_by_a_filter(spark, tmp_path):
 
 
 def test_bad_rows_raise(spark, tmp_path):
-    with pytest.raises(StreamingQueryException, match="BadRowError.*'ts'.*null timestamp"):
+    with pytest.raises(StreamingQueryException, match=r"BadRowError.*'ts'.*null timestamp"):
         run_stream(spark, spec_of(), [events(1, 100, null_times=0.1)], tmp_path, watermark="0 s")
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ("key_groups", "StateError: key_groups: the checkpoint was made with key_groups=5, this query has key_groups=6"),
+        (
+            "key_groups",
+            "StateError: key_groups: the checkpoint was made with key_groups=5, this query has key_groups=6",
+        ),
         ("spec", "StateError: spec: the checkpoint was made with another one.*; this query has .*size_ms=120000"),
         ("types", "StateError: "),
     ],
 )
 def test_a_checkpoint_of_another_query_is_refused(spark, tmp_path, change, says):
     def spec(size):
-        return fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(size)).aggregate(n=fw.Count(), m=fw.Max("v"))
+        return (
+            fw.key_by("k")
+            .event_time("ts")
+            .window(fw.TumblingEventTimeWindows.of(size))
+            .aggregate(n=fw.Count(), m=fw.Max("v"))
+        )
 
     run_stream(spark, spec("1 min"), [events(1, 100)], tmp_path, watermark="1 day", key_groups=5)
     source = Source.__new__(Source)
@@ -237,8 +246,6 @@ def test_a_checkpoint_of_another_query_is_refused(spark, tmp_path, change, says)
 
 
 def _before(main: pa.Table, end_ms: int):
-    import pyarrow.compute as pc
-
     return pc.less(main["window_end"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()), end_ms)
 
 

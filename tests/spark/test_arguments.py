@@ -9,7 +9,12 @@ import spark_glue
 from fastwin.errors import SpecError
 from spark_glue.session import STATE_STORE_KEY
 
-SPEC = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).aggregate(n=fw.Count(), s=fw.Sum("v"))
+SPEC = (
+    fw.key_by("k")
+    .event_time("ts")
+    .window(fw.TumblingEventTimeWindows.of("1 min"))
+    .aggregate(n=fw.Count(), s=fw.Sum("v"))
+)
 COLUMNS = "id k, timestamp_seconds(id) ts, id v, cast(id as string) text, array(id) list"
 
 
@@ -41,10 +46,16 @@ ON_ANY_FRAME = {
     "spec is none": ({"spec": "hourly"}, "spec: must be a WindowSpec .* got str"),
     "spec without windows": ({"spec": fw.key_by("k").event_time("ts")}, r"spec: \.window\(assigner\) and"),
     "df is none": ({"df": [1, 2]}, "df: must be a Spark DataFrame, got list"),
-    "unknown key": ({"spec": fw.WindowSpec(**(SPEC.__dict__ | {"keys": ("who",)}))}, "key_by: there is no column 'who'.* has k, ts"),
+    "unknown key": (
+        {"spec": fw.WindowSpec(**(SPEC.__dict__ | {"keys": ("who",)}))},
+        "key_by: there is no column 'who'.* has k, ts",
+    ),
     "unknown time": ({"spec": SPEC.event_time("when")}, "event_time: there is no column 'when'"),
     "unknown value": ({"spec": SPEC.aggregate(s=fw.Sum("w"))}, "there is no column 'w'"),
-    "time is text": ({"spec": SPEC.event_time("text")}, "event_time: column 'text' must be a timestamp or int64 .* got string"),
+    "time is text": (
+        {"spec": SPEC.event_time("text")},
+        "event_time: column 'text' must be a timestamp or int64 .* got string",
+    ),
     "sum of text": ({"spec": SPEC.aggregate(s=fw.Sum("text"))}, r"Sum\('text'\): takes .* 'text' is string"),
     "key is a list": ({"spec": fw.WindowSpec(**(SPEC.__dict__ | {"keys": ("list",)}))}, "key_by: column 'list'"),
     "key_groups too few": ({"key_groups": 0}, "key_groups: must be from 1 to 32768, got 0"),
@@ -61,7 +72,10 @@ ON_ANY_FRAME = {
         {"spec": SPEC.allowed_lateness("1 s", coalesce=False), "coalesce": True},
         r"coalesce: got True, but the spec says allowed_lateness\(..., coalesce=False\)",
     ),
-    "two columns of a name": ({"spec": SPEC.aggregate(K=fw.Count())}, "columns 'k' and 'K', which Spark cannot tell apart"),
+    "two columns of a name": (
+        {"spec": SPEC.aggregate(K=fw.Count())},
+        "columns 'k' and 'K', which Spark cannot tell apart",
+    ),
     "late is taken": ({"spec": SPEC.side_output_late_data().aggregate(late=fw.Count())}, "columns 'late' and 'late'"),
     "name is none": ({"name": ""}, "name: must be the name of the counters, got ''"),
 }
@@ -106,7 +120,9 @@ def test_streaming_frame_does_not_suit(stream, no_jobs, case):
 
 def test_windows_behind_windows_are_refused(stream, no_jobs):
     first = spark_glue.apply(SPEC, stream, watermark="1 s")
-    second = fw.key_by("k").event_time("window_end").window(fw.TumblingEventTimeWindows.of("1 h")).aggregate(n=fw.Sum("n"))
+    second = (
+        fw.key_by("k").event_time("window_end").window(fw.TumblingEventTimeWindows.of("1 h")).aggregate(n=fw.Sum("n"))
+    )
     with pytest.raises(SpecError, match="df: it comes out of another stateful operator"):
         spark_glue.apply(second, first, watermark="1 s")
 
@@ -116,7 +132,7 @@ def test_time_zone_that_arrow_does_not_know(spark, batch, no_jobs):
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "GMT+2")
     try:
-        with pytest.raises(SpecError, match="spark.sql.session.timeZone='GMT.2' is none that Arrow knows"):
+        with pytest.raises(SpecError, match=r"spark.sql.session.timeZone='GMT.2' is none that Arrow knows"):
             spark_glue.apply(SPEC, naive)
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)

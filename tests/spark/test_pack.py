@@ -15,7 +15,12 @@ from spark_glue.wire import PacketKind
 from tests.spark.events import START_MS, events
 from tests.spark.streams import rows_of
 
-SPEC = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).aggregate(n=fw.Count(), s=fw.Sum("v"))
+SPEC = (
+    fw.key_by("k")
+    .event_time("ts")
+    .window(fw.TumblingEventTimeWindows.of("1 min"))
+    .aggregate(n=fw.Count(), s=fw.Sum("v"))
+)
 
 
 def job_for(table: pa.Table, spec: fw.WindowSpec = SPEC, **changes) -> Job:
@@ -163,7 +168,9 @@ def test_both_ways_out_say_the_same(monkeypatch, sizes, flush_rows):
     job = job_for(table, SPEC.bad_rows("divert"))
     batches, at = [], 0
     for size in sizes:
-        batches.append(pa.RecordBatch.from_arrays([c.combine_chunks() for c in table.slice(at, size).columns], table.column_names))
+        batches.append(
+            pa.RecordBatch.from_arrays([c.combine_chunks() for c in table.slice(at, size).columns], table.column_names)
+        )
         at += size
     by_rows = [row for batch in pack._pack_rows(job, iter(batches)) for row in batch.to_pylist()]
     columns = list(pack._pack_columns(job, iter([tuple(batch.columns) for batch in batches])))
@@ -187,4 +194,6 @@ def test_a_naive_time_is_read_in_the_time_zone():
     job = job_for(table, spec, schema=schema, time_column="ts", time_zone="Europe/Berlin")
     assert job.packed_schema.names == ["k", "v", "ts"]
     (row,) = good(packed(job, table))
-    assert wire.decode(row["blob"], job.plan.input_schema).to_pylist() == [{"k": 1, "__event_time_ms": 1719828000000, "v": 1}]
+    assert wire.decode(row["blob"], job.plan.input_schema).to_pylist() == [
+        {"k": 1, "__event_time_ms": 1719828000000, "v": 1}
+    ]

@@ -37,7 +37,10 @@ class Harness:
         due = [(ms, group) for group, timers in self.handle.timers.items() for ms in timers if ms <= watermark]
         for ms, group in sorted(due):
             self.handle.key = group
-            self._take(processor.handleExpiredTimer(key=(group,), timerValues=values, expiredTimerInfo=ExpiredTimerInfo(ms)), out)
+            self._take(
+                processor.handleExpiredTimer(key=(group,), timerValues=values, expiredTimerInfo=ExpiredTimerInfo(ms)),
+                out,
+            )
             self.handle.timers[group].discard(ms)
         processor.close()
         return out
@@ -87,7 +90,9 @@ def test_input_and_timer_in_one_batch():
 def test_all_blobs_are_one_batch_in_order_of_mapper_and_seq():
     first = fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_gap(10)).aggregate(n=fw.Count())
     harness = Harness(first)
-    out = harness.batch(25, {0: [packet((1, 5), mapper=2), packet((1, 15), mapper=0, seq=1), packet((1, 25), mapper=0)]})
+    out = harness.batch(
+        25, {0: [packet((1, 5), mapper=2), packet((1, 15), mapper=0, seq=1), packet((1, 25), mapper=0)]}
+    )
     # (5, 15) alone would be late; joined with the others it is in time
     assert out["MAIN"] == []
     assert harness.counters["dropped"] == 0

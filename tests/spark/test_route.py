@@ -94,7 +94,13 @@ def test_a_sink_need_not_look_at_every_row(spark, tmp_path, inputs):
 
 def test_a_key_named_late_is_no_output(spark, tmp_path, inputs):
     tables = [table.rename_columns(["late", "ts", "v", "x"]) for table in inputs]
-    spec = fw.key_by("late").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).bad_rows("drop").aggregate(n=fw.Count())
+    spec = (
+        fw.key_by("late")
+        .event_time("ts")
+        .window(fw.TumblingEventTimeWindows.of("1 min"))
+        .bad_rows("drop")
+        .aggregate(n=fw.Count())
+    )
     main = Sink()
     run(spark, tmp_path, spec, tables, main=main)
     assert main.tables[0].column_names == ["late", "window_start", "window_end", "n"]
@@ -102,7 +108,10 @@ def test_a_key_named_late_is_no_output(spark, tmp_path, inputs):
 
 
 def test_sink_without_an_output_ends_the_query(spark, tmp_path, inputs):
-    with pytest.raises(StreamingQueryException, match=r"route: late is given, but the spec has no late output; ask for it with .side_output"):
+    with pytest.raises(
+        StreamingQueryException,
+        match=r"route: late is given, but the spec has no late output; ask for it with .side_output",
+    ):
         run(spark, tmp_path, SPEC.bad_rows("drop"), inputs[:1], main=Sink(), late=Sink())
 
 

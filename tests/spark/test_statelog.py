@@ -95,7 +95,10 @@ def test_state_of_another_query_is_refused(handle, other, says):
     ("other", "says"),
     [
         (Identity(ME.fingerprint, ME.text, ME.columns, 32), "key_groups=64, this query has key_groups=32"),
-        (Identity("cd" * 16, "another spec", ME.columns, 64), r"spec: .* one \(the spec\); this query has another spec"),
+        (
+            Identity("cd" * 16, "another spec", ME.columns, 64),
+            r"spec: .* one \(the spec\); this query has another spec",
+        ),
         (Identity(ME.fingerprint, ME.text, "k int32, n int64", 64), "of k int64, n int64, now they would be k int32"),
     ],
 )

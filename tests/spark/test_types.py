@@ -1,6 +1,6 @@
 """Spark types to Arrow types: what is taken, what is refused, and naive times."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -72,7 +72,7 @@ def test_naive_times_as_spark_reads_them(zone):
     times = [datetime(2024, 1, 1) + timedelta(minutes=17 * i, microseconds=999_999 * (i % 2)) for i in range(32_000)]
     found = local_to_ms(pa.array(times, pa.timestamp("us")), zone).to_pylist()
     # Python reads a time that the clocks showed twice, or skipped, with the offset from before the change: as Spark.
-    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
     assert found == [(time.replace(tzinfo=ZoneInfo(zone)) - epoch) // timedelta(milliseconds=1) for time in times]
 
 

@@ -177,7 +177,7 @@ def test_most_members_fit() -> None:
         ([(np.zeros(2, np.int64), np.ones(1, bool))], "columns: mask of column 0: needs 2 values"),
         ([(np.zeros(2, np.int32), None)], "columns: column 0: must be of int64 or float64, got int32"),
         ([([1, 2], None)], "columns: column 0: must be of int64 or float64, got list"),
-        ([(np.zeros(2, np.int64), np.ones(2, np.int64))], "columns: mask of column 0: must be of bool or uint8, got int64"),
+        ([(np.zeros(2, np.int64), np.ones(2, np.int64))], "mask of column 0: must be of bool or uint8, got int64"),
     ],
 )
 def test_columns_are_checked(columns: list, says: str) -> None:

@@ -77,7 +77,7 @@ def test_ids_used_again_are_not_mixed_up() -> None:
     panes.keys.sweep()
     combiner = WindowCombiner(panes)
     combiner.fire(0, 30)
-    panes.drop_before(20)       # key id 1 is free now
+    panes.drop_before(20)  # key id 1 is free now
     again = panes.keys.intern_int64(times(8))
     assert again.tolist() == [1]
     panes.add(ids(1), times(20), no_columns(1))

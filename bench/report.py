@@ -1,0 +1,120 @@
+"""From pytest-benchmark's JSON to what one reads: a summary to keep, and a table."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+from bench.race import OURS
+from bench.scale import amount
+
+__all__ = ["speedups", "summarise", "table"]
+
+_MACHINE = ("system", "machine", "cores", "peer_threads", "load_at_start", "python_version")
+
+
+def summarise(raw: dict[str, Any]) -> dict[str, Any]:
+    """Returns what is worth keeping of pytest-benchmark's JSON: works with their contenders, machine and versions."""
+    works: dict[str, dict[str, Any]] = {}
+    scales = set()
+    for one in raw["benchmarks"]:
+        info, stats = one["extra_info"], one["stats"]
+        if "work" not in info:
+            continue
+        scales.add(info["scale"])
+        work = works.setdefault(
+            info["work"], {key: info[key] for key in ("work", "label", "unit", "bar")} | {"contenders": []}
+        )
+        seconds = stats.get("data") or [stats["min"], stats["median"]]
+        work["contenders"].append(
+            {
+                "name": info["contender"],
+                "threads": info["threads"],
+                "units": info["units"],
+                "attempts": stats["rounds"],
+                "best_s": min(seconds),
+                "median_s": statistics.median(seconds),
+                "rate": info["units"] / min(seconds),
+                "notes": info["notes"],
+            }
+        )
+    # what is held to a bar comes first
+    ordered = sorted(works.values(), key=lambda work: work["bar"] is None)
+    machine = raw["machine_info"]
+    commit = raw.get("commit_info", {})
+    return {
+        "made": raw["datetime"],
+        "commit": {key: commit.get(key) for key in ("id", "dirty")},
+        "scale": " and ".join(sorted(scales)),
+        "machine": {key: machine.get(key) for key in _MACHINE} | {"cpu": machine.get("cpu", {}).get("brand_raw")},
+        "versions": machine.get("versions", {}),
+        "works": ordered,
+    }
+
+
+def speedups(work: dict[str, Any]) -> Iterator[tuple[dict[str, Any], float]]:
+    """Yields each peer of a work that was measured, and how many times as fast as it fastwin was."""
+    ours = _ours(work)
+    if ours is not None:
+        for peer in work["contenders"]:
+            if peer is not ours:
+                yield peer, ours["rate"] / peer["rate"]
+
+
+def _ours(work: dict[str, Any]) -> dict[str, Any] | None:
+    return next((one for one in work["contenders"] if one["name"] == OURS), None)
+
+
+def table(summary: dict[str, Any]) -> str:
+    """Returns the summary as lines of text."""
+    machine, versions = summary["machine"], summary["versions"]
+    threads = machine["peer_threads"]
+    head = [
+        f"{summary['scale']} sizes, best attempt of each; contenders took turns.",
+        f"{machine['cpu'] or machine['machine']}, {machine['cores']} cores; load at the start: "
+        f"{machine['load_at_start'] or 0:.1f}.",
+        f"Threads: fastwin 1, polars and DuckDB {threads}, Spark local[{threads}] on both sides.",
+        ", ".join(f"{name} {text}" for name, text in {"Python": machine["python_version"], **versions}.items()),
+        "",
+    ]
+    rows = [("work", "per second", "fastwin", "peer", "its rate", "ratio", "bar")]
+    for work in summary["works"]:
+        rows += _rows(work, judged=summary["scale"] == "full")
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    aligned = [str.rjust if title in ("fastwin", "its rate", "ratio") else str.ljust for title in rows[0]]
+    lines = [
+        " | ".join(align(text, width) for align, text, width in zip(aligned, row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    lines.insert(1, "-+-".join("-" * width for width in widths))
+    return "\n".join(head + lines)
+
+
+def _rows(work: dict[str, Any], judged: bool) -> Iterator[tuple[str, ...]]:
+    ours = _ours(work)
+    label, unit, rate = work["label"], f"{work['unit']}s", amount(ours["rate"]) if ours else "-"
+    peers = [peer for peer in work["contenders"] if peer is not ours]
+    ratios = {peer["name"]: ratio for peer, ratio in speedups(work)}
+    if not peers:
+        yield label, unit, rate, "", "", "", ""
+    for peer in peers:
+        ratio, verdict = _judge(work["bar"], peer["name"], ratios.get(peer["name"]), judged)
+        yield label, unit, rate, peer["name"], amount(peer["rate"]), ratio, verdict
+        label = unit = rate = ""
+
+
+def _judge(bar: dict[str, Any] | None, peer: str, speedup: float | None, judged: bool) -> tuple[str, str]:
+    """Returns the ratio as it is shown, and the bar; judged: with whether it is reached."""
+    if speedup is None:
+        return "-", ""
+    ratio = f"{speedup:.2f}x"
+    if bar is None or peer not in bar["peers"]:
+        return ratio, ""
+    factor = bar["factor"]
+    if bar["kind"] == "at least":
+        text, reached = f">= {factor:g}x", speedup >= factor
+    else:  # said of the time for a unit, as the bar is
+        text, reached = f"time <= {factor:g}x", speedup * factor >= 1
+        ratio = f"time {1 / speedup:.2f}x"
+    return ratio, f"{text}: {'reached' if reached else 'missed'}" if judged else text

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from fastwin.core.accumulators import AccumulatorSet
+from fastwin.core.keys import KeyTable
+from fastwin.core.panes import PaneTable
+from tests.boundary.arrays import refuses_what_is_no_array, takes_read_only
+from tests.kernels import accumulators, ids, no_columns, pane_table, times
+
+LOW, TOP = -(2**63), 2**63 - 1
+
+
+def test_empty_arrays_change_nothing() -> None:
+    panes = pane_table()
+    assert panes.add(ids(), times(), no_columns(0)).tolist() == []
+    assert panes.ensure(ids(), times()).tolist() == []
+    assert panes.count == len(panes) == 0
+
+
+def test_extreme_starts_are_panes() -> None:
+    panes = pane_table()
+    keys = panes.keys.intern_int64(times(1, 1, 1))
+    panes.add(keys, times(TOP, LOW, 0), no_columns(3))
+    assert panes.starts().tolist() == [LOW, 0, TOP]
+    assert panes.first_start(TOP) == TOP
+    panes.drop_before(LOW)
+    assert panes.count == 3
+    panes.drop_before(TOP)
+    assert panes.starts().tolist() == [TOP]
+    panes._check()
+
+
+def test_table_without_accumulators_counts_on_its_rows() -> None:
+    panes = PaneTable(KeyTable("int64"), AccumulatorSet([]))
+    panes.add(panes.keys.intern_int64(times(1, 2)), times(0, 0), [])
+    assert panes.slots_of(0).tolist() == [0, 1]
+
+
+def test_blocks_of_any_length_are_added() -> None:
+    for n in (1, 511, 512, 513, 1024, 1025):
+        panes = pane_table()
+        keys = panes.keys.intern_int64(np.arange(n))
+        assert panes.add(keys, np.zeros(n, np.int64), no_columns(n)).tolist() == list(range(n))
+        panes._check()
+
+
+def test_read_only_arrays_are_taken() -> None:
+    panes = pane_table()
+    keys = panes.keys.intern_int64(times(1, 2))
+    takes_read_only(lambda k, s: panes.add(k, s, no_columns(2)), keys, times(0, 1))
+    takes_read_only(panes.ensure, keys, times(0, 1))
+
+
+def test_other_things_than_arrays_are_refused() -> None:
+    panes = pane_table()
+    keys = panes.keys.intern_int64(times(1, 2))
+    refuses_what_is_no_array(lambda k, s: panes.add(k, s, no_columns(2)), keys, times(0, 1))
+    refuses_what_is_no_array(panes.ensure, keys, times(0, 1))
+    assert len(panes) == 0
+    panes._check()
+
+
+def test_refused_columns_leave_no_rows() -> None:
+    panes = pane_table()
+    keys = panes.keys.intern_int64(times(1, 2))
+    with pytest.raises(ValueError, match="column 0: must be of int64 or float64, got int32"):
+        panes.add(keys, times(0, 1), [(ids(1, 2), None)])
+    with pytest.raises(TypeError):
+        panes.add(keys, times(0, 1), None)
+    assert len(panes) == panes.count == 0
+
+
+def test_none_is_no_table() -> None:
+    with pytest.raises(TypeError, match="keys"):
+        PaneTable(None, accumulators())
+    with pytest.raises(TypeError, match="accumulators"):
+        PaneTable(KeyTable("int64"), None)
+
+
+def test_times_beyond_int64_are_refused() -> None:
+    for call in (pane_table().first_start, pane_table().drop_before, pane_table().slots_of):
+        with pytest.raises(OverflowError):
+            call(2**63)

@@ -1,0 +1,268 @@
+"""Tables in: what is taken as a table, conformed, checked; event times of every unit."""
+
+import datetime as dt
+import time
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from fastwin import batches
+from fastwin.errors import BadRowError, SpecError
+from fastwin.windows import MIN_TIMESTAMP
+
+FIRST = dt.datetime(1, 1, 1, tzinfo=dt.timezone.utc)
+LAST = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.timezone.utc)
+
+
+def seconds(moment: dt.datetime) -> int:
+    return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)) // dt.timedelta(seconds=1)
+
+
+TABLE = pa.table({"k": ["a", None], "t": pa.array([0, 1_500], pa.timestamp("ms")), "v": [1.5, None]})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        TABLE,
+        TABLE.to_batches()[0],
+        TABLE.to_pandas(),
+        TABLE.to_pandas().set_index(pd.Index([7, 9])),
+        pl.from_arrow(TABLE),
+        pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches()),
+        pa.concat_tables([TABLE[:1], TABLE[:0], TABLE[1:]]),
+    ],
+    ids=["table", "record batch", "pandas", "pandas with an index", "polars", "reader", "chunks"],
+)
+def test_what_is_a_table(data: object) -> None:
+    table = batches.as_table(data)
+    assert isinstance(table, pa.Table)
+    assert table.column_names == ["k", "t", "v"]
+    assert batches.conform(table, TABLE.schema).to_pylist() == TABLE.to_pylist()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, 5, "k", [1], {"k": [1]}, np.zeros(3), pa.array([1]), pa.chunked_array([[1]]), pd.Series([1], name="k"), pl.Series([1]), pl.LazyFrame({"k": [1]})],
+    ids=lambda data: type(data).__module__.split(".")[0] + "." + type(data).__name__,
+)  # fmt: skip
+def test_what_is_no_table(data: object) -> None:
+    with pytest.raises(SpecError, match=f"^table: .*{type(data).__name__}"):
+        batches.as_table(data)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame({"k": ["a", 1]}), pd.DataFrame({"k": [object()]}), pd.DataFrame([[1, 2]], columns=["k", "k"])])
+def test_frames_that_arrow_cannot_read(frame: pd.DataFrame) -> None:
+    with pytest.raises(SpecError, match=r"^table: this DataFrame cannot be read as Arrow: .*k"):
+        batches.as_table(frame)
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        (pa.int64(), pa.int8()),
+        (pa.int8(), pa.int64()),
+        (pa.int64(), pa.uint64()),
+        (pa.float64(), pa.float32()),
+        (pa.float64(), pa.int32()),
+        (pa.string(), pa.large_string()),
+        (pa.string(), pa.string_view()),
+        (pa.string(), pa.dictionary(pa.int8(), pa.string())),
+        (pa.large_string(), pa.string()),
+        (pa.binary(), pa.large_binary()),
+        (pa.timestamp("us"), pa.timestamp("ms")),
+        (pa.timestamp("ms"), pa.timestamp("s")),
+        (pa.timestamp("us", "UTC"), pa.timestamp("us")),
+        (pa.timestamp("us"), pa.timestamp("us", "Europe/Berlin")),
+        (pa.string(), pa.null()),
+        (pa.int64(), pa.null()),
+        (pa.timestamp("us"), pa.null()),
+        (pa.decimal128(30, 2), pa.decimal128(22, 2)),
+    ],
+    ids=str,
+)
+def test_harmless_types_are_cast(was: pa.DataType, now: pa.DataType) -> None:
+    values = pa.array([None, "7"], pa.string())
+    values = pa.nulls(2) if pa.types.is_null(now) else values.cast(pa.int64()).cast(now) if not _textual(now) else _text(values, now)
+    found = batches.conform(pa.table({"x": values}), pa.schema([("x", was)]))
+    assert found.schema.field("x").type == was
+    found.validate(full=True)
+    assert found["x"].null_count == (2 if pa.types.is_null(now) else 1)
+
+
+def _textual(kind: pa.DataType) -> bool:
+    return any(part in str(kind) for part in ("string", "binary"))
+
+
+def _text(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    return values.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else values.cast(kind)
+
+
+@pytest.mark.parametrize(
+    ("was", "value", "says"),
+    [
+        (pa.int8(), pa.array([300]), "300"),
+        (pa.int64(), pa.array([1.5]), "1.5"),
+        (pa.int64(), pa.array(["7"]), "text is not parsed"),
+        (pa.timestamp("ms"), pa.array(["2024-01-01"]), "text is not parsed"),
+        (pa.string(), pa.array([7]), "nothing is made text"),
+        (pa.timestamp("ms"), pa.array([1], pa.timestamp("us")), "would lose data"),
+        (pa.timestamp("ms"), pa.array([1.5]), "double"),
+        (pa.int64(), pa.array([[1]]), "list"),
+    ],
+    ids=str,
+)
+def test_other_types_are_named(was: pa.DataType, value: pa.Array, says: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        batches.conform(pa.table({"x": value}), pa.schema([("x", was)]))
+    assert f"column 'x' was {was}, and is {value.type} now" in str(caught.value)
+    assert says in str(caught.value)
+
+
+def test_without_rows_any_types_do() -> None:
+    schema = pa.schema([("k", pa.string()), ("t", pa.timestamp("us"))])
+    for empty in (pd.DataFrame({"t": [], "k": []}), pl.DataFrame({"k": [], "t": []}), pa.table({"k": pa.array([], pa.float64()), "t": pa.array([], pa.string())})):
+        found = batches.conform(batches.as_table(empty), schema)
+        assert found.schema == schema
+        assert found.num_rows == 0
+
+
+def test_order_and_other_columns_do_not_matter() -> None:
+    table = pa.table({"z": [0], "b": [1], "a": ["x"]})
+    assert batches.conform(table, pa.schema([("a", pa.string()), ("b", pa.int64())])).to_pylist() == [{"a": "x", "b": 1}]
+
+
+def test_missing_and_double_columns_are_named() -> None:
+    schema = pa.schema([("a", pa.int64())])
+    with pytest.raises(SpecError, match="column 'a' is missing; the input has b"):
+        batches.conform(pa.table({"b": [1]}), schema)
+    with pytest.raises(SpecError, match="column 'a' is missing; the input has none"):
+        batches.conform(pa.table({}), schema)
+    with pytest.raises(SpecError, match="column 'a' is there 2 times"):
+        batches.conform(pa.Table.from_arrays([pa.array([1])] * 2, ["a", "a"]), schema)
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+@pytest.mark.parametrize(
+    ("unit", "values", "floored"),
+    [
+        ("s", [0, -1, 1], [0, -1_000, 1_000]),
+        ("ms", [0, -1, 1], [0, -1, 1]),
+        ("us", [0, -1, -1_000, -1_001, 999, 1_000], [0, -1, -1, -2, 0, 1]),
+        ("ns", [0, -1, -1_000_000, -1_000_001, 999_999, 1_000_000], [0, -1, -1, -2, 0, 1]),
+        ("ns", [2**63 - 1, -(2**63) + 1], [9_223_372_036_854, -9_223_372_036_855]),
+    ],
+)
+def test_times_are_floored_to_ms(unit: str, values: list, floored: list, zone: str | None) -> None:
+    column = pa.array([0, *values], pa.int64()).cast(pa.timestamp(unit, zone))[1:]
+    times, reasons = batches.event_times(column)
+    assert times.tolist() == floored
+    assert times.dtype == np.int64
+    assert not reasons.any()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_years_1_to_9999(unit: str) -> None:
+    per = {"s": 1, "ms": 1_000, "us": 1_000_000}[unit]
+    first, last = seconds(FIRST) * per, (seconds(LAST) + 1) * per - 1
+    values = [first - 1, first, None, last, last + 1, 2**63 - 1, -(2**63)]
+    times, reasons = batches.event_times(pa.array(values, pa.int64()).cast(pa.timestamp(unit)))
+    assert reasons.tolist() == [2, 0, 1, 0, 2, 2, 2]
+    assert times[[1, 3]].tolist() == [seconds(FIRST) * 1_000, last * 1_000 // per]
+    assert not times[reasons != 0].any()
+
+
+def test_int64_milliseconds_have_room_for_windows() -> None:
+    times, reasons = batches.event_times(pa.array([2**61, -(2**61), 2**61 + 1, -(2**61) - 1, None, 2**63 - 1]))
+    assert reasons.tolist() == [0, 0, 3, 3, 1, 3]
+    assert times[:2].tolist() == [2**61, -(2**61)]
+
+
+def test_column_of_nulls() -> None:
+    times, reasons = batches.event_times(pa.nulls(3))
+    assert times.tolist() == [0, 0, 0]
+    assert reasons.tolist() == [1, 1, 1]
+
+
+def test_garbage_below_null_is_not_read() -> None:
+    column = pa.Array.from_buffers(pa.timestamp("s"), 2, [pa.py_buffer(b"\x02"), pa.py_buffer(np.array([2**63 - 1, 5]))])
+    times, reasons = batches.event_times(column)
+    assert (times.tolist(), reasons.tolist()) == ([0, 5_000], [1, 0])
+
+
+COLUMN = pa.array([None, 0, 9_404_726_400_000_000, 5], pa.timestamp("ms"))
+
+
+def test_raise_names_the_first_bad_row() -> None:
+    with pytest.raises(BadRowError) as caught:
+        batches.check_rows(COLUMN, "ts", "raise")
+    text = str(caught.value)
+    assert "event_time 'ts': null timestamp in row 0" in text
+    assert "2 of 4 rows are bad" in text
+    with pytest.raises(BadRowError, match=r"outside years 1 to 9999 in row 1 \(value 9404726400000000 ms\)"):
+        batches.check_rows(COLUMN[1:], "ts", "raise")
+
+
+@pytest.mark.parametrize("policy", ["divert", "drop"])
+def test_other_policies_tell_which_rows(policy: str) -> None:
+    times, reasons = batches.check_rows(COLUMN, "ts", policy)
+    assert reasons.tolist() == [1, 0, 2, 0]
+    assert times[[1, 3]].tolist() == [0, 5]
+    assert batches.check_rows(COLUMN[3:], "ts", policy)[1] is None
+
+
+def test_limits_of_the_runner() -> None:
+    now = int(time.time() * 1_000)
+    column = pa.array([None, -1, 0, now, now + 50_000, now + 120_000], pa.timestamp("ms", "UTC"))
+    limits = batches.Limits(max_future_skew_ms=60_000, earliest_ms=0)
+    assert batches.check_rows(column, "ts", "drop", limits)[1].tolist() == [1, 5, 0, 0, 0, 4]
+    assert batches.check_rows(column, "ts", "drop", batches.Limits(0))[1].tolist()[1:4] == [0, 0, 0]
+    assert batches.check_rows(column, "ts", "drop")[1].tolist() == [1, 0, 0, 0, 0, 0]
+    with pytest.raises(BadRowError, match="further ahead of the clock than max_future_skew in row 4"):
+        batches.check_rows(column[1:], "ts", "raise", batches.Limits(60_000))
+    with pytest.raises(BadRowError, match="before the earliest that the runner takes in row 0"):
+        batches.check_rows(column[1:], "ts", "raise", batches.Limits(None, 0))
+    assert batches.Limits().earliest_ms == MIN_TIMESTAMP
+
+
+def test_bad_rows_keep_their_columns_and_say_why() -> None:
+    rows = pa.record_batch({"v": ["a", "b", "c"], "t": COLUMN[:3]})
+    found = batches.bad_table(rows, np.array([1, 0, 2], dtype=np.uint8))
+    assert found.schema.names == ["v", "t", "bad_reason"]
+    assert found["v"].to_pylist() == ["a", "c"]
+    assert found[batches.BAD_REASON].to_pylist() == ["null timestamp", "timestamp outside years 1 to 9999"]
+
+
+HASHES = {
+    "s": ["0x114bbddc737cc6aa", "0xe220a8397b1dcdaf", "0x0", "0x11a72bb6e3e72cb1"],
+    "i": ["0x910a2dec89025cc1", "0xe220a8397b1dcdaf", "0x0", "0xe4d971771b652c20"],
+    "f": ["0xe220a8397b1dcdaf", "0xe220a8397b1dcdaf", "0xc72971d82e15bb46", "0xd6dab18e1392608a"],
+    "s, i": ["0x60c6af46e908d98b", "0x559371c1a3fd676f", "0xeabda1772c92bafa", "0x84ae7f85e936e641"],
+}
+
+
+def test_key_hash_never_changes() -> None:
+    """Written to checkpoints: rows of one key must find the same key group for ever."""
+    rows = pa.record_batch({"s": ["a", "", None, "a longer text"], "i": pa.array([1, 0, None, -1], pa.int32()), "f": [0.0, -0.0, float("nan"), 1.5]})
+    assert [hex(value) for value in batches.key_hash(rows, ["s"]).tolist()] == HASHES["s"]
+    assert [hex(value) for value in batches.key_hash(rows, ["i"]).tolist()] == HASHES["i"]
+    assert [hex(value) for value in batches.key_hash(rows, ["f"]).tolist()] == HASHES["f"]
+    assert [hex(value) for value in batches.key_hash(rows, ("s", "i")).tolist()] == HASHES["s, i"]
+    assert len(set(batches.key_hash(rows, []).tolist())) == 1
+    assert batches.key_hash(rows, ["s"]).dtype == np.uint64
+
+
+def test_key_hash_of_slices_and_dictionaries() -> None:
+    text = pa.array(["x", "a", None, "bb", "a"])
+    wanted = batches.key_hash(pa.record_batch({"k": text}), ["k"])
+    assert batches.key_hash(pa.record_batch({"k": text[1:]}), ["k"]).tolist() == wanted[1:].tolist()
+    assert batches.key_hash(pa.record_batch({"k": text.dictionary_encode()}), ["k"]).tolist() == wanted.tolist()
+
+
+def test_schema_as_text() -> None:
+    schema = pa.schema([("k", pa.dictionary(pa.int8(), pa.string())), pa.field("t", pa.timestamp("us", "UTC"), nullable=False)])
+    assert batches.text_to_schema(batches.schema_to_text(schema.with_metadata({"pandas": "x" * 1000}))) == schema
+    assert len(batches.schema_to_text(schema.with_metadata({"pandas": "x" * 1000}))) < 1000

@@ -1,0 +1,129 @@
+"""A spec bound to an input schema: the operator, the columns, the schemas, and what is refused."""
+
+import pickle
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from fastwin.operators.aligned import AlignedOperator
+from fastwin.operators.session import SessionOperator
+from tests.columns import KEY_TYPES
+
+TIME = pa.timestamp("ms", tz="UTC")
+SCHEMA = pa.schema(
+    [
+        ("other", pa.list_(pa.string())),
+        ("k", pa.string()),
+        ("k2", pa.dictionary(pa.int8(), pa.string_view())),
+        ("t", pa.timestamp("us")),
+        ("i", pa.int16()),
+        ("f", pa.float32()),
+        ("d", pa.date32()),
+    ]
+)
+BASE = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of("1 hour"))
+
+
+@pytest.mark.parametrize(
+    ("assigner", "name", "kind", "why"),
+    [
+        (fw.TumblingEventTimeWindows.of(10), "aligned", AlignedOperator, "aligned to the clock"),
+        (fw.SlidingEventTimeWindows.of(96, 1), "aligned", AlignedOperator, "instead of 96 windows"),
+        (fw.SlidingEventTimeWindows.of(25, 10), "aligned", AlignedOperator, "2 for each slide of 10 ms"),
+        (fw.SlidingEventTimeWindows.of(30, 10), "aligned", AlignedOperator, "1 for each slide of 10 ms"),
+        (fw.SlidingEventTimeWindows.of(5, 10), "aligned", AlignedOperator, "1 for each slide"),
+        (fw.EventTimeSessionWindows.with_gap(10), "session", SessionOperator, "fixed gap"),
+    ],
+)
+def test_operator_and_reason(assigner: fw.WindowAssigner, name: str, kind: type, why: str) -> None:
+    plan = fw.plan(BASE.window(assigner).aggregate(n=fw.Count()), SCHEMA)
+    assert plan.operator == name
+    assert why in plan.explain()
+    assert str(plan.spec) in plan.explain()
+    assert isinstance(plan.new_operator(False), kind)
+
+
+def test_only_what_is_needed_is_read() -> None:
+    spec = BASE.aggregate(n=fw.Count(), s=fw.Sum("i"), m=fw.Mean("i"), c=fw.Count("k2"))
+    assert fw.plan(spec, SCHEMA).input_columns == ["k", "t", "i", "k2"]
+    assert fw.plan(replace(spec, keys=()), SCHEMA).input_columns == ["t", "i", "k2"]
+    assert fw.plan(BASE.aggregate(n=fw.Max("t")), SCHEMA).input_columns == ["k", "t"]
+
+
+@pytest.mark.parametrize("spec", [BASE.side_output_late_data(), BASE.bad_rows("divert")])
+def test_all_is_read_if_rows_are_handed_out(spec: fw.WindowSpec) -> None:
+    assert fw.plan(spec.aggregate(n=fw.Count()), SCHEMA).input_schema == SCHEMA
+
+
+def test_schemas_of_late_and_bad_rows() -> None:
+    plain = fw.plan(BASE.aggregate(n=fw.Count()), SCHEMA)
+    assert (plain.late_schema, plain.bad_schema) == (None, None)
+    plan = fw.plan(BASE.side_output_late_data().bad_rows("divert").aggregate(n=fw.Count()), SCHEMA)
+    assert plan.late_schema == SCHEMA
+    assert plan.bad_schema == pa.schema([*SCHEMA, ("bad_reason", pa.string())])
+
+
+def test_schema_of_the_result() -> None:
+    spec = fw.key_by("k2", "d").event_time("t").window(fw.TumblingEventTimeWindows.of(5)).aggregate(
+        n=fw.Count(), c=fw.Count("f"), si=fw.Sum("i"), sf=fw.Sum("f"), mi=fw.Mean("i"), lo=fw.Min("f"), hi=fw.Max("i"), first=fw.Min("t"), day=fw.Max("d"),
+    )  # fmt: skip
+    wanted = [
+        ("k2", pa.string()), ("d", pa.date32()), ("window_start", TIME), ("window_end", TIME),
+        ("n", pa.int64()), ("c", pa.int64()), ("si", pa.int64()), ("sf", pa.float64()), ("mi", pa.float64()),
+        ("lo", pa.float32()), ("hi", pa.int16()), ("first", pa.timestamp("us")), ("day", pa.date32()),
+    ]  # fmt: skip
+    plan = fw.plan(spec, SCHEMA)
+    assert plan.main_schema == pa.schema(wanted)
+    stream = plan.open()
+    assert stream.process(SCHEMA.empty_table()).main.schema == plan.main_schema
+    assert stream.advance_watermark(0).main.schema == plan.main_schema
+    assert spec.run(SCHEMA.empty_table()).main.schema == plan.main_schema
+
+
+@pytest.mark.parametrize(("kind"), [case[1] for case in KEY_TYPES], ids=[case[0] for case in KEY_TYPES])
+def test_type_of_a_key_stays_but_for_encodings(kind: pa.DataType) -> None:
+    plan = fw.plan(BASE.aggregate(n=fw.Count()), pa.schema([("k", kind), ("t", pa.int64())]))
+    found = plan.main_schema.field("k").type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    assert found == {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind)
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.null(), *(pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in (None, "Asia/Tokyo"))], ids=str)
+def test_types_of_event_time(kind: pa.DataType) -> None:
+    assert fw.plan(BASE.aggregate(n=fw.Count()), pa.schema([("k", pa.string()), ("t", kind)])).input_columns == ["k", "t"]
+
+
+def test_several_aggregates_share_a_column() -> None:
+    plan = fw.plan(BASE.aggregate(c=fw.Count("i"), s=fw.Sum("i"), n=fw.Count(), m=fw.Mean("f"), d=fw.Count("i")), SCHEMA)
+    assert plan.dtypes == (("i", "int64"), ("f", "float64"))
+    assert [column.index for column in plan.config.results] == [0, 0, -1, 1, 0]
+
+
+def test_coalesce_of_the_spec_wins_over_the_runner() -> None:
+    for said, asked, holds in [(None, False, False), (None, True, True), (True, False, True), (False, True, False)]:
+        plan = fw.plan(BASE.allowed_lateness(5, coalesce=said).aggregate(n=fw.Count()), SCHEMA)
+        assert plan.new_operator(asked)._config.coalesce is holds
+
+
+def test_fingerprint_is_that_of_the_spec() -> None:
+    spec = BASE.aggregate(n=fw.Count())
+    assert fw.plan(spec, SCHEMA).fingerprint == spec.fingerprint == pickle.loads(pickle.dumps(spec)).fingerprint
+
+
+def test_metadata_of_the_schema_does_not_matter() -> None:
+    spec = BASE.side_output_late_data().aggregate(n=fw.Count())
+    tagged = SCHEMA.with_metadata({"pandas": "{}"})
+    assert fw.plan(spec, tagged).late_schema == SCHEMA
+    assert fw.plan(spec, tagged).config.input_schema == fw.plan(spec, SCHEMA).config.input_schema
+
+
+def test_open_gives_the_stream_that_spec_open_gives() -> None:
+    spec = BASE.aggregate(n=fw.Count())
+    table = pa.table({"k": ["a"], "t": pa.array([5], pa.int64())})
+    streams = [fw.plan(spec, table.schema).open(), spec.open(), spec.open(schema=table.schema)]
+    for stream in streams:
+        stream.process(table)
+    first, *others = (stream.advance_watermark(fw.MAX_TIMESTAMP).main for stream in streams)
+    assert all(other == first for other in others)
