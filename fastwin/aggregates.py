@@ -51,6 +51,9 @@ class Aggregate:
 
         Raises SpecError if the aggregate cannot take such a column.
         """
+        return self._number(kind)
+
+    def _number(self, kind: pa.DataType | None) -> Literal["int64", "float64"]:
         dtype = _dtype_of(kind)
         if dtype is None:
             raise SpecError(f"{self}: takes {self.takes}, but column {self.column!r} is {kind}")
@@ -102,7 +105,7 @@ class Sum(Aggregate):
         return pa.float64() if pa.types.is_floating(kind) else pa.int64()
 
     def accumulator(self, kind: pa.DataType | None, index: int) -> accumulators.Accumulator:
-        return accumulators.Sum(self.dtype(kind), index, self.on_overflow, str(self))
+        return accumulators.Sum(self._number(kind), index, self.on_overflow, str(self))
 
 
 @dataclass(frozen=True)
@@ -143,4 +146,4 @@ class Mean(Aggregate):
         return pa.float64()
 
     def accumulator(self, kind: pa.DataType | None, index: int) -> accumulators.Accumulator:
-        return accumulators.Mean(self.dtype(kind), index)
+        return accumulators.Mean(self._number(kind), index)

@@ -1,5 +1,7 @@
 """Between Arrow arrays and the numpy buffers that the kernels work on, without Python objects."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -115,7 +117,7 @@ def text_values(array: pa.Array) -> tuple[NDArray[np.int32] | NDArray[np.int64],
         return np.arange(array.offset, array.offset + n + 1, dtype=np.int64) * width, whole
     wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
     _, ends, data = array.buffers()
-    dtype = np.int64 if wide else np.int32
+    dtype: Any = np.int64 if wide else np.int32
     if ends is None or ends.size == 0:
         return np.zeros(n + 1, dtype=dtype), np.zeros(0, dtype=np.uint8)
     offsets = np.frombuffer(ends, dtype=dtype)[array.offset : array.offset + n + 1]
@@ -153,7 +155,7 @@ def from_text(
     n = len(offsets) - 1
     if pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind):
         width = kind.bit_width // 8
-        if len(data) != n * width:      # nulls took no bytes
+        if len(data) != n * width:  # nulls took no bytes
             whole = np.zeros((n, width), dtype=np.uint8)
             whole[np.diff(offsets) > 0] = data.reshape(-1, width)
             data = whole.reshape(-1)

@@ -44,9 +44,7 @@ class SlidingEventTimeWindows(WindowAssigner):
         _check_ms(owner, size=self.size_ms, slide=self.slide_ms)
         _check_ms(owner, least=-MAX_DURATION_MS, offset=self.offset_ms)
         if abs(self.offset_ms) >= self.slide_ms:
-            raise SpecError(
-                f"{owner}: |offset| must be below slide, got offset={self.offset_ms} slide={self.slide_ms}"
-            )
+            raise SpecError(f"{owner}: |offset| must be below slide, got offset={self.offset_ms} slide={self.slide_ms}")
 
     @classmethod
     def of(cls, size: Duration, slide: Duration, offset: Duration = 0) -> "SlidingEventTimeWindows":

@@ -127,9 +127,11 @@ def event_times(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]
     times = int64_values(column)
     if pa.types.is_timestamp(column.type):
         per_second = _PER_SECOND[column.type.unit]
-        outside = (times < _FIRST_SECOND * per_second) | (times > (_LAST_SECOND + 1) * per_second - 1) if (
-            per_second < 1_000_000_000
-        ) else None
+        outside = (
+            (times < _FIRST_SECOND * per_second) | (times > (_LAST_SECOND + 1) * per_second - 1)
+            if (per_second < 1_000_000_000)
+            else None
+        )
         if outside is not None and outside.any():
             reasons[outside] = 2
             times = np.where(outside, 0, times)

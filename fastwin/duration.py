@@ -78,7 +78,7 @@ def _parse(text: str, argument: str) -> int:
 
 def _unit_ms(unit: str, text: str, argument: str) -> int:
     name = unit.lower()
-    if name not in _UNITS_MS and len(name) > 2 and name != "mss":      # a plural, of a word
+    if name not in _UNITS_MS and len(name) > 2 and name != "mss":  # a plural, of a word
         name = name.removesuffix("s")
     if name in _UNITS_OF_NO_FIXED_LENGTH:
         raise SpecError(f"{argument}: {text!r} has a unit of no fixed length; use weeks, days or shorter units")

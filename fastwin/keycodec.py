@@ -68,7 +68,9 @@ class KeyCodec:
 
     def new_table(self) -> KeyTable:
         """Returns an empty table for these keys."""
-        return KeyTable(self._storages[0] if len(self.fields) == 1 else "bytes" if self.fields else "int64")
+        if len(self.fields) > 1 or self._storages == ["bytes"]:
+            return KeyTable("bytes")
+        return KeyTable("int64")
 
     def encode(self, columns: list[pa.Array], n: int) -> EncodedKeys:
         """Encodes n rows; columns: one array for each field, of its type."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastwin import batches
 from fastwin.assigners import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
@@ -82,7 +84,7 @@ class Plan:
                 return SessionOperator(config, assigner.gap_ms)
         raise SpecError(f"window: no operator runs {assigner!r}")
 
-    def batch(self, rows: pa.RecordBatch, times) -> Batch:
+    def batch(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> Batch:
         """Returns checked rows, with their times in ms (int64[n]), as the operator takes them."""
         columns = [batches.value_column(rows.column(name), dtype) for name, dtype in self.dtypes]
         return Batch(batches.encode_keys(rows, self.config.codec), times, columns)
@@ -106,7 +108,8 @@ def plan(spec: WindowSpec, schema: pa.Schema) -> Plan:
     assert spec.time_column is not None
     kinds = {name: _kind_of(schema, name, "key_by") for name in spec.keys}
     batches.check_time_type(spec.time_column, _kind_of(schema, spec.time_column, "event_time"))
-    results, dtypes = [], {}
+    results: list[ResultColumn] = []
+    dtypes: dict[str, str | None] = {}
     for name, aggregate in spec.aggregates:
         kind = None
         if aggregate.column is not None:
@@ -120,7 +123,9 @@ def plan(spec: WindowSpec, schema: pa.Schema) -> Plan:
         if duplicates:
             raise SpecError(f"input: columns named twice: {', '.join(sorted(duplicates))}")
         if spec.bad_row_policy == "divert" and batches.BAD_REASON in schema.names:
-            raise SpecError(f"bad_rows: result.bad adds the column {batches.BAD_REASON!r}, which the input has; rename it")
+            raise SpecError(
+                f"bad_rows: result.bad adds the column {batches.BAD_REASON!r}, which the input has; rename it"
+            )
     names = schema.names if hands_rows_out else list(dict.fromkeys([*spec.keys, spec.time_column, *dtypes]))
     input_schema = pa.schema([schema.field(name) for name in names])
     codec = KeyCodec(tuple(pa.field(name, kind) for name, kind in kinds.items()))

@@ -54,7 +54,9 @@ class WindowSpec:
     def window(self, assigner: WindowAssigner) -> WindowSpec:
         """Assigns elements to windows, such as ``TumblingEventTimeWindows.of("1 hour")``."""
         if not isinstance(assigner, WindowAssigner):
-            raise SpecError(f"window: must be a window assigner such as TumblingEventTimeWindows.of(...), got {assigner!r}")
+            raise SpecError(
+                f"window: must be a window assigner such as TumblingEventTimeWindows.of(...), got {assigner!r}"
+            )
         return replace(self, assigner=assigner)
 
     def allowed_lateness(self, lateness: Duration, *, coalesce: bool | None = None) -> WindowSpec:

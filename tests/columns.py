@@ -10,7 +10,7 @@ import pyarrow as pa
 __all__ = ["KEY_TYPES", "VARIANTS", "column_of", "readable"]
 
 NAN = float("nan")
-UTC = dt.timezone.utc
+UTC = dt.UTC
 
 
 def _timestamps() -> list[tuple[pa.DataType, list]]:
@@ -69,7 +69,7 @@ def column_of(kind: pa.DataType, values: list) -> pa.Array:
 def _sliced(column: pa.Array) -> pa.Array:
     times = -(-17 // max(len(column), 1))
     many = pa.nulls(17, column.type) if pa.types.is_null(column.type) else pa.concat_arrays([column] * times)
-    return many[3:]      # a bitmap that starts within a byte
+    return many[3:]  # a bitmap that starts within a byte
 
 
 VARIANTS: dict[str, Callable[[pa.Array], pa.Array]] = {

@@ -55,7 +55,9 @@ class Fed:
         """The emissions, split where order counts: within a group Flink does not define it."""
         if self.coalesced:
             return [list(group) for _, group in groupby(self.emissions, key=lambda emission: emission.end)]
-        by_timer = groupby(enumerate(self.emissions), key=lambda pair: pair[0] if pair[1].timer is None else pair[1][4:])
+        by_timer = groupby(
+            enumerate(self.emissions), key=lambda pair: pair[0] if pair[1].timer is None else pair[1][4:]
+        )
         return [[emission for _, emission in group] for _, group in by_timer]
 
 
@@ -112,7 +114,12 @@ class Model:
     """
 
     def __init__(
-        self, windows: Sliding | Sessions, aggregates: list, lateness: int = 0, late_output: bool = False, coalesce: bool = False
+        self,
+        windows: Sliding | Sessions,
+        aggregates: list,
+        lateness: int = 0,
+        late_output: bool = False,
+        coalesce: bool = False,
     ) -> None:
         self.windows, self.aggregates, self.lateness = windows, aggregates, lateness
         self.late_output, self.coalesce = late_output, coalesce
@@ -197,7 +204,9 @@ class Model:
         for key in {row.key for row in rows}:
             own = [row for row in rows if row.key == key]
             joined: list[Window] = []
-            for window in sorted([*(Window(row.time, row.time + self.windows.gap) for row in own), *self.sessions.get(key, [])]):
+            for window in sorted(
+                [*(Window(row.time, row.time + self.windows.gap) for row in own), *self.sessions.get(key, [])]
+            ):
                 if joined and touch(joined[-1], window):
                     joined[-1] = self._cover([joined[-1], window])
                 else:

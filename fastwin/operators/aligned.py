@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastwin.core.combine import WindowCombiner
 from fastwin.core.panes import PaneTable
+from fastwin.core.rows import RowStore
 from fastwin.core.slices import assign_slices
 from fastwin.errors import StateError
 from fastwin.keycodec import KeyCodec
@@ -109,7 +110,7 @@ class AlignedOperator:
     def _fire_until(self, watermark: int) -> Iterator[pa.RecordBatch]:
         slicing = self._slicing
         end = self._next_end()
-        if slicing.size <= slicing.slide:       # a window is one slice: its rows are the result
+        if slicing.size <= slicing.slide:  # a window is one slice: its rows are the result
             while end is not None and end - 1 <= watermark:
                 yield from self._results(self._panes.rows, self._panes.slots_of(end - slicing.size))
                 end = self._next_end(end)
@@ -140,7 +141,7 @@ class AlignedOperator:
             yield from self._results(rows, rows.slots())
             self._combiner.clear()
 
-    def _results(self, rows, slots: NDArray[np.int32]) -> Iterator[pa.RecordBatch]:
+    def _results(self, rows: RowStore, slots: NDArray[np.int32]) -> Iterator[pa.RecordBatch]:
         self.counters.fired += len(slots)
         ends = rows.starts(slots) + self._slicing.size
         yield self._config.rows_to_result(self._keys, self._accumulators, rows, slots, ends)
@@ -191,7 +192,7 @@ class AlignedOperator:
         """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
         return self._save("delta", self._panes.rows.dirty_slots())
 
-    def _save(self, kind, slots: NDArray[np.int32]) -> bytes:
+    def _save(self, kind: str, slots: NDArray[np.int32]) -> bytes:
         tables = save_rows(self._config.codec, self._keys, self._panes.rows, slots, {"start": 1}, _HEAD_CELLS)
         self._panes.rows.clear_dirty()
         return self._config.encode_state(kind, self.watermark, tables)

@@ -16,7 +16,7 @@ from fastwin.core.rows import RowStore
 from fastwin.errors import StateError
 from fastwin.keycodec import EncodedKeys, KeyCodec
 
-__all__ = ["Batch", "Config", "Counters", "Fed", "Operator", "ResultColumn", "TIME_TYPE"]
+__all__ = ["TIME_TYPE", "Batch", "Config", "Counters", "Fed", "Operator", "ResultColumn"]
 
 TIME_TYPE = pa.timestamp("ms", tz="UTC")
 
@@ -113,7 +113,7 @@ class Config:
             if pa.types.is_floating(kind):
                 values.append(from_values(found.astype(f"f{kind.bit_width // 8}", copy=False), valid, kind))
             else:
-                values.append(from_int64(found, valid, kind))
+                values.append(from_int64(found.view(np.int64), valid, kind))
         arrays = [*self.codec.decode(keys, rows.keys(slots)), *bounds, *values]
         return pa.RecordBatch.from_arrays(arrays, schema=self.main_schema)
 

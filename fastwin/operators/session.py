@@ -139,9 +139,7 @@ class SessionOperator:
         order = np.argsort(ends, kind="stable")
         self.counters.fired += len(slots)
         rows = self._sessions.rows
-        results.append(
-            self._config.rows_to_result(self._keys, self._accumulators, rows, slots[order], ends[order])
-        )
+        results.append(self._config.rows_to_result(self._keys, self._accumulators, rows, slots[order], ends[order]))
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
         """Fires the sessions with watermark before < end - 1 <= watermark, in order of their ends."""
@@ -149,8 +147,8 @@ class SessionOperator:
             return []
         before, self.watermark = self.watermark, watermark
         results: list[pa.RecordBatch] = []
-        _, ids, slots = self._timers.pop_until(watermark)
-        slots = slots.astype(np.int32)
+        _, ids, namespaces = self._timers.pop_until(watermark)
+        slots = namespaces.astype(np.int32)
         slots = _distinct(slots[self._sessions.current(slots, ids)], self._sessions.rows.top)
         lateness = self._config.lateness_ms
         last = self._sessions.ends(slots) - 1
@@ -187,11 +185,9 @@ class SessionOperator:
         """Returns the sessions changed since the last call, those merged away, and the watermark."""
         return self._save("delta", self._sessions.rows.dirty_slots())
 
-    def _save(self, kind, slots: NDArray[np.int32]) -> bytes:
+    def _save(self, kind: str, slots: NDArray[np.int32]) -> bytes:
         codec = self._config.codec
-        tables = save_rows(
-            codec, self._keys, self._sessions.rows, slots, {"start": 1, "end": _END_CELL}, HEAD_CELLS
-        )
+        tables = save_rows(codec, self._keys, self._sessions.rows, slots, {"start": 1, "end": _END_CELL}, HEAD_CELLS)
         if kind == "delta":
             ids, starts = self._sessions.removals(slots)
             if len(ids):
@@ -225,7 +221,7 @@ class SessionOperator:
         ids = load_keys(codec, self._keys, chunk.tables["keys"])
         wanted = ["start", "end", *(f"c{cell}" for cell in range(HEAD_CELLS, rows.stride // 8))]
         columns = load_rows(chunk.tables, ids, wanted)
-        self._keys.retain_ids(ids)      # a key outlives the session that is replaced
+        self._keys.retain_ids(ids)  # a key outlives the session that is replaced
         self._drop_found(self._sessions.find(columns["key"], columns["start"]))
         try:
             slots = self._sessions.insert(columns["key"], columns["start"], columns["end"])

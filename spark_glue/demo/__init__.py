@@ -28,7 +28,9 @@ def command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--key", metavar="COLUMN", help="with --events: the column whose values are windowed apart")
     parser.add_argument("--time", metavar="COLUMN", help="with --events: the column with the time of each event")
     parser.add_argument("--hop", default="1 hour", metavar="TIME", help="size of the tumbling windows (%(default)s)")
-    parser.add_argument("--window", default="24 hours", metavar="TIME", help="size of the sliding windows (%(default)s)")
+    parser.add_argument(
+        "--window", default="24 hours", metavar="TIME", help="size of the sliding windows (%(default)s)"
+    )
     parser.add_argument("--slide", default="15 minutes", metavar="TIME", help="their slide (%(default)s)")
     parser.add_argument("--gap", default="6 hours", metavar="TIME", help="what ends a session (%(default)s)")
     parser.add_argument(

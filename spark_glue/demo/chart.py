@@ -12,7 +12,9 @@ __all__ = ["draw"]
 _COLOURS = ("#1f6f8b", "#d1495b", "#8a9a5b", "#6c4f8b", "#c98b2b")
 
 
-def draw(sliding: pa.Table, tumbling: pa.Table, key: str, noun: str, has_delay: bool, labels: tuple[str, str], path: Path) -> None:
+def draw(
+    sliding: pa.Table, tumbling: pa.Table, key: str, noun: str, has_delay: bool, labels: tuple[str, str], path: Path
+) -> None:
     """Draws the chart and saves it as PNG.
 
     sliding: columns key, window_end, n. tumbling: columns key, window_start, n and, if has_delay, mean_delay.
@@ -87,10 +89,10 @@ def _by_hour(rows: pa.Table, has_delay: bool) -> tuple[np.ndarray, np.ndarray]:
     if has_delay:
         values = rows["mean_delay"].to_numpy(zero_copy_only=False) * counts
         heights = np.bincount(hour, values, 24) / np.maximum(np.bincount(hour, counts, 24), 1)
-        few = np.bincount(hour, counts, 24) < 100       # a handful of events says nothing
+        few = np.bincount(hour, counts, 24) < 100  # a handful of events says nothing
     else:
         seen = np.bincount(hour, minlength=24)
         heights = np.bincount(hour, counts, 24) / np.maximum(seen, 1)
         few = seen == 0
-    heights[few] = np.nan       # which leaves a gap in the line
+    heights[few] = np.nan  # which leaves a gap in the line
     return np.arange(24), heights

@@ -35,7 +35,7 @@ _SETTINGS = {
 
 def specs(source: Source, arguments: argparse.Namespace) -> dict[str, fw.WindowSpec]:
     """Returns the three specs of the demo, by the names of their queries."""
-    aggregates = {"n": fw.Count()}
+    aggregates: dict[str, fw.Aggregate] = {"n": fw.Count()}
     if source.delay is not None:
         aggregates["mean_delay"] = fw.Mean(source.delay)
     keyed = fw.key_by(source.key).event_time(source.time)
@@ -64,20 +64,26 @@ def run(arguments: argparse.Namespace) -> int:
     source = own_file(arguments.events, arguments.key, arguments.time) if own else flights()
     wanted = specs(source, arguments)
     for spec in wanted.values():
-        fw.plan(spec, source.table.schema)      # a wrong option shall show before Spark starts
+        fw.plan(spec, source.table.schema)  # a wrong option shall show before Spark starts
     out = _fresh_folder(arguments.out)
     print(f"fastwin demo: {source.table.num_rows:,} {source.name}, in order of arrival")
     for name, spec in wanted.items():
         print(f"  {name:<9} per {spec.keys[0]}: {spec.assigner}")
     parts = write_parts(source.table, arguments.batches, out / "input")
-    print(f"  as {parts} micro-batches, watermark {arguments.watermark} behind the newest event; starting Spark ...\n", flush=True)
+    print(
+        f"  as {parts} micro-batches, watermark {arguments.watermark} behind the newest event; starting Spark ...\n",
+        flush=True,
+    )
 
     with _stderr_to(out / "spark.log"):
         spark = spark_glue.session("fastwin demo", arguments.master, _SETTINGS)
     started = time.monotonic()
     try:
         stream = spark.readStream.schema(spark.read.parquet(str(out / "input")).schema).option("maxFilesPerTrigger", 1)
-        queries = [_start(spark, stream.parquet(str(out / "input")), name, spec, arguments.watermark, out) for name, spec in wanted.items()]
+        queries = [
+            _start(spark, stream.parquet(str(out / "input")), name, spec, arguments.watermark, out)
+            for name, spec in wanted.items()
+        ]
         tallies = follow(queries, lambda line: print(line, flush=True))
     finally:
         spark.stop()
@@ -110,7 +116,9 @@ def _stderr_to(log: Path) -> Iterator[None]:
         os.close(terminal)
 
 
-def _start(spark: SparkSession, stream: DataFrame, name: str, spec: fw.WindowSpec, watermark: str, out: Path) -> StreamingQuery:
+def _start(
+    spark: SparkSession, stream: DataFrame, name: str, spec: fw.WindowSpec, watermark: str, out: Path
+) -> StreamingQuery:
     frame = spark_glue.apply(spec, stream, watermark=watermark)
     sinks = {"main": _parquet(out / name)}
     if spec.late_output:
@@ -133,7 +141,14 @@ def _read(folder: Path) -> pa.Table:
     return ds.dataset(folder, format="parquet", partitioning="hive").to_table().drop_columns(["batch"])
 
 
-def _report(arguments: argparse.Namespace, source: Source, wanted: dict[str, fw.WindowSpec], tallies: dict[str, Tally], seconds: float, out: Path) -> None:
+def _report(
+    arguments: argparse.Namespace,
+    source: Source,
+    wanted: dict[str, fw.WindowSpec],
+    tallies: dict[str, Tally],
+    seconds: float,
+    out: Path,
+) -> None:
     tumbling, sliding, sessions = (_read(out / name) for name in wanted)
     chart = out / "chart.png"
     labels = f"last {arguments.window} every {arguments.slide}", f"windows of {arguments.hop}"
@@ -150,9 +165,12 @@ def _report(arguments: argparse.Namespace, source: Source, wanted: dict[str, fw.
         f"+ {tally['bad']:,} without a time + {still_open:,} in the {tally['open_windows_change']:,} windows still open"
     )
     print(
-        f"  late by query: " + ", ".join(f"{name} {tallies[name]['late'] + tallies[name]['dropped']:,}" for name in wanted)
+        "  late by query: "
+        + ", ".join(f"{name} {tallies[name]['late'] + tallies[name]['dropped']:,}" for name in wanted)
     )
-    print(f"\n{rows * len(wanted):,} events through {len(wanted)} queries in {seconds:.1f} s, Spark's start not counted")
+    print(
+        f"\n{rows * len(wanted):,} events through {len(wanted)} queries in {seconds:.1f} s, Spark's start not counted"
+    )
     print("\nWhere everything lies")
     for what, names in (
         ("results (Parquet)", list(wanted)),
@@ -176,7 +194,9 @@ def _key_lines(source: Source, tumbling: pa.Table, sliding: pa.Table) -> list[st
             text += f", mean delay {total / pc.sum(mine['n']).as_py():5.1f} min"
         text += f", most in one window {busiest['n']} ({busiest['window_start']:%d %b %H:%M})"
         if day.num_rows:
-            text += f", most in a sliding window {day['n'][0].as_py():,} (until {day['window_end'][0].as_py():%d %b %H:%M})"
+            text += (
+                f", most in a sliding window {day['n'][0].as_py():,} (until {day['window_end'][0].as_py():%d %b %H:%M})"
+            )
         lines.append(text)
     return lines
 
@@ -191,7 +211,8 @@ def _session_lines(source: Source, sessions: pa.Table) -> list[str]:
         return ["no session has ended yet"]
     top = known.sort_by([("n", "descending")]).slice(0, 1).to_pylist()[0]
     mean = pc.mean(known["n"]).as_py()
+    who, first, last = top[source.session_key], top["first"], top["last"]
     return [
-        f"{sessions.num_rows:,} sessions of {source.session_key}, {mean:.2f} {source.noun} each on average; the longest run: "
-        f"{top[source.session_key]} with {top['n']} between {top['first']:%d %b %H:%M} and {top['last']:%d %b %H:%M}"
+        f"{sessions.num_rows:,} sessions of {source.session_key}, {mean:.2f} {source.noun} each on average; "
+        f"the longest run: {who} with {top['n']} between {first:%d %b %H:%M} and {last:%d %b %H:%M}"
     ]

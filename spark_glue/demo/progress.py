@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 __all__ = ["Tally", "follow"]
 
-_HEADER = f"{'query':<9}{'batch':>6}{'rows':>9}{'events/s':>10}  {'watermark':<18}{'open windows':>13}{'results':>10}{'late':>7}"
+_HEADER = (
+    f"{'query':<9}{'batch':>6}{'rows':>9}{'events/s':>10}  {'watermark':<18}"
+    f"{'open windows':>13}{'results':>10}{'late':>7}"
+)
 
 
 @dataclass
@@ -25,7 +29,7 @@ class Tally:
     def __getitem__(self, counter: str) -> int:
         return self.counters.get(counter, 0)
 
-    def add(self, progress) -> str:
+    def add(self, progress: StreamingQueryProgress) -> str:
         """Counts one micro-batch in; returns its line."""
         observed = progress.observedMetrics.get("fastwin")
         found = {} if observed is None else observed.asDict()

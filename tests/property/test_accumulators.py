@@ -61,3 +61,20 @@ def test_int_sums_do_not_depend_on_the_order(values: list[int], random) -> None:
         assert_results(members.results(rows, slots), RESULTS, [values], False)
         results.append([values.tolist() for values, _ in members.results(rows, slots)])
     assert results[0] == results[1]
+
+
+# Values of such different size that much is rounded away, and comes to light when the large ones cancel out.
+UNEVEN = st.builds(lambda number, power: number * 2.0**power, st.integers(-99, 99), st.integers(-80, 80))
+
+
+@given(
+    st.lists(UNEVEN, max_size=15), st.lists(UNEVEN, max_size=5), st.integers(1, 4), st.randoms(use_true_random=False)
+)
+def test_float_sums_keep_what_rounding_takes(large: list[float], rest: list[float], parts: int, random) -> None:
+    values = [*large, *rest, *(-value for value in large)]
+    random.shuffle(values)
+    members = accumulators("float64")
+    rows, slots = fresh_rows(members, parts)
+    members.add_rows(rows, slots[np.arange(len(values)) % parts], [column(values, "float64")])
+    members.merge_rows(rows, np.repeat(slots[:1], parts - 1), rows, slots[1:])
+    assert_results(members.results(rows, slots[:1]), RESULTS, [values], True)

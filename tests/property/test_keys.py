@@ -81,8 +81,7 @@ class Model:
 @pytest.mark.parametrize("kind", ["int64", "bytes"])
 @given(data=st.data())
 def test_keys_have_ids_while_rows_hold_them(kind: str, data: st.DataObject) -> None:
-    some_key = st.one_of(st.none(), int64s if kind == "int64" else TEXTS)
-    pool = data.draw(st.lists(some_key, min_size=1, max_size=60, unique=True))
+    pool = [None, *data.draw(st.lists(int64s if kind == "int64" else TEXTS, max_size=60, unique=True))]
     table, model = KeyTable(kind), Model()
     for action, argument in data.draw(st.lists(STEP, max_size=20)):
         if action == "intern":
@@ -117,6 +116,7 @@ def test_many_keys_come_and_go(kind: str, seed: int, rounds: int) -> None:
     for _ in range(rounds):
         numbers = rng.integers(0, 10 ** rng.integers(1, 5), rng.integers(0, 300)).tolist()
         keys = numbers if kind == "int64" else [str(number).encode() * (number % 4) for number in numbers]
+        keys = [None if number == 0 else key for number, key in zip(numbers, keys, strict=True)]
         ids = intern(table, keys)
         model.took(keys, ids)
         some = [key for key in dict.fromkeys(keys) if rng.random() < 0.7]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fastwin as fw
 from tests import naive
@@ -96,9 +97,7 @@ class Case:
         """Drawn rows as the model takes them."""
         choices = KEYS[self.keys][1]
         return [
-            naive.Row(
-                first_id + i, tuple(map(plain, choices[key])), None if time is None else self.ms(time), (v, x)
-            )
+            naive.Row(first_id + i, tuple(map(plain, choices[key])), None if time is None else self.ms(time), (v, x))
             for i, (key, time, v, x) in enumerate(drawn)
         ]
 
@@ -164,10 +163,15 @@ def cases(draw, coalesce: st.SearchStrategy = st.booleans(), lateness: st.Search
     shift = draw(st.sampled_from([0, 1_700_000_003_000, *((2**60, 1 - 2**60) if unit == "int64" else ())]))
     policy = draw(st.sampled_from(["raise", "divert", "drop"]))
     steps = draw(st.lists((BATCH if policy == "raise" else BATCH_WITH_BAD) | WATERMARK, min_size=1, max_size=10))
-    if draw(st.booleans()):     # a stream: time moves on in what is drawn
+    if draw(st.booleans()):  # a stream: time moves on in what is drawn
         rise = draw(st.integers(1, 8))
         steps = [
-            (kind, argument + i * rise if kind == "watermark" else [(k, t if t is None else t // 4 + i * rise, *r) for k, t, *r in argument])
+            (
+                kind,
+                argument + i * rise
+                if kind == "watermark"
+                else [(k, t if t is None else t // 4 + i * rise, *r) for k, t, *r in argument],
+            )
             for i, (kind, argument) in enumerate(steps)
         ]
     return Case(
@@ -197,7 +201,7 @@ def assert_empty(stream: fw.Stream) -> None:
     """After all windows are cleaned, not a byte about a key is left."""
     if stream._operator is None:
         return
-    stream.delta()      # keys of sessions that a chunk may have to call removed are kept until it has
+    stream.delta()  # keys of sessions that a chunk may have to call removed are kept until it has
     assert stream.metrics.state_rows == stream.metrics.open_windows == 0
     assert len(stream._operator._keys) == 0
     stream._check_invariants()
@@ -228,7 +232,7 @@ def test_restored_stream_goes_on_as_if_nothing_had_happened(case: Case) -> None:
             continue
         chunks.append(pair.stream.delta() if chunks else pair.stream.snapshot())
         if save == "restore":
-            fresh = case.spec().open()      # knows no schema: it is in the state
+            fresh = case.spec().open()  # knows no schema: it is in the state
             fresh.restore(chunks)
             pair.restored(fresh)
     assert_empty(pair.stream)
@@ -261,7 +265,9 @@ def test_snapshot_alone_equals_snapshot_and_deltas(case: Case, until: int) -> No
 def test_run_equals_stream_in_any_batches(case: Case, dice: random.Random, delay: int) -> None:
     """Where the watermark's delay covers the disorder, batches and watermarks leave no trace in the result."""
     drawn = sorted((row for kind, rows in case.steps if kind == "batch" for row in rows), key=lambda row: row[1] or 0)
-    drawn = [row if row[1] is None else (row[0], row[1] + dice.randint(-delay // 2, delay // 2), *row[2:]) for row in drawn]
+    drawn = [
+        row if row[1] is None else (row[0], row[1] + dice.randint(-delay // 2, delay // 2), *row[2:]) for row in drawn
+    ]
     table, model = case.table(drawn, 0), case.model()
     model.batch(case.rows(drawn, 0))
     wanted = emitted(model.advance(fw.MAX_TIMESTAMP).emissions)

@@ -115,7 +115,8 @@ def test_many_rows_come_and_go(seed: int, rounds: int) -> None:
         n = rng.integers(0, 1500)
         keys = rng.integers(0, 10 ** rng.integers(1, 5), n)
         starts = rng.integers(now - 2, now + 2, n)
-        apply(panes, model, "add", list(zip(keys.tolist(), starts.tolist(), keys.tolist(), strict=True)), "int64")
+        values = [None if key % 7 == 0 else key for key in keys.tolist()]
+        apply(panes, model, "add", list(zip(keys.tolist(), starts.tolist(), values, strict=True)), "int64")
         apply(panes, model, "sweep", None, "int64")
         apply(panes, model, "drop_before", now - 1, "int64")
         compare(panes, model, False)

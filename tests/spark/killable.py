@@ -37,7 +37,7 @@ def main(name: str, source: Path, checkpoint: Path, output: Path) -> None:
         hidden = output / f".{batch_id}"
         pq.write_table(table, hidden)
         os.replace(hidden, output / f"{batch_id:06d}.parquet")
-        time.sleep(0.3)         # between the sink and the commit: a good moment to be killed
+        time.sleep(0.3)  # between the sink and the commit: a good moment to be killed
 
     frame = spark_glue.apply(spec_of(name), stream, watermark="5 seconds", key_groups=4)
     writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)

@@ -29,14 +29,18 @@ class Case:
 
 
 CASES = {
-    "tumbling": Case(fw.TumblingEventTimeWindows.of("1 hour"), naive.Tumbling(HOUR_MS), lambda time: F.window(time, "1 hour")),
+    "tumbling": Case(
+        fw.TumblingEventTimeWindows.of("1 hour"), naive.Tumbling(HOUR_MS), lambda time: F.window(time, "1 hour")
+    ),
     "sliding": Case(
         fw.SlidingEventTimeWindows.of("24 hours", "15 minutes"),
         naive.Sliding(24 * HOUR_MS, HOUR_MS // 4),
         lambda time: F.window(time, "24 hours", "15 minutes"),
     ),
     "sessions": Case(
-        fw.EventTimeSessionWindows.with_gap("6 hours"), naive.Sessions(6 * HOUR_MS), lambda time: F.session_window(time, "6 hours")
+        fw.EventTimeSessionWindows.with_gap("6 hours"),
+        naive.Sessions(6 * HOUR_MS),
+        lambda time: F.session_window(time, "6 hours"),
     ),
 }
 
@@ -63,7 +67,10 @@ class Stream:
     def rows(self, table: pa.Table) -> list[naive.Row]:
         times = table[self.time].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()
         columns = zip(table[self.key].to_pylist(), times, table[self.value].to_pylist(), strict=True)
-        return [naive.Row(i, key, None if us is None else us // 1000, (value,)) for i, (key, us, value) in enumerate(columns)]
+        return [
+            naive.Row(i, key, None if us is None else us // 1000, (value,))
+            for i, (key, us, value) in enumerate(columns)
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +84,7 @@ def stream_of(kind: str, name: str, january: pa.Table) -> Stream:
     if kind == "flights":
         return Stream(january, "tailnum" if name == "sessions" else "origin", "departed", "dep_delay", 5)
     table = events(7, 3_000, keys="string", span_ms=20 * 24 * HOUR_MS, null_times=0.01)
-    whole_ms = table["ts"].cast(pa.timestamp("ms", tz="UTC"), safe=False)      # Spark's sessions have microseconds
+    whole_ms = table["ts"].cast(pa.timestamp("ms", tz="UTC"), safe=False)  # Spark's sessions have microseconds
     table = table.set_column(table.column_names.index("ts"), "ts", whole_ms.cast(pa.timestamp("us", tz="UTC")))
     return Stream(table.sort_by("ts"), "k", "ts", "v", 4)
 
@@ -153,7 +160,9 @@ def native_stream(spark, stream: Stream, case: Case, folder) -> pa.Table:
         F.count("*").alias("n"), F.sum(stream.value).alias("total"), F.avg(stream.value).alias("mean")
     )
     recorder = Recorder()
-    query = start(grouped.select(stream.key, "w.start", "w.end", "n", "total", "mean"), folder, recorder, available_now=True)
+    query = start(
+        grouped.select(stream.key, "w.start", "w.end", "n", "total", "mean"), folder, recorder, available_now=True
+    )
     query.awaitTermination()
     micro_batches(query, recorder)
     return pa.concat_tables(recorder.tables.values())
@@ -165,7 +174,7 @@ def test_late_rows_are_those_of_the_model_and_of_a_stream_in_process(spark, tmp_
     stream = stream_of("flights", name, january.slice(0, 12_000))
     case = CASES[name]
     spec = stream.spec(case).allowed_lateness(lateness).side_output_late_data()
-    if name == "sliding":       # else hardly a row is late for all its windows
+    if name == "sliding":  # else hardly a row is late for all its windows
         spec = spec.window(fw.SlidingEventTimeWindows.of("2 hours", "30 minutes"))
         case = Case(spec.assigner, naive.Sliding(2 * HOUR_MS, HOUR_MS // 2), None)
     tables = stream.parts()
@@ -210,7 +219,9 @@ def test_the_year_through_batch_frames(spark, tmp_path):
         counted_rows = counted_table(ours)
         assert counted_table(spark_glue.apply(spec, frame).toArrow()) == counted_rows
         grouped = frame.where("departed is not null").groupBy(F.col(stream.key), case.native("departed").alias("w"))
-        native = grouped.agg(F.count("*").alias("n"), F.sum("dep_delay").alias("total"), F.avg("dep_delay").alias("mean"))
+        native = grouped.agg(
+            F.count("*").alias("n"), F.sum("dep_delay").alias("total"), F.avg("dep_delay").alias("mean")
+        )
         native = native.select(stream.key, "w.start", "w.end", "n", "total", "mean").toArrow()
         assert counted_table(native) == counted_rows, name
         if name == "tumbling":

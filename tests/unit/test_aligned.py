@@ -8,8 +8,12 @@ import fastwin as fw
 MAX = fw.MAX_TIMESTAMP
 
 
-def spec_of(size: int, slide: int | None = None, offset: int = 0, lateness: int = 0, coalesce: bool = False) -> fw.WindowSpec:
-    assigner = fw.SlidingEventTimeWindows.of(size, slide, offset) if slide else fw.TumblingEventTimeWindows.of(size, offset)
+def spec_of(
+    size: int, slide: int | None = None, offset: int = 0, lateness: int = 0, coalesce: bool = False
+) -> fw.WindowSpec:
+    assigner = (
+        fw.SlidingEventTimeWindows.of(size, slide, offset) if slide else fw.TumblingEventTimeWindows.of(size, offset)
+    )
     spec = fw.key_by("k").event_time("t").window(assigner).allowed_lateness(lateness, coalesce=coalesce)
     return spec.side_output_late_data().aggregate(n=fw.Count(), s=fw.Sum("t"))
 
@@ -21,7 +25,14 @@ def table(*times: int, key: str = "a") -> pa.Table:
 def fired(result: fw.Result) -> list[tuple[int, int, int]]:
     """``(start, end, count)`` of each result row, in order."""
     main = result.main
-    return list(zip(main["window_start"].cast(pa.int64()).to_pylist(), main["window_end"].cast(pa.int64()).to_pylist(), main["n"].to_pylist(), strict=True))
+    return list(
+        zip(
+            main["window_start"].cast(pa.int64()).to_pylist(),
+            main["window_end"].cast(pa.int64()).to_pylist(),
+            main["n"].to_pylist(),
+            strict=True,
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +57,9 @@ def test_element_on_the_boundary_of_tumbling_windows(size: int, offset: int, tim
         (3, 1, 0, 0, [-2, -1, 0]), (2, 3, 1, 0, []), (2, 3, 1, 1, [1]),
     ],
 )  # fmt: skip
-def test_element_is_in_all_windows_that_cover_it(size: int, slide: int, offset: int, time: int, starts: list[int]) -> None:
+def test_element_is_in_all_windows_that_cover_it(
+    size: int, slide: int, offset: int, time: int, starts: list[int]
+) -> None:
     assert fired(spec_of(size, slide, offset).run(table(time))) == [(start, start + size, 1) for start in starts]
 
 
@@ -81,7 +94,7 @@ def test_a_slice_is_one_row_however_many_windows_cover_it() -> None:
 
 def test_two_slices_a_slide_where_the_size_is_no_multiple() -> None:
     stream = spec_of(25, 10).open()
-    stream.process(table(*range(0, 100)))
+    stream.process(table(*range(100)))
     assert stream.metrics.state_rows == 20
 
 
@@ -114,7 +127,14 @@ def test_late_element_fires_its_windows_the_latest_first() -> None:
     stream = spec_of(30, 10, lateness=100).open()
     stream.process(table(25))
     assert fired(stream.advance_watermark(49)) == [(0, 30, 1), (10, 40, 1), (20, 50, 1)]
-    assert fired(stream.process(table(26, 5))) == [(20, 50, 2), (10, 40, 2), (0, 30, 2), (0, 30, 3), (-10, 20, 1), (-20, 10, 1)]
+    assert fired(stream.process(table(26, 5))) == [
+        (20, 50, 2),
+        (10, 40, 2),
+        (0, 30, 2),
+        (0, 30, 3),
+        (-10, 20, 1),
+        (-20, 10, 1),
+    ]
 
 
 def test_late_element_fires_only_what_has_passed() -> None:
@@ -157,7 +177,10 @@ def test_coalesced_elements_fire_once_with_all_of_the_batch() -> None:
     stream = spec_of(20, 10, lateness=100, coalesce=True).open()
     stream.advance_watermark(29)
     found = stream.process(pa.concat_tables([table(5), table(5, 15, key="b"), table(6)]))
-    assert fired(found) in ([(-10, 10, 2), (-10, 10, 1), (0, 20, 2), (0, 20, 2), (10, 30, 1)], [(-10, 10, 1), (-10, 10, 2), (0, 20, 2), (0, 20, 2), (10, 30, 1)])
+    assert fired(found) in (
+        [(-10, 10, 2), (-10, 10, 1), (0, 20, 2), (0, 20, 2), (10, 30, 1)],
+        [(-10, 10, 1), (-10, 10, 2), (0, 20, 2), (0, 20, 2), (10, 30, 1)],
+    )
 
 
 def test_deltas_tell_what_changed_and_the_watermark_what_went() -> None:

@@ -13,12 +13,12 @@ from fastwin import batches
 from fastwin.errors import BadRowError, SpecError
 from fastwin.windows import MIN_TIMESTAMP
 
-FIRST = dt.datetime(1, 1, 1, tzinfo=dt.timezone.utc)
-LAST = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.timezone.utc)
+FIRST = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
+LAST = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
 
 
 def seconds(moment: dt.datetime) -> int:
-    return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)) // dt.timedelta(seconds=1)
+    return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(seconds=1)
 
 
 TABLE = pa.table({"k": ["a", None], "t": pa.array([0, 1_500], pa.timestamp("ms")), "v": [1.5, None]})
@@ -54,7 +54,10 @@ def test_what_is_no_table(data: object) -> None:
         batches.as_table(data)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame({"k": ["a", 1]}), pd.DataFrame({"k": [object()]}), pd.DataFrame([[1, 2]], columns=["k", "k"])])
+@pytest.mark.parametrize(
+    "frame",
+    [pd.DataFrame({"k": ["a", 1]}), pd.DataFrame({"k": [object()]}), pd.DataFrame([[1, 2]], columns=["k", "k"])],
+)
 def test_frames_that_arrow_cannot_read(frame: pd.DataFrame) -> None:
     with pytest.raises(SpecError, match=r"^table: this DataFrame cannot be read as Arrow: .*k"):
         batches.as_table(frame)
@@ -86,7 +89,13 @@ def test_frames_that_arrow_cannot_read(frame: pd.DataFrame) -> None:
 )
 def test_harmless_types_are_cast(was: pa.DataType, now: pa.DataType) -> None:
     values = pa.array([None, "7"], pa.string())
-    values = pa.nulls(2) if pa.types.is_null(now) else values.cast(pa.int64()).cast(now) if not _textual(now) else _text(values, now)
+    values = (
+        pa.nulls(2)
+        if pa.types.is_null(now)
+        else values.cast(pa.int64()).cast(now)
+        if not _textual(now)
+        else _text(values, now)
+    )
     found = batches.conform(pa.table({"x": values}), pa.schema([("x", was)]))
     assert found.schema.field("x").type == was
     found.validate(full=True)
@@ -124,7 +133,11 @@ def test_other_types_are_named(was: pa.DataType, value: pa.Array, says: str) -> 
 
 def test_without_rows_any_types_do() -> None:
     schema = pa.schema([("k", pa.string()), ("t", pa.timestamp("us"))])
-    for empty in (pd.DataFrame({"t": [], "k": []}), pl.DataFrame({"k": [], "t": []}), pa.table({"k": pa.array([], pa.float64()), "t": pa.array([], pa.string())})):
+    for empty in (
+        pd.DataFrame({"t": [], "k": []}),
+        pl.DataFrame({"k": [], "t": []}),
+        pa.table({"k": pa.array([], pa.float64()), "t": pa.array([], pa.string())}),
+    ):
         found = batches.conform(batches.as_table(empty), schema)
         assert found.schema == schema
         assert found.num_rows == 0
@@ -132,7 +145,9 @@ def test_without_rows_any_types_do() -> None:
 
 def test_order_and_other_columns_do_not_matter() -> None:
     table = pa.table({"z": [0], "b": [1], "a": ["x"]})
-    assert batches.conform(table, pa.schema([("a", pa.string()), ("b", pa.int64())])).to_pylist() == [{"a": "x", "b": 1}]
+    assert batches.conform(table, pa.schema([("a", pa.string()), ("b", pa.int64())])).to_pylist() == [
+        {"a": "x", "b": 1}
+    ]
 
 
 def test_missing_and_double_columns_are_named() -> None:
@@ -188,7 +203,9 @@ def test_column_of_nulls() -> None:
 
 
 def test_garbage_below_null_is_not_read() -> None:
-    column = pa.Array.from_buffers(pa.timestamp("s"), 2, [pa.py_buffer(b"\x02"), pa.py_buffer(np.array([2**63 - 1, 5]))])
+    column = pa.Array.from_buffers(
+        pa.timestamp("s"), 2, [pa.py_buffer(b"\x02"), pa.py_buffer(np.array([2**63 - 1, 5]))]
+    )
     times, reasons = batches.event_times(column)
     assert (times.tolist(), reasons.tolist()) == ([0, 5_000], [1, 0])
 
@@ -246,7 +263,13 @@ HASHES = {
 
 def test_key_hash_never_changes() -> None:
     """Written to checkpoints: rows of one key must find the same key group for ever."""
-    rows = pa.record_batch({"s": ["a", "", None, "a longer text"], "i": pa.array([1, 0, None, -1], pa.int32()), "f": [0.0, -0.0, float("nan"), 1.5]})
+    rows = pa.record_batch(
+        {
+            "s": ["a", "", None, "a longer text"],
+            "i": pa.array([1, 0, None, -1], pa.int32()),
+            "f": [0.0, -0.0, float("nan"), 1.5],
+        }
+    )
     assert [hex(value) for value in batches.key_hash(rows, ["s"]).tolist()] == HASHES["s"]
     assert [hex(value) for value in batches.key_hash(rows, ["i"]).tolist()] == HASHES["i"]
     assert [hex(value) for value in batches.key_hash(rows, ["f"]).tolist()] == HASHES["f"]
@@ -263,6 +286,8 @@ def test_key_hash_of_slices_and_dictionaries() -> None:
 
 
 def test_schema_as_text() -> None:
-    schema = pa.schema([("k", pa.dictionary(pa.int8(), pa.string())), pa.field("t", pa.timestamp("us", "UTC"), nullable=False)])
+    schema = pa.schema(
+        [("k", pa.dictionary(pa.int8(), pa.string())), pa.field("t", pa.timestamp("us", "UTC"), nullable=False)]
+    )
     assert batches.text_to_schema(batches.schema_to_text(schema.with_metadata({"pandas": "x" * 1000}))) == schema
     assert len(batches.schema_to_text(schema.with_metadata({"pandas": "x" * 1000}))) < 1000

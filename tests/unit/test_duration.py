@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastwin.duration import MAX_DURATION_MS, format_ms, to_ms
 from fastwin.errors import SpecError

@@ -51,7 +51,10 @@ def test_beside_another_column(kind: pa.DataType, values: list, variant: str) ->
 def test_all_types_at_once() -> None:
     cases = [(kind, values) for _, kind, values in KEY_TYPES]
     n = 12
-    columns = [column_of(kind, [values[(i + shift) % len(values)] for i in range(n)]) for shift, (kind, values) in enumerate(cases)]
+    columns = [
+        column_of(kind, [values[(i + shift) % len(values)] for i in range(n)])
+        for shift, (kind, values) in enumerate(cases)
+    ]
     check(codec_of(*(kind for kind, _ in cases)), columns)
 
 
@@ -102,7 +105,11 @@ def test_hash_treats_zeros_and_nans_alike() -> None:
 
 @pytest.mark.parametrize("kinds", [(pa.string(),), (pa.int64(),), (pa.string(), pa.int64()), (pa.binary(3),), ()])
 def test_select_gives_the_keys_of_some_rows(kinds: tuple) -> None:
-    values = {pa.string(): ["a", None, "bb", "", "a"], pa.int64(): [1, None, 0, 5, 1], pa.binary(3): [b"abc", None, b"abd", b"\0\0\0", b"abc"]}
+    values = {
+        pa.string(): ["a", None, "bb", "", "a"],
+        pa.int64(): [1, None, 0, 5, 1],
+        pa.binary(3): [b"abc", None, b"abd", b"\0\0\0", b"abc"],
+    }
     columns = [pa.array([None, *values[kind]], kind)[1:] for kind in kinds]
     codec, rows = codec_of(*kinds), np.array([4, 1, 1, 2], dtype=np.int64)
     table = codec.new_table()
@@ -113,7 +120,13 @@ def test_select_gives_the_keys_of_some_rows(kinds: tuple) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.int64()), pa.month_day_nano_interval()]
+    "kind",
+    [
+        pa.list_(pa.int64()),
+        pa.struct([("a", pa.int64())]),
+        pa.map_(pa.string(), pa.int64()),
+        pa.month_day_nano_interval(),
+    ],
 )
 def test_other_types_are_refused(kind: pa.DataType) -> None:
     with pytest.raises(SpecError, match=r"key_by: column 'k0' is .*, which cannot be a key"):

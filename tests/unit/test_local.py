@@ -23,7 +23,10 @@ def table(*rows: tuple, names: str = "ktv") -> pa.Table:
 
 
 def rows(result: fw.Result) -> list[tuple]:
-    plain = [column.cast(pa.int64()) if name.startswith("window_") else column for name, column in zip(result.main.column_names, result.main.columns, strict=True)]
+    plain = [
+        column.cast(pa.int64()) if name.startswith("window_") else column
+        for name, column in zip(result.main.column_names, result.main.columns, strict=True)
+    ]
     return list(zip(*(column.to_pylist() for column in plain), strict=True))
 
 
@@ -183,7 +186,14 @@ def test_coalesced_late_firings_come_by_window_end() -> None:
     stream.advance_watermark(100)
     found = rows(stream.process(table(("b", 45, 1), ("a", 5, 1), ("b", 6, 1))))
     assert [row[2] for row in found] == [10, 10, 20, 20, 50, 60]
-    assert sorted(found) == [("a", -10, 10, 1), ("a", 0, 20, 1), ("b", -10, 10, 1), ("b", 0, 20, 1), ("b", 30, 50, 1), ("b", 40, 60, 1)]
+    assert sorted(found) == [
+        ("a", -10, 10, 1),
+        ("a", 0, 20, 1),
+        ("b", -10, 10, 1),
+        ("b", 0, 20, 1),
+        ("b", 30, 50, 1),
+        ("b", 40, 60, 1),
+    ]
 
 
 # --- metrics ---
@@ -276,7 +286,12 @@ def test_refused_first_batch_binds_nothing() -> None:
 def test_overflow_as_null() -> None:
     spec = BASE.aggregate(s=fw.Sum("v", on_overflow="null"), n=fw.Count())
     found = spec.run(table(("a", 1, 2**62), ("a", 2, 2**62), ("b", 1, 2**63 - 1), ("c", 1, -(2**63)), ("d", 1, None)))
-    assert {row[0]: row[3:] for row in rows(found)} == {"a": (None, 2), "b": (2**63 - 1, 1), "c": (-(2**63), 1), "d": (None, 1)}
+    assert {row[0]: row[3:] for row in rows(found)} == {
+        "a": (None, 2),
+        "b": (2**63 - 1, 1),
+        "c": (-(2**63), 1),
+        "d": (None, 1),
+    }
 
 
 def test_sum_may_pass_through_what_it_cannot_end_at() -> None:
@@ -326,7 +341,11 @@ def test_failed_restore_changes_nothing() -> None:
 
 
 def test_fired_window_does_not_fire_again_after_restore() -> None:
-    for spec in (BASE, BASE.window(fw.SlidingEventTimeWindows.of(10, 5)), BASE.window(fw.EventTimeSessionWindows.with_gap(5))):
+    for spec in (
+        BASE,
+        BASE.window(fw.SlidingEventTimeWindows.of(10, 5)),
+        BASE.window(fw.EventTimeSessionWindows.with_gap(5)),
+    ):
         spec = spec.allowed_lateness(100).aggregate(n=fw.Count())
         stream = spec.open()
         stream.process(table(("a", 1, 1), ("a", 3, 1)))
@@ -355,7 +374,11 @@ def test_state_from_another_place_is_refused() -> None:
     snapshot, delta = stream.snapshot(), stream.delta()
     others = {
         "another spec": (BASE.aggregate(m=fw.Count()).open(), [snapshot], "written by another spec"),
-        "other key type": (COUNT.open(schema=pa.schema([("k", pa.int64()), ("t", pa.int64())])), [snapshot], "written for columns string"),
+        "other key type": (
+            COUNT.open(schema=pa.schema([("k", pa.int64()), ("t", pa.int64())])),
+            [snapshot],
+            "written for columns string",
+        ),
         "delta first": (COUNT.open(), [delta], r"one snapshot and then deltas, got \['delta'\]"),
         "two snapshots": (COUNT.open(), [snapshot, snapshot], "one snapshot and then deltas"),
         "nothing": (COUNT.open(), [], "got no chunk"),
@@ -400,9 +423,21 @@ def test_run_ends_time() -> None:
     assert (result.late.num_rows, result.bad.num_rows) == (0, 1)
 
 
-@pytest.mark.parametrize("spec", [COUNT, BASE.window(fw.SlidingEventTimeWindows.of(20, 5)).aggregate(n=fw.Count()), BASE.window(fw.EventTimeSessionWindows.with_gap(5)).aggregate(n=fw.Count())])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        COUNT,
+        BASE.window(fw.SlidingEventTimeWindows.of(20, 5)).aggregate(n=fw.Count()),
+        BASE.window(fw.EventTimeSessionWindows.with_gap(5)).aggregate(n=fw.Count()),
+    ],
+)
 def test_empty_input_gives_an_empty_result(spec: fw.WindowSpec) -> None:
-    for empty in (table(names="kt"), table(names="kt").to_batches()[0] if table(names="kt").to_batches() else pa.RecordBatch.from_pydict({"k": pa.array([], pa.string()), "t": pa.array([], pa.int64())})):
+    for empty in (
+        table(names="kt"),
+        table(names="kt").to_batches()[0]
+        if table(names="kt").to_batches()
+        else pa.RecordBatch.from_pydict({"k": pa.array([], pa.string()), "t": pa.array([], pa.int64())}),
+    ):
         result = spec.run(empty)
         assert result.main.num_rows == result.late.num_rows == result.bad.num_rows == 0
         assert result.main.schema == fw.plan(spec, table(names="kt").schema).main_schema
@@ -414,17 +449,39 @@ def test_empty_input_gives_an_empty_result(spec: fw.WindowSpec) -> None:
 
 
 def test_all_inputs_give_the_same() -> None:
-    frame = pa.table({"k": ["a", None, "a", "b"], "t": pa.array([1, 2, 3, 14], pa.timestamp("ms")), "v": [1, 2, None, 4]})
+    frame = pa.table(
+        {"k": ["a", None, "a", "b"], "t": pa.array([1, 2, 3, 14], pa.timestamp("ms")), "v": [1, 2, None, 4]}
+    )
     spec = BASE.aggregate(n=fw.Count(), s=fw.Sum("v"))
     wanted = sorted(rows(spec.run(frame)), key=repr)
-    inputs = [frame.to_batches()[0], frame.to_pandas(), pl.from_arrow(frame), pa.concat_tables([frame[:1], frame[:0], frame[1:]]), frame.to_pandas().convert_dtypes()]
+    inputs = [
+        frame.to_batches()[0],
+        frame.to_pandas(),
+        pl.from_arrow(frame),
+        pa.concat_tables([frame[:1], frame[:0], frame[1:]]),
+        frame.to_pandas().convert_dtypes(),
+    ]
     for data in inputs:
         assert sorted(rows(spec.run(data)), key=repr) == wanted
 
 
 def test_polars_text_and_categories_as_keys_and_late_rows() -> None:
-    frame = pl.DataFrame({"k": ["a", None, "a longer text than twelve"], "c": pl.Series(["x", "y", None], dtype=pl.Categorical), "t": [1, 100, 2], "l": [["x"], [], None]})
-    spec = fw.key_by("k", "c").event_time("t").window(fw.TumblingEventTimeWindows.of(10)).side_output_late_data().bad_rows("divert").aggregate(n=fw.Count("c"))
+    frame = pl.DataFrame(
+        {
+            "k": ["a", None, "a longer text than twelve"],
+            "c": pl.Series(["x", "y", None], dtype=pl.Categorical),
+            "t": [1, 100, 2],
+            "l": [["x"], [], None],
+        }
+    )
+    spec = (
+        fw.key_by("k", "c")
+        .event_time("t")
+        .window(fw.TumblingEventTimeWindows.of(10))
+        .side_output_late_data()
+        .bad_rows("divert")
+        .aggregate(n=fw.Count("c"))
+    )
     stream = spec.open()
     stream.advance_watermark(50)
     result = stream.process(frame)
@@ -448,12 +505,19 @@ def test_later_batches_may_have_other_harmless_types() -> None:
     stream.process(table(("a", 1, 1)))
     stream.process(pl.DataFrame({"v": [2.0], "k": ["a"], "t": [2], "extra": [None]}))
     stream.process(pd.DataFrame({"k": [], "t": [], "v": []}))
-    stream.process(pa.table({"k": pa.array(["a"], pa.large_string()), "t": pa.array([3], pa.int64()), "v": pa.nulls(1)}))
+    stream.process(
+        pa.table({"k": pa.array(["a"], pa.large_string()), "t": pa.array([3], pa.int64()), "v": pa.nulls(1)})
+    )
     assert rows(stream.advance_watermark(9)) == [("a", 0, 10, 3)]
 
 
 def test_key_that_is_the_event_time() -> None:
-    spec = fw.key_by("t").event_time("t").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count(), t2=fw.Max("t"))
+    spec = (
+        fw.key_by("t")
+        .event_time("t")
+        .window(fw.TumblingEventTimeWindows.of(10))
+        .aggregate(n=fw.Count(), t2=fw.Max("t"))
+    )
     assert rows(spec.run(pa.table({"t": [5, 5, 6]}))) == [(5, 0, 10, 2, 5), (6, 0, 10, 1, 6)]
 
 

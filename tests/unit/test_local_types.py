@@ -23,7 +23,9 @@ TIMES = [
 
 def in_one_window(column: pa.Array | pa.ChunkedArray, **aggregates: fw.Aggregate) -> dict:
     """The result over all values of a column `v`."""
-    result = BASE.aggregate(**aggregates).run(pa.table({"t": pa.array(np.zeros(len(column), np.int64)), "v": column})).main
+    result = (
+        BASE.aggregate(**aggregates).run(pa.table({"t": pa.array(np.zeros(len(column), np.int64)), "v": column})).main
+    )
     result.validate(full=True)
     assert result.num_rows == 1
     return {name: result[name] for name in aggregates}
@@ -36,7 +38,18 @@ ALL = {"n": fw.Count(), "c": fw.Count("v"), "s": fw.Sum("v"), "lo": fw.Min("v"),
 @pytest.mark.parametrize("kind", INTS, ids=str)
 def test_ints(kind: pa.DataType, variant: str) -> None:
     bits = kind.bit_width - pa.types.is_signed_integer(kind)
-    values = [None, 3, 2**bits - 1 if bits < 63 else 2**62, 0, None, -1 if pa.types.is_signed_integer(kind) else 1, 5, None, 2, 2]
+    values = [
+        None,
+        3,
+        2**bits - 1 if bits < 63 else 2**62,
+        0,
+        None,
+        -1 if pa.types.is_signed_integer(kind) else 1,
+        5,
+        None,
+        2,
+        2,
+    ]
     column = pa.array(values, kind)
     if variant == "dictionary":
         column = column.dictionary_encode()
@@ -64,7 +77,9 @@ def test_ints(kind: pa.DataType, variant: str) -> None:
     ids=str,
 )
 def test_floats(kind: pa.DataType, variant: str) -> None:
-    column = pa.array(np.array([1.5, -0.25, 100, 3, 7, 0, 0.5, 8, 2, 2], dtype=f"f{kind.bit_width // 8}"), mask=np.arange(10) % 3 == 0)
+    column = pa.array(
+        np.array([1.5, -0.25, 100, 3, 7, 0, 0.5, 8, 2, 2], dtype=f"f{kind.bit_width // 8}"), mask=np.arange(10) % 3 == 0
+    )
     if variant == "dictionary":
         column = column.dictionary_encode()
     elif variant == "chunks":
@@ -77,7 +92,14 @@ def test_floats(kind: pa.DataType, variant: str) -> None:
     found = in_one_window(column, **ALL)
     assert found["lo"].type == found["hi"].type == kind
     assert found["s"].type == found["m"].type == pa.float64()
-    assert tuple(float(column[0].as_py()) for column in found.values()) == (len(column), len(left), sum(left), min(left), max(left), sum(left) / len(left))
+    assert tuple(float(column[0].as_py()) for column in found.values()) == (
+        len(column),
+        len(left),
+        sum(left),
+        min(left),
+        max(left),
+        sum(left) / len(left),
+    )
 
 
 @pytest.mark.parametrize("kind", [*INTS, *FLOATS], ids=str)
@@ -96,7 +118,9 @@ def test_nan_is_above_all_and_infects_sums(kind: pa.DataType) -> None:
         ([np.inf, -np.inf], (NAN, -np.inf, np.inf, NAN)),
         ([-np.inf, NAN, 0.0], (NAN, -np.inf, NAN, NAN)),
     ]:
-        found = in_one_window(pa.array(np.array(values, dtype=dtype)), s=fw.Sum("v"), lo=fw.Min("v"), hi=fw.Max("v"), m=fw.Mean("v"))
+        found = in_one_window(
+            pa.array(np.array(values, dtype=dtype)), s=fw.Sum("v"), lo=fw.Min("v"), hi=fw.Max("v"), m=fw.Mean("v")
+        )
         np.testing.assert_array_equal([float(column[0].as_py()) for column in found.values()], wanted)
 
 
@@ -126,13 +150,18 @@ def test_extremes_of_times_keep_the_type(kind: pa.DataType, variant: str) -> Non
 
 def test_extremes_of_the_event_time_itself() -> None:
     stamps = [dt.datetime(2024, 1, 1, 0, 0, 0, 7), dt.datetime(2024, 1, 1, 0, 0, 0, 3)]
-    result = BASE.aggregate(first=fw.Min("t"), last=fw.Max("t")).run(pa.table({"t": pa.array(stamps, pa.timestamp("us"))})).main
+    result = (
+        BASE.aggregate(first=fw.Min("t"), last=fw.Max("t"))
+        .run(pa.table({"t": pa.array(stamps, pa.timestamp("us"))}))
+        .main
+    )
     assert (result["first"].to_pylist(), result["last"].to_pylist()) == ([stamps[1]], [stamps[0]])
 
 
 @pytest.mark.parametrize(
     "column",
-    [column_of(kind, values) for _, kind, values in KEY_TYPES] + [pa.array([[1], None, []]), pa.array([{"a": 1}, None])],
+    [column_of(kind, values) for _, kind, values in KEY_TYPES]
+    + [pa.array([[1], None, []]), pa.array([{"a": 1}, None])],
     ids=lambda column: str(column.type),
 )
 def test_values_of_any_type_are_counted(column: pa.Array) -> None:
@@ -165,8 +194,17 @@ def test_keys_through_a_stream(kind: pa.DataType, values: list) -> None:
         for other in (stream, restored):
             result = other.advance_watermark(fw.MAX_TIMESTAMP).main
             result.validate(full=True)
-            columns = [*(map(readable, result[name].to_pylist()) for name in keys), [start // 5 for start in result["window_start"].cast(pa.int64()).to_pylist()]]
-            got = dict(zip(zip(*columns, strict=True), zip(result["n"].to_pylist(), result["c"].to_pylist(), strict=True), strict=True))
+            columns = [
+                *(map(readable, result[name].to_pylist()) for name in keys),
+                [start // 5 for start in result["window_start"].cast(pa.int64()).to_pylist()],
+            ]
+            got = dict(
+                zip(
+                    zip(*columns, strict=True),
+                    zip(result["n"].to_pylist(), result["c"].to_pylist(), strict=True),
+                    strict=True,
+                )
+            )
             assert got == {key: tuple(counts) for key, counts in wanted.items()}
             assert result.num_rows == len(wanted)
         stream._check_invariants()
@@ -183,11 +221,16 @@ def test_null_in_the_dictionary_is_null() -> None:
     result = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count(), c=fw.Count("k")).run(
         pa.table({"k": codes, "t": [1, 2, 3, 4]})
     )  # fmt: skip
-    assert sorted(zip(*(result.main[name].to_pylist() for name in ("k", "n", "c")), strict=True), key=repr) == [("x", 1, 1), (None, 3, 0)]
+    assert sorted(zip(*(result.main[name].to_pylist() for name in ("k", "n", "c")), strict=True), key=repr) == [
+        ("x", 1, 1),
+        (None, 3, 0),
+    ]
 
 
 def test_batches_with_dictionaries_of_their_own() -> None:
-    first, second = (pa.table({"k": pa.array(values).dictionary_encode(), "t": [1, 2]}) for values in (["a", "b"], ["b", "c"]))
+    first, second = (
+        pa.table({"k": pa.array(values).dictionary_encode(), "t": [1, 2]}) for values in (["a", "b"], ["b", "c"])
+    )
     spec = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
     stream = spec.open()
     stream.process(first)

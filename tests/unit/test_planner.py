@@ -90,13 +90,26 @@ def test_type_of_a_key_stays_but_for_encodings(kind: pa.DataType) -> None:
     assert found == {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind)
 
 
-@pytest.mark.parametrize("kind", [pa.int64(), pa.null(), *(pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in (None, "Asia/Tokyo"))], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.int64(),
+        pa.null(),
+        *(pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in (None, "Asia/Tokyo")),
+    ],
+    ids=str,
+)
 def test_types_of_event_time(kind: pa.DataType) -> None:
-    assert fw.plan(BASE.aggregate(n=fw.Count()), pa.schema([("k", pa.string()), ("t", kind)])).input_columns == ["k", "t"]
+    assert fw.plan(BASE.aggregate(n=fw.Count()), pa.schema([("k", pa.string()), ("t", kind)])).input_columns == [
+        "k",
+        "t",
+    ]
 
 
 def test_several_aggregates_share_a_column() -> None:
-    plan = fw.plan(BASE.aggregate(c=fw.Count("i"), s=fw.Sum("i"), n=fw.Count(), m=fw.Mean("f"), d=fw.Count("i")), SCHEMA)
+    plan = fw.plan(
+        BASE.aggregate(c=fw.Count("i"), s=fw.Sum("i"), n=fw.Count(), m=fw.Mean("f"), d=fw.Count("i")), SCHEMA
+    )
     assert plan.dtypes == (("i", "int64"), ("f", "float64"))
     assert [column.index for column in plan.config.results] == [0, 0, -1, 1, 0]
 

@@ -22,7 +22,14 @@ def table(*times: int, key: str = "a") -> pa.Table:
 
 def fired(result: fw.Result) -> list[tuple[int, int, int]]:
     main = result.main
-    return list(zip(main["window_start"].cast(pa.int64()).to_pylist(), main["window_end"].cast(pa.int64()).to_pylist(), main["n"].to_pylist(), strict=True))
+    return list(
+        zip(
+            main["window_start"].cast(pa.int64()).to_pylist(),
+            main["window_end"].cast(pa.int64()).to_pylist(),
+            main["n"].to_pylist(),
+            strict=True,
+        )
+    )
 
 
 def test_one_element_lasts_a_gap() -> None:

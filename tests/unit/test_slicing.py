@@ -1,7 +1,8 @@
 """Slices and ends of aligned windows against the list of all windows."""
 
 import numpy as np
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastwin.core.slices import assign_slices
 from fastwin.operators.slicing import Slicing

@@ -21,5 +21,8 @@ def test_examples(name: str) -> None:
 
 
 def test_examples_are_found() -> None:
-    total = sum(doctest.testmod(importlib.import_module(f"fastwin.{name}")).attempted for name in ("assigners", "spec", "duration", "windows"))
+    total = sum(
+        doctest.testmod(importlib.import_module(f"fastwin.{name}")).attempted
+        for name in ("assigners", "spec", "duration", "windows")
+    )
     assert total >= 8
