@@ -27,6 +27,7 @@ WORKS = Works()
 STORES = {"native, RocksDB": "RocksDB", "native, HDFS-backed": "HDFSBacked"}
 DELAY, DELAY_MS, DISORDER_MS = "10 seconds", 10_000, 2_000
 CHECKED_EVENTS, CHECKED_KEYS = 20_000, 500
+PATIENCE_S = 120.0
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.{}StateStoreProvider"
 _COLUMNS = ("key", "window_start", "window_end", "n", "s", "lo", "hi")
 Query = Callable[[Any], Any]
@@ -175,6 +176,7 @@ def _entry(scale: Scale, lab: Lab, label: str, assigner: fw.WindowAssigner, wind
             lambda: lab.timed(query, store, files),
             clocked=True,
             attempts=scale.spark_attempts,
+            patience_s=PATIENCE_S,
             threads=PEER_THREADS,
             notes=lambda batches: {"last attempt": batches},
         )

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 __all__ = [
     "decoded",
     "decoded_type",
+    "encoded",
     "from_int64",
     "from_text",
     "from_values",
     "int64_values",
+    "roomy_type",
     "take_rows",
     "text_values",
     "validity",
@@ -42,6 +44,20 @@ def decoded_type(kind: pa.DataType) -> pa.DataType:
     """Returns the type in which values of ``kind`` leave: dictionaries and views are decoded."""
     kind = _without_views(kind)
     return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def roomy_type(kind: pa.DataType) -> pa.DataType:
+    """Returns the type that also takes what later batches bring: a dictionary of more values than its index counts."""
+    if pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32:
+        return pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
+    return kind
+
+
+def encoded(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """Returns an array cast to ``kind``, also to a dictionary type. Raises ArrowInvalid where that loses something."""
+    if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(array.type):
+        array = array.cast(_without_views(kind.value_type)).dictionary_encode()
+    return array.cast(kind)
 
 
 def decoded(array: pa.Array) -> pa.Array:

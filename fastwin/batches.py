@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.arrowbuffers import decoded, decoded_type, int64_values, take_rows, validity
+from fastwin.arrowbuffers import decoded, decoded_type, encoded, int64_values, take_rows, validity
 from fastwin.errors import BadRowError, SpecError
 from fastwin.keycodec import EncodedKeys, KeyCodec
 from fastwin.windows import MIN_TIMESTAMP
@@ -102,7 +102,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if not pa.types.is_null(now) and _is_text(decoded_type(was)) != _is_text(decoded_type(now)):
         raise SpecError(f"{told}: text is not parsed, and nothing is made text")
     try:
-        return column.cast(was)
+        return encoded(column, was)
     except pa.ArrowException as problem:
         raise SpecError(f"{told}: {problem}") from None
 

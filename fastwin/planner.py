@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin import batches
+from fastwin.arrowbuffers import roomy_type
 from fastwin.assigners import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from fastwin.duration import Duration, format_ms
 from fastwin.errors import SpecError
@@ -31,7 +32,8 @@ class Plan:
     """A spec bound to an input schema: which operator runs it, what it reads and what it returns.
 
     operator: ``"aligned"`` or ``"session"``. input_schema: the columns it reads, all of the input's if late or
-    bad rows are handed out. dtypes: for each column that aggregates read, its name and number type.
+    bad rows are handed out; dictionaries have an index of at least 32 bits. dtypes: for each column that
+    aggregates read, its name and number type.
     """
 
     spec: WindowSpec
@@ -127,7 +129,8 @@ def plan(spec: WindowSpec, schema: pa.Schema) -> Plan:
                 f"bad_rows: result.bad adds the column {batches.BAD_REASON!r}, which the input has; rename it"
             )
     names = schema.names if hands_rows_out else list(dict.fromkeys([*spec.keys, spec.time_column, *dtypes]))
-    input_schema = pa.schema([schema.field(name) for name in names])
+    fields = [schema.field(name) for name in names]
+    input_schema = pa.schema([field.with_type(roomy_type(field.type)) for field in fields])
     codec = KeyCodec(tuple(pa.field(name, kind) for name, kind in kinds.items()))
     text = batches.schema_to_text(input_schema)
     config = Config(codec, tuple(results), spec.lateness_ms, False, spec.fingerprint, str(spec), text)

@@ -185,7 +185,8 @@ class Model:
         for window in self.windows.assign(row.time):
             if isinstance(self.windows, Sessions):
                 touched = [other for other in self.sessions.get(row.key, []) if touch(window, other)]
-                window = self._cover([window, *touched])
+                if touched:
+                    window = self._cover([window, *touched])
                 if not self._is_late(window):
                     self._join(row.key, touched, window)
             if not self._is_late(window):
@@ -201,8 +202,10 @@ class Model:
     def _take_joined(self, rows: list[Row], fed: Fed) -> list[tuple[Any, Window]]:
         """Adds the elements of a batch to sessions joined from all of them and the open ones."""
         taken = []
-        for key in {row.key for row in rows}:
-            own = [row for row in rows if row.key == key]
+        by_key: dict[Any, list[Row]] = {}
+        for row in rows:
+            by_key.setdefault(row.key, []).append(row)
+        for key, own in by_key.items():
             joined: list[Window] = []
             for window in sorted(
                 [*(Window(row.time, row.time + self.windows.gap) for row in own), *self.sessions.get(key, [])]

@@ -1,14 +1,15 @@
 """Aligned and session windows in lockstep with the naive model, on random specs and streams."""
 
+import copy
 import datetime
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastwin as fw
@@ -16,9 +17,11 @@ from tests import naive
 from tests.lockstep import Lockstep, assert_rows_agree, emitted, main_rows, plain
 
 NAN = float("nan")
+MANY = settings(max_examples=min(2 * settings.default.max_examples, 300))
 
-# Key columns by kind: types, and four keys, each a tuple. What comes back is plain() of them.
+# Key columns by kind: types, and four keys or more, each a tuple. What comes back is plain() of them.
 KEYS: dict[str, tuple[list[pa.DataType], list[tuple]]] = {
+    "many": ([pa.string()], [(f"key {i}",) for i in range(700)]),
     "none": ([], [()] * 4),
     "int64": ([pa.int64()], [(0,), (-1,), (2**63 - 1,), (None,)]),
     "text": ([pa.string()], [("a",), ("",), ("ab",), (None,)]),
@@ -124,7 +127,7 @@ class Case:
         done = 0
         for kind, argument in self.steps[:until]:
             if kind == "watermark":
-                yield kind, self.ms(argument), None
+                yield kind, argument, None
             else:
                 yield kind, self.table(argument, done), self.rows(argument, done)
                 done += len(argument)
@@ -133,15 +136,18 @@ class Case:
 
 def windows(grid: int) -> st.SearchStrategy:
     small = st.integers(1, 12)
-    tumbling = st.builds(
-        lambda size, offset: naive.Tumbling(size * grid, (offset % size) * grid), small, st.integers(-12, 12)
+
+    def sliding(size: int, slide: int, offset: int) -> naive.Sliding:
+        return naive.Sliding(size * grid, slide * grid, (offset - 12) % (2 * slide - 1) * grid - (slide - 1) * grid)
+
+    offset = st.integers(0, 24)
+    return st.one_of(
+        st.builds(lambda size, offset: sliding(size, size, offset), small, offset),
+        st.builds(sliding, st.integers(1, 24), small, offset),
+        st.builds(sliding, st.integers(1, 6), st.integers(7, 12), offset),
+        st.builds(lambda gap: naive.Sessions(gap * grid), small),
+        st.builds(lambda gap: naive.Sessions(gap * grid), small),
     )
-    sliding = st.builds(
-        lambda size, slide, offset: naive.Sliding(size * grid, slide * grid, (abs(offset) % slide) * grid * (1 if offset > 0 else -1)),
-        st.integers(1, 24), small, st.integers(-12, 12),
-    )  # fmt: skip
-    sessions = st.builds(lambda gap: naive.Sessions(gap * grid), small)
-    return st.one_of(tumbling, sliding, sessions)
 
 
 ROW = st.tuples(
@@ -153,7 +159,29 @@ ROW = st.tuples(
 BAD_ROW = st.tuples(st.integers(0, 3), st.none(), st.just(1), st.just(1.0))
 BATCH = st.tuples(st.just("batch"), st.lists(ROW, max_size=14))
 BATCH_WITH_BAD = st.tuples(st.just("batch"), st.lists(ROW | BAD_ROW, max_size=14))
-WATERMARK = st.tuples(st.just("watermark"), st.integers(-35, 65))
+# A watermark: where about, what it is moved to from there, and a last shift in ms.
+WATERMARK = st.tuples(
+    st.just("watermark"),
+    st.tuples(st.integers(-35, 65), st.sampled_from(["", "end", "cleanup"]), st.sampled_from([0, 0, -1])),
+)
+
+
+def moved(case: Case, steps: list[tuple]) -> tuple:
+    """Steps with watermarks in ms, many of them just where a window fires or is cleaned."""
+    done, ends = [], [0]
+    for kind, argument in steps:
+        if kind == "watermark":
+            time, what, shift = argument
+            argument = case.ms(time)
+            if what and isinstance(case.windows, naive.Sliding):
+                argument -= (argument - case.windows.offset - case.windows.size) % case.windows.slide
+            elif what:
+                argument = ends[time % len(ends)]
+            argument += (shift - 1 if what else shift) + (case.lateness if what == "cleanup" else 0)
+        elif isinstance(case.windows, naive.Sessions):
+            ends = [case.ms(row[1]) + case.windows.gap for row in argument if row[1] is not None] or ends
+        done.append((kind, argument))
+    return tuple(done)
 
 
 @st.composite
@@ -163,18 +191,13 @@ def cases(draw, coalesce: st.SearchStrategy = st.booleans(), lateness: st.Search
     shift = draw(st.sampled_from([0, 1_700_000_003_000, *((2**60, 1 - 2**60) if unit == "int64" else ())]))
     policy = draw(st.sampled_from(["raise", "divert", "drop"]))
     steps = draw(st.lists((BATCH if policy == "raise" else BATCH_WITH_BAD) | WATERMARK, min_size=1, max_size=10))
-    if draw(st.booleans()):  # a stream: time moves on in what is drawn
-        rise = draw(st.integers(1, 8))
-        steps = [
-            (
-                kind,
-                argument + i * rise
-                if kind == "watermark"
-                else [(k, t if t is None else t // 4 + i * rise, *r) for k, t, *r in argument],
-            )
-            for i, (kind, argument) in enumerate(steps)
-        ]
-    return Case(
+    rise = draw(st.sampled_from([None, 1, 3, 8]))
+    for i, (kind, argument) in enumerate(steps if rise else []):  # a stream: time moves on
+        if kind == "watermark":
+            steps[i] = kind, (argument[0] // 4 + i * rise, *argument[1:])
+        else:
+            steps[i] = kind, [(k, t if t is None else t // 4 + i * rise, *r) for k, t, *r in argument]
+    case = Case(
         windows=draw(windows(grid)),
         lateness=grid * draw(lateness if lateness is not None else st.just(0) | st.integers(1, 30)),
         coalesce=draw(coalesce),
@@ -184,10 +207,13 @@ def cases(draw, coalesce: st.SearchStrategy = st.booleans(), lateness: st.Search
         unit=unit,
         grid=grid,
         shift=shift,
-        steps=tuple(steps),
-        saves=tuple(draw(st.lists(st.sampled_from(["", "delta", "restore"]), min_size=len(steps), max_size=len(steps)))),
+        steps=(),
+        saves=tuple(
+            draw(st.lists(st.sampled_from(["", "delta", "restore"]), min_size=len(steps), max_size=len(steps)))
+        ),
         chunks=draw(st.sampled_from([1, 1, 3])),
-    )  # fmt: skip
+    )
+    return replace(case, steps=moved(case, steps))
 
 
 def step(pair: Lockstep, kind: str, argument: Any, rows: list | None) -> None:
@@ -207,6 +233,7 @@ def assert_empty(stream: fw.Stream) -> None:
     stream._check_invariants()
 
 
+@MANY
 @given(cases())
 def test_stream_equals_model_after_every_step(case: Case) -> None:
     pair = Lockstep(case.spec().open(), case.model(), case.key_count)
@@ -215,6 +242,7 @@ def test_stream_equals_model_after_every_step(case: Case) -> None:
     assert_empty(pair.stream)
 
 
+@MANY
 @given(cases(coalesce=st.just(False), lateness=st.integers(1, 30)))
 def test_each_late_element_fires(case: Case) -> None:
     pair = Lockstep(case.spec().open(), case.model(), case.key_count)
@@ -222,6 +250,7 @@ def test_each_late_element_fires(case: Case) -> None:
         step(pair, kind, argument, rows)
 
 
+@MANY
 @given(cases())
 def test_restored_stream_goes_on_as_if_nothing_had_happened(case: Case) -> None:
     pair = Lockstep(case.spec().open(), case.model(), case.key_count)
@@ -238,29 +267,34 @@ def test_restored_stream_goes_on_as_if_nothing_had_happened(case: Case) -> None:
     assert_empty(pair.stream)
 
 
-@given(cases(), st.integers(0, 9))
-def test_snapshot_alone_equals_snapshot_and_deltas(case: Case, until: int) -> None:
-    stream, chunks = case.spec().open(), []
-    for kind, argument, _ in case.play(until):
-        if argument == fw.MAX_TIMESTAMP:
-            break
+@MANY
+@given(cases())
+def test_snapshot_and_deltas_hold_everything_after_every_step(case: Case) -> None:
+    stream, model, chunks = case.spec().open(), case.model(), []
+    for kind, argument, rows in case.play():
+        model.step(kind, argument if rows is None else rows)
         stream.process(argument) if kind == "batch" else stream.advance_watermark(argument)
-        if stream._operator is not None:
-            chunks.append(stream.delta() if chunks else stream.snapshot())
-    if not chunks:
-        return
-    by_deltas, by_snapshot = case.spec().open(), case.spec().open()
-    by_deltas.restore(chunks)
-    by_snapshot.restore([stream.snapshot()])
-    assert by_deltas.metrics.open_windows == by_snapshot.metrics.open_windows == stream.metrics.open_windows
-    assert by_deltas.metrics.state_rows == stream.metrics.state_rows
-    rest = [other.advance_watermark(fw.MAX_TIMESTAMP) for other in (stream, by_deltas, by_snapshot)]
-    first, *others = (main_rows(result.main, case.key_count) for result in rest)
-    for other in others:
-        assert_rows_agree(other, first)
-        assert [row[2] for row in other] == [row[2] for row in first]
+        if stream._operator is None:
+            continue
+        chunks.append(stream.delta() if chunks else stream.snapshot())
+        fresh = case.spec().open()
+        fresh.restore(chunks)
+        fresh._check_invariants()
+        assert fresh.watermark == model.watermark
+        assert fresh.metrics.open_windows == len(model.contents)
+        assert fresh.metrics.state_rows == stream.metrics.state_rows
+        wanted = emitted(copy.deepcopy(model).advance(fw.MAX_TIMESTAMP).emissions)
+        got = main_rows(fresh.advance_watermark(fw.MAX_TIMESTAMP).main, case.key_count)
+        assert_rows_agree(got, wanted)
+        assert [row[2] for row in got] == [row[2] for row in wanted]
+    if chunks:
+        alone = case.spec().open()
+        alone.restore([stream.snapshot()])
+        assert alone.watermark == stream.watermark
+        assert_empty(alone)
 
 
+@MANY
 @given(cases(), st.randoms(use_true_random=False), st.integers(0, 20))
 def test_run_equals_stream_in_any_batches(case: Case, dice: random.Random, delay: int) -> None:
     """Where the watermark's delay covers the disorder, batches and watermarks leave no trace in the result."""
@@ -289,6 +323,7 @@ def test_run_equals_stream_in_any_batches(case: Case, dice: random.Random, delay
     assert bad == done.bad.num_rows == (sum(row[1] is None for row in drawn) if case.policy == "divert" else 0)
 
 
+@MANY
 @given(cases())
 def test_next_timer_tells_what_is_next(case: Case) -> None:
     """Below the next timer nothing fires and nothing is cleaned; stepping from timer to timer loses nothing."""
@@ -328,4 +363,30 @@ def test_many_windows_an_element(size: int, slide: int, coalesce: bool) -> None:
     pair = Lockstep(case.spec().open(), case.model(), case.key_count)
     for kind, argument, rows in case.play():
         step(pair, kind, argument, rows)
+    assert_empty(pair.stream)
+
+
+@pytest.mark.parametrize("coalesce", [False, True])
+@pytest.mark.parametrize("lateness", [0, 400])
+@pytest.mark.parametrize(
+    "windows", [naive.Tumbling(100, 7), naive.Sliding(100, 40), naive.Sliding(30, 70, -5), naive.Sessions(60)], ids=str
+)
+def test_large_batches(windows: naive.Sliding | naive.Sessions, lateness: int, coalesce: bool) -> None:
+    """Beyond the blocks that kernels work in, with tables that grow, hundreds of keys and late elements throughout."""
+    dice = random.Random(f"{windows} {lateness}")
+    steps = []
+    for i in range(4):
+        times = [i * 600 + dice.randint(-1_800, 600) for _ in range(1_500)]
+        batch = [(dice.randrange(700), time, dice.randint(-9, 9), dice.choice([None, 0.5])) for time in times]
+        steps += [("batch", batch), ("watermark", i * 600 + 100)]
+    case = Case(windows, lateness, coalesce, True, "raise", "many", "ms", 1, 0, tuple(steps), (), 2)
+    pair, chunks = Lockstep(case.spec().open(), case.model(), case.key_count), []
+    for kind, argument, rows in case.play():
+        step(pair, kind, argument, rows)
+        chunks.append(pair.stream.delta() if chunks else pair.stream.snapshot())
+        if len(chunks) % 3 == 0:
+            fresh = case.spec().open()
+            fresh.restore(chunks)
+            pair.restored(fresh)
+    assert pair.model.late > 50
     assert_empty(pair.stream)

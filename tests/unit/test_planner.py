@@ -16,7 +16,7 @@ SCHEMA = pa.schema(
     [
         ("other", pa.list_(pa.string())),
         ("k", pa.string()),
-        ("k2", pa.dictionary(pa.int8(), pa.string_view())),
+        ("k2", pa.dictionary(pa.uint32(), pa.string_view())),
         ("t", pa.timestamp("us")),
         ("i", pa.int16()),
         ("f", pa.float32()),
@@ -55,6 +55,12 @@ def test_only_what_is_needed_is_read() -> None:
 @pytest.mark.parametrize("spec", [BASE.side_output_late_data(), BASE.bad_rows("divert")])
 def test_all_is_read_if_rows_are_handed_out(spec: fw.WindowSpec) -> None:
     assert fw.plan(spec.aggregate(n=fw.Count()), SCHEMA).input_schema == SCHEMA
+
+
+def test_dictionaries_have_room_for_what_later_batches_bring() -> None:
+    schema = pa.schema([("k", pa.dictionary(pa.int8(), pa.string(), ordered=True)), ("t", pa.int64())])
+    spec = BASE.side_output_late_data().aggregate(n=fw.Count())
+    assert fw.plan(spec, schema).late_schema.field("k").type == pa.dictionary(pa.int32(), pa.string(), ordered=True)
 
 
 def test_schemas_of_late_and_bad_rows() -> None:
