@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.arrowbuffers import int64_values, validity
+from fastwin.arrowbuffers import int64_values, validity, value_column
 from fastwin.errors import BadRowError, SpecError
 from fastwin.keycodec import EncodedKeys, KeyCodec
 from fastwin.windows import MIN_TIMESTAMP
@@ -177,25 +177,6 @@ def bad_table(rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> pa.RecordBatc
 def bad_schema(schema: pa.Schema) -> pa.Schema:
     """Returns the schema of ``result.bad`` for an input schema."""
     return pa.schema([*schema, pa.field(BAD_REASON, pa.string())])
-
-
-def value_column(column: pa.Array, dtype: str | None) -> tuple[NDArray | None, NDArray[np.bool_] | None]:
-    """Returns ``(values, valid)`` as accumulators take them.
-
-    dtype: ``"int64"``, ``"float64"``, or None if only nulls are told apart.
-    """
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    valid = validity(column)
-    marks = None if valid is None else valid.view(np.bool_)
-    if dtype is None:
-        return None, marks
-    if dtype == "float64":
-        # Not through Python: null slots may hold anything, and are not read.
-        floats = np.frombuffer(column.buffers()[1] or b"", dtype=f"f{column.type.bit_width // 8}")
-        floats = floats[column.offset : column.offset + len(column)] if len(floats) else np.zeros(len(column))
-        return floats.astype(np.float64, copy=False), marks
-    return int64_values(column), marks
 
 
 def encode_keys(rows: pa.RecordBatch, codec: KeyCodec) -> EncodedKeys:

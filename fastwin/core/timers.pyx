@@ -8,12 +8,8 @@ from libc.string cimport memcpy, memset
 from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t, uint8_t
 from fastwin.core.hashing cimport mix
 
-cdef struct Timer:
-    ts_t time
-    int64_t namespace
-    int64_t key                 # an idx_t; FREE marks an empty place of the set
-
 cdef enum:
+    BULK = 256                  # due timers beyond which sorting the rest beats popping them
     FIRST_SIZE = 64
     FREE = -1
 
@@ -104,15 +100,13 @@ cdef class TimerHeap:
     set is passed over, and the heap is rebuilt when it has grown to twice the set.
     """
 
-    cdef Timer* heap
-    cdef Py_ssize_t heap_n, heap_capacity
-    cdef Timer* table           # open addressing, linear probing
-    cdef Py_ssize_t table_size
-    cdef Py_ssize_t live
+    def __cinit__(self):
+        self.next_bulk = BULK
 
     def __dealloc__(self):
         free(self.heap)
         free(self.table)
+        free(self.due)
 
     def __len__(self):
         return self.live
@@ -236,9 +230,13 @@ cdef class TimerHeap:
 
         time: ms. key: a key id, not negative. Raises ValueError for a negative one.
         """
-        cdef Timer timer
         if key < 0:
             raise ValueError(f"key: not negative, got {key}")
+        return self.add(time, key, namespace)
+
+    cdef bint add(self, ts_t time, idx_t key, int64_t namespace) except -1:
+        """Adds a timer; returns False if it was there already."""
+        cdef Timer timer
         timer.time, timer.key, timer.namespace = time, key, namespace
         self._reserve(1)
         if not self._insert(&timer):
@@ -280,13 +278,76 @@ cdef class TimerHeap:
 
     def delete(self, ts_t time, idx_t key, int64_t namespace=0):
         """Takes a timer out; returns False if there was none. Amortised O(1)."""
+        return self.discard(time, key, namespace)
+
+    cdef bint discard(self, ts_t time, idx_t key, int64_t namespace) noexcept:
+        """Takes a timer out; returns False if there was none."""
         cdef Timer timer
         timer.time, timer.key, timer.namespace = time, key, namespace
         if not self._remove(&timer):
             return False
-        if self.heap_n > 2 * self.live + FIRST_SIZE:
+        if self.heap_n > 2 * self.live + FIRST_SIZE and self.due_at == self.due_n:
             self._rebuild()
         return True
+
+    cdef bint contains(self, ts_t time, idx_t key, int64_t namespace) noexcept:
+        """Tells whether a timer is registered."""
+        cdef Timer timer
+        timer.time, timer.key, timer.namespace = time, key, namespace
+        return self.table_size > 0 and self._in_set(&timer)
+
+    cdef bint next_due(self, ts_t until, Timer* found) except -1:
+        """Takes out the first timer at or before ``until``; returns False if there is none.
+
+        Between the calls timers may be registered and deleted, also ones that are due. Many due timers are taken from
+        the heap and sorted at once; they stay in the set until their turn, so that they can still be deleted.
+        """
+        cdef Timer* first
+        if self.popped == self.next_bulk and self.due_at == self.due_n:
+            self._take_due(until)
+            self.next_bulk = 4 * self.popped
+        while True:
+            first = self.heap if self._any_until(until) else NULL
+            if self.due_at < self.due_n and (first == NULL or before(self.due + self.due_at, first)):
+                found[0] = self.due[self.due_at]
+                self.due_at += 1
+            elif first != NULL:
+                found[0] = first[0]
+                self._drop_top()
+                self.popped += 1
+            else:
+                self.popped = self.due_at = self.due_n = 0
+                self.next_bulk = BULK
+                free(self.due)
+                self.due = NULL
+                return False
+            if self._remove(found):
+                return True
+
+    cdef int _take_due(self, ts_t until) except -1:
+        """Moves the heap's due timers to ``due`` if they are so many that sorting pays."""
+        cdef Py_ssize_t i, n = 0, kept = 0
+        for i in range(self.heap_n):
+            n += self.heap[i].time <= until
+        if n < BULK or n < self.heap_n // 16:
+            return 0
+        free(self.due)
+        self.due_at = self.due_n = 0
+        self.due = <Timer*> malloc(n * sizeof(Timer))
+        if self.due == NULL:
+            raise MemoryError(f"TimerHeap: no memory for {n} due timers")
+        with nogil:
+            for i in range(self.heap_n):
+                if self.heap[i].time > until:
+                    self.heap[kept] = self.heap[i]
+                    kept += 1
+                else:
+                    self.due[self.due_n] = self.heap[i]
+                    self.due_n += 1
+            self.heap_n = kept
+            self._heapify()
+            sort_timers(self.due, self.due_n)
+        return 0
 
     def peek(self):
         """Returns the time of the first timer, or None."""

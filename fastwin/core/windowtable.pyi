@@ -1,0 +1,33 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastwin.core.keys import KeyTable
+from fastwin.core.rows import RowStore
+
+HEAD_CELLS: int
+
+class WindowTable:
+    """Rows by (key id, window start, window end)."""
+
+    keys: KeyTable
+    rows: RowStore
+    removed: list[Any]
+    def __init__(self, keys: KeyTable, blank: ArrayLike) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def saved(self, slots: NDArray[np.int32]) -> None: ...
+    def lookup(
+        self, keys: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> NDArray[np.int32]: ...
+    def insert(
+        self, keys: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> NDArray[np.int32]: ...
+    def flags(self, slots: NDArray[np.int32]) -> NDArray[np.int64]: ...
+    def panes(self, slots: NDArray[np.int32]) -> NDArray[np.int64]: ...
+    def restore_heads(
+        self, slots: NDArray[np.int32], flags: NDArray[np.int64], panes: NDArray[np.int64]
+    ) -> None: ...
+    def _check(self) -> None: ...
