@@ -59,7 +59,7 @@ test-asan: .venv/.compiled ## the same under AddressSanitizer
 	  { echo "The compiler $(CC) has no AddressSanitizer library: install gcc with libasan, or choose another with CC=..." >&2; exit 1; }
 	$(call checked_build,asan,FASTWIN_ASAN=1)
 	cd build/asan && LD_PRELOAD="$$($(CC) -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
-	  ARROW_DEFAULT_MEMORY_POOL=system ../../$(PY) -m pytest $(CHECKED_TESTS) -p no:cacheprovider -p no:faulthandler $(ARGS)
+	  ARROW_DEFAULT_MEMORY_POOL=system ../../$(PY) -m pytest $(CHECKED_TESTS) -p no:cacheprovider -p no:faulthandler --capture=sys $(ARGS)
 
 clean: ## remove what was built (the environment stays)
 	rm -rf build dist fastwin.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .venv/.compiled
@@ -71,7 +71,7 @@ distclean: clean ## remove the environment as well
 
 # --- set-up: one stamp per step, inside .venv so that they vanish with it ---
 
-.venv/.created: | check-python
+.venv/.created: | check-python check-compiler
 	@echo "Making the environment .venv"
 	@$(PYTHON) -m venv --clear .venv
 	@touch $@
@@ -80,7 +80,7 @@ distclean: clean ## remove the environment as well
 .venv/.installed: setup.py pyproject.toml .venv/.created | check-compiler
 	@echo "Installing the dependencies into .venv (some minutes the first time)"
 	@$(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
-	@FASTWIN_SKIP_EXTENSIONS=1 $(PY) -m pip install --quiet --no-build-isolation --editable '.[dev]'
+	@FASTWIN_SKIP_EXTENSIONS=1 $(PY) -m pip install --quiet --no-build-isolation --use-pep517 --editable '.[dev]'
 	@touch $@
 
 .venv/.compiled: setup.py $(KERNELS) .venv/.installed | check-compiler

@@ -34,6 +34,7 @@ KERNELS = SAFE | {"boundscheck": False, "wraparound": False}
 CHECKED = SAFE | {
     "initializedcheck": True,
     "overflowcheck": True,
+    "show_performance_hints": False,
     "wraparound": False,  # a negative index in a kernel is a mistake, so the bounds check shall see it
     # no "nonecheck": Cython refuses it for `self.x += 1` without the GIL; arguments say `not None` instead
 }
@@ -43,11 +44,13 @@ def compiler_flags() -> tuple[list[str], list[str]]:
     """Flags for compiler and linker. No -march: a wheel runs on every machine of its platform."""
     if os.name == "nt":
         return (["/Od"] if DEBUG else ["/O2"]), []
+    checked = ["-O1", "-g", "-Wno-int-conversion"]  # Cython hands the difference of two pointers to an integer check
     if ASAN:
-        return ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address"], ["-fsanitize=address"]
+        return [*checked, "-fno-omit-frame-pointer", "-fsanitize=address"], ["-fsanitize=address"]
     if DEBUG:
-        return ["-O1", "-g"], []
-    return ["-O3", "-g0"], []
+        return checked, []
+    chosen = "-O" in os.environ.get("CFLAGS", "")  # whoever sets a level there shall have it
+    return [*([] if chosen else ["-O3"]), "-g0"], []
 
 
 def extensions() -> list[Extension]:

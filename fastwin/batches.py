@@ -53,11 +53,14 @@ _REASONS = {
 class Limits:
     """Bounds on timestamps beyond those that always hold.
 
-    max_future_skew_ms: how far ahead of the clock; None: any. earliest_ms: the first one taken.
+    max_future_skew_ms: how far ahead of the clock; None: any. earliest_ms: the first one taken. any_int64: takes
+    the whole of int64. nulls: null is no bad timestamp but none, int64 min.
     """
 
     max_future_skew_ms: int | None = None
     earliest_ms: int = MIN_TIMESTAMP
+    any_int64: bool = False
+    nulls: bool = False
 
 
 def as_table(data: Any) -> pa.Table:
@@ -105,10 +108,10 @@ def check_time_type(column: str, kind: pa.DataType) -> None:
         raise SpecError(f"event_time: column {column!r} must be a timestamp or int64 milliseconds, got {kind}")
 
 
-def event_times(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def event_times(column: pa.Array, any_int64: bool = False) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Returns timestamps floored to ms, and why some are unusable.
 
-    column: timestamps of any unit, or int64 ms. Returns ``(times, reasons)``: int64[n] and uint8[n], 0 for
+    column: timestamps of any unit, or int64 ms. any_int64: takes the whole of int64. Returns ``(times, reasons)``: int64[n] and uint8[n], 0 for
     usable ones, else a number of a reason; unusable times are 0.
     """
     reasons = np.zeros(len(column), dtype=np.uint8)
@@ -125,7 +128,7 @@ def event_times(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]
             times = times * 1_000
         elif per_second > 1_000:
             times = times // (per_second // 1_000)
-    else:
+    elif not any_int64:
         outside = (times > _KERNEL_LIMIT) | (times < -_KERNEL_LIMIT)
         if outside.any():
             reasons[outside] = 3
@@ -145,9 +148,12 @@ def check_rows(
     Raises BadRowError if one is and the policy is "raise".
     """
     limits = limits or Limits()
-    times, reasons = event_times(column)
+    times, reasons = event_times(column, limits.any_int64)
+    if limits.nulls:
+        times = np.where(reasons == 1, MIN_TIMESTAMP, times)
+        reasons[reasons == 1] = 0
     if limits.earliest_ms > MIN_TIMESTAMP:
-        reasons[(times < limits.earliest_ms) & (reasons == 0)] = 5
+        reasons[(times < limits.earliest_ms) & (times > MIN_TIMESTAMP) & (reasons == 0)] = 5
     if limits.max_future_skew_ms is not None:
         latest = int(time.time() * 1_000) + limits.max_future_skew_ms
         reasons[(times > latest) & (reasons == 0)] = 4

@@ -22,7 +22,9 @@ _MAGIC: Final = b"FWST"
 _HEADER: Final = struct.Struct("<4sHBB16sIQ")
 _KINDS: Final = ("snapshot", "delta")
 _PICKLED: Final = 1
-_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+# Without threads: chunks are small, and handing one to Arrow's thread pool costs more than packing it.
+_WRITE: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_READ: Final = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def encode(chunk: Chunk, fingerprint: bytes) -> bytes:
     streams = []
     for table in chunk.tables.values():
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
+        with pa.ipc.new_stream(sink, table.schema, options=_WRITE) as writer:
             writer.write_table(table)
         streams.append(sink.getvalue())
     named = list(zip(chunk.tables, (len(stream) for stream in streams), strict=True))
@@ -84,7 +86,7 @@ def _parse(kind: Any, body: memoryview, pickled: bool) -> Chunk:
     text = json.loads(bytes(body[4:at]))
     tables = {}
     for name, size in text["tables"]:
-        table = pa.ipc.open_stream(pa.py_buffer(body[at : at + size])).read_all()
+        table = pa.ipc.open_stream(pa.py_buffer(body[at : at + size]), options=_READ).read_all()
         table.validate(full=True)
         tables[name] = table.combine_chunks()
         at += size

@@ -1,0 +1,8 @@
+"""fastwin on Spark: the same window specification over batch and streaming frames."""
+
+from fastwin import __version__
+from spark_glue.apply import apply
+from spark_glue.route import route
+from spark_glue.session import session
+
+__all__ = ["__version__", "apply", "route", "session"]

@@ -26,13 +26,13 @@ def run_frame(packed: DataFrame, job: Job, output: Output) -> DataFrame:
 
 def _run_group(job: Job, output: Output, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     packets = sorted(packet for batch in batches for packet in _packets(batch))
-    stream = job.open()
+    stream = job.plan.open(coalesce=job.coalesce)
     for packet in packets:
         if packet.kind == PacketKind.BAD:
             if packet.blob is not None:
                 yield output.rows(ResultKind.BAD, wire.decode(packet.blob, output.inputs[ResultKind.BAD]))
         elif packet.blob is not None:
-            result = stream.process(pa.Table.from_batches([wire.decode(packet.blob, job.blob_schema)]))
+            result = stream.process(pa.Table.from_batches([wire.decode(packet.blob, job.plan.input_schema)]))
             yield from _rows(output, result)
     yield from _rows(output, stream.advance_watermark(fw.MAX_TIMESTAMP))
 

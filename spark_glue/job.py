@@ -1,5 +1,6 @@
 """What the driver tells its tasks: one immutable, picklable description of the windowing."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,42 +20,45 @@ class Job:
     """One spec over one frame.
 
     spec: what to do; where the event time is naive, with LOCAL_MS as its time column.
-    packed_schema: the columns that a packer gets from Spark, in this order.
-    streaming: whether the frame is; if not, a packed row carries no watermark and all state ends with the task.
+    schema: all columns of the frame, and LOCAL_MS if there is one.
+    time_column: the frame's event-time column.
+    time_zone: in which a naive event time is read; None: it is not naive.
+    key_groups: how many there are.
+    streaming: whether the frame is; if not, all state ends with the task.
     carrier: whether the packed rows must carry the watermark, as opposed to the frame itself.
-    local_time: the naive event-time column and the time zone in which it is read; else None.
     max_future_skew_ms: rows further ahead of the clock are bad; None: the clock does not matter.
     coalesce: whether the rows of a micro-batch have no order among each other.
     """
 
     spec: fw.WindowSpec
-    packed_schema: pa.Schema
+    schema: pa.Schema
+    time_column: str
+    time_zone: str | None
     key_groups: int
     streaming: bool
     carrier: bool
-    local_time: tuple[str, str] | None
     max_future_skew_ms: int | None
     coalesce: bool
 
     @cached_property
     def plan(self) -> fw.Plan:
-        """The planned spec."""
-        schema = self.packed_schema
-        return fw.plan(self.spec, schema if self.local_time is None else schema.append(pa.field(LOCAL_MS, pa.int64())))
+        """The spec, planned for the frame."""
+        return fw.plan(self.spec, self.schema)
 
     @cached_property
-    def blob_schema(self) -> pa.Schema:
-        """The columns that a blob of good rows has."""
-        schema = self.packed_schema.append(pa.field(LOCAL_MS, pa.int64()))
-        return pa.schema([schema.field(name) for name in self.plan.input_columns])
+    def packed_schema(self) -> pa.Schema:
+        """The columns that a packer gets from Spark, in this order."""
+        names = [name for name in self.plan.input_columns if name != LOCAL_MS]
+        if self.time_column not in names:
+            names.append(self.time_column)
+        return pa.schema([self.schema.field(name) for name in names])
 
     def __getstate__(self) -> dict[str, object]:
-        return {key: value for key, value in self.__dict__.items() if key not in ("plan", "blob_schema")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("plan", "packed_schema")}
 
-    def input_rows(self, batches: list[pa.RecordBatch]) -> pa.Table:
-        """Returns record batches with ``packed_schema`` as a table with the columns that the plan knows."""
-        table = pa.Table.from_batches(batches).combine_chunks()
-        if self.local_time is not None:
-            column, time_zone = self.local_time
-            table = table.append_column(LOCAL_MS, local_to_ms(table[column], time_zone))
-        return table
+    def input_rows(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+        """Returns record batches with ``packed_schema`` as one with at least the columns of ``plan.input_schema``."""
+        (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+        if self.time_zone is None:
+            return batch
+        return batch.append_column(LOCAL_MS, local_to_ms(batch.column(self.time_column), self.time_zone))

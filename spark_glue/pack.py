@@ -4,19 +4,20 @@ The same packer serves both ways in which Spark hands columns to Python: ``pack_
 ``pack_columns`` for an iterator Arrow UDF, which gets columnar scans without a detour through rows.
 """
 
-import time
 from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from fastwin import batches
+from fastwin import MIN_TIMESTAMP, batches
 from spark_glue import wire
+from spark_glue.frames import quoted
 from spark_glue.job import Job
 from spark_glue.keygroups import LEDGER_ID, ids
 from spark_glue.types import conform, spark_struct
@@ -34,15 +35,16 @@ _LIST = pa.list_(pa.struct(list(wire.PACKED)))
 class Packer:
     """Takes the record batches of one task and returns packed rows, at most FLUSH_ROWS input rows at a time.
 
-    mapper: the number of the task, which orders the blobs of a key group. now_ms: the clock for the skew check.
+    mapper: the number of the task, which orders the blobs of a key group.
     """
 
-    def __init__(self, job: Job, mapper: int, now_ms: int) -> None:
+    def __init__(self, job: Job, mapper: int) -> None:
         self._job = job
         self._plan = job.plan
         self._mapper = mapper
         self._ids = ids(job.key_groups)
-        self._latest = None if job.max_future_skew_ms is None else now_ms + job.max_future_skew_ms
+        # Spark's watermark starts in 1970, so a stream takes nothing older.
+        self._limits = batches.Limits(job.max_future_skew_ms, 0 if job.streaming else MIN_TIMESTAMP)
         self._buffer: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._seq = 0
@@ -74,45 +76,42 @@ class Packer:
         return rows
 
     def _flush(self) -> pa.RecordBatch | None:
-        table = self._job.input_rows(self._buffer).combine_chunks()
+        rows = self._job.input_rows(self._buffer)
         self._buffer, self._rows, self._bytes = [], 0, 0
-        good, bad = self._checked(table)
-        rows = self._route(good) + self._bad_rows(bad, table.num_rows - good.num_rows)
+        spec = self._job.spec
+        times, reasons = batches.check_rows(
+            rows.column(spec.time_column), self._job.time_column, spec.bad_row_policy, self._limits
+        )
+        rows = rows.select(self._plan.input_columns)
+        packed = []
+        if reasons is not None:
+            packed.append(self._bad_row(rows, reasons))
+            good = np.flatnonzero(reasons == 0)
+            rows, times = rows.take(pa.array(good)), times[good]
+        if rows.num_rows:
+            self._newest = max(int(times.max()), self._newest if self._newest is not None else MIN_TIMESTAMP)
+            packed += self._route(rows)
         self._seq += 1
-        return wire.packed_batch(rows) if rows else None
+        return wire.packed_batch(packed) if packed else None
 
-    def _checked(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
-        earliest = 0 if self._job.streaming else None  # Spark's watermark starts in 1970
-        return batches.check_rows(table, self._plan, earliest_ms=earliest, latest_ms=self._latest)
-
-    def _route(self, table: pa.Table) -> list[wire.PackedRow]:
-        if table.num_rows == 0:
-            return []
-        if self._job.carrier:
-            newest = int(batches.event_times(table[self._job.time_column]).max())
-            self._newest = newest if self._newest is None else max(newest, self._newest)
-        table = table.select(self._plan.input_columns)
+    def _route(self, rows: pa.RecordBatch) -> list[wire.PackedRow]:
         groups = self._job.key_groups
-        hashes = batches.key_hash(table, list(self._job.spec.keys))
+        hashes = batches.key_hash(rows, self._job.spec.keys)
         group = (hashes % np.uint64(groups)).astype(np.uint16)
         sizes = np.bincount(group, minlength=groups)
-        order = np.argsort(group, kind="stable")  # a radix sort for 16 bits
-        batch = table.take(pa.array(order)).combine_chunks().to_batches()[0]
         ends = np.cumsum(sizes)
+        order = np.argsort(group, kind="stable")  # a radix sort for 16 bits; within a group, rows keep their order
+        rows = rows.take(pa.array(order))
         return [
-            self._row(int(self._ids[g]), PacketKind.GOOD, size, wire.encode(batch.slice(end - size, size)))
+            self._row(int(self._ids[g]), PacketKind.GOOD, size, wire.encode(rows.slice(end - size, size)))
             for g, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True))
             if size
         ]
 
-    def _bad_rows(self, bad: pa.Table, count: int) -> list[wire.PackedRow]:
-        if count == 0:
-            return []
+    def _bad_row(self, rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> wire.PackedRow:
         group_id = int(self._ids[self._mapper % self._job.key_groups])
-        if self._plan.bad_schema is None:
-            return [self._row(group_id, PacketKind.BAD, count, None)]
-        (batch,) = bad.combine_chunks().to_batches()
-        return [self._row(group_id, PacketKind.BAD, count, wire.encode(batch))]
+        bad = wire.encode(batches.bad_table(rows, reasons)) if self._plan.bad_schema is not None else None
+        return self._row(group_id, PacketKind.BAD, int(np.count_nonzero(reasons)), bad)
 
     def _row(self, group_id: int, kind: PacketKind, rows: int, blob: pa.Buffer | None) -> wire.PackedRow:
         return group_id, self._mapper, self._seq, kind, rows, blob, None
@@ -123,28 +122,28 @@ def pack_frame(df: DataFrame, job: Job, columnar: bool) -> DataFrame:
 
     columnar: hand over columns through an Arrow UDF; right for every source, and faster where the scan is columnar.
     """
-    columns = [F.col(quoted(name)) for name in job.columns]
+    columns = [F.col(quoted(name)) for name in job.packed_schema.names]
     if not columnar:
         return df.select(*columns).mapInArrow(partial(_pack_rows, job), _PACKED_STRUCT)
-    packer = F.arrow_udf(partial(_pack_columns, job), T.ArrayType(_PACKED_STRUCT), F.ArrowUDFType.SCALAR_ITER)
+
+    # Spark reads the kind of function from its annotations, and takes them from plain functions only.
+    def pack(inputs: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return _pack_columns(job, inputs)
+
+    packer = F.arrow_udf(pack, T.ArrayType(_PACKED_STRUCT))
     # Without this mark the filter would make Spark run it twice.
     packed = df.select(packer.asNondeterministic()(*columns).alias("packed")).where("packed is not null")
     return packed.select(F.explode("packed").alias("packed")).select("packed.*")
 
 
-def quoted(name: str) -> str:
-    """Returns a column name as Spark takes it literally, dots and all."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _new_packer(job: Job) -> Packer:
     context = TaskContext.get()
-    return Packer(job, context.partitionId() if context else 0, time.time_ns() // 1_000_000)
+    return Packer(job, context.partitionId() if context else 0)
 
 
-def _pack_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pack_rows(job: Job, inputs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     packer = _new_packer(job)
-    for batch in batches:
+    for batch in inputs:
         if batch.num_rows:
             packed = packer.add(batch.columns)
             if packed is not None:
@@ -152,12 +151,12 @@ def _pack_rows(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
     yield from packer.finish()
 
 
-def _pack_columns(job: Job, batches: Iterator[tuple[pa.Array, ...] | pa.Array]) -> Iterator[pa.Array]:
+def _pack_columns(job: Job, inputs: Iterator[tuple[pa.Array, ...] | pa.Array]) -> Iterator[pa.Array]:
     # One value per input row: all are null, but for the last of a batch, which takes what is ready. A batch is held
     # back until the next one has come, so that the task's last row can take the rest.
     packer = _new_packer(job)
     held: tuple[int, list[pa.RecordBatch]] | None = None
-    for columns in batches:
+    for columns in inputs:
         arrays = list(columns) if isinstance(columns, tuple) else [columns]
         if len(arrays[0]) == 0:
             continue

@@ -32,11 +32,15 @@ class WindowProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         plan = self._job.plan
-        identity = Identity(plan.fingerprint.hex(), repr(self._job.spec), self._job.key_groups)
+        columns = ", ".join(f"{field.name} {field.type}" for field in plan.main_schema)
+        identity = Identity(plan.fingerprint.hex(), str(self._job.spec), columns, self._job.key_groups)
         self._log = StateLog(handle, identity)
 
     def handleInputRows(  # noqa: N802
-        self, key: tuple[Any, ...], rows: Iterator[pd.DataFrame], timerValues: TimerValues  # noqa: N803
+        self,
+        key: tuple[Any, ...],
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         packets = sorted(_packets(rows))
         if key[0] == LEDGER_ID:
@@ -53,7 +57,10 @@ class WindowProcessor(StatefulProcessor):
         yield from visit.output()
 
     def handleExpiredTimer(  # noqa: N802
-        self, key: tuple[Any, ...], timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo  # noqa: N803
+        self,
+        key: tuple[Any, ...],
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         visit = Visit(self._job, self._log.load())
         visit.advance(timerValues.getCurrentWatermarkInMs())
@@ -70,7 +77,7 @@ class Visit:
     def __init__(self, job: Job, head: Head) -> None:
         self._job = job
         self._head = head
-        self._stream = job.open()
+        self._stream = job.plan.open(coalesce=job.coalesce)
         if head.chunks:
             self._stream.restore(list(head.chunks))
         self._before = self._stream.metrics
@@ -86,7 +93,7 @@ class Visit:
 
     def feed(self, packets: Iterable[Packet]) -> None:
         """Gives the stream the rows of all packets in one call: they are one micro-batch."""
-        schema = self._job.blob_schema
+        schema = self._job.plan.input_schema
         batches = [wire.decode(packet.blob, schema) for packet in packets if packet.blob is not None]
         self._results.append(self._stream.process(pa.Table.from_batches(batches, schema)))
 
@@ -136,11 +143,11 @@ class Visit:
             "open_windows_change": now.open_windows - before.open_windows,
             "state_rows_change": now.state_rows - before.state_rows,
             "state_bytes": self._written,
-            "watermark": max(0, self._stream.watermark),
+            "watermark_ms": max(0, self._stream.watermark),
         }
 
 
 def _packets(frames: Iterable[pd.DataFrame]) -> Iterator[Packet]:
+    names = ("mapper", "seq", "kind", "rows", "blob")
     for frame in frames:
-        for row in frame[["mapper", "seq", "kind", "rows", "blob"]].itertuples(index=False, name=None):
-            yield Packet(*row)
+        yield from map(Packet, *(frame[name].tolist() for name in names))

@@ -41,6 +41,7 @@ def route(
                 raise SpecError(f"route: {name} is given, but the spec has no {name} output; ask for it with {asks}")
         frame.persist()
         try:
+            frame.count()  # all of it: a sink may look at some rows only, or at none, and the state must move on
             for name, sink in sinks.items():
                 sink(_part(frame, name, sides), batch_id)
         finally:

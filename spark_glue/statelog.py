@@ -29,11 +29,13 @@ _CHUNK = T.StructType([T.StructField("data", T.BinaryType())])
 class Identity:
     """What must be the same for the life of a checkpoint.
 
-    fingerprint: of the planned spec, in hex. text: the spec in words, for errors. key_groups: how many there are.
+    fingerprint: of the spec, in hex. text: the spec in words, for errors. columns: names and types of the results.
+    key_groups: how many there are.
     """
 
     fingerprint: str
     text: str
+    columns: str
     key_groups: int
 
     def check(self, fields: dict[str, Any]) -> None:
@@ -47,6 +49,11 @@ class Identity:
             raise StateError(
                 f"spec: the checkpoint was made with another one{fields.get('text', '')}; this query has "
                 f"{self.text}; a changed spec needs a new checkpoint"
+            )
+        if fields.get("columns", self.columns) != self.columns:
+            raise StateError(
+                f"df: the checkpoint was made with results of {fields['columns']}, now they would be {self.columns}; "
+                f"changed types of keys or values need a new checkpoint"
             )
 
 
@@ -97,7 +104,8 @@ class StateLog:
         """
         value = self._head.get()
         if value is None:
-            self._head.update((_pack(self._fields() | {"text": f" ({self._identity.text})"}, b""),))
+            record = {"text": f" ({self._identity.text})", "columns": self._identity.columns}
+            self._head.update((_pack(self._fields() | record, b""),))
         else:
             self._identity.check(_unpack(bytes(value[0]))[0])
 

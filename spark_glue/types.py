@@ -7,11 +7,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema, to_arrow_type
 
 from fastwin.errors import SpecError
 
-__all__ = ["arrow_schema", "check_columns", "check_keys", "conform", "local_to_ms", "main_fields", "nullable_struct", "output_schema"]
+__all__ = [
+    "arrow_schema",
+    "check_columns",
+    "check_keys",
+    "conform",
+    "local_to_ms",
+    "main_fields",
+    "nullable_struct",
+    "output_schema",
+    "spark_struct",
+]
 
 _TIME_ZONE = "UTC"  # of Arrow timestamps between our own stages; only the instant travels
 _NO_KEY = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.UserDefinedType, T.CalendarIntervalType, T.NullType)
@@ -30,8 +40,8 @@ def check_columns(schema: T.StructType, needed: Iterable[str]) -> None:
     for name in needed:
         if _arrow_type(schema[name].dataType) is None:
             raise SpecError(
-                f"df: column {name!r} has type {schema[name].dataType.simpleString()}, which cannot be handed to Python; "
-                f"cast it, or drop it before apply"
+                f"df: column {name!r} has type {schema[name].dataType.simpleString()}, which cannot be handed to "
+                f"Python; cast it, or drop it before apply"
             )
 
 
@@ -54,9 +64,7 @@ def check_keys(schema: T.StructType, keys: Iterable[str]) -> None:
 def main_fields(main: pa.Schema, keys: Iterable[str], schema: T.StructType) -> list[T.StructField]:
     """Returns the Spark fields of the main output: keys keep the frame's type, the others get theirs from Arrow."""
     keys = set(keys)
-    return [
-        T.StructField(f.name, schema[f.name].dataType if f.name in keys else from_arrow_type(f.type)) for f in main
-    ]
+    return [T.StructField(f.name, schema[f.name].dataType if f.name in keys else from_arrow_type(f.type)) for f in main]
 
 
 def nullable_struct(names: Iterable[str], schema: T.StructType, extra: Iterable[T.StructField] = ()) -> T.StructType:
@@ -72,6 +80,11 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def output_schema(struct: T.StructType) -> pa.Schema:
     """Returns the Arrow schema in which rows of this Spark type go back to Spark."""
     return to_arrow_schema(struct, timezone=_TIME_ZONE)
+
+
+def spark_struct(schema: pa.Schema) -> T.StructType:
+    """Returns the Spark type of rows with this Arrow schema."""
+    return from_arrow_schema(schema)
 
 
 def local_to_ms(column: pa.ChunkedArray | pa.Array, time_zone: str) -> pa.ChunkedArray | pa.Array:

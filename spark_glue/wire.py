@@ -3,7 +3,7 @@
 A blob is one Arrow record batch as an IPC message without its schema, which both sides know.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -16,8 +16,8 @@ __all__ = [
     "MAX_BLOB_BYTES",
     "PACKED",
     "RESULT",
-    "Packet",
     "PackedRow",
+    "Packet",
     "PacketKind",
     "ResultKind",
     "decode",
@@ -75,14 +75,14 @@ COUNTERS = (
     "open_windows_change",
     "state_rows_change",
     "state_bytes",  # written to the state store
-    "watermark",  # ms; 0: none yet
+    "watermark_ms",  # 0: none yet
 )
 
 RESULT = pa.schema(
     [
         ("kind", pa.int32()),
         ("blob", pa.binary()),
-        *((name, pa.int64()) for name in COUNTERS),
+        ("counters", pa.list_(pa.int64())),  # in the order of COUNTERS; one column, because each costs a group its time
     ]
 )
 
@@ -138,24 +138,25 @@ def split(table: pa.Table) -> Iterator[bytes]:
         yield encode(batch).to_pybytes()
 
 
-def result_frames(blobs: Sequence[tuple[int, bytes]], counters: Mapping[str, int]) -> Iterator[pd.DataFrame]:
+def result_frames(blobs: Iterable[tuple[int, bytes]], counters: Mapping[str, int]) -> Iterator[pd.DataFrame]:
     """Yields result blobs as rows of RESULT, a few small ones or one large one per frame.
 
-    The first row has the counters, the others zeros; without blobs, there is a row for the counters alone.
+    The first row has the counters, the others none; without blobs, there is a row for the counters alone.
     """
-    rows: list[tuple[int, bytes | None]] = []
+    kinds: list[int] = []
+    held: list[bytes | None] = []
+    counts: list[int] | None = [counters[name] for name in COUNTERS]
     size = 0
     for kind, blob in blobs:
-        if rows and size + len(blob) > MAX_BLOB_BYTES:
-            yield _result_frame(rows, counters)
-            rows, size, counters = [], 0, {}
-        rows.append((kind, blob))
+        if held and size + len(blob) > MAX_BLOB_BYTES:
+            yield _result_frame(kinds, held, counts)
+            kinds, held, counts, size = [], [], None, 0
+        kinds.append(int(kind))
+        held.append(blob)
         size += len(blob)
-    if rows or counters:
-        yield _result_frame(rows or [(ResultKind.MAIN, None)], counters)
+    if held or counts is not None:
+        yield _result_frame(kinds or [int(ResultKind.MAIN)], held or [None], counts)
 
 
-def _result_frame(rows: Sequence[tuple[int, bytes | None]], counters: Mapping[str, int]) -> pd.DataFrame:
-    columns: dict[str, object] = {"kind": [int(kind) for kind, _ in rows], "blob": [blob for _, blob in rows]}
-    rest = [0] * (len(rows) - 1)
-    return pd.DataFrame(columns | {name: [counters.get(name, 0), *rest] for name in COUNTERS})
+def _result_frame(kinds: list[int], blobs: list[bytes | None], counts: list[int] | None) -> pd.DataFrame:
+    return pd.DataFrame({"kind": kinds, "blob": blobs, "counters": [counts, *[None] * (len(blobs) - 1)]})

@@ -1,23 +1,10 @@
-from collections.abc import Iterable
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fastwin.core.rows import RowStore
-
-Values = NDArray[np.int64] | NDArray[np.float64]
-Valid = NDArray[np.bool_] | None
-Dtype = Literal["int64", "float64"]
-
-class Accumulator:
-    """What one aggregate keeps in each row."""
-
-    cells: int
-    is_float: bool
-    column: int
-    def __init__(self, dtype: Dtype = "int64", column: int = 0) -> None: ...
-    def result(self, rows: RowStore, slots: NDArray[np.int32]) -> tuple[Values, Valid]: ...
+from fastwin.core.accumulator_set import Accumulator as Accumulator
+from fastwin.core.accumulator_set import AccumulatorSet as AccumulatorSet
+from fastwin.core.accumulator_set import Dtype as Dtype
+from fastwin.core.accumulator_set import Valid as Valid
+from fastwin.core.accumulator_set import Values as Values
 
 class Count(Accumulator): ...
 
@@ -35,21 +22,3 @@ class Extreme(Accumulator): ...
 class Min(Extreme): ...
 class Max(Extreme): ...
 class Mean(Accumulator): ...
-
-class AccumulatorSet:
-    """The accumulators of a row, side by side."""
-
-    members: tuple[Accumulator, ...]
-    head_cells: int
-    columns: int
-    def __init__(self, members: Iterable[Accumulator], head_cells: int = 3) -> None: ...
-    @property
-    def cells(self) -> int: ...
-    def blank(self) -> NDArray[np.int64]: ...
-    def add_rows(
-        self, rows: RowStore, slots: NDArray[np.int32], columns: list[tuple[Values | None, Valid]]
-    ) -> None: ...
-    def merge_rows(
-        self, rows: RowStore, slots: NDArray[np.int32], others: RowStore, from_slots: NDArray[np.int32]
-    ) -> None: ...
-    def results(self, rows: RowStore, slots: NDArray[np.int32]) -> list[tuple[Values, Valid]]: ...

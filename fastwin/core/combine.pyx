@@ -1,11 +1,10 @@
 """WindowCombiner: the rows of windows put together from the panes they cover."""
 
-import numpy as np
-
+cimport cython
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t
+from fastwin._typedefs cimport NONE, idx_t, ts_t
 from fastwin.core.panes cimport Pane, PaneTable
 from fastwin.core.rows cimport RowStore
 
@@ -13,6 +12,7 @@ cdef enum:
     BLOCK = 512
 
 
+@cython.final
 cdef class WindowCombiner:
     """Collects fired windows, one row for each (key, window), in a store of their own.
 

@@ -3,13 +3,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Offsets = NDArray[np.int32] | NDArray[np.int64]
-
-def hash_int64(values: NDArray[np.int64], valid: NDArray[np.uint8] | None = None) -> NDArray[np.uint64]: ...
-def hash_text(
-    offsets: Offsets, data: NDArray[np.uint8], valid: NDArray[np.uint8] | None = None
-) -> NDArray[np.uint64]: ...
-def group_rows(hashes: NDArray[np.uint64], groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+from fastwin.core.hashing import Offsets as Offsets
+from fastwin.core.hashing import group_rows as group_rows
+from fastwin.core.hashing import hash_int64 as hash_int64
+from fastwin.core.hashing import hash_text as hash_text
 
 class KeyTable:
     """Key values to dense ids and back."""

@@ -1,16 +1,27 @@
 # One row for each (key id, pane start), found through a table of its own in each pane.
-from fastwin._typedefs cimport idx_t, ts_t
-from fastwin.core.accumulators cimport AccumulatorSet
+cimport cython
+
+from fastwin._typedefs cimport NONE, idx_t, ts_t, uint64_t
+from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.keys cimport KeyTable
 from fastwin.core.rows cimport RowStore
 
 cdef struct Pane:
     ts_t start
-    idx_t* index                # open addressing by key id: slots
+    idx_t* index                # slots by key id: directly, or by open addressing
     Py_ssize_t index_size
+    bint direct                 # index[key]; else a power of two of places
     idx_t newest                # its rows are chained by `link`, newest first
     idx_t count
 
+
+@cython.overflowcheck(False)
+cdef inline Py_ssize_t place(idx_t key, Py_ssize_t size) noexcept nogil:
+    # Fibonacci hashing: ids are dense, this spreads them.
+    return <Py_ssize_t> ((<uint64_t> key * <uint64_t> 0x9E3779B97F4A7C15) >> 32) & (size - 1)
+
+
+@cython.final
 cdef class PaneTable:
     cdef readonly KeyTable keys
     cdef readonly AccumulatorSet accumulators
@@ -23,6 +34,21 @@ cdef class PaneTable:
     cdef Py_ssize_t lower_bound(self, ts_t start) noexcept nogil
     cdef Pane* find_pane(self, ts_t start) noexcept nogil
     cdef Pane* ensure_pane(self, ts_t start) except NULL nogil
-    cdef int grow_index(self, Pane* pane) except -1 nogil
-    cdef idx_t find_row(self, Pane* pane, idx_t key) noexcept nogil
+    cdef int resize_index(self, Pane* pane, Py_ssize_t rows) except -1 nogil
     cdef idx_t ensure_row(self, Pane* pane, idx_t key) except -1 nogil
+    cdef int ensure_rows(self, const idx_t* keys, const ts_t* starts, Py_ssize_t n, idx_t* slots) except -1 nogil
+
+    cdef inline idx_t find_row(self, const Pane* pane, idx_t key) noexcept nogil:
+        """Returns the slot of a key's row in the pane, or NONE."""
+        cdef Py_ssize_t at
+        cdef idx_t slot
+        if pane.direct:
+            return pane.index[key] if key < pane.index_size else <idx_t> NONE
+        if pane.index_size == 0:
+            return NONE
+        at = place(key, pane.index_size)
+        slot = pane.index[at]
+        while slot != NONE and self.rows.head(slot).key != key:
+            at = (at + 1) & (pane.index_size - 1)
+            slot = pane.index[at]
+        return slot

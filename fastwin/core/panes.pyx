@@ -5,8 +5,9 @@ import numpy as np
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memmove
 
-from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint64_t
-from fastwin.core.accumulators cimport AccumulatorSet
+from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t
+from fastwin.core.accumulator_set cimport AccumulatorSet
+from fastwin.core.bounds cimport check_ids, check_length
 from fastwin.core.keys cimport KeyTable
 from fastwin.core.rows cimport Head, RowStore
 
@@ -16,11 +17,6 @@ cdef extern from *:
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
     FIRST_INDEX = 16
-
-
-cdef inline Py_ssize_t place(idx_t key, Py_ssize_t size) noexcept nogil:
-    # Fibonacci hashing: ids are dense, this spreads them.
-    return <Py_ssize_t> ((<uint64_t> key * <uint64_t> 0x9E3779B97F4A7C15) >> 32) & (size - 1)
 
 
 cdef class PaneTable:
@@ -76,6 +72,7 @@ cdef class PaneTable:
         return self.panes[at]
 
     cdef Pane* ensure_pane(self, ts_t start) except NULL nogil:
+        """Returns the pane, made if need be."""
         cdef Pane* pane = self.find_pane(start)
         cdef Py_ssize_t at, capacity
         cdef void* moved
@@ -100,13 +97,24 @@ cdef class PaneTable:
         self.panes[at] = pane
         self.count += 1
         self.last = at
+        # Likely it will hold as many rows as the pane before it.
+        if at > 0 and self.panes[at - 1].count > FIRST_INDEX:
+            self.resize_index(pane, self.panes[at - 1].count)
         return pane
 
-    cdef int grow_index(self, Pane* pane) except -1 nogil:
-        cdef Py_ssize_t size = 2 * pane.index_size if pane.index_size else FIRST_INDEX, i, at
+    cdef int resize_index(self, Pane* pane, Py_ssize_t rows) except -1 nogil:
+        """Makes the index anew for ``rows`` rows: by key id where that takes no more memory than hashing does."""
+        cdef Py_ssize_t size = FIRST_INDEX, i, at
         cdef idx_t slot = pane.newest
-        cdef idx_t* index = <idx_t*> malloc(size * sizeof(idx_t))
+        cdef idx_t* index
         cdef Head* head
+        cdef bint direct
+        while 3 * size < 4 * rows:
+            size *= 2
+        direct = self.keys.capacity <= size
+        if direct:
+            size = self.keys.capacity
+        index = <idx_t*> malloc(size * sizeof(idx_t))
         if index == NULL:
             with gil:
                 raise MemoryError(f"PaneTable: no memory for an index of {size}")
@@ -114,7 +122,7 @@ cdef class PaneTable:
             index[i] = NONE
         while slot != NONE:
             head = self.rows.head(slot)
-            at = place(head.key, size)
+            at = head.key if direct else place(head.key, size)
             while index[at] != NONE:
                 at = (at + 1) & (size - 1)
             index[at] = slot
@@ -122,19 +130,8 @@ cdef class PaneTable:
         free(pane.index)
         pane.index = index
         pane.index_size = size
+        pane.direct = direct
         return 0
-
-    cdef idx_t find_row(self, Pane* pane, idx_t key) noexcept nogil:
-        cdef Py_ssize_t at
-        cdef idx_t slot
-        if pane.index_size == 0:
-            return NONE
-        at = place(key, pane.index_size)
-        slot = pane.index[at]
-        while slot != NONE and self.rows.head(slot).key != key:
-            at = (at + 1) & (pane.index_size - 1)
-            slot = pane.index[at]
-        return slot
 
     cdef idx_t ensure_row(self, Pane* pane, idx_t key) except -1 nogil:
         """Returns the slot of the row, made if need be, and marks it dirty; rows.reserve() has made room."""
@@ -143,41 +140,57 @@ cdef class PaneTable:
         if slot != NONE:
             self.rows.mark(slot)
             return slot
-        if 4 * (pane.count + 1) > 3 * pane.index_size:
-            self.grow_index(pane)
+        if key >= pane.index_size if pane.direct else 4 * (<Py_ssize_t> pane.count + 1) > 3 * pane.index_size:
+            self.resize_index(pane, pane.count + 1)
         slot = self.rows.alloc(key, pane.start)
         self.rows.head(slot).link = pane.newest
         pane.newest = slot
         pane.count += 1
         self.keys.retain(key)
-        at = place(key, pane.index_size)
+        at = key if pane.direct else place(key, pane.index_size)
         while pane.index[at] != NONE:
             at = (at + 1) & (pane.index_size - 1)
         pane.index[at] = slot
         return slot
 
+    cdef int ensure_rows(self, const idx_t* keys, const ts_t* starts, Py_ssize_t n, idx_t* slots) except -1 nogil:
+        """Fills the slots of up to BLOCK rows. What will be looked at is fetched first: the cache misses overlap."""
+        cdef Pane* panes[BLOCK]
+        cdef Pane* pane = NULL
+        cdef Py_ssize_t i, at
+        self.rows.reserve(n)
+        for i in range(n):
+            if pane == NULL or pane.start != starts[i]:
+                pane = self.ensure_pane(starts[i])
+            panes[i] = pane
+            at = keys[i] if pane.direct else place(keys[i], pane.index_size)
+            prefetch(pane.index + at)
+        for i in range(n):
+            pane = panes[i]
+            at = keys[i] if pane.direct else place(keys[i], pane.index_size)
+            if at < pane.index_size and pane.index[at] != NONE:
+                prefetch(self.rows.head(pane.index[at]))
+        for i in range(n):
+            slots[i] = self.ensure_row(panes[i], keys[i])
+        return 0
+
     def add(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None, list columns not None):
         """Adds element i to the row of (keys[i], starts[i]); returns the slots: int32[n].
 
-        keys: key ids. starts: pane starts, ms. columns: see AccumulatorSet.add_rows.
-        Raises ValueError for columns that do not suit. O(n) expected.
+        keys: ids in use, of ``self.keys``. starts: pane starts, ms. columns: see AccumulatorSet.add_rows.
+        Raises ValueError for columns that do not suit or starts of another length, IndexError for
+        an id that was never handed out. O(n) expected.
         """
-        cdef Py_ssize_t n = keys.shape[0], at, i, m
-        cdef Pane* pane = NULL
-        if starts.shape[0] != n:
-            raise ValueError(f"starts: {starts.shape[0]} for {n} keys")
-        self.accumulators.hold(columns, n)
+        cdef Py_ssize_t n = keys.shape[0], at = 0, m
+        check_length("starts", starts.shape[0], n)
+        check_ids("keys", keys, self.keys.top)
+        _held = self.accumulators.hold(columns, n)
         out = np.empty(n, dtype=np.int32)
         cdef idx_t[::1] slots = out
-        at = 0
         while at < n:
             m = min(BLOCK, n - at)
             with nogil:
-                self.rows.reserve(m)
-                for i in range(at, at + m):
-                    if pane == NULL or pane.start != starts[i]:
-                        pane = self.ensure_pane(starts[i])
-                    slots[i] = self.ensure_row(pane, keys[i])
+                self.ensure_rows(&keys[at], &starts[at], m, &slots[at])
             self.accumulators.add(self.rows, &slots[at], m, at)
             at += m
         return out
@@ -214,22 +227,30 @@ cdef class PaneTable:
     def find(self, idx_t key, ts_t start):
         """Returns the slot of (key, pane start), or -1."""
         cdef Pane* pane = self.find_pane(start)
-        return NONE if pane == NULL else self.find_row(pane, key)
+        return NONE if pane == NULL or key < 0 else self.find_row(pane, key)
 
     def ensure(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None):
-        """Returns the slots of (keys[i], starts[i]), fresh rows where there was none: int32[n]."""
-        cdef Py_ssize_t i
-        out = np.empty(keys.shape[0], dtype=np.int32)
+        """Returns the slots of (keys[i], starts[i]), fresh rows where there was none, marked dirty: int32[n].
+
+        Raises as add() does.
+        """
+        cdef Py_ssize_t n = keys.shape[0], at = 0
+        check_length("starts", starts.shape[0], n)
+        check_ids("keys", keys, self.keys.top)
+        out = np.empty(n, dtype=np.int32)
         cdef idx_t[::1] slots = out
-        self.rows.reserve(keys.shape[0])
-        for i in range(keys.shape[0]):
-            slots[i] = self.ensure_row(self.ensure_pane(starts[i]), keys[i])
+        with nogil:
+            while at < n:
+                self.ensure_rows(&keys[at], &starts[at], min(BLOCK, n - at), &slots[at])
+                at += BLOCK
         return out
 
     def drop_before(self, ts_t start):
         """Frees the panes that start before ``start``, and the keys that no row holds any more. O(rows freed)."""
         cdef Py_ssize_t gone = self.lower_bound(start), i
         cdef idx_t slot, after
+        if gone == 0:
+            return
         with nogil:
             for i in range(gone):
                 slot = self.panes[i].newest
@@ -243,6 +264,7 @@ cdef class PaneTable:
             self.count -= gone
             memmove(self.panes, self.panes + gone, self.count * sizeof(Pane*))
             self.last = 0
+            self.rows.trim()
 
     def _check(self):
         """Raises AssertionError where an invariant does not hold. O(rows)."""
@@ -260,6 +282,6 @@ cdef class PaneTable:
                 assert self.find_row(self.panes[i], self.rows.head(slot).key) == slot, f"row {slot} cannot be found"
                 rows += 1
                 slot = self.rows.head(slot).link
-            assert rows == self.panes[i].count, f"pane {self.panes[i].start}: {rows} rows, counted {self.panes[i].count}"
+            assert rows == self.panes[i].count, f"pane {self.panes[i].start}: {rows} rows, not {self.panes[i].count}"
             total += rows
         assert total == self.rows.live, f"{total} rows in panes, {self.rows.live} in the store"

@@ -1,4 +1,6 @@
 # Rows of 8-byte cells: the head, then what the owner of the store put there.
+cimport cython
+
 from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t
 
 cdef enum:
@@ -11,8 +13,11 @@ cdef struct Head:
     idx_t key
     idx_t link                  # free rows: the next free one; live rows: the owner's
 
+
+@cython.final
 cdef class RowStore:
-    cdef char* data
+    cdef char* block            # as allocated
+    cdef char* data             # the rows, from the first cache line in the block on
     cdef uint64_t* dirty        # one bit a row
     cdef char* blank            # what a fresh row holds
     cdef readonly Py_ssize_t stride
@@ -24,10 +29,14 @@ cdef class RowStore:
     cdef int reserve(self, Py_ssize_t extra) except -1 nogil
     cdef idx_t alloc(self, idx_t key, ts_t start) noexcept nogil
     cdef void release(self, idx_t slot) noexcept nogil
+    cdef void trim(self) noexcept nogil
     cdef int _resize(self, Py_ssize_t capacity) except -1 nogil
 
     cdef inline Head* head(self, idx_t slot) noexcept nogil:
         return <Head*> (self.data + slot * self.stride)
+
+    cdef inline bint is_live(self, idx_t slot) noexcept nogil:
+        return self.head(slot).bits >> LIVE_BIT
 
     cdef inline void mark(self, idx_t slot) noexcept nogil:
         self.dirty[slot >> 6] |= (<uint64_t> 1) << (slot & 63)

@@ -3,9 +3,10 @@
 import numpy as np
 
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
-from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint64_t
+from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint64_t
+from fastwin.core.bounds cimport check_ids, check_length
 
 cdef extern from *:
     int popcount "__builtin_popcountll"(uint64_t word) noexcept nogil
@@ -13,7 +14,9 @@ cdef extern from *:
 
 cdef enum:
     FIRST_CAPACITY = 64
+    KEPT_CAPACITY = 65536       # an empty store keeps no more than this
     MAX_ROWS = 2147483584       # below 2**31, a multiple of 64
+    CACHE_LINE = 64
 
 
 cdef inline uint64_t live_mask() noexcept nogil:
@@ -40,7 +43,7 @@ cdef class RowStore:
         self.free = NONE
 
     def __dealloc__(self):
-        free(self.data)
+        free(self.block)
         free(self.dirty)
         free(self.blank)
 
@@ -53,22 +56,26 @@ cdef class RowStore:
         return self.capacity * self.stride + self.capacity // 8
 
     cdef int _resize(self, Py_ssize_t capacity) except -1 nogil:
+        cdef Py_ssize_t shift = self.data - self.block
         cdef void* moved
         if capacity > MAX_ROWS:
             with gil:
                 raise MemoryError(f"RowStore: at most {MAX_ROWS} rows, asked for {capacity}")
-        moved = realloc(self.data, capacity * self.stride)
-        if moved == NULL:
-            with gil:
-                raise MemoryError(f"RowStore: no memory for {capacity} rows of {self.stride} bytes")
-        self.data = <char*> moved
         moved = realloc(self.dirty, capacity // 8)
         if moved == NULL:
             with gil:
                 raise MemoryError(f"RowStore: no memory for the marks of {capacity} rows")
         self.dirty = <uint64_t*> moved
-        if capacity > self.capacity:
-            memset(<char*> self.dirty + self.capacity // 8, 0, (capacity - self.capacity) // 8)
+        moved = realloc(self.block, capacity * self.stride + CACHE_LINE)
+        if moved == NULL:
+            with gil:
+                raise MemoryError(f"RowStore: no memory for {capacity} rows of {self.stride} bytes")
+        # Rows of 64 bytes shall take one cache line, not parts of two. Large blocks move by whole pages: no memmove.
+        self.block = <char*> moved
+        self.data = self.block + (CACHE_LINE - <size_t> self.block % CACHE_LINE) % CACHE_LINE
+        if self.data - self.block != shift:
+            memmove(self.data, self.block + shift, self.top * self.stride)
+        memset(<char*> self.dirty + self.capacity // 8, 0, (capacity - self.capacity) // 8)
         self.capacity = <idx_t> capacity
         return 0
 
@@ -103,31 +110,36 @@ cdef class RowStore:
         return slot
 
     cdef void release(self, idx_t slot) noexcept nogil:
+        """Frees a live row; its memory stays readable until trim() or alloc()."""
         cdef Head* head = self.head(slot)
         head.bits = 0
         head.link = self.free
         self.free = slot
         self.dirty[slot >> 6] &= ~((<uint64_t> 1) << (slot & 63))
         self.live -= 1
-        if self.live == 0:      # start over from the front, and keep no peak for ever
+        if self.live == 0:              # start over from the front
             self.top = 0
             self.free = NONE
-            if self.capacity > 65536:
-                free(self.data)
-                free(self.dirty)
-                self.data = NULL
-                self.dirty = NULL
-                self.capacity = 0
+
+    cdef void trim(self) noexcept nogil:
+        """Gives memory back if no row is left; to be called after the last release()."""
+        if self.live == 0 and self.capacity > KEPT_CAPACITY:
+            free(self.block)
+            free(self.dirty)
+            self.block = self.data = NULL
+            self.dirty = NULL
+            self.capacity = 0
 
     def slots(self):
         """Returns the slots in use, ascending: int32[len]. O(rows ever used)."""
         out = np.empty(self.live, dtype=np.int32)
         cdef idx_t[::1] view = out
         cdef idx_t slot, n = 0
-        for slot in range(self.top):
-            if self.head(slot).bits & live_mask():
-                view[n] = slot
-                n += 1
+        with nogil:
+            for slot in range(self.top):
+                if self.is_live(slot):
+                    view[n] = slot
+                    n += 1
         return out
 
     def dirty_slots(self):
@@ -154,8 +166,19 @@ cdef class RowStore:
         if self.capacity:
             memset(self.dirty, 0, self.capacity // 8)
 
+    def live_marks(self, const idx_t[::1] slots not None):
+        """Tells which slots hold a row: bool[n]; those that no row has ever used do not."""
+        out = np.empty(slots.shape[0], dtype=np.uint8)
+        cdef uint8_t[::1] view = out
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(slots.shape[0]):
+                view[i] = 0 <= slots[i] < self.top and self.is_live(slots[i])
+        return out.view(np.bool_)
+
     def keys(self, const idx_t[::1] slots not None):
-        """Returns the key ids of the rows: int32[n]."""
+        """Returns the key ids of the rows: int32[n]. Raises IndexError for a slot that was never used."""
+        check_ids("slots", slots, self.top)
         out = np.empty(slots.shape[0], dtype=np.int32)
         cdef idx_t[::1] view = out
         cdef Py_ssize_t i
@@ -165,11 +188,14 @@ cdef class RowStore:
         return out
 
     def starts(self, const idx_t[::1] slots not None):
-        """Returns the start times of the rows, in ms: int64[n]."""
+        """Returns the start times of the rows, in ms: int64[n]. Raises IndexError as keys() does."""
         return self.cells(slots, 1)
 
     def cells(self, const idx_t[::1] slots not None, Py_ssize_t cell):
-        """Returns one cell of each row, as int64[n]."""
+        """Returns one cell of each row, as int64[n]. Raises IndexError for a slot or cell that is not there."""
+        check_ids("slots", slots, self.top)
+        if not 0 <= cell < self.stride // 8:
+            raise IndexError(f"cell: must be at least 0 and below {self.stride // 8}, got {cell}")
         out = np.empty(slots.shape[0], dtype=np.int64)
         cdef int64_t[::1] view = out
         cdef Py_ssize_t i
@@ -179,8 +205,15 @@ cdef class RowStore:
         return out
 
     def set_cells(self, const idx_t[::1] slots not None, Py_ssize_t cell, const int64_t[::1] values not None):
-        """Overwrites one cell of each row: the way back for what cells() gave."""
+        """Overwrites one cell behind the head of each row: the way back for what cells() gave.
+
+        Raises IndexError for a slot or cell that is not there, ValueError for another number of values.
+        """
         cdef Py_ssize_t i
+        check_ids("slots", slots, self.top)
+        check_length("values", values.shape[0], slots.shape[0])
+        if not HEAD_BYTES // 8 <= cell < self.stride // 8:
+            raise IndexError(f"cell: must be at least {HEAD_BYTES // 8} and below {self.stride // 8}, got {cell}")
         with nogil:
             for i in range(slots.shape[0]):
                 (<int64_t*> self.head(slots[i]))[cell] = values[i]
@@ -190,17 +223,23 @@ cdef class RowStore:
         return self.cells(slots, 0) & np.int64(2**63 - 1)
 
     def set_bits(self, const idx_t[::1] slots not None, const int64_t[::1] values not None):
-        """Overwrites the accumulators' bits of each row; the rows stay live."""
+        """Overwrites the accumulators' bits of each row; the rows stay live.
+
+        Raises IndexError for a slot that holds no row, ValueError for another number of values.
+        """
         cdef Py_ssize_t i
-        with nogil:
-            for i in range(slots.shape[0]):
-                self.head(slots[i]).bits = <uint64_t> values[i] | live_mask()
+        check_ids("slots", slots, self.top)
+        check_length("values", values.shape[0], slots.shape[0])
+        for i in range(slots.shape[0]):
+            if not self.is_live(slots[i]):
+                raise IndexError(f"slots: {slots[i]} holds no row")
+            self.head(slots[i]).bits = <uint64_t> values[i] | live_mask()
 
     def _check(self):
         """Raises AssertionError where an invariant does not hold. O(rows)."""
         cdef idx_t slot, live = 0, free_rows = 0
         for slot in range(self.top):
-            if self.head(slot).bits & live_mask():
+            if self.is_live(slot):
                 live += 1
             else:
                 assert not self.dirty[slot >> 6] >> (slot & 63) & 1, f"free row {slot} is marked dirty"
@@ -213,3 +252,4 @@ cdef class RowStore:
             slot = self.head(slot).link
         assert live == self.live, f"{live} rows are live, counted {self.live}"
         assert live + free_rows == self.top <= self.capacity, f"{live} live, {free_rows} free, top {self.top}"
+        assert <size_t> self.data % CACHE_LINE == 0, "rows do not begin at a cache line"

@@ -2,28 +2,31 @@
 
 import numpy as np
 
-from fastwin._typedefs cimport int64_t, ts_t, uint8_t
-from fastwin.core.timemath cimport floor_to
+from fastwin._typedefs cimport int64_t, uint8_t
+from fastwin.core.timemath cimport check_duration, check_times, floor_to
 
 
 def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide, int64_t offset):
     """Returns the start of each element's slice, and which elements no window takes.
 
-    times: int64[n], ms, within +-2**61. size, slide > 0, offset: ms.
+    times: int64[n], ms, within +-2**61. size, slide: 1 to 2**61 ms. offset: ms, below slide either way.
     Returns ``(starts, outside)``: int64[n], and bool[n] marking elements in the gaps of windows with
-    slide > size, or None where there are none. Raises ValueError for a size or slide below 1. O(n).
+    slide > size, or None where there are none. Raises ValueError for what is out of bounds. O(n).
 
     Slices start where a window starts or ends: at offset + k * slide and, when size is no
     multiple of slide, at offset + size + k * slide.
 
-    >>> assign_slices(np.array([-1, 0, 5, 9, 10]), 20, 10, 0)[0]
-    array([-10,   0,   0,   0,  10])
+    >>> assign_slices(np.array([-1, 0, 5, 9, 10]), 20, 10, 0)[0].tolist()
+    [-10, 0, 0, 0, 10]
     """
     cdef Py_ssize_t i, n = times.shape[0], skipped = 0
     cdef int64_t rest, start = 0, end = 0, t
-    if size < 1 or slide < 1:
-        raise ValueError(f"size and slide: at least 1 ms, got {size} and {slide}")
-    rest = size % slide
+    check_times("times", times)
+    check_duration("size", size, 1)
+    check_duration("slide", slide, 1)
+    if not -slide < offset < slide:
+        raise ValueError(f"offset: must be below slide, {slide}, and above -{slide}, got {offset}")
+    rest = size % slide if size > slide else 0
     out, gaps = np.empty(n, dtype=np.int64), None
     cdef int64_t[::1] starts = out
     cdef uint8_t[::1] gap
@@ -33,17 +36,17 @@ def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide
             if not start <= t < end:        # else the slice of the element before
                 start = floor_to(t, slide, offset)
                 end = start + slide
-                if size >= slide and rest:
-                    if t < start + rest:
-                        end = start + rest
-                    else:
-                        start = start + rest
+                if t >= start + rest:       # behind the end of a window, or none ends in between
+                    start = start + rest
+                else:
+                    end = start + rest
             starts[i] = start
     if slide > size:
         gaps = np.empty(n, dtype=np.uint8)
         gap = gaps
-        for i in range(n):
-            gap[i] = times[i] - starts[i] >= size
-            skipped += gap[i]
+        with nogil:
+            for i in range(n):
+                gap[i] = times[i] - starts[i] >= size
+                skipped += gap[i]
         gaps = gaps.view(np.bool_) if skipped else None
     return out, gaps

@@ -1,8 +1,38 @@
-# Floor division of times: C's own is wrong before 1970, and a zero divisor kills the process.
-from fastwin._typedefs cimport ts_t
+# Arithmetic on times that neither overflows nor goes wrong before 1970.
+cimport cython
+
+from fastwin._typedefs cimport int64_t, ts_t, uint64_t
+
+cdef enum:
+    TIME_BITS = 61              # kernels take times and durations within +-2**61 ms: sums of two stay in int64
+
+
+cdef inline int check_times(str name, const int64_t[::1] times) except -1:
+    """Raises ValueError unless all times are within +-2**61 ms."""
+    cdef Py_ssize_t i
+    cdef int64_t limit = (<int64_t> 1) << TIME_BITS, lowest = 0, highest = 0
+    for i in range(times.shape[0]):
+        lowest = min(lowest, times[i])
+        highest = max(highest, times[i])
+    if lowest < -limit or highest > limit:
+        raise ValueError(f"{name}: must be within +-2**{TIME_BITS} ms, got {lowest if lowest < -limit else highest}")
+    return 0
+
+
+cdef inline int check_duration(str name, int64_t ms, int64_t least) except -1:
+    """Raises ValueError unless a duration is at least ``least`` and at most 2**61 ms."""
+    if not least <= ms <= (<int64_t> 1) << TIME_BITS:
+        raise ValueError(f"{name}: must be at least {least} ms and at most 2**{TIME_BITS} ms, got {ms}")
+    return 0
 
 
 cdef inline ts_t floor_to(ts_t t, ts_t step, ts_t offset) noexcept nogil:
-    # The largest offset + k * step <= t; step > 0, and t - offset does not overflow.
+    # The largest offset + k * step <= t; step > 0. C's own division is wrong before 1970.
     cdef ts_t rest = (t - offset) % step
     return t - rest - (step if rest < 0 else 0)
+
+
+@cython.overflowcheck(False)
+cdef inline bint is_past(ts_t last, ts_t lateness, ts_t watermark) noexcept nogil:
+    # last + lateness <= watermark, where the sum may be beyond int64; lateness >= 0.
+    return watermark >= last and <uint64_t> watermark - <uint64_t> last >= <uint64_t> lateness

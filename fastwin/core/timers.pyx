@@ -2,95 +2,41 @@
 
 import numpy as np
 
+cimport cython
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memset
 
-from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t, uint8_t
+from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t
+from fastwin.core.bounds cimport check_length
 from fastwin.core.hashing cimport mix
+from fastwin.core.timersort cimport Timer, before, sort_timers
+
+cdef extern from *:
+    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
 
 cdef enum:
-    BULK = 256                  # due timers beyond which sorting the rest beats popping them
+    BLOCK = 256                 # timers that go into the set together, so that their cache misses overlap
     FIRST_SIZE = 64
-    FREE = -1
-
-
-cdef inline bint before(const Timer* a, const Timer* b) noexcept nogil:
-    if a.time != b.time:
-        return a.time < b.time
-    if a.key != b.key:
-        return a.key < b.key
-    return a.namespace < b.namespace
 
 
 cdef inline bint same(const Timer* a, const Timer* b) noexcept nogil:
     return a.time == b.time and a.key == b.key and a.namespace == b.namespace
 
 
+@cython.overflowcheck(False)
 cdef inline uint64_t hash_of(const Timer* timer) noexcept nogil:
     return mix(<uint64_t> timer.time ^ mix((<uint64_t> timer.key << 32) ^ <uint64_t> timer.namespace))
 
 
-cdef inline uint64_t digit_source(const Timer* timer, int field) noexcept nogil:
-    # The fields from the least to the most significant, signs flipped so that they sort as unsigned.
-    cdef uint64_t sign = (<uint64_t> 1) << 63
-    if field == 0:
-        return <uint64_t> timer.namespace ^ sign
-    if field == 1:
-        return <uint64_t> timer.key
-    return <uint64_t> timer.time ^ sign
-
-
-cdef int sort_timers(Timer* timers, Py_ssize_t n) except -1 nogil:
-    """Sorts by (time, key, namespace): bytewise radix sort, bytes that are all alike passed over. O(n)."""
-    cdef Timer* spare
-    cdef Timer* source = timers
-    cdef Timer* target
-    cdef Py_ssize_t[256] counts
-    cdef Py_ssize_t i, total, count
-    cdef int field, shift, digit
-    cdef uint64_t varying, first
-    if n < 64:
-        for i in range(1, n):
-            sift_back(timers, i)
-        return 0
-    spare = <Timer*> malloc(n * sizeof(Timer))
-    if spare == NULL:
-        with gil:
-            raise MemoryError(f"TimerHeap: no memory to sort {n} timers")
-    target = spare
-    for field in range(3):
-        varying = 0
-        first = digit_source(source, field)
-        for i in range(n):
-            varying |= digit_source(source + i, field) ^ first
-        for shift in range(0, 64, 8):
-            if not varying >> shift & 255:
-                continue
-            memset(counts, 0, sizeof(counts))
-            for i in range(n):
-                counts[digit_source(source + i, field) >> shift & 255] += 1
-            total = 0
-            for digit in range(256):
-                count = counts[digit]
-                counts[digit] = total
-                total += count
-            for i in range(n):
-                digit = <int> (digit_source(source + i, field) >> shift & 255)
-                target[counts[digit]] = source[i]
-                counts[digit] += 1
-            source, target = target, source
-    if source != timers:
-        memcpy(timers, source, n * sizeof(Timer))
-    free(spare)
-    return 0
-
-
-cdef inline void sift_back(Timer* timers, Py_ssize_t i) noexcept nogil:
-    cdef Timer timer = timers[i]
-    while i > 0 and before(&timer, timers + i - 1):
-        timers[i] = timers[i - 1]
-        i -= 1
-    timers[i] = timer
+cdef object as_arrays(const Timer* timers, Py_ssize_t n):
+    """Returns ``(times, keys, namespaces)``: int64[n], int32[n], int64[n]."""
+    cdef Py_ssize_t i
+    cdef int64_t[::1] time, namespace
+    cdef idx_t[::1] key
+    times, keys, namespaces = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
+    time, key, namespace = times, keys, namespaces
+    for i in range(n):
+        time[i], key[i], namespace[i] = timers[i].time, <idx_t> timers[i].key, timers[i].namespace
+    return times, keys, namespaces
 
 
 cdef class TimerHeap:
@@ -100,13 +46,9 @@ cdef class TimerHeap:
     set is passed over, and the heap is rebuilt when it has grown to twice the set.
     """
 
-    def __cinit__(self):
-        self.next_bulk = BULK
-
     def __dealloc__(self):
         free(self.heap)
         free(self.table)
-        free(self.due)
 
     def __len__(self):
         return self.live
@@ -114,12 +56,12 @@ cdef class TimerHeap:
     @property
     def nbytes(self):
         """Bytes allocated."""
-        return (self.heap_capacity + self.table_size) * sizeof(Timer)
+        return (self.heap_capacity + self.table_size) * <Py_ssize_t> sizeof(Timer)
 
     cdef int _reserve(self, Py_ssize_t extra) except -1 nogil:
-        cdef Py_ssize_t capacity = self.heap_capacity, size = self.table_size, i, at
+        """Makes room for ``extra`` timers in heap and set."""
+        cdef Py_ssize_t capacity = self.heap_capacity, size = max(self.table_size, FIRST_SIZE)
         cdef void* moved
-        cdef Timer* table
         if self.heap_n + extra > capacity:
             capacity = max(2 * capacity, self.heap_n + extra, FIRST_SIZE)
             moved = realloc(self.heap, capacity * sizeof(Timer))
@@ -128,34 +70,48 @@ cdef class TimerHeap:
                     raise MemoryError(f"TimerHeap: no memory for {capacity} timers")
             self.heap = <Timer*> moved
             self.heap_capacity = capacity
-        size = FIRST_SIZE if size == 0 else size
         while size < 2 * (self.live + extra):
             size *= 2
-        if size != self.table_size:
-            table = <Timer*> malloc(size * sizeof(Timer))
-            if table == NULL:
-                with gil:
-                    raise MemoryError(f"TimerHeap: no memory for a set of {size} timers")
-            for i in range(size):
-                table[i].key = FREE
-            for i in range(self.table_size):
-                if self.table[i].key != FREE:
-                    at = <Py_ssize_t> (hash_of(self.table + i) & <uint64_t> (size - 1))
-                    while table[at].key != FREE:
-                        at = (at + 1) & (size - 1)
-                    table[at] = self.table[i]
-            free(self.table)
-            self.table = table
-            self.table_size = size
+        if size != self.table_size and not self._resize_table(size):
+            with gil:
+                raise MemoryError(f"TimerHeap: no memory for a set of {size} timers")
         return 0
+
+    cdef bint _resize_table(self, Py_ssize_t size) noexcept nogil:
+        """Moves the set to a table of this size, a power of two; returns False if there is no memory."""
+        cdef Timer* old = self.table
+        cdef Timer* table = <Timer*> malloc(size * sizeof(Timer))
+        cdef Py_ssize_t i, old_size = self.table_size
+        if table == NULL:
+            return False
+        for i in range(size):
+            table[i].key = FREE
+        self.table, self.table_size, self.live = table, size, 0
+        for i in range(old_size):
+            if old[i].key != FREE:
+                self._insert(old + i)
+        free(old)
+        return True
+
+    cdef Py_ssize_t _place(self, const Timer* timer) noexcept nogil:
+        """Returns where looking for a timer in the set begins."""
+        return <Py_ssize_t> (hash_of(timer) & <uint64_t> (self.table_size - 1))
+
+    cdef Py_ssize_t _find(self, const Timer* timer) noexcept nogil:
+        """Returns where a timer is in the set, or the empty place where looking for it ends."""
+        cdef Py_ssize_t at = self._place(timer)
+        while self.table[at].key != FREE and not same(self.table + at, timer):
+            at = (at + 1) & (self.table_size - 1)
+        return at
+
+    cdef bint _in_set(self, const Timer* timer) noexcept nogil:
+        return self.table_size > 0 and self.table[self._find(timer)].key != FREE
 
     cdef bint _insert(self, const Timer* timer) noexcept nogil:
         """Adds to the set; returns False if it was there."""
-        cdef Py_ssize_t mask = self.table_size - 1, at = <Py_ssize_t> (hash_of(timer) & <uint64_t> mask)
-        while self.table[at].key != FREE:
-            if same(self.table + at, timer):
-                return False
-            at = (at + 1) & mask
+        cdef Py_ssize_t at = self._find(timer)
+        if self.table[at].key != FREE:
+            return False
         self.table[at] = timer[0]
         self.live += 1
         return True
@@ -163,25 +119,31 @@ cdef class TimerHeap:
     cdef bint _remove(self, const Timer* timer) noexcept nogil:
         """Takes out of the set; returns False if it was not there."""
         cdef Py_ssize_t mask = self.table_size - 1, at, gap, home
-        if self.table_size == 0:
+        if not self._in_set(timer):
             return False
-        at = <Py_ssize_t> (hash_of(timer) & <uint64_t> mask)
-        while not (self.table[at].key != FREE and same(self.table + at, timer)):
-            if self.table[at].key == FREE:
-                return False
-            at = (at + 1) & mask
-        gap = at
+        at = gap = self._find(timer)
         while True:             # close the gap: move back what probing would no longer reach
             at = (at + 1) & mask
             if self.table[at].key == FREE:
                 break
-            home = <Py_ssize_t> (hash_of(self.table + at) & <uint64_t> mask)
+            home = self._place(self.table + at)
             if ((at - home) & mask) >= ((at - gap) & mask):
                 self.table[gap] = self.table[at]
                 gap = at
         self.table[gap].key = FREE
         self.live -= 1
         return True
+
+    cdef void _push(self, const Timer* timer) noexcept nogil:
+        """Puts at the end of the heap, out of order."""
+        self.heap[self.heap_n] = timer[0]
+        self.heap_n += 1
+
+    cdef void _drop_top(self) noexcept nogil:
+        self.heap_n -= 1
+        self.heap[0] = self.heap[self.heap_n]
+        if self.heap_n:
+            self._sift_down(0)
 
     cdef void _sift_up(self, Py_ssize_t at) noexcept nogil:
         cdef Timer timer = self.heap[at]
@@ -215,34 +177,39 @@ cdef class TimerHeap:
             at -= 1
             self._sift_down(at)
 
-    cdef void _rebuild(self) noexcept nogil:
-        """Makes the heap from the set anew, without deleted timers."""
-        cdef Py_ssize_t i
-        self.heap_n = 0
-        for i in range(self.table_size):
-            if self.table[i].key != FREE:
-                self.heap[self.heap_n] = self.table[i]
-                self.heap_n += 1
-        self._heapify()
+    cdef void _tidy(self) noexcept nogil:
+        """Rebuilds the heap if it holds too much that was deleted, and gives back memory that is no longer used."""
+        cdef Py_ssize_t i, size = FIRST_SIZE
+        cdef void* moved
+        if self.heap_n > 2 * self.live + FIRST_SIZE:
+            self.heap_n = 0
+            for i in range(self.table_size):
+                if self.table[i].key != FREE:
+                    self._push(self.table + i)
+            self._heapify()
+        if self.table_size > 16 * (self.live + FIRST_SIZE):
+            while size < 4 * self.live:
+                size *= 2
+            self._resize_table(size)    # where there is no memory for it, the old one serves
+        if self.heap_capacity > 16 * (self.heap_n + FIRST_SIZE):
+            moved = realloc(self.heap, 4 * (self.heap_n + FIRST_SIZE) * sizeof(Timer))
+            if moved != NULL:
+                self.heap = <Timer*> moved
+                self.heap_capacity = 4 * (self.heap_n + FIRST_SIZE)
 
     def register(self, ts_t time, idx_t key, int64_t namespace=0):
         """Adds a timer; returns False if it was registered already. Amortised O(log n).
 
         time: ms. key: a key id, not negative. Raises ValueError for a negative one.
         """
+        cdef Timer timer
         if key < 0:
             raise ValueError(f"key: not negative, got {key}")
-        return self.add(time, key, namespace)
-
-    cdef bint add(self, ts_t time, idx_t key, int64_t namespace) except -1:
-        """Adds a timer; returns False if it was there already."""
-        cdef Timer timer
         timer.time, timer.key, timer.namespace = time, key, namespace
         self._reserve(1)
         if not self._insert(&timer):
             return False
-        self.heap[self.heap_n] = timer
-        self.heap_n += 1
+        self._push(&timer)
         self._sift_up(self.heap_n - 1)
         return True
 
@@ -253,22 +220,26 @@ cdef class TimerHeap:
         times: int64[n], ms. keys: int32[n]. namespaces: int64[n]. Returns how many were new.
         Raises ValueError for a negative key or unequal lengths.
         """
-        cdef Py_ssize_t i, n = times.shape[0], old = self.heap_n
-        cdef Timer timer
+        cdef Py_ssize_t i, at = 0, m, n = times.shape[0], old = self.heap_n
+        cdef Timer[BLOCK] timers
         cdef idx_t lowest = 0
-        if keys.shape[0] != n or namespaces.shape[0] != n:
-            raise ValueError(f"times, keys, namespaces: of one length, got {n}, {keys.shape[0]}, {namespaces.shape[0]}")
+        check_length("keys", keys.shape[0], n)
+        check_length("namespaces", namespaces.shape[0], n)
         for i in range(n):
             lowest = min(lowest, keys[i])
         if lowest < 0:
             raise ValueError(f"keys: not negative, got {lowest}")
         with nogil:
-            self._reserve(n)
-            for i in range(n):
-                timer.time, timer.key, timer.namespace = times[i], keys[i], namespaces[i]
-                if self._insert(&timer):
-                    self.heap[self.heap_n] = timer
-                    self.heap_n += 1
+            while at < n:
+                m = min(BLOCK, n - at)
+                self._reserve(m)
+                for i in range(m):
+                    timers[i].time, timers[i].key, timers[i].namespace = times[at + i], keys[at + i], namespaces[at + i]
+                    prefetch(self.table + self._place(timers + i))
+                for i in range(m):
+                    if self._insert(timers + i):
+                        self._push(timers + i)
+                at += m
             if self.heap_n - old > old // 8:
                 self._heapify()
             else:
@@ -278,100 +249,20 @@ cdef class TimerHeap:
 
     def delete(self, ts_t time, idx_t key, int64_t namespace=0):
         """Takes a timer out; returns False if there was none. Amortised O(1)."""
-        return self.discard(time, key, namespace)
-
-    cdef bint discard(self, ts_t time, idx_t key, int64_t namespace) noexcept:
-        """Takes a timer out; returns False if there was none."""
         cdef Timer timer
         timer.time, timer.key, timer.namespace = time, key, namespace
         if not self._remove(&timer):
             return False
-        if self.heap_n > 2 * self.live + FIRST_SIZE and self.due_at == self.due_n:
-            self._rebuild()
+        self._tidy()
         return True
 
-    cdef bint contains(self, ts_t time, idx_t key, int64_t namespace) noexcept:
-        """Tells whether a timer is registered."""
-        cdef Timer timer
-        timer.time, timer.key, timer.namespace = time, key, namespace
-        return self.table_size > 0 and self._in_set(&timer)
-
-    cdef bint next_due(self, ts_t until, Timer* found) except -1:
-        """Takes out the first timer at or before ``until``; returns False if there is none.
-
-        Between the calls timers may be registered and deleted, also ones that are due. Many due timers are taken from
-        the heap and sorted at once; they stay in the set until their turn, so that they can still be deleted.
-        """
-        cdef Timer* first
-        if self.popped == self.next_bulk and self.due_at == self.due_n:
-            self._take_due(until)
-            self.next_bulk = 4 * self.popped
-        while True:
-            first = self.heap if self._any_until(until) else NULL
-            if self.due_at < self.due_n and (first == NULL or before(self.due + self.due_at, first)):
-                found[0] = self.due[self.due_at]
-                self.due_at += 1
-            elif first != NULL:
-                found[0] = first[0]
-                self._drop_top()
-                self.popped += 1
-            else:
-                self.popped = self.due_at = self.due_n = 0
-                self.next_bulk = BULK
-                free(self.due)
-                self.due = NULL
-                return False
-            if self._remove(found):
-                return True
-
-    cdef int _take_due(self, ts_t until) except -1:
-        """Moves the heap's due timers to ``due`` if they are so many that sorting pays."""
-        cdef Py_ssize_t i, n = 0, kept = 0
-        for i in range(self.heap_n):
-            n += self.heap[i].time <= until
-        if n < BULK or n < self.heap_n // 16:
-            return 0
-        free(self.due)
-        self.due_at = self.due_n = 0
-        self.due = <Timer*> malloc(n * sizeof(Timer))
-        if self.due == NULL:
-            raise MemoryError(f"TimerHeap: no memory for {n} due timers")
-        with nogil:
-            for i in range(self.heap_n):
-                if self.heap[i].time > until:
-                    self.heap[kept] = self.heap[i]
-                    kept += 1
-                else:
-                    self.due[self.due_n] = self.heap[i]
-                    self.due_n += 1
-            self.heap_n = kept
-            self._heapify()
-            sort_timers(self.due, self.due_n)
-        return 0
-
     def peek(self):
-        """Returns the time of the first timer, or None."""
-        cdef Timer* top
+        """Returns the time of the first timer, or None. Amortised O(log timers)."""
         while self.heap_n:
-            top = self.heap
-            if self._in_set(top):
-                return top.time
+            if self._in_set(self.heap):
+                return self.heap[0].time
             self._drop_top()
         return None
-
-    cdef bint _in_set(self, const Timer* timer) noexcept nogil:
-        cdef Py_ssize_t mask = self.table_size - 1, at = <Py_ssize_t> (hash_of(timer) & <uint64_t> mask)
-        while self.table[at].key != FREE:
-            if same(self.table + at, timer):
-                return True
-            at = (at + 1) & mask
-        return False
-
-    cdef void _drop_top(self) noexcept nogil:
-        self.heap_n -= 1
-        self.heap[0] = self.heap[self.heap_n]
-        if self.heap_n:
-            self._sift_down(0)
 
     def pop_until(self, ts_t time):
         """Takes out all timers at or before ``time``, ordered by (time, key, namespace).
@@ -379,67 +270,69 @@ cdef class TimerHeap:
         Returns ``(times, keys, namespaces)``: int64[n], int32[n], int64[n].
         O(n log timers) for few, O(timers) for many.
         """
-        cdef Timer* found
-        cdef Py_ssize_t n = 0, i, kept = 0, due = 0
-        with nogil:
-            for i in range(self.heap_n if self._any_until(time) else 0):
-                due += self.heap[i].time <= time
-        found = <Timer*> malloc(max(due, 1) * sizeof(Timer))
+        cdef Py_ssize_t n, due = self._due(0, time)
+        cdef Timer* found = <Timer*> malloc(max(due, 1) * sizeof(Timer))
         if found == NULL:
             raise MemoryError(f"TimerHeap: no memory to pop {due} timers")
         try:
             with nogil:
-                if due > self.heap_n // 16:
-                    for i in range(self.heap_n):
-                        if self.heap[i].time > time:
-                            self.heap[kept] = self.heap[i]
-                            kept += 1
-                        elif self._remove(self.heap + i):
-                            found[n] = self.heap[i]
-                            n += 1
-                    self.heap_n = kept
-                    self._heapify()
+                if due > self.heap_n // 4:
+                    n = self._pop_many(time, found)
                     sort_timers(found, n)
                 else:
-                    while self.heap_n and self.heap[0].time <= time:
-                        if self._remove(self.heap):
-                            found[n] = self.heap[0]
-                            n += 1
-                        self._drop_top()
-            times, keys, namespaces = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
-            self._fill(found, n, times, keys, namespaces)
+                    n = self._pop_few(time, found)
+                self._tidy()
+            return as_arrays(found, n)
         finally:
             free(found)
-        return times, keys, namespaces
 
-    cdef bint _any_until(self, ts_t time) noexcept nogil:
-        return self.heap_n > 0 and self.heap[0].time <= time
+    cdef Py_ssize_t _due(self, Py_ssize_t at, ts_t time) noexcept nogil:
+        """Counts what is due in the heap from ``at`` downward. O(result)."""
+        if at >= self.heap_n or self.heap[at].time > time:
+            return 0
+        return 1 + self._due(2 * at + 1, time) + self._due(2 * at + 2, time)
 
-    cdef void _fill(self, const Timer* timers, Py_ssize_t n, int64_t[::1] times, idx_t[::1] keys,
-                    int64_t[::1] namespaces) noexcept:
-        cdef Py_ssize_t i
-        for i in range(n):
-            times[i] = timers[i].time
-            keys[i] = <idx_t> timers[i].key
-            namespaces[i] = timers[i].namespace
+    cdef Py_ssize_t _pop_few(self, ts_t time, Timer* found) noexcept nogil:
+        cdef Py_ssize_t n = 0
+        while self.heap_n and self.heap[0].time <= time:
+            if self._remove(self.heap):
+                found[n] = self.heap[0]
+                n += 1
+            self._drop_top()
+        return n
+
+    cdef Py_ssize_t _pop_many(self, ts_t time, Timer* found) noexcept nogil:
+        """Parts the set in two, and makes it and the heap anew from what stays."""
+        cdef Py_ssize_t n = 0, i
+        self.heap_n = self.live = 0
+        for i in range(self.table_size):
+            if self.table[i].key != FREE:
+                if self.table[i].time <= time:
+                    found[n] = self.table[i]
+                    n += 1
+                else:
+                    self._push(self.table + i)
+                self.table[i].key = FREE
+        for i in range(self.heap_n):
+            self._insert(self.heap + i)
+        self._heapify()
+        return n
 
     def timers(self):
         """Returns all timers in order, as pop_until() does, and keeps them. O(timers)."""
-        cdef Py_ssize_t n = self.live, i, at = 0
-        cdef Timer* all_of_them = <Timer*> malloc(max(n, 1) * sizeof(Timer))
-        if all_of_them == NULL:
-            raise MemoryError(f"TimerHeap: no memory to list {n} timers")
+        cdef Py_ssize_t i, n = 0
+        cdef Timer* found = <Timer*> malloc(max(self.live, 1) * sizeof(Timer))
+        if found == NULL:
+            raise MemoryError(f"TimerHeap: no memory to list {self.live} timers")
         try:
             for i in range(self.table_size):
                 if self.table[i].key != FREE:
-                    all_of_them[at] = self.table[i]
-                    at += 1
-            sort_timers(all_of_them, n)
-            times, keys, namespaces = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
-            self._fill(all_of_them, n, times, keys, namespaces)
+                    found[n] = self.table[i]
+                    n += 1
+            sort_timers(found, n)
+            return as_arrays(found, n)
         finally:
-            free(all_of_them)
-        return times, keys, namespaces
+            free(found)
 
     def _check(self):
         """Raises AssertionError where an invariant does not hold. O(timers)."""

@@ -33,6 +33,8 @@ __all__ = ["AlignedOperator"]
 
 _HEAD_CELLS = 3
 _FLUSH_ROWS = 1 << 18
+# No window ends beyond; differences of such ends stay in int64.
+_END_LIMIT = 2**62
 
 
 class AlignedOperator:
@@ -164,7 +166,8 @@ class AlignedOperator:
         grid = slicing.offset + slicing.size
         first = starts - (starts - grid) % slicing.slide + slicing.slide
         if self.watermark > MIN_TIMESTAMP:
-            first = np.maximum(first, slicing.end_after(self.watermark - self._config.lateness_ms + 1))
+            kept = slicing.end_after(self.watermark - self._config.lateness_ms + 1)
+            first = np.maximum(first, max(-_END_LIMIT, min(kept, _END_LIMIT)))
         last = starts - (starts - slicing.offset) % slicing.slide + slicing.size
         # A window is counted at the key's first slice in it.
         first[1:] = np.where(keys[1:] == keys[:-1], np.maximum(first[1:], last[:-1] + slicing.slide), first[1:])

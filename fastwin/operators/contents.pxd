@@ -1,6 +1,6 @@
 # What the windows of the general operator hold.
 from fastwin._typedefs cimport idx_t, ts_t
-from fastwin.core.accumulators cimport AccumulatorSet
+from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.operators.keeper cimport Keeper
 from fastwin.operators.usercode cimport Clocks
 from fastwin.rowview cimport RowType

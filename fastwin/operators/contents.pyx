@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 
 from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t
 from fastwin.arrowbuffers import value_column
-from fastwin.core.accumulators cimport AccumulatorSet
+from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.rows cimport LIVE_BIT
 from fastwin.core.windowtable cimport FIRED, HAS_CONTENTS, Window
 from fastwin.operators.keeper cimport NO_TIME, Keeper

@@ -8,10 +8,10 @@ import numpy as np
 from libc.string cimport memcpy
 
 from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t
-from fastwin.core.accumulators cimport AccumulatorSet
+from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.keys cimport KeyTable
 from fastwin.core.rows cimport Head, RowStore
-from fastwin.core.timers cimport Timer
+from fastwin.core.timersort cimport Timer
 from fastwin.core.windowtable cimport (
     CLEANED, FIRED, HAS_CONTENTS, IN_SET, ON_TIME, SAVED, TOUCHED, KeyWindows, Window, WindowTable, last_ms,
 )
@@ -141,7 +141,7 @@ cdef class GeneralOperator:
         cdef ts_t time
         cdef int result
         if self.feeds:
-            self.accumulators.hold(columns, n)
+            held = self.accumulators.hold(columns, n)
             self.pending = np.empty(n, dtype=np.int32)
             self.fed = 0
         for i in range(n):
@@ -403,6 +403,7 @@ cdef class GeneralOperator:
         generalstate.forget_empty_keys(self.keeper)
         self.keeper.begin(None)
         self.keys.sweep()
+        self.table.rows.trim()
 
     def next_timer(self):
         """Returns the time of the first event timer; None: there is none."""

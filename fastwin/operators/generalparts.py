@@ -14,7 +14,7 @@ from fastwin.operators.keeper import Keeper
 from fastwin.operators.usercode import UserTriggerNode
 from fastwin.windows import TimeWindow
 
-__all__ = ["ask_merges", "assigner_node", "coalesced_order", "name_states", "trigger_node"]
+__all__ = ["ask_merges", "assigner_node", "coalesced_order", "name_states", "reads_rows", "trigger_node"]
 
 _MOST_TRIGGERS = 31
 
@@ -64,6 +64,15 @@ _TRIGGERS: dict[type, Any] = {
 }
 
 
+def reads_rows(assigner: Any, trigger: triggers.Trigger) -> bool:
+    """Tells whether an assigner or a trigger is handed elements: those without a node at C level are."""
+
+    def asks(node: Any) -> bool:
+        return isinstance(node, UserTriggerNode) or any(asks(inner) for inner in getattr(node, "inner", ()))
+
+    return type(assigner) not in _ASSIGNERS or asks(trigger_node(trigger))
+
+
 def name_states(node: triggernodes.TriggerNode) -> None:
     """Gives each user-written trigger in a tree a name space of its own for its state."""
     found: list[UserTriggerNode] = []
@@ -79,20 +88,38 @@ def name_states(node: triggernodes.TriggerNode) -> None:
         user.name_states(f"trigger{i}:")
 
 
+def _sliding(keeper: Keeper, assigner: Any) -> assigning.AssignerNode:
+    return assigning.SlidingNode(keeper, assigner, assigner.size_ms, assigner.slide_ms, assigner.offset_ms)
+
+
+def _tumbling(keeper: Keeper, assigner: Any) -> assigning.AssignerNode:
+    return assigning.SlidingNode(keeper, assigner, assigner.size_ms, assigner.size_ms, assigner.offset_ms)
+
+
+def _cumulative(keeper: Keeper, assigner: Any) -> assigning.AssignerNode:
+    return assigning.CumulativeNode(keeper, assigner, assigner.max_size_ms, assigner.step_ms, assigner.offset_ms)
+
+
+def _session(keeper: Keeper, assigner: Any) -> assigning.AssignerNode:
+    return assigning.SessionNode(keeper, assigner, assigner.gap_ms)
+
+
+_ASSIGNERS: dict[type, Any] = {
+    assigners.TumblingEventTimeWindows: _tumbling,
+    assigners.TumblingProcessingTimeWindows: _tumbling,
+    assigners.SlidingEventTimeWindows: _sliding,
+    assigners.SlidingProcessingTimeWindows: _sliding,
+    assigners.CumulativeEventTimeWindows: _cumulative,
+    assigners.CumulativeProcessingTimeWindows: _cumulative,
+    sessionwindows.EventTimeSessionWindows: _session,
+    sessionwindows.ProcessingTimeSessionWindows: _session,
+    assigners.GlobalWindows: assigning.GlobalNode,
+}
+
+
 def assigner_node(keeper: Keeper, assigner: assigners.WindowAssigner) -> assigning.AssignerNode:
-    """Returns the node of an assigner."""
-    kind = type(assigner)
-    if kind in (assigners.TumblingEventTimeWindows, assigners.TumblingProcessingTimeWindows):
-        return assigning.SlidingNode(keeper, assigner, assigner.size_ms, assigner.size_ms, assigner.offset_ms)  # type: ignore[attr-defined]
-    if kind in (assigners.SlidingEventTimeWindows, assigners.SlidingProcessingTimeWindows):
-        return assigning.SlidingNode(keeper, assigner, assigner.size_ms, assigner.slide_ms, assigner.offset_ms)  # type: ignore[attr-defined]
-    if kind in (assigners.CumulativeEventTimeWindows, assigners.CumulativeProcessingTimeWindows):
-        return assigning.CumulativeNode(keeper, assigner, assigner.max_size_ms, assigner.step_ms, assigner.offset_ms)  # type: ignore[attr-defined]
-    if kind in (sessionwindows.EventTimeSessionWindows, sessionwindows.ProcessingTimeSessionWindows):
-        return assigning.SessionNode(keeper, assigner, assigner.gap_ms)  # type: ignore[attr-defined]
-    if kind is assigners.GlobalWindows:
-        return assigning.GlobalNode(keeper, assigner)
-    return assigning.UserNode(keeper, assigner)
+    """Returns the node of an assigner. Subclasses of built-in ones are asked in Python."""
+    return _ASSIGNERS.get(type(assigner), assigning.UserNode)(keeper, assigner)
 
 
 def coalesced_order(batch: Batch, keeper: Keeper) -> np.ndarray | None:

@@ -1,6 +1,7 @@
 # What the parts of the general operator share: windows, timers, clocks, the current element.
 from fastwin._typedefs cimport idx_t, ts_t, uint32_t
-from fastwin.core.timers cimport Timer, TimerHeap
+from fastwin.core.timerqueue cimport TimerQueue
+from fastwin.core.timersort cimport Timer
 from fastwin.core.windowtable cimport Window, WindowTable
 from fastwin.keyedstate cimport StateHolder
 from fastwin.rowview cimport Row, Rows
@@ -11,7 +12,7 @@ cdef ts_t plus(ts_t a, ts_t b) except? -2
 
 cdef class Keeper:
     cdef readonly WindowTable table
-    cdef readonly TimerHeap event_timers, processing_timers
+    cdef readonly TimerQueue event_timers, processing_timers
     cdef public ts_t watermark, clock
     cdef readonly ts_t lateness
     cdef readonly bint event_time       # of the assigner
@@ -44,7 +45,7 @@ cdef class Keeper:
     cdef bint take_due(self, bint event, ts_t until, Timer* timer) except -1
     cdef int fit(self, idx_t slot) except -1
     cdef int hold_merged(self, const idx_t* slots, Py_ssize_t n) except -1
-    cdef Py_ssize_t _soon(self, TimerHeap timers) noexcept
+    cdef Py_ssize_t _soon(self, TimerQueue timers) noexcept
     cdef uint32_t _mark(self, const Window* window, ts_t time, bint event) noexcept
     cdef int _changed(self, idx_t slot, ts_t time, uint32_t mark, int kind) except -1
     cdef Row element(self, Py_ssize_t i)

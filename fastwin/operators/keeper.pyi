@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastwin.core.timers import TimerHeap
+from fastwin.core.timerqueue import TimerQueue
 from fastwin.core.windowtable import WindowTable
 from fastwin.rowview import Rows
 
@@ -11,8 +11,8 @@ class Keeper:
     """Windows, timers, clocks and state of one general operator."""
 
     table: WindowTable
-    event_timers: TimerHeap
-    processing_timers: TimerHeap
+    event_timers: TimerQueue
+    processing_timers: TimerQueue
     watermark: int
     clock: int
     lateness: int

@@ -6,7 +6,8 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint32_t
-from fastwin.core.timers cimport Timer, TimerHeap
+from fastwin.core.timerqueue cimport TimerQueue
+from fastwin.core.timersort cimport Timer
 from fastwin.core.windowtable cimport CLEANUP_TIMER, END_TIMER, Window, WindowTable, is_global, last_ms
 from fastwin.errors import SpecError, UserFunctionError
 from fastwin.keyedstate cimport StateHolder
@@ -39,8 +40,8 @@ cdef class Keeper:
         self.codec = codec
         self.lateness = lateness
         self.event_time = event_time
-        self.event_timers = TimerHeap()
-        self.processing_timers = TimerHeap()
+        self.event_timers = TimerQueue()
+        self.processing_timers = TimerQueue()
         self.watermark = NO_TIME
         self.contents = []
         self.states = []
@@ -171,7 +172,7 @@ cdef class Keeper:
 
     def has_timer(self, idx_t slot, ts_t time, int kind):
         """Tells whether a row has a timer."""
-        cdef TimerHeap timers = self.processing_timers if kind else self.event_timers
+        cdef TimerQueue timers = self.processing_timers if kind else self.event_timers
         return timers.contains(time, self.at(slot).head.key, slot)
 
     def marks(self, idx_t slot):
@@ -186,7 +187,7 @@ cdef class Keeper:
 
     cdef bint take_due(self, bint event, ts_t until, Timer* timer) except -1:
         """Takes out the first timer at or before ``until``; returns False if there is none."""
-        cdef TimerHeap timers = self.event_timers if event else self.processing_timers
+        cdef TimerQueue timers = self.event_timers if event else self.processing_timers
         cdef Window* window
         cdef uint32_t mark
         cdef idx_t slot
@@ -268,12 +269,12 @@ cdef class Keeper:
             ids = [key]
             for timers in (self.event_timers, self.processing_timers):      # those whose turn comes soon
                 for i in range(self._soon(timers)):
-                    ids.append((<TimerHeap> timers).due[(<TimerHeap> timers).due_at + i].key)
+                    ids.append((<TimerQueue> timers).due[(<TimerQueue> timers).due_at + i].key)
             self.known_keys(np.array(ids, dtype=np.int32))
             value = self.key_values[key]
         return value
 
-    cdef Py_ssize_t _soon(self, TimerHeap timers) noexcept:
+    cdef Py_ssize_t _soon(self, TimerQueue timers) noexcept:
         return min(timers.due_n - timers.due_at, 4096)
 
     cdef object blame(self, object what, object where, problem):

@@ -83,11 +83,14 @@ class SessionOperator:
         slots, armed = self._sessions.add(
             ids, batch.times, self._gap, watermark, self._config.lateness_ms, batch.columns
         )
-        live = armed[self._sessions.current(armed, self._sessions.rows.keys(armed))]
-        self._timers.register_many(
-            self._sessions.ends(live) - 1, self._sessions.rows.keys(live), live.astype(np.int64)
-        )
+        self._arm(armed[self._sessions.current(armed, self._sessions.rows.keys(armed))])
         return slots, ids
+
+    def _arm(self, slots: NDArray[np.int32]) -> None:
+        """Sets a timer for each session: for its firing, or for its cleanup if its end has passed."""
+        last = self._sessions.ends(slots) - 1
+        times = np.where(last > self.watermark, last, last + self._config.lateness_ms)
+        self._timers.register_many(times, self._sessions.rows.keys(slots), slots.astype(np.int64))
 
     def _process_coalesced(self, batch: Batch, passed: NDArray[np.bool_], fed: Fed) -> NDArray[np.int32]:
         """Takes the order that accepts most: elements in time first, then from the latest back."""
@@ -145,9 +148,7 @@ class SessionOperator:
         cleanup = last + lateness
         self._fire(slots[(last > before) & (last <= watermark)], results)
         waiting = cleanup > watermark
-        again = np.where(last > watermark, last, cleanup)[waiting]
-        rows = slots[waiting]
-        self._timers.register_many(again, self._sessions.rows.keys(rows), rows.astype(np.int64))
+        self._arm(slots[waiting])
         self._sessions.drop(slots[~waiting])
         return results
 
@@ -200,12 +201,14 @@ class SessionOperator:
         slots = rows.slots()
         self._sessions.saved(slots)
         self._keys.sweep()
-        last = self._sessions.ends(slots) - 1
-        times = np.where(last > self.watermark, last, last + self._config.lateness_ms)
-        self._timers.register_many(times, rows.keys(slots), slots.astype(np.int64))
+        self._arm(slots)
 
     def _apply(self, chunk: statecodec.Chunk) -> None:
         codec, rows = self._config.codec, self._sessions.rows
+        # What the watermark has cleaned goes first: sessions of the chunk may touch it.
+        self.watermark = max(self.watermark, chunk.meta["watermark"])
+        slots = rows.slots()
+        self._sessions.drop(slots[self._sessions.ends(slots) - 1 + self._config.lateness_ms <= self.watermark])
         if "removed" in chunk.tables:
             ids = load_keys(codec, self._keys, chunk.tables["removed_keys"])
             starts = chunk.tables["removed"]["start"].combine_chunks().to_numpy()
@@ -221,9 +224,6 @@ class SessionOperator:
             raise StateError(f"state: {problem}") from problem
         self._keys.release_ids(ids)
         fill_rows(rows, slots, columns, HEAD_CELLS)
-        self.watermark = max(self.watermark, chunk.meta["watermark"])
-        slots = rows.slots()
-        self._sessions.drop(slots[self._sessions.ends(slots) - 1 + self._config.lateness_ms <= self.watermark])
 
     def _drop_found(self, slots: NDArray[np.int32]) -> None:
         self._sessions.drop(slots[slots >= 0])
@@ -233,7 +233,9 @@ class SessionOperator:
         self._timers._check()
         rows = self._sessions.rows
         slots = rows.slots()
-        assert len(np.unique(rows.keys(slots))) == len(self._keys), "a key has no session"
+        removed, _ = self._sessions.removals(np.zeros(0, dtype=np.int32))
+        held = {*rows.keys(slots).tolist(), *removed.tolist()}
+        assert held == set(self._keys.ids().tolist()), "a key has no session, and none to call removed"
         timed = {(key, slot) for _, key, slot in zip(*(c.tolist() for c in self._timers.timers()), strict=True)}
         for slot, key in zip(slots.tolist(), rows.keys(slots).tolist(), strict=True):
             assert (key, slot) in timed, f"session {slot} of key {key} has no timer"

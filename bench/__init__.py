@@ -1,0 +1,1 @@
+"""Benchmarks: fastwin beside naive Python, numpy, pandas, polars, DuckDB, a bare C loop and native Spark."""

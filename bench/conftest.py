@@ -1,0 +1,56 @@
+"""Fixtures: the race, and what goes into the JSON beside the times."""
+
+import importlib.metadata
+import os
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from bench import scale
+from bench.race import Race, recorded_clock
+
+_LIBRARIES = ("fastwin", "numpy", "pyarrow", "polars", "duckdb", "pandas", "sortedcontainers", "pyspark", "Cython")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "race" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.benchmark(timer=recorded_clock))
+
+
+def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
+    machine_info.pop("node", None)
+    versions = {}
+    for name in _LIBRARIES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    import fastwin
+
+    versions["fastwin"] = fastwin.__version__
+    machine_info["versions"] = versions
+    machine_info["cores"] = os.cpu_count()
+    machine_info["peer_threads"] = scale.PEER_THREADS
+    machine_info["load_at_start"] = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+@pytest.fixture(scope="session")
+def _races(request: pytest.FixtureRequest) -> Race:
+    selected = defaultdict(list)
+    for item in request.session.items:
+        params = getattr(item, "callspec", None) and item.callspec.params
+        if params and "work" in params:
+            selected[params["work"].name].append(params["contender"])
+    return Race(scale.chosen(), selected)
+
+
+@pytest.fixture
+def race(_races: Race, benchmark: Any) -> Any:
+    """Returns ``race(work, contender, *resources)``; resources are handed to the work's ``make``."""
+
+    def report(work: Any, contender: str, *resources: Any) -> None:
+        _races.report(work, contender, benchmark, *resources)
+
+    return report

@@ -1,0 +1,68 @@
+"""The bare C loop (floor.c), compiled when it is needed and called through ctypes."""
+
+import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bench.peers import WINDOW_COLUMNS
+from bench.race import Unavailable
+
+__all__ = ["Floor", "floor"]
+
+_SOURCE = Path(__file__).with_name("floor.c")
+_ROW = np.dtype([(name, np.int64) for name in ("key", "start", "n", "s", "lo", "hi")])
+
+
+class Floor:
+    """Tumbling count, sum, min, max by the C loop."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._accumulate = library.accumulate
+        self._accumulate.restype = ctypes.c_int64
+
+    def table(self, rows: int) -> np.ndarray:
+        """Returns an empty table with room for twice as many rows."""
+        return np.zeros(1 << (2 * rows - 1).bit_length(), dtype=_ROW)
+
+    def run(self, columns: list[np.ndarray], size_ms: int, table: np.ndarray) -> np.ndarray:
+        """Fills and returns the table from columns key, time (ms) and value, each int64[n]."""
+        pointers = [column.ctypes.data_as(ctypes.c_void_p) for column in (*columns, table)]
+        n, bits = len(columns[0]), len(table).bit_length() - 1
+        self._accumulate(
+            ctypes.c_int64(n), *pointers[:3], ctypes.c_int64(size_ms), pointers[3], ctypes.c_int64(bits)
+        )
+        return table
+
+    @staticmethod
+    def result(table: np.ndarray) -> pa.Table:
+        """Returns the rows as the other contenders give them."""
+        taken = table[table["n"] > 0]
+        columns = [taken[name] for name in _ROW.names]
+        return pa.table(columns, names=WINDOW_COLUMNS)
+
+
+@cache
+def floor() -> Floor | Unavailable:
+    """Compiles the loop into a temporary folder; Unavailable without a compiler."""
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    if shutil.which(command[0]) is None:
+        command = ["cc"]
+    if shutil.which(command[0]) is None:
+        return Unavailable("the C loop needs a C compiler, and there is none (set CC to name one)")
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "floor.so"
+        done = subprocess.run(
+            [*command, "-O3", "-shared", "-fPIC", "-o", str(target), str(_SOURCE)], capture_output=True, text=True
+        )
+        if done.returncode:
+            return Unavailable(f"the C loop does not compile with {command[0]}: {done.stderr.strip()}")
+        return Floor(ctypes.CDLL(str(target)))

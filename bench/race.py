@@ -1,0 +1,239 @@
+"""Races: contenders for the same work, run in turns, so that a noisy moment of the machine hits all of them alike.
+
+pytest-benchmark runs all rounds of one test before the next test, which compares different moments. Here the first
+test of a work runs all its contenders in turns and keeps the durations; each test then hands its own to
+pytest-benchmark, whose clock (``recorded_clock``) plays them back.
+"""
+
+import gc
+import importlib
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from bench.scale import Scale
+
+__all__ = ["OURS", "Bar", "Contender", "Entry", "Race", "Unavailable", "Work", "Works", "need", "recorded_clock"]
+
+OURS = "fastwin"
+
+
+class Unavailable(Exception):
+    """A contender cannot run here; the text says what is missing."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to do the work.
+
+    run: does it, and returns a result. setup: makes the arguments of ``run``, anew and outside the timing.
+    answer: turns a result into something to compare with that of the others (``==``); None: it is not compared.
+    notes: what to keep of a result beside the time. threads: how many it uses.
+    units: how many units of work it does, if not those of the entry.
+    clocked: ``run`` returns ``(seconds, result)``, having measured itself; it is not run for practice either.
+    attempts: how often it runs; None: as the scale says.
+    """
+
+    run: Callable[..., Any]
+    setup: Callable[[], tuple] = tuple
+    answer: Callable[[Any], Any] | None = None
+    notes: Callable[[Any], dict[str, Any]] | None = None
+    threads: int = 1
+    units: int | None = None
+    clocked: bool = False
+    attempts: int | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A work at a scale: what to call it, how many units it has, and who does it."""
+
+    label: str
+    units: int
+    contenders: dict[str, Contender | Unavailable]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What is to be reached: at least ``factor`` times the rate of each of ``peers``, or at most ``factor`` times
+    their time for a unit."""
+
+    kind: str
+    factor: float
+    peers: tuple[str, ...]
+
+    @classmethod
+    def at_least(cls, factor: float, *peers: str) -> "Bar":
+        return cls("at least", factor, peers)
+
+    @classmethod
+    def at_most(cls, factor: float, *peers: str) -> "Bar":
+        return cls("at most", factor, peers)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Something to be done by all contenders.
+
+    name: short and lasting, for comparing commits. unit: what is counted. make: builds the entry at a scale.
+    """
+
+    name: str
+    unit: str
+    contenders: tuple[str, ...]
+    bar: Bar | None
+    make: Callable[..., Entry]
+
+
+@dataclass
+class Works:
+    """The works of a file, gathered by the decorator ``add``."""
+
+    found: list[Work] = field(default_factory=list)
+
+    def add(self, name: str, unit: str, contenders: Sequence[str], bar: Bar | None = None) -> Callable:
+        """Declares the decorated function, ``make(scale)`` or ``make(scale, resource)``, as a work."""
+
+        def declare(make: Callable[..., Entry]) -> Callable[..., Entry]:
+            self.found.append(Work(name, unit, (OURS, *contenders), bar, make))
+            return make
+
+        return declare
+
+    @property
+    def parametrize(self) -> pytest.MarkDecorator:
+        """Marks a test to run for every work and contender: ``test(race, work, contender)``."""
+        pairs = [(work, name) for work in self.found for name in work.contenders]
+        return pytest.mark.parametrize(
+            ("work", "contender"), [pytest.param(work, name, id=f"{work.name}-{name}") for work, name in pairs]
+        )
+
+
+def need(module: str) -> ModuleType | Unavailable:
+    """Imports a peer's library; returns Unavailable without it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as problem:
+        return Unavailable(f"{module} cannot be imported: {problem}")
+
+
+_ticks: Iterator[float] = iter(())
+
+
+def recorded_clock() -> float:
+    """The clock that pytest-benchmark gets: it plays back durations measured by a race."""
+    return next(_ticks)
+
+
+@dataclass
+class _Lane:
+    """A contender in a race: its durations, or why there are none."""
+
+    contender: Contender
+    seconds: list[float] = field(default_factory=list)
+    answer: Any = None
+    notes: dict[str, Any] = field(default_factory=dict)
+    problem: Exception | None = None
+
+    def practise(self) -> None:
+        """Runs once, not counted, and keeps the answer."""
+        try:
+            result = self.contender.run(*self.contender.setup())
+            if self.contender.answer is not None:
+                self.answer = self.contender.answer(result)
+            if self.contender.notes is not None:
+                self.notes = self.contender.notes(result)
+        except Exception as problem:  # shall not spoil the others; its own test raises it
+            self.problem = problem
+
+    def attempt(self) -> None:
+        arguments = self.contender.setup()
+        gc.collect()
+        start = time.perf_counter()
+        result = self.contender.run(*arguments)
+        seconds = time.perf_counter() - start
+        if self.contender.clocked:
+            seconds, result = result
+            if self.contender.notes is not None:
+                self.notes = self.contender.notes(result)
+        self.seconds.append(seconds)
+
+    def wants_more(self, scale: Scale) -> bool:
+        n, total = len(self.seconds), sum(self.seconds)
+        if self.problem is not None:
+            return False
+        if self.contender.attempts is not None:
+            return n < self.contender.attempts
+        if n < scale.attempts:
+            return n < 2 or total < scale.patience_s
+        return n < scale.at_most and total < scale.enough_s
+
+
+class Race:
+    """Runs works once each, and reports each contender to pytest-benchmark.
+
+    selected: work name -> the contenders that the test run has chosen.
+    """
+
+    def __init__(self, scale: Scale, selected: dict[str, list[str]]) -> None:
+        self.scale = scale
+        self._selected = selected
+        self._name: str | None = None
+        self._entry: Entry | None = None
+        self._lanes: dict[str, _Lane] = {}
+
+    def report(self, work: Work, name: str, benchmark: Any, *resources: Any) -> None:
+        """Enters a contender's durations as rounds of a pytest-benchmark; runs the work if it has not run yet."""
+        global _ticks
+        if self._name != work.name:     # tests of a work follow each other; the data of the one before may go
+            self._lanes, self._entry = {}, None
+            self._name, self._entry = work.name, work.make(self.scale, *resources)
+            self._lanes = self._run(self._entry, self._selected[work.name], practise_only=not benchmark.enabled)
+        entry = self._entry
+        assert entry is not None
+        contender = entry.contenders[name]
+        if isinstance(contender, Unavailable):
+            benchmark.skipped = True
+            pytest.skip(str(contender))
+        lane = self._lanes[name]
+        if lane.problem is not None:
+            benchmark.skipped = True        # there is nothing to report, and that is no mistake of the test's
+            raise lane.problem
+        units = contender.units or entry.units
+        benchmark.group = entry.label
+        benchmark.extra_info.update(
+            work=work.name, label=entry.label, contender=name, threads=contender.threads, unit=work.unit, units=units,
+            scale=self.scale.name, bar=None if work.bar is None else vars(work.bar), notes=lane.notes,
+        )  # fmt: skip
+        _ticks = itertools.chain.from_iterable((0.0, seconds) for seconds in lane.seconds)
+        benchmark.pedantic(_nothing, rounds=max(len(lane.seconds), 1))
+
+    def _run(self, entry: Entry, names: list[str], practise_only: bool) -> dict[str, _Lane]:
+        lanes = {
+            name: _Lane(contender)
+            for name, contender in entry.contenders.items()
+            if name in names and not isinstance(contender, Unavailable)
+        }
+        for lane in lanes.values():
+            if not lane.contender.clocked:
+                lane.practise()
+        answers = {name: lane.answer for name, lane in lanes.items() if lane.answer is not None}
+        for name, answer in answers.items():
+            first = next(iter(answers))
+            if answer != answers[first]:
+                lanes[name].problem = AssertionError(f"{entry.label}: {name} and {first} do not agree")
+            lanes[name].answer = None
+        while any(lane.wants_more(self.scale) for lane in lanes.values()) and not practise_only:
+            for lane in lanes.values():
+                if lane.wants_more(self.scale):
+                    lane.attempt()
+        return lanes
+
+
+def _nothing() -> None:
+    """What pytest-benchmark believes to measure."""

@@ -1,0 +1,39 @@
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastwin.core.rows import RowStore
+
+Values = NDArray[np.int64] | NDArray[np.float64]
+Valid = NDArray[np.bool_] | None
+Dtype = Literal["int64", "float64"]
+
+class Accumulator:
+    """What one aggregate keeps in each row."""
+
+    dtypes: tuple[str, ...]
+    cells: int
+    is_float: bool
+    takes_values: bool
+    column: int
+    def __init__(self, dtype: Dtype = "int64", column: int = 0) -> None: ...
+    def result(self, rows: RowStore, slots: NDArray[np.int32]) -> tuple[Values, Valid]: ...
+
+class AccumulatorSet:
+    """The accumulators of a row, side by side."""
+
+    members: tuple[Accumulator, ...]
+    head_cells: int
+    cells: int
+    columns: int
+    def __init__(self, members: Iterable[Accumulator], head_cells: int = 3) -> None: ...
+    def blank(self) -> NDArray[np.int64]: ...
+    def add_rows(
+        self, rows: RowStore, slots: NDArray[np.int32], columns: list[tuple[Values | None, Valid]]
+    ) -> None: ...
+    def merge_rows(
+        self, rows: RowStore, slots: NDArray[np.int32], others: RowStore, from_slots: NDArray[np.int32]
+    ) -> None: ...
+    def results(self, rows: RowStore, slots: NDArray[np.int32]) -> list[tuple[Values, Valid]]: ...

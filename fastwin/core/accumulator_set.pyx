@@ -1,0 +1,220 @@
+"""AccumulatorSet: the accumulators of a row side by side; Accumulator, what each of them can do."""
+
+import numpy as np
+
+from libc.stdlib cimport calloc, free
+
+from fastwin._typedefs cimport idx_t, int64_t, uint8_t, uint64_t
+from fastwin.core.bounds cimport check_ids, check_length
+from fastwin.core.rows cimport HEAD_BYTES, LIVE_BIT, RowStore
+
+cdef enum:
+    MAX_MEMBERS = LIVE_BIT      # one bit each
+
+
+cdef int check_array(str name, array, tuple dtypes, Py_ssize_t n) except -1:
+    if array is None:
+        return 0
+    if not isinstance(array, np.ndarray) or array.dtype not in dtypes:
+        kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        raise ValueError(f"{name}: must be of {' or '.join(dtype.__name__ for dtype in dtypes)}, got {kind}")
+    return check_length(name, len(array), n)
+
+
+cdef class Accumulator:
+    """What one aggregate keeps in each row. The base of all others; it is not used by itself.
+
+    dtype: ``"int64"`` or ``"float64"``, the type of the values it takes.
+    column: index of the input column that feeds it; -1 for none, where it takes no values.
+
+    Null values are skipped, as SQL does; a result without a value is null. Raises ValueError for
+    another dtype or column.
+    """
+
+    dtypes = ("int64", "float64")
+
+    def __cinit__(self, dtype="int64", int column=0, *args, **kwargs):
+        if dtype not in self.dtypes:
+            raise ValueError(f"{type(self).__name__}: dtype must be one of {self.dtypes}, got {dtype!r}")
+        if column < -1:
+            raise ValueError(f"{type(self).__name__}: column must be at least -1, got {column}")
+        self.is_float = dtype == "float64"
+        self.column = column
+        self.cells = 1
+        self.takes_values = True
+
+    cdef void blank(self, char* row) noexcept nogil:
+        pass
+
+    cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
+        pass
+
+    cdef void merge(self, Merge pairs) noexcept nogil:
+        pass
+
+    cdef int check(self, RowStore rows, const idx_t[::1] slots) except -1:
+        if self.at == 0 or self.at + 8 * self.cells > rows.stride:
+            raise ValueError(f"rows: of {rows.stride} bytes, which do not hold this {type(self).__name__}")
+        return check_ids("slots", slots, rows.top)
+
+    def result(self, RowStore rows not None, const idx_t[::1] slots not None):
+        """Returns ``(values, valid)`` of the rows; valid is bool[n], or None where no value is null.
+
+        Raises IndexError for a slot that was never used, ValueError for rows of another layout.
+        """
+        raise NotImplementedError
+
+    def _valid(self, RowStore rows, const idx_t[::1] slots):
+        cdef Py_ssize_t i, nulls = 0
+        out = np.empty(slots.shape[0], dtype=np.uint8)
+        cdef uint8_t[::1] view = out
+        for i in range(slots.shape[0]):
+            view[i] = (bits_of(<char*> rows.head(slots[i]))[0] & self.seen) != 0
+            nulls += not view[i]
+        return out.view(np.bool_) if nulls else None
+
+
+cdef class AccumulatorSet:
+    """The accumulators of a row, side by side.
+
+    members: the accumulators, in the order of their cells; each belongs to one set only.
+    head_cells: how many cells of a row are taken in front of them, at least three.
+
+    Raises ValueError for more than 63 members, or for one of another set.
+    """
+
+    def __cinit__(self, members, Py_ssize_t head_cells=HEAD_BYTES // 8):
+        cdef Accumulator member
+        self.members = tuple(members)
+        self.head_cells = self.cells = head_cells
+        if head_cells < HEAD_BYTES // 8:
+            raise ValueError(f"head_cells: at least {HEAD_BYTES // 8}, got {head_cells}")
+        if len(self.members) > MAX_MEMBERS:
+            raise ValueError(f"aggregates: at most {MAX_MEMBERS} in one spec, got {len(self.members)}")
+        for i, one in enumerate(self.members):
+            if not isinstance(one, Accumulator):
+                raise TypeError(f"members: accumulators, got {one!r}")
+            member = one
+            if member.at:
+                raise ValueError(f"members: {type(one).__name__} number {i} belongs to a set already")
+            if member.takes_values and member.column < 0:
+                raise ValueError(f"members: {type(one).__name__} number {i} reads no column")
+            member.at = self.cells * 8
+            member.seen = (<uint64_t> 1) << <int> i
+            self.cells += member.cells
+            self.columns = max(self.columns, member.column + 1)
+        self._column = <Column*> calloc(max(self.columns, 1), sizeof(Column))
+        if self._column == NULL:
+            raise MemoryError("AccumulatorSet: no memory for the columns")
+
+    def __dealloc__(self):
+        free(self._column)
+
+    def blank(self):
+        """Returns what a fresh row holds: int64[cells]."""
+        out = np.zeros(self.cells, dtype=np.int64)
+        cdef int64_t[::1] view = out
+        cdef Accumulator member
+        for member in self.members:
+            member.blank(<char*> &view[0])
+        return out
+
+    cdef list hold(self, list columns, Py_ssize_t n):
+        """Points to the columns that add() reads next, see add_rows; good as long as the list returned."""
+        cdef const int64_t[::1] ints
+        cdef const double[::1] floats
+        cdef const uint8_t[::1] valid
+        cdef Accumulator member
+        cdef Py_ssize_t i
+        held = []
+        if len(columns) != self.columns:
+            raise ValueError(f"columns: the accumulators read {self.columns}, got {len(columns)}")
+        for i in range(self.columns):
+            self._column[i].values = NULL
+            self._column[i].valid = NULL
+            values, mask = columns[i]
+            held += (values, mask)
+            check_array(f"columns: column {i}", values, (np.int64, np.float64), n)
+            check_array(f"columns: mask of column {i}", mask, (np.bool_, np.uint8), n)
+            if values is not None and n and values.dtype == np.float64:
+                floats = values
+                self._column[i].values = &floats[0]
+            elif values is not None and n:
+                ints = values
+                self._column[i].values = &ints[0]
+            if mask is not None and n:
+                valid = mask.view(np.uint8)
+                self._column[i].valid = &valid[0]
+        for member in self.members:
+            if member.takes_values:
+                values = held[2 * member.column]
+                if values is None or (values.dtype == np.float64) != member.is_float:
+                    raise ValueError(f"columns: column {member.column} does not suit {type(member).__name__}")
+        return held
+
+    cdef void add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) noexcept:
+        """Adds values [offset, offset + n) of the held columns to the rows."""
+        cdef Accumulator member
+        cdef Column column
+        for member in self.members:
+            column.values = NULL
+            column.valid = NULL
+            if member.column >= 0:
+                column = self._column[member.column]
+                if column.values != NULL:
+                    column.values = <const char*> column.values + offset * 8
+                if column.valid != NULL:
+                    column.valid = column.valid + offset
+            member.add(rows.data, rows.stride, slots, n, column)
+
+    cdef void merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
+                    Py_ssize_t n) noexcept:
+        """Merges rows of others into rows; both stores have the layout of this set."""
+        cdef Accumulator member
+        cdef Merge pairs
+        cdef Py_ssize_t i
+        pairs.rows = rows.data
+        pairs.from_rows = others.data
+        pairs.slots = slots
+        pairs.from_slots = from_slots
+        pairs.stride = rows.stride
+        pairs.n = n
+        for i in range(n):
+            bits_of(into(&pairs, i))[0] |= (<const uint64_t*> taken(&pairs, i))[0]
+        for member in self.members:
+            member.merge(pairs)
+
+    def _check_rows(self, RowStore rows, const idx_t[::1] slots):
+        if rows.stride != self.cells * 8:
+            raise ValueError(f"rows: of {rows.stride} bytes, but the set has {self.cells * 8}")
+        check_ids("slots", slots, rows.top)
+
+    def add_rows(self, RowStore rows not None, const idx_t[::1] slots not None, list columns not None):
+        """Adds one value a slot.
+
+        columns: ``(values, valid)`` a column: int64[n] or float64[n] (None where only nulls are
+            counted) and bool[n], False for null (None: no nulls).
+        Raises ValueError if the columns do not suit the members, or for rows of another layout;
+        IndexError for a slot that was never used.
+        """
+        self._check_rows(rows, slots)
+        held = self.hold(columns, slots.shape[0])
+        if slots.shape[0]:
+            self.add(rows, &slots[0], slots.shape[0], 0)
+        del held
+
+    def merge_rows(self, RowStore rows not None, const idx_t[::1] slots not None,
+                   RowStore others not None, const idx_t[::1] from_slots not None):
+        """Merges row ``from_slots[i]`` of others into row ``slots[i]``, in order of i.
+
+        Raises ValueError for unequal lengths or rows of another layout, IndexError for a slot never used.
+        """
+        check_length("from_slots", from_slots.shape[0], slots.shape[0])
+        self._check_rows(rows, slots)
+        self._check_rows(others, from_slots)
+        if slots.shape[0]:
+            self.merge(rows, &slots[0], others, &from_slots[0], slots.shape[0])
+
+    def results(self, RowStore rows not None, const idx_t[::1] slots not None):
+        """Returns ``(values, valid)`` of each member; see Accumulator.result."""
+        return [member.result(rows, slots) for member in self.members]

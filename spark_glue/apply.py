@@ -1,0 +1,184 @@
+"""``apply``: a window specification over a Spark frame, batch or streaming."""
+
+import importlib.util
+import warnings
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import fastwin as fw
+from fastwin.duration import Duration, format_ms, to_ms
+from fastwin.errors import SpecError
+from spark_glue import wire
+from spark_glue.batch import run_frame
+from spark_glue.frames import is_columnar, watermark_of
+from spark_glue.job import LOCAL_MS, Job
+from spark_glue.keygroups import check_key_groups
+from spark_glue.pack import pack_frame
+from spark_glue.processor import WindowProcessor
+from spark_glue.session import check_state_store
+from spark_glue.types import arrow_schema, check_columns, check_keys, local_to_ms, spark_struct
+from spark_glue.unpack import Output, output_for, unpack_frame
+
+__all__ = ["apply"]
+
+
+def apply(
+    spec: fw.WindowSpec,
+    df: DataFrame,
+    watermark: Duration | None = None,
+    key_groups: int = 64,
+    max_future_skew: Duration | None = "1 day",
+    coalesce: bool | None = None,
+    name: str = "fastwin",
+) -> DataFrame:
+    """Windows a Spark frame as the specification says; returns a frame, streaming if ``df`` is.
+
+    spec: as built from ``fastwin.key_by``.
+    df: batch or streaming. A naive event time (TIMESTAMP_NTZ) is read in the session's time zone.
+    watermark: for a streaming frame, how far its rows may be out of order: rows behind the newest event time by more
+        are late. Needed unless the frame has a watermark on the event-time column already; without effect on batch.
+    key_groups: into how many parts the keys are divided, from 1 to 32768: the most tasks that can share the state.
+        Fixed for the life of a checkpoint, and independent of the number of shuffle partitions.
+    max_future_skew: rows of a stream that are further ahead of the clock are bad rows, so that one wrong date does not
+        close all windows; None: any.
+    coalesce: whether the rows of a micro-batch have no order among each other, with one late firing per (key, window)
+        and batch. None: as the spec says, else True.
+    name: of the counters in ``query.lastProgress["observedMetrics"]``; needs changing where one query has two.
+
+    Result columns: the keys, ``window_start``, ``window_end`` (TIMESTAMP) and the aggregates. If the spec hands out
+    late or bad rows there are also the structs ``late`` and ``bad`` with the input's columns; a row has either the
+    main columns or one struct (see ``route``).
+
+    The counters of a micro-batch: events, late, dropped, bad, unassigned, fired, open_windows_change,
+    state_rows_change, state_bytes (written to the state store) and watermark_ms (null while there is none).
+
+    Everything is checked here, before any job runs. Raises SpecError for an argument, a column or a setting that does
+    not fit, naming it, its value and what is needed. Bad rows under the policy "raise", state of another query (the
+    spec or key_groups has changed) and overflows end the query when they occur.
+    """
+    if not isinstance(spec, fw.WindowSpec):
+        raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
+    if not isinstance(df, DataFrame):
+        raise SpecError(f"df: must be a Spark DataFrame, got {type(df).__name__}")
+    if not isinstance(name, str) or not name:
+        raise SpecError(f"name: must be the name of the counters, got {name!r}")
+    key_groups = check_key_groups(key_groups)
+    delay_ms = _duration(watermark, "watermark")
+    skew_ms = _duration(max_future_skew, "max_future_skew")
+    coalesce = _coalesce(spec, coalesce)
+    own_delay_ms = None
+    if df.isStreaming:
+        own_delay_ms = _check_streaming(spec, df, delay_ms)
+
+    job = _job(spec, df, key_groups=key_groups, skew_ms=skew_ms, coalesce=coalesce, own=own_delay_ms is not None)
+    case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    output = output_for(job, df.schema, case_sensitive)
+    packed = pack_frame(df, job, is_columnar(df, job.packed_schema.names))
+    if not job.streaming:
+        return run_frame(packed, job, output)
+    if job.carrier:
+        # The carrier rows have done their work in the watermark; this filter, on the watermark's own column, stays
+        # behind it.
+        packed = packed.withWatermark("carrier", f"{delay_ms} milliseconds").where(F.col("carrier").isNull())
+    return _run_stream(packed, job, output, name)
+
+
+def _run_stream(packed: DataFrame, job: Job, output: Output, name: str) -> DataFrame:
+    results = packed.groupBy("key_group").transformWithStateInPandas(
+        WindowProcessor(job), spark_struct(wire.RESULT), "append", "EventTime"
+    )
+    return unpack_frame(results.observe(name, *_counters()), output)
+
+
+def _counters() -> list[Column]:
+    columns = {name: F.col("counters")[i] for i, name in enumerate(wire.COUNTERS)}
+    newest = F.max(columns.pop("watermark_ms"))
+    sums = [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in columns.items()]
+    return [*sums, F.when(newest > 0, newest).alias("watermark_ms")]
+
+
+def _job(spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | None, coalesce: bool, own: bool) -> Job:
+    schema = arrow_schema(df.schema)
+    fw.plan(spec, schema)  # names unknown columns and unsuitable types
+    assert spec.time_column is not None
+    time_zone = None
+    time_column = spec.time_column
+    if isinstance(df.schema[time_column].dataType, T.TimestampNTZType):
+        time_zone = _time_zone(df, time_column)
+        spec = replace(spec, time_column=LOCAL_MS)
+        schema = schema.append(pa.field(LOCAL_MS, pa.int64()))
+    job = Job(
+        spec=spec,
+        schema=schema,
+        time_column=time_column,
+        time_zone=time_zone,
+        key_groups=key_groups,
+        streaming=df.isStreaming,
+        carrier=df.isStreaming and not own,
+        max_future_skew_ms=skew_ms if df.isStreaming else None,
+        coalesce=coalesce,
+    )
+    check_keys(df.schema, spec.keys)
+    check_columns(df.schema, job.packed_schema.names)
+    return job
+
+
+def _time_zone(df: DataFrame, column: str) -> str:
+    key = "spark.sql.session.timeZone"
+    time_zone = df.sparkSession.conf.get(key)
+    try:
+        local_to_ms(pa.array([0], pa.timestamp("us")), time_zone)
+    except pa.ArrowException as error:
+        raise SpecError(
+            f"event_time: column {column!r} has no time zone, and {key}={time_zone!r} is none that Arrow knows; set a "
+            f"region such as 'Europe/Berlin' or an offset such as '+02:00'"
+        ) from error
+    return time_zone
+
+
+def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -> int | None:
+    """Checks what only streams need; returns the delay of the watermark that the frame has itself, ms, if it has."""
+    check_state_store(df.sparkSession)
+    if importlib.util.find_spec("google.protobuf") is None:
+        raise SpecError("the package protobuf is missing, which Spark's state API needs: pip install 'fastwin[spark]'")
+    own = watermark_of(df)
+    if own is None:
+        if delay_ms is None:
+            raise SpecError("watermark: a streaming frame needs one, such as watermark='10 seconds', got None")
+        return None
+    if own.column != spec.time_column:
+        raise SpecError(
+            f"event_time: the spec has {spec.time_column!r}, but the frame has its watermark on {own.column!r}"
+        )
+    if delay_ms is not None and delay_ms != own.delay_ms:
+        raise SpecError(
+            f"watermark: got {format_ms(delay_ms)}, but the frame has one of {format_ms(own.delay_ms)} already; Spark "
+            f"takes no second one, so leave watermark= out or drop the withWatermark"
+        )
+    warnings.warn(
+        "the frame has a watermark already, which makes Spark hand over its rows one by one; packing is faster "
+        "without withWatermark, with watermark= given to apply",
+        stacklevel=3,
+    )
+    return own.delay_ms
+
+
+def _duration(value: Duration | None, argument: str) -> int | None:
+    if value is None:
+        return None
+    ms = to_ms(value, argument=argument)
+    if ms < 0:
+        raise SpecError(f"{argument}: must not be negative, got {value!r}")
+    return ms
+
+
+def _coalesce(spec: fw.WindowSpec, coalesce: bool | None) -> bool:
+    if coalesce not in (None, True, False):
+        raise SpecError(f"coalesce: must be None, True or False, got {coalesce!r}")
+    if coalesce is not None and spec.coalesce not in (None, coalesce):
+        raise SpecError(f"coalesce: got {coalesce}, but the spec says allowed_lateness(..., coalesce={spec.coalesce})")
+    return True if coalesce is None else coalesce

@@ -1,0 +1,197 @@
+"""Runs the demo: writes the stream, starts the queries, follows them, and tells what came out."""
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+import fastwin as fw
+import spark_glue
+from fastwin.duration import to_ms
+from fastwin.errors import SpecError
+from spark_glue.demo.chart import draw
+from spark_glue.demo.progress import Tally, follow
+from spark_glue.demo.source import Source, flights, own_file, write_parts
+
+__all__ = ["run", "specs"]
+
+_MARK = ".fastwin-demo"
+_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def specs(source: Source, arguments: argparse.Namespace) -> dict[str, fw.WindowSpec]:
+    """Returns the three specs of the demo, by the names of their queries."""
+    aggregates = {"n": fw.Count()}
+    if source.delay is not None:
+        aggregates["mean_delay"] = fw.Mean(source.delay)
+    keyed = fw.key_by(source.key).event_time(source.time)
+    return {
+        "tumbling": keyed.window(fw.TumblingEventTimeWindows.of(arguments.hop))
+        .side_output_late_data()
+        .bad_rows("divert")
+        .aggregate(**aggregates),
+        "sliding": keyed.window(fw.SlidingEventTimeWindows.of(arguments.window, arguments.slide))
+        .bad_rows("drop")
+        .aggregate(n=fw.Count()),
+        "sessions": fw.key_by(source.session_key)
+        .event_time(source.time)
+        .window(fw.EventTimeSessionWindows.with_gap(arguments.gap))
+        .bad_rows("drop")
+        .aggregate(n=fw.Count(), first=fw.Min(source.time), last=fw.Max(source.time)),
+    }
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the demo with the parsed arguments of its command; returns the exit status."""
+    if arguments.batches < 1:
+        raise SpecError(f"--batches: must be at least 1, got {arguments.batches}")
+    to_ms(arguments.watermark, argument="--watermark")
+    own = arguments.events is not None
+    source = own_file(arguments.events, arguments.key, arguments.time) if own else flights()
+    wanted = specs(source, arguments)
+    for spec in wanted.values():
+        fw.plan(spec, source.table.schema)      # a wrong option shall show before Spark starts
+    out = _fresh_folder(arguments.out)
+    print(f"fastwin demo: {source.table.num_rows:,} {source.name}, in order of arrival")
+    for name, spec in wanted.items():
+        print(f"  {name:<9} per {spec.keys[0]}: {spec.assigner}")
+    parts = write_parts(source.table, arguments.batches, out / "input")
+    print(f"  as {parts} micro-batches, watermark {arguments.watermark} behind the newest event; starting Spark ...\n", flush=True)
+
+    with _stderr_to(out / "spark.log"):
+        spark = spark_glue.session("fastwin demo", arguments.master, _SETTINGS)
+    started = time.monotonic()
+    try:
+        stream = spark.readStream.schema(spark.read.parquet(str(out / "input")).schema).option("maxFilesPerTrigger", 1)
+        queries = [_start(spark, stream.parquet(str(out / "input")), name, spec, arguments.watermark, out) for name, spec in wanted.items()]
+        tallies = follow(queries, lambda line: print(line, flush=True))
+    finally:
+        spark.stop()
+    seconds = time.monotonic() - started
+    _report(arguments, source, wanted, tallies, seconds, out)
+    return 0
+
+
+def _fresh_folder(path: Path) -> Path:
+    """Empties the folder of an earlier demo, and no other."""
+    if path.exists() and any(path.iterdir()) and not (path / _MARK).exists():
+        raise SpecError(f"--out: {path} is not empty, and was not made by the demo; name a new folder")
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    (path / _MARK).touch()
+    return path.resolve()
+
+
+@contextlib.contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Lets a process started meanwhile, Spark's, write its messages to a file instead of the terminal."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+def _start(spark: SparkSession, stream: DataFrame, name: str, spec: fw.WindowSpec, watermark: str, out: Path) -> StreamingQuery:
+    frame = spark_glue.apply(spec, stream, watermark=watermark)
+    sinks = {"main": _parquet(out / name)}
+    if spec.late_output:
+        sinks["late"] = _parquet(out / "late")
+    if spec.bad_row_policy == "divert":
+        sinks["bad"] = _parquet(out / "bad")
+    writer = frame.writeStream.queryName(name).option("checkpointLocation", str(out / "checkpoints" / name))
+    return writer.trigger(availableNow=True).foreachBatch(spark_glue.route(**sinks)).start()
+
+
+def _parquet(folder: Path) -> Callable[[DataFrame, int], None]:
+    # One folder a batch, overwritten: a batch that is run again after a failure replaces what it wrote before.
+    def write(frame: DataFrame, batch_id: int) -> None:
+        frame.coalesce(1).write.mode("overwrite").parquet(str(folder / f"batch={batch_id:05d}"))
+
+    return write
+
+
+def _read(folder: Path) -> pa.Table:
+    return ds.dataset(folder, format="parquet", partitioning="hive").to_table().drop_columns(["batch"])
+
+
+def _report(arguments: argparse.Namespace, source: Source, wanted: dict[str, fw.WindowSpec], tallies: dict[str, Tally], seconds: float, out: Path) -> None:
+    tumbling, sliding, sessions = (_read(out / name) for name in wanted)
+    chart = out / "chart.png"
+    labels = f"last {arguments.window} every {arguments.slide}", f"windows of {arguments.hop}"
+    draw(sliding, tumbling, source.key, source.noun, source.delay is not None, labels, chart)
+    rows, tally = source.table.num_rows, tallies["tumbling"]
+    counted = pc.sum(tumbling["n"]).as_py() or 0
+    still_open = rows - counted - tally["late"] - tally["bad"]
+    print("\nFindings")
+    for line in [*_key_lines(source, tumbling, sliding), *_session_lines(source, sessions)]:
+        print(f"  {line}")
+    print("\nEvery row accounted for (tumbling)")
+    print(
+        f"  {rows:,} rows = {counted:,} in {tumbling.num_rows:,} results + {tally['late']:,} late "
+        f"+ {tally['bad']:,} without a time + {still_open:,} in the {tally['open_windows_change']:,} windows still open"
+    )
+    print(
+        f"  late by query: " + ", ".join(f"{name} {tallies[name]['late'] + tallies[name]['dropped']:,}" for name in wanted)
+    )
+    print(f"\n{rows * len(wanted):,} events through {len(wanted)} queries in {seconds:.1f} s, Spark's start not counted")
+    print("\nWhere everything lies")
+    for what, names in (
+        ("results (Parquet)", list(wanted)),
+        ("late and bad rows", ["late", "bad"]),
+        ("chart", [chart.name]),
+        ("Spark's messages", ["spark.log"]),
+    ):
+        print(f"  {what:<19}{', '.join(os.path.relpath(out / name) for name in names)}")
+
+
+def _key_lines(source: Source, tumbling: pa.Table, sliding: pa.Table) -> list[str]:
+    lines = []
+    totals = tumbling.group_by(source.key).aggregate([("n", "sum")]).sort_by([("n_sum", "descending")])
+    for value in totals[source.key].to_pylist()[:5]:
+        mine = tumbling.filter(_is(tumbling[source.key], value))
+        day = sliding.filter(_is(sliding[source.key], value)).sort_by([("n", "descending")])
+        busiest = mine.sort_by([("n", "descending")]).slice(0, 1).to_pylist()[0]
+        text = f"{value!s:<10}{pc.sum(mine['n']).as_py():>9,} {source.noun}"
+        if source.delay is not None:
+            total = pc.sum(pc.multiply(mine["mean_delay"], mine["n"].cast(pa.float64()))).as_py()
+            text += f", mean delay {total / pc.sum(mine['n']).as_py():5.1f} min"
+        text += f", most in one window {busiest['n']} ({busiest['window_start']:%d %b %H:%M})"
+        if day.num_rows:
+            text += f", most in a sliding window {day['n'][0].as_py():,} (until {day['window_end'][0].as_py():%d %b %H:%M})"
+        lines.append(text)
+    return lines
+
+
+def _is(column: pa.ChunkedArray, value: object) -> pa.ChunkedArray:
+    return pc.is_null(column) if value is None else pc.equal(column, pa.scalar(value, column.type))
+
+
+def _session_lines(source: Source, sessions: pa.Table) -> list[str]:
+    known = sessions.filter(pc.is_valid(sessions[source.session_key]))
+    if not known.num_rows:
+        return ["no session has ended yet"]
+    top = known.sort_by([("n", "descending")]).slice(0, 1).to_pylist()[0]
+    mean = pc.mean(known["n"]).as_py()
+    return [
+        f"{sessions.num_rows:,} sessions of {source.session_key}, {mean:.2f} {source.noun} each on average; the longest run: "
+        f"{top[source.session_key]} with {top['n']} between {top['first']:%d %b %H:%M} and {top['last']:%d %b %H:%M}"
+    ]

@@ -1,0 +1,65 @@
+"""One line for every micro-batch of every query, as they finish."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pyspark.sql.streaming import StreamingQuery
+
+__all__ = ["Tally", "follow"]
+
+_HEADER = f"{'query':<9}{'batch':>6}{'rows':>9}{'events/s':>10}  {'watermark':<18}{'open windows':>13}{'results':>10}{'late':>7}"
+
+
+@dataclass
+class Tally:
+    """What a query has done so far, added up over its micro-batches."""
+
+    name: str
+    batches: int = 0
+    counters: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    watermark: str = ""
+
+    def __getitem__(self, counter: str) -> int:
+        return self.counters.get(counter, 0)
+
+    def add(self, progress) -> str:
+        """Counts one micro-batch in; returns its line."""
+        observed = progress.observedMetrics.get("fastwin")
+        found = {} if observed is None else observed.asDict()
+        reached = found.pop("watermark_ms", None)
+        if reached is not None:
+            self.watermark = f"{datetime.fromtimestamp(reached / 1000, UTC):%Y-%m-%d %H:%M}"
+        for counter, value in found.items():
+            self.counters[counter] = self[counter] + value
+        seconds = progress.durationMs.get("triggerExecution", 0) / 1000
+        self.seconds += seconds
+        self.batches += 1
+        late = found.get("late", 0) + found.get("dropped", 0)
+        rate = f"{progress.numInputRows / seconds:,.0f}" if seconds and progress.numInputRows else "-"
+        return (
+            f"{self.name:<9}{progress.batchId:>6}{progress.numInputRows:>9,}{rate:>10}  {self.watermark or '-':<18}"
+            f"{self['open_windows_change']:>13,}{found.get('fired', 0):>10,}{late:>7,}"
+        )
+
+
+def follow(queries: Sequence[StreamingQuery], say: Callable[[str], None]) -> dict[str, Tally]:
+    """Waits until all queries have ended, saying a line for each micro-batch; raises what a query failed with."""
+    tallies = {query.name: Tally(query.name) for query in queries}
+    seen = dict.fromkeys(tallies, -1)
+    say(_HEADER)
+    running = True
+    while running:
+        running = any(query.isActive for query in queries)
+        for query in queries:
+            for progress in query.recentProgress:
+                if progress.batchId > seen[query.name] and (progress.numInputRows or progress.observedMetrics):
+                    seen[query.name] = progress.batchId
+                    say(tallies[query.name].add(progress))
+        if running:
+            time.sleep(0.3)
+    for query in queries:
+        query.awaitTermination()
+    return tallies

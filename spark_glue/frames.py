@@ -1,0 +1,98 @@
+"""What a Spark frame's plan tells: whether its scan hands over columns, and which watermark it has."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from fastwin.errors import SpecError
+
+__all__ = ["Watermark", "is_columnar", "quoted", "watermark_of"]
+
+_DELAY_KEY = "spark.watermarkDelayMs"
+_COLUMNAR_SOURCES = ("orc", "parquet")
+_STATEFUL = ("TransformWithState", "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState")
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """A frame's own watermark: on which column, and how far behind the newest row, ms."""
+
+    column: str
+    delay_ms: int
+
+
+def quoted(name: str) -> str:
+    """Returns a column name as Spark takes it literally, dots and all."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def is_columnar(df: DataFrame, names: Sequence[str]) -> bool:
+    """Returns whether these columns come straight from a scan that hands over columns (Parquet, ORC).
+
+    No job runs. False where it cannot be told, such as with Spark Connect.
+    """
+    if not hasattr(df, "_jdf"):
+        return False
+    needed = df.select(*(quoted(name) for name in names))
+    execution = needed._jdf.queryExecution()
+    if df.isStreaming:
+        leaf = _below_projections(execution.analyzed())
+        if leaf.nodeName() != "StreamingRelation":
+            return False
+        source = leaf.dataSource().className().lower()
+        return source in _COLUMNAR_SOURCES and _vectorized(df, source)
+    leaf = _below_projections(execution.sparkPlan())
+    return leaf.nodeName().startswith("Scan ") and bool(leaf.supportsColumnar())
+
+
+def watermark_of(df: DataFrame) -> Watermark | None:
+    """Returns the watermark that a streaming frame has already.
+
+    Raises SpecError if its column is gone from the frame, or if there is a stateful operator of Spark's before it.
+    """
+    for node in _nodes(df):
+        if node.nodeName().startswith(_STATEFUL):
+            raise SpecError(
+                f"df: it comes out of another stateful operator ({node.nodeName()}); windows behind windows in one "
+                f"query are not supported: write the first result to a table and read that as a stream"
+            )
+    for field in df.schema:
+        if _DELAY_KEY in field.metadata:
+            return Watermark(field.name, int(field.metadata[_DELAY_KEY]))
+    for node in _nodes(df):
+        if node.nodeName() == "EventTimeWatermark":
+            raise SpecError(
+                f"df: it has a watermark on {node.eventTime().name()!r}, but not that column any more; keep the "
+                f"column, or drop the withWatermark and give watermark= instead"
+            )
+    return None
+
+
+def _vectorized(df: DataFrame, source: str) -> bool:
+    try:
+        return df.sparkSession.conf.get(f"spark.sql.{source}.enableVectorizedReader") == "true"
+    except PySparkException:
+        return False
+
+
+def _below_projections(node: Any) -> Any:
+    while node.nodeName() == "Project":
+        expressions = node.projectList()
+        if any(expressions.apply(i).nodeName() != "AttributeReference" for i in range(expressions.size())):
+            break
+        node = node.children().apply(0)
+    return node
+
+
+def _nodes(df: DataFrame) -> Iterator[Any]:
+    if not hasattr(df, "_jdf"):
+        return
+    waiting = [df._jdf.queryExecution().analyzed()]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        children = node.children()
+        waiting += [children.apply(i) for i in range(children.size())]

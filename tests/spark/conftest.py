@@ -1,0 +1,40 @@
+"""One Spark session for all tests of this folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+
+# Neither UTC nor the machine's: a mix-up of time zones shall show.
+TIME_ZONE = "Europe/Berlin"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks every test that asks for the session."""
+    for item in items:
+        if HERE in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator:
+    """A session as users get it, on two cores, and quiet."""
+    import spark_glue
+
+    built = spark_glue.session(
+        app_name="fastwin tests",
+        master="local[2]",
+        config={
+            "spark.ui.enabled": False,
+            "spark.ui.showConsoleProgress": False,
+            "spark.sql.session.timeZone": TIME_ZONE,
+            "spark.sql.shuffle.partitions": 2,
+            "spark.sql.streaming.numRecentProgressUpdates": 1000,
+            "spark.sql.adaptive.enabled": False,
+        },
+    )
+    built.sparkContext.setLogLevel("OFF")  # failed queries are part of the tests
+    yield built
+    built.stop()

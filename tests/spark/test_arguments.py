@@ -1,0 +1,165 @@
+"""Bad arguments of apply and session: an error on the driver, naming argument, value and limit, before any job."""
+
+from datetime import timedelta
+
+import pytest
+
+import fastwin as fw
+import spark_glue
+from fastwin.errors import SpecError
+from spark_glue.session import STATE_STORE_KEY
+
+SPEC = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).aggregate(n=fw.Count(), s=fw.Sum("v"))
+COLUMNS = "id k, timestamp_seconds(id) ts, id v, cast(id as string) text, array(id) list"
+
+
+@pytest.fixture(scope="module")
+def batch(spark):
+    return spark.range(3).selectExpr(*_split(COLUMNS))
+
+
+@pytest.fixture(scope="module")
+def stream(spark):
+    rate = spark.readStream.format("rate").load().withColumnRenamed("value", "id")
+    return rate.selectExpr(*_split(COLUMNS))
+
+
+def _split(columns: str) -> list[str]:
+    return [column.strip() for column in columns.split(", ")]
+
+
+@pytest.fixture
+def no_jobs(spark):
+    """Fails the test if a job runs in it."""
+    tracker = spark.sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup(None))
+    yield
+    assert set(tracker.getJobIdsForGroup(None)) == before
+
+
+ON_ANY_FRAME = {
+    "spec is none": ({"spec": "hourly"}, "spec: must be a WindowSpec .* got str"),
+    "spec without windows": ({"spec": fw.key_by("k").event_time("ts")}, r"spec: \.window\(assigner\) and"),
+    "df is none": ({"df": [1, 2]}, "df: must be a Spark DataFrame, got list"),
+    "unknown key": ({"spec": fw.WindowSpec(**(SPEC.__dict__ | {"keys": ("who",)}))}, "key_by: there is no column 'who'.* has k, ts"),
+    "unknown time": ({"spec": SPEC.event_time("when")}, "event_time: there is no column 'when'"),
+    "unknown value": ({"spec": SPEC.aggregate(s=fw.Sum("w"))}, "there is no column 'w'"),
+    "time is text": ({"spec": SPEC.event_time("text")}, "event_time: column 'text' must be a timestamp or int64 .* got string"),
+    "sum of text": ({"spec": SPEC.aggregate(s=fw.Sum("text"))}, r"Sum\('text'\): takes .* 'text' is string"),
+    "key is a list": ({"spec": fw.WindowSpec(**(SPEC.__dict__ | {"keys": ("list",)}))}, "key_by: column 'list'"),
+    "key_groups too few": ({"key_groups": 0}, "key_groups: must be from 1 to 32768, got 0"),
+    "key_groups too many": ({"key_groups": 40_000}, "key_groups: must be from 1 to 32768, got 40000"),
+    "key_groups is text": ({"key_groups": "64"}, "key_groups: must be an int from 1 to 32768, got '64'"),
+    "watermark is no duration": ({"watermark": "soon"}, "watermark: 'soon' is no duration; write for example"),
+    "watermark has months": ({"watermark": "1 month"}, "watermark: '1 month' has a unit of no fixed length"),
+    "watermark is negative": ({"watermark": "-5 s"}, "watermark: must not be negative, got '-5 s'"),
+    "watermark is a float": ({"watermark": 1.5}, "watermark: must be text .* got 1.5"),
+    "skew is no duration": ({"max_future_skew": "a while"}, "max_future_skew: .*'a while'"),
+    "skew is negative": ({"max_future_skew": timedelta(days=-1)}, "max_future_skew: must not be negative"),
+    "coalesce is text": ({"coalesce": "yes"}, "coalesce: must be None, True or False, got 'yes'"),
+    "coalesce against the spec": (
+        {"spec": SPEC.allowed_lateness("1 s", coalesce=False), "coalesce": True},
+        r"coalesce: got True, but the spec says allowed_lateness\(..., coalesce=False\)",
+    ),
+    "two columns of a name": ({"spec": SPEC.aggregate(K=fw.Count())}, "columns 'k' and 'K', which Spark cannot tell apart"),
+    "late is taken": ({"spec": SPEC.side_output_late_data().aggregate(late=fw.Count())}, "columns 'late' and 'late'"),
+    "name is none": ({"name": ""}, "name: must be the name of the counters, got ''"),
+}
+
+
+@pytest.mark.parametrize("kind", ["batch", "stream"])
+@pytest.mark.parametrize("case", ON_ANY_FRAME)
+def test_argument_is_named(request, no_jobs, kind, case):
+    arguments, says = ON_ANY_FRAME[case]
+    df = request.getfixturevalue(kind)
+    with pytest.raises(SpecError, match=says):
+        spark_glue.apply(**({"spec": SPEC, "df": df, "watermark": "1 s"} | arguments))
+
+
+ON_STREAMS = {
+    "no watermark": (lambda df: df, {}, "watermark: a streaming frame needs one"),
+    "another watermark": (
+        lambda df: df.withWatermark("ts", "5 seconds"),
+        {"watermark": "6 seconds"},
+        "watermark: got 6 s, but the frame has one of 5 s already",
+    ),
+    "watermark on another column": (
+        lambda df: df.selectExpr("*", "ts as seen").withWatermark("seen", "5 seconds"),
+        {},
+        "event_time: the spec has 'ts', but the frame has its watermark on 'seen'",
+    ),
+    "watermark's column is gone": (
+        lambda df: df.selectExpr("*", "ts as seen").withWatermark("seen", "5 seconds").drop("seen"),
+        {"watermark": "5 s"},
+        "it has a watermark on 'seen', but not that column any more",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ON_STREAMS)
+@pytest.mark.filterwarnings("ignore:the frame has a watermark already")
+def test_streaming_frame_does_not_suit(stream, no_jobs, case):
+    prepare, arguments, says = ON_STREAMS[case]
+    with pytest.raises(SpecError, match=says):
+        spark_glue.apply(SPEC, prepare(stream), **arguments)
+
+
+def test_windows_behind_windows_are_refused(stream, no_jobs):
+    first = spark_glue.apply(SPEC, stream, watermark="1 s")
+    second = fw.key_by("k").event_time("window_end").window(fw.TumblingEventTimeWindows.of("1 h")).aggregate(n=fw.Sum("n"))
+    with pytest.raises(SpecError, match="df: it comes out of another stateful operator"):
+        spark_glue.apply(second, first, watermark="1 s")
+
+
+def test_time_zone_that_arrow_does_not_know(spark, batch, no_jobs):
+    naive = batch.withColumn("ts", batch.ts.cast("timestamp_ntz"))
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "GMT+2")
+    try:
+        with pytest.raises(SpecError, match="spark.sql.session.timeZone='GMT.2' is none that Arrow knows"):
+            spark_glue.apply(SPEC, naive)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_state_store_that_does_not_suit(spark, stream, batch, no_jobs):
+    before = spark.conf.get(STATE_STORE_KEY)
+    spark.conf.set(STATE_STORE_KEY, "org.example.HDFSBackedStateStoreProvider")
+    try:
+        with pytest.raises(SpecError, match=f"{STATE_STORE_KEY}='org.example.HDFS.*needed is 'org.apache.*RocksDB"):
+            spark_glue.apply(SPEC, stream, watermark="1 s")
+        with pytest.raises(SpecError, match=f"{STATE_STORE_KEY}='org.example.HDFS"):
+            spark_glue.session()
+        spark_glue.apply(SPEC, batch)  # has no state
+    finally:
+        spark.conf.set(STATE_STORE_KEY, before)
+
+
+@pytest.mark.parametrize("watermark", ["10 seconds", "1 h 30 min", "250 ms", 0, timedelta(minutes=2), "1 day"])
+def test_good_watermarks(stream, no_jobs, watermark):
+    assert spark_glue.apply(SPEC, stream, watermark=watermark).isStreaming
+
+
+def test_watermark_has_no_effect_on_batch(batch):
+    assert spark_glue.apply(SPEC, batch, watermark="1 s").count() == 3
+
+
+# --- session ---
+
+
+def test_a_running_session_that_suits_is_returned(spark):
+    assert spark_glue.session() is spark
+    assert spark_glue.session(master="local[2]", config={"spark.ui.enabled": False}) is spark
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"master": "local[7]"}, r"spark.master='local\[2\]', needed is 'local\[7\]'"),
+        ({"config": {"spark.ui.enabled": True}}, "spark.ui.enabled='false', needed is 'true'"),
+        ({"config": {"spark.made.up": 5}}, "spark.made.up=None, needed is '5'"),
+    ],
+)
+def test_a_running_session_is_not_rebuilt(spark, arguments, says):
+    with pytest.raises(SpecError, match=says):
+        spark_glue.session(**arguments)

@@ -1,0 +1,190 @@
+"""The packer: every row goes to the blob of its key group, in order, and both ways out say the same."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from spark_glue import pack, wire
+from spark_glue.job import Job
+from spark_glue.keygroups import LEDGER_ID, ids
+from spark_glue.pack import Packer
+from spark_glue.wire import PacketKind
+from tests.spark.events import START_MS, events
+from tests.spark.streams import rows_of
+
+SPEC = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).aggregate(n=fw.Count(), s=fw.Sum("v"))
+
+
+def job_for(table: pa.Table, spec: fw.WindowSpec = SPEC, **changes) -> Job:
+    fields = {
+        "spec": spec,
+        "schema": table.schema,
+        "time_column": spec.time_column,
+        "time_zone": None,
+        "key_groups": 8,
+        "streaming": True,
+        "carrier": True,
+        "max_future_skew_ms": 86_400_000,
+        "coalesce": True,
+    }
+    return Job(**(fields | changes))
+
+
+def packed(job: Job, table: pa.Table, mapper: int = 3, size: int = 100) -> list[dict]:
+    """Packs a table, given in batches, and returns the packed rows."""
+    packer = Packer(job, mapper)
+    found = []
+    for batch in table.select(job.packed_schema.names).to_batches(max_chunksize=size):
+        out = packer.add(batch.columns)
+        if out is not None:
+            found.append(out)
+    found += packer.finish()
+    return [row for batch in found for row in batch.to_pylist()]
+
+
+def good(rows: list[dict]) -> list[dict]:
+    return [row for row in rows if row["kind"] == PacketKind.GOOD]
+
+
+def test_each_row_is_in_its_group_and_in_order():
+    table = events(1, 5000).append_column("row", pa.array(range(5000)))
+    spec = SPEC.aggregate(n=fw.Count(), last=fw.Max("row"))
+    job = job_for(table, spec)
+    rows = good(packed(job, table))
+    assert {row["key_group"] for row in rows} <= set(ids(8).tolist())
+    group_of_key = {}
+    seen = Counter()
+    for row in rows:
+        batch = wire.decode(row["blob"], job.plan.input_schema)
+        assert batch.num_rows == row["rows"] > 0
+        assert batch.column("row").to_pylist() == sorted(batch.column("row").to_pylist())
+        for key in batch.column("k").to_pylist():
+            assert group_of_key.setdefault(key, row["key_group"]) == row["key_group"]
+        seen += rows_of(pa.Table.from_batches([batch]))
+    assert seen == rows_of(table.select(job.plan.input_columns))
+
+
+def test_only_needed_columns_travel():
+    table = events(1, 10)
+    assert job_for(table).packed_schema.names == ["k", "ts", "v"]
+    assert job_for(table, SPEC.side_output_late_data()).packed_schema.names == ["k", "ts", "v", "x"]
+
+
+def test_groups_do_not_depend_on_task_or_batches():
+    table = events(2, 1000)
+    job = job_for(table)
+
+    def groups(mapper: int, size: int) -> dict:
+        found = {}
+        for row in good(packed(job, table, mapper, size)):
+            for key in wire.decode(row["blob"], job.plan.input_schema).column("k").to_pylist():
+                found[key] = row["key_group"]
+        return found
+
+    assert groups(0, 1) == groups(77, 1000)
+
+
+def test_flushes_bound_what_is_held(monkeypatch):
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 250)
+    table = events(3, 1000)
+    rows = good(packed(job_for(table), table, size=100))
+    per_flush = Counter()
+    for row in rows:
+        per_flush[row["seq"]] += row["rows"]
+    assert per_flush == {0: 300, 1: 300, 2: 300, 3: 100}
+
+
+def test_flushes_bound_the_bytes_held(monkeypatch):
+    monkeypatch.setattr(pack, "FLUSH_BYTES", 1000)
+    table = events(3, 1000)
+    assert max(row["seq"] for row in good(packed(job_for(table), table, size=100))) == 9
+
+
+def test_carrier_is_one_less_than_the_newest_good_time():
+    table = events(4, 100)
+    late_row = events(5, 1, start_ms=4_000_000_000_000)  # too far ahead: no good row
+    job = job_for(table, SPEC.bad_rows("drop"))
+    rows = packed(job, pa.concat_tables([table, late_row]))
+    (carrier,) = (row["carrier"] for row in rows if row["carrier"] is not None)
+    newest_us = max(int(t.value) for t in table["ts"] if t.is_valid)
+    assert round(carrier.timestamp() * 1000) == newest_us // 1000 - 1
+    assert [row["key_group"] for row in rows if row["kind"] == PacketKind.LEDGER] == [LEDGER_ID] * 2
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_no_good_row_no_carrier(streaming):
+    table = events(6, 20, null_times=1.0)
+    rows = packed(job_for(table, SPEC.bad_rows("drop"), streaming=streaming, carrier=streaming), table)
+    assert all(row["carrier"] is None for row in rows)
+    assert any(row["kind"] == PacketKind.LEDGER for row in rows) == streaming
+
+
+def test_no_rows_nothing_packed():
+    table = events(6, 0)
+    assert packed(job_for(table), table) == []
+
+
+@pytest.mark.parametrize("policy", ["drop", "divert"])
+def test_bad_rows_are_one_row_with_their_number(policy):
+    table = events(7, 200, null_times=0.2)
+    job = job_for(table, SPEC.bad_rows(policy))
+    (bad,) = (row for row in packed(job, table) if row["kind"] == PacketKind.BAD)
+    assert bad["rows"] == table["ts"].null_count
+    if policy == "drop":
+        assert bad["blob"] is None
+    else:
+        batch = wire.decode(bad["blob"], job.plan.bad_schema)
+        assert batch.schema.names == [*table.column_names, "bad_reason"]
+        assert batch.num_rows == bad["rows"]
+
+
+def test_bad_rows_raise():
+    table = events(7, 200, null_times=0.2)
+    with pytest.raises(fw.BadRowError, match="event_time 'ts': null timestamp"):
+        packed(job_for(table), table)
+
+
+def test_batches_may_come_in_another_time_zone_or_width():
+    table = events(8, 300, keys="string")
+    other = table.set_column(0, "k", table["k"].cast(pa.large_string())).set_column(
+        1, "ts", table["ts"].cast(pa.timestamp("us", tz="Asia/Tokyo"))
+    )
+    assert packed(job_for(table), other) == packed(job_for(table), table)
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [5], [0, 5, 0], [1, 1, 1], [100, 100, 0, 100, 0]])
+@pytest.mark.parametrize("flush_rows", [1, 100, 10_000])
+def test_both_ways_out_say_the_same(monkeypatch, sizes, flush_rows):
+    monkeypatch.setattr(pack, "FLUSH_ROWS", flush_rows)
+    table = events(9, sum(sizes), null_times=0.05)
+    job = job_for(table, SPEC.bad_rows("divert"))
+    batches, at = [], 0
+    for size in sizes:
+        batches.append(pa.RecordBatch.from_arrays([c.combine_chunks() for c in table.slice(at, size).columns], table.column_names))
+        at += size
+    by_rows = [row for batch in pack._pack_rows(job, iter(batches)) for row in batch.to_pylist()]
+    columns = list(pack._pack_columns(job, iter([tuple(batch.columns) for batch in batches])))
+    assert [len(column) for column in columns] == [size for size in sizes if size]
+    by_columns = [row for column in columns for value in column.to_pylist() if value is not None for row in value]
+    assert by_columns == by_rows
+    assert sum(row["rows"] for row in by_rows) == sum(sizes)
+
+
+def test_one_column_comes_without_a_tuple():
+    table = pa.table({"ts": pa.array([START_MS * 1000], pa.timestamp("us", tz="UTC"))})
+    spec = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).aggregate(n=fw.Count())
+    (column,) = pack._pack_columns(job_for(table, spec), iter([table["ts"].combine_chunks()]))
+    assert [row["rows"] for row in column.to_pylist()[0]] == [1, 0, 0]
+
+
+def test_a_naive_time_is_read_in_the_time_zone():
+    table = pa.table({"k": [1], "ts": pa.array([np.datetime64("2024-07-01T12:00", "us")]), "v": [1]})
+    schema = table.schema.append(pa.field("__event_time_ms", pa.int64()))
+    spec = SPEC.event_time("__event_time_ms")
+    job = job_for(table, spec, schema=schema, time_column="ts", time_zone="Europe/Berlin")
+    assert job.packed_schema.names == ["k", "v", "ts"]
+    (row,) = good(packed(job, table))
+    assert wire.decode(row["blob"], job.plan.input_schema).to_pylist() == [{"k": 1, "__event_time_ms": 1719828000000, "v": 1}]

@@ -1,0 +1,174 @@
+"""The stateful operator without Spark: restored, advanced, fed and stored again, with one timer per key group."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+
+import fastwin as fw
+from spark_glue import wire
+from spark_glue.processor import WindowProcessor
+from spark_glue.wire import PacketKind, ResultKind
+from tests.spark.fakes import FakeHandle
+from tests.spark.test_pack import job_for
+
+SPEC = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
+SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.int64())])
+
+
+class Harness:
+    """One task after the other over the same state, with new processors, as Spark does it."""
+
+    def __init__(self, spec: fw.WindowSpec = SPEC) -> None:
+        self.job = job_for(SCHEMA.empty_table(), spec)
+        self.handle = FakeHandle()
+        self.counters: dict[str, int] = {}
+
+    def batch(self, watermark: int, inputs: dict[int, list[dict]]) -> dict[str, list[tuple]]:
+        """Runs a micro-batch: inputs by key group, then the timers. Returns result rows by kind."""
+        processor = WindowProcessor(self.job)
+        processor.init(self.handle)
+        values = TimerValues(0, watermark)
+        out: dict[str, list[tuple]] = {"MAIN": [], "LATE": [], "BAD": []}
+        self.counters = dict.fromkeys(wire.COUNTERS, 0)
+        for group, rows in inputs.items():
+            self.handle.key = group
+            self._take(processor.handleInputRows((group,), iter([pd.DataFrame(rows)]), values), out)
+        due = [(ms, group) for group, timers in self.handle.timers.items() for ms in timers if ms <= watermark]
+        for ms, group in sorted(due):
+            self.handle.key = group
+            self._take(processor.handleExpiredTimer(key=(group,), timerValues=values, expiredTimerInfo=ExpiredTimerInfo(ms)), out)
+            self.handle.timers[group].discard(ms)
+        processor.close()
+        return out
+
+    def _take(self, frames, out) -> None:
+        schemas = {ResultKind.MAIN: self.job.plan.main_schema, ResultKind.LATE: self.job.plan.late_schema}
+        for frame in frames:
+            assert list(frame.columns) == wire.RESULT.names
+            pa.RecordBatch.from_pandas(frame, schema=wire.RESULT)
+            for counts in frame["counters"].dropna():
+                for name, count in zip(wire.COUNTERS, counts, strict=True):
+                    self.counters[name] += count
+            for kind, blob in zip(frame["kind"], frame["blob"], strict=True):
+                if blob is not None:
+                    kind = ResultKind(kind)
+                    schema = schemas.get(kind) or self.job.plan.bad_schema
+                    out[kind.name] += [tuple(row.values()) for row in wire.decode(blob, schema).to_pylist()]
+
+
+def packet(*rows: tuple[int, int], mapper: int = 0, seq: int = 0) -> dict:
+    batch = pa.RecordBatch.from_pylist([{"k": k, "ts": ts} for k, ts in rows], schema=SCHEMA)
+    blob = wire.encode(batch).to_pybytes()
+    return _row(mapper=mapper, seq=seq, kind=int(PacketKind.GOOD), rows=len(rows), blob=blob)
+
+
+def _row(**values) -> dict:
+    return {"key_group": 0, "mapper": 0, "seq": 0, "kind": 0, "rows": 0, "blob": None, "carrier": None} | values
+
+
+def counts(rows: list[tuple]) -> list[tuple]:
+    return sorted((key, start.timestamp() * 1000, n) for key, start, _, n in rows)
+
+
+def test_input_and_timer_in_one_batch():
+    harness = Harness()
+    assert harness.batch(0, {7: [packet((1, 1), (2, 5))], 8: [packet((3, 2))]})["MAIN"] == []
+    assert harness.handle.timers == {7: {9}, 8: {9}}
+    # 7 has input as well as an expired timer, 8 only the timer
+    out = harness.batch(9, {7: [packet((1, 12))]})
+    assert counts(out["MAIN"]) == [(1, 0, 1), (2, 0, 1), (3, 0, 1)]
+    assert harness.handle.timers == {7: {19}, 8: set()}
+    assert harness.counters["fired"] == 3
+    assert harness.counters["events"] == 1
+    assert harness.counters["open_windows_change"] == 1 - 3
+
+
+def test_all_blobs_are_one_batch_in_order_of_mapper_and_seq():
+    first = fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_gap(10)).aggregate(n=fw.Count())
+    harness = Harness(first)
+    out = harness.batch(25, {0: [packet((1, 5), mapper=2), packet((1, 15), mapper=0, seq=1), packet((1, 25), mapper=0)]})
+    # (5, 15) alone would be late; joined with the others it is in time
+    assert out["MAIN"] == []
+    assert harness.counters["dropped"] == 0
+    out = harness.batch(34, {})
+    assert counts(out["MAIN"]) == [(1, 5, 3)]
+
+
+def test_watermark_zero_is_none_yet():
+    harness = Harness(SPEC.side_output_late_data())
+    assert harness.batch(0, {0: [packet((1, 0))]})["LATE"] == []
+    assert harness.counters["watermark_ms"] == 0
+
+
+def test_late_rows_leave_with_their_columns():
+    harness = Harness(SPEC.side_output_late_data())
+    out = harness.batch(100, {0: [packet((1, 5), (2, 101))]})
+    assert out["LATE"] == [(1, 5)]
+    assert harness.counters["late"] == 1
+    assert harness.counters["watermark_ms"] == 100
+
+
+def test_state_is_gone_with_the_last_window():
+    harness = Harness()
+    harness.batch(0, {0: [packet((1, 5))]})
+    assert harness.handle.values[0]
+    assert harness.counters["state_bytes"] > 0
+    harness.batch(50, {})
+    assert not any(harness.handle.values[0].values())
+    assert harness.handle.timers == {0: set()}
+    assert harness.counters["state_rows_change"] == -1
+
+
+def test_an_input_that_leaves_nothing_stores_nothing():
+    harness = Harness()
+    harness.batch(100, {0: [packet((1, 5))]})
+    assert not any(harness.handle.values[0].values())
+    assert harness.counters["dropped"] == 1
+
+
+def test_bad_rows_pass_without_touching_state():
+    harness = Harness(SPEC.bad_rows("drop"))
+    harness.batch(0, {0: [packet((1, 5))]})
+    before = dict(harness.handle.values[0])
+    out = harness.batch(50, {1: [_row(kind=int(PacketKind.BAD), rows=7)]})
+    assert counts(out["MAIN"]) == [(1, 0, 1)]
+    assert harness.counters["bad"] == 7
+    assert before
+    assert not harness.handle.values[1]
+
+
+def test_cleanup_timer_keeps_windows_for_late_rows():
+    harness = Harness(SPEC.allowed_lateness(20, coalesce=True))
+    harness.batch(0, {0: [packet((1, 5))]})
+    assert counts(harness.batch(9, {})["MAIN"]) == [(1, 0, 1)]
+    assert harness.handle.timers == {0: {29}}
+    assert counts(harness.batch(28, {0: [packet((1, 6), (1, 7))]})["MAIN"]) == [(1, 0, 3)]
+    assert harness.batch(29, {})["MAIN"] == []
+    assert harness.handle.timers == {0: set()}
+
+
+def test_large_results_leave_in_several_rows(monkeypatch):
+    monkeypatch.setattr(wire, "MAX_BLOB_BYTES", 1000)
+    harness = Harness()
+    harness.batch(0, {0: [packet(*((k, 5) for k in range(500)))]})
+    processor = WindowProcessor(harness.job)
+    processor.init(harness.handle)
+    frames = list(processor.handleExpiredTimer((0,), TimerValues(0, 9), ExpiredTimerInfo(9)))
+    assert len(frames) > 10
+    assert all(len(blob) < 2000 for frame in frames for blob in frame["blob"])
+    counts = [counts for frame in frames for counts in frame["counters"].dropna()]
+    assert [dict(zip(wire.COUNTERS, each, strict=True))["fired"] for each in counts] == [500]
+
+
+def test_a_lower_watermark_is_ignored():
+    harness = Harness(SPEC.side_output_late_data())
+    harness.batch(50, {0: [packet((1, 55))]})
+    assert harness.batch(20, {0: [packet((1, 25))]})["LATE"] == [(1, 25)]
+
+
+@pytest.mark.parametrize("coalesce", [True, False])
+def test_coalesce_decides_how_often_a_window_fires_again(coalesce):
+    harness = Harness(SPEC.allowed_lateness(100, coalesce=coalesce))
+    harness.batch(50, {0: [packet((1, 5), (1, 6), (1, 7))]})
+    assert harness.counters["fired"] == (1 if coalesce else 3)
