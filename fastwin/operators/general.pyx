@@ -5,18 +5,15 @@ Elements and timers have their effects in Flink's order; it is the reference for
 
 import numpy as np
 
-from libc.string cimport memcpy
-
 from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t
 from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.keys cimport KeyTable
-from fastwin.core.rows cimport Head, RowStore
 from fastwin.core.timersort cimport Timer
 from fastwin.core.windowtable cimport (
-    CLEANED, FIRED, HAS_CONTENTS, IN_SET, ON_TIME, SAVED, TOUCHED, KeyWindows, Window, WindowTable, last_ms,
+    CLEANED, FIRED, HAS_CONTENTS, IN_SET, SAVED, TOUCHED, Window, WindowTable, last_ms,
 )
 from fastwin.core.windowtable import HEAD_CELLS
-from fastwin.errors import SpecError, StateError
+from fastwin.errors import StateError
 from fastwin.keycodec import KeyCodec
 from fastwin.operators import generalparts, generalstate
 from fastwin.operators.assigning cimport AssignerNode
@@ -24,6 +21,7 @@ from fastwin.operators.base import Counters, Fed
 from fastwin.operators.contents cimport Contents
 from fastwin.operators.firing cimport Firing
 from fastwin.operators.keeper cimport NO_TIME, Keeper
+from fastwin.operators.placing cimport Placing
 from fastwin.operators.triggernodes cimport CONTINUE, FIRE, PURGE, TriggerNode
 from fastwin.rowview cimport RowType, Rows
 
@@ -47,10 +45,11 @@ cdef class GeneralOperator:
     cdef readonly TriggerNode trigger
     cdef readonly Contents contents
     cdef readonly Firing firing
+    cdef Placing placing
     cdef KeyTable keys
     cdef AccumulatorSet accumulators
     cdef RowType row_type
-    cdef bint merging, arrival, feeds, coalesce, pane_info
+    cdef bint merging, arrival, feeds, coalesce
     cdef idx_t[::1] pending             # by element: the rows that built-in accumulators are still to be fed
     cdef Py_ssize_t fed                 # how many elements they have been fed, or that are passed over
     cdef list touched
@@ -73,9 +72,9 @@ cdef class GeneralOperator:
         self.merging = self.assigner.merging
         self.contents = Contents(self.keeper, self.accumulators, program, config)
         self.firing = Firing(self.keeper, self.contents, program, config, self.counters, self.merging, blank)
+        self.placing = Placing(self.keeper, self.assigner, trigger, self.contents, program.pane_info)
         self.arrival = program.arrival
         self.coalesce = config.coalesce
-        self.pane_info = program.pane_info
         self.touched = []
         self.feeds = self.contents.built_in
         if program.rows is not None:
@@ -152,7 +151,7 @@ cdef class GeneralOperator:
                 self._feed(i)
                 self.fed = i + 1
             for j in range(windows):
-                slot = self._place(ids[i], assigner.starts[j], assigner.ends[j])
+                slot = self.placing.place(ids[i], assigner.starts[j], assigner.ends[j])
                 if slot == NONE:
                     continue
                 taken = True
@@ -169,7 +168,7 @@ cdef class GeneralOperator:
                 self.keeper.register_cleanup(slot)
                 window = self.table.at(slot)
                 if not window.timers and not window.flags & (HAS_CONTENTS | IN_SET):
-                    self._let_go(slot)
+                    self.placing.let_go(slot)
             if not taken:
                 if deferred:
                     self._feed(i)
@@ -202,139 +201,6 @@ cdef class GeneralOperator:
         if result & PURGE:
             self.contents.clear(slot)
         return 0
-
-    cdef idx_t _place(self, idx_t key, ts_t start, ts_t end) except? -1:
-        """Returns the row of an element's window, merged where windows merge; NONE if the window is late."""
-        cdef Window window
-        cdef idx_t slot
-        if self.merging:
-            slot = self._add_merging(key, start, end)
-            if self.keeper.event_time and self.keeper.cleanup_time(self.table.at(slot)) <= self.keeper.watermark:
-                self._retire(slot)
-                self._let_go(slot)
-                return NONE
-            return slot
-        if self.keeper.event_time:
-            window.head.start = start
-            window.end = end
-            if self.keeper.cleanup_time(&window) <= self.keeper.watermark:
-                return NONE
-        slot = self.table.ensure(key, start, end)
-        self.table.at(slot).flags &= ~<unsigned int> CLEANED
-        return slot
-
-    # --- merging windows ---
-
-    cdef idx_t _add_merging(self, idx_t key, ts_t start, ts_t end) except? -1:
-        """Adds a window to its key's; returns the row of what it has become."""
-        cdef KeyWindows* windows = self.table.key_windows(key)
-        cdef Py_ssize_t at, n = 0
-        cdef idx_t slot
-        cdef ts_t first = start, last = end
-        if self.assigner.merge_windows is not None:
-            return self._add_by_user(key, start, end)
-        at = self.table.first_touching(key, start)
-        while at + n < windows.n and self.table.at(windows.slots[at + n]).head.start <= end:
-            slot = windows.slots[at + n]
-            first = min(first, self.table.at(slot).head.start)
-            last = max(last, self.table.at(slot).end)
-            n += 1
-        if n == 0:
-            return self._open(key, start, end)
-        if n == 1 and self.table.at(slot).head.start == first and self.table.at(slot).end == last:
-            self.table.rows.mark(slot)
-            return slot
-        self.keeper.hold_merged(windows.slots + at, n)
-        return self._merge(key, first, last)
-
-    cdef idx_t _open(self, idx_t key, ts_t start, ts_t end) except? -1:
-        cdef idx_t slot = self.table.ensure(key, start, end)
-        if not self.table.at(slot).flags & IN_SET:
-            self.table.at(slot).flags &= ~<unsigned int> CLEANED
-            self.table.set_add(slot)
-        return slot
-
-    def _add_by_user(self, idx_t key, ts_t start, ts_t end):
-        """The same, where the assigner has a ``merge_windows`` of its own."""
-        cdef KeyWindows* windows = self.table.key_windows(key)
-        cdef Py_ssize_t i
-        cdef idx_t slot
-        new = self.keeper.window_object(start, end)
-        there = [self.keeper.window_of(windows.slots[i]) for i in range(windows.n)]
-        where = f"key {self.keeper.key_value(key)!r}, {new}"
-        result, joined, merges = new, False, generalparts.ask_merges(self.keeper, self.assigner, there, new, where)
-        for merged, cover in merges:
-            if new in merged:
-                merged.remove(new)
-                joined, result = True, cover
-            if merged and merged != [cover]:
-                self.keeper.hold_slots([self.table.find(key, w.start, w.end) for w in merged])
-                self._merge(key, cover.start, cover.end)
-        if not merges or (result == new and not joined):
-            return self._open(key, result.start, result.end)
-        slot = self.table.find(key, result.start, result.end)
-        return slot if slot != NONE else self._open(key, result.start, result.end)
-
-    cdef idx_t _merge(self, idx_t key, ts_t start, ts_t end) except? -1:
-        """Merges the held windows into one, in Flink's order: trigger, timers, contents. Returns its row."""
-        cdef Keeper keeper = self.keeper
-        cdef idx_t slot, other
-        cdef Window* window
-        cdef Py_ssize_t i
-        cdef ts_t time
-        cdef int panes = 0
-        cdef unsigned int flags = 0
-        slot = self._open(key, start, end)
-        window = self.table.at(slot)
-        # A sum past int64 wraps here, as in Flink, which refuses the window then.
-        add_overflows(last_ms(window), keeper.lateness, &time)
-        if (time <= keeper.watermark) if keeper.event_time else (last_ms(window) <= keeper.clock):
-            raise SpecError(
-                f"window: {keeper.window_of(slot)} of key {keeper.key_value(key)!r} would by merging end before the "
-                f"{'watermark' if keeper.event_time else 'processing time'} {keeper.watermark if keeper.event_time else keeper.clock}"
-            )
-        self.trigger.on_merge(slot)
-        for i in range(keeper.merged_n):
-            self.trigger.clear(keeper.merged[i])
-            keeper.delete_cleanup(keeper.merged[i])
-        for i in range(keeper.merged_n):
-            other = keeper.merged[i]
-            window = self.table.at(other)
-            panes = max(panes, window.panes)
-            flags |= window.flags & ON_TIME
-            if other != slot:
-                self.contents.merge(slot, other)
-                self._retire(other)
-                self.contents.clear(other)
-                self._let_go(other)
-        window = self.table.at(slot)
-        window.panes = max(panes, window.panes)
-        if keeper.event_time and last_ms(window) <= keeper.watermark:
-            window.flags |= flags
-        return slot
-
-    cdef void _retire(self, idx_t slot) noexcept:
-        """Takes a window out of its key's; timers that its trigger left behind stay."""
-        cdef Window* window = self.table.at(slot)
-        if window.flags & IN_SET:
-            self.table.set_remove(slot)
-        window.flags |= CLEANED
-
-    cdef int _let_go(self, idx_t slot) except -1:
-        """Frees a row that nothing is known about any more."""
-        cdef Window* window = self.table.at(slot)
-        cdef list states = self.keeper.states
-        if window.timers or window.flags & (HAS_CONTENTS | IN_SET):
-            return 0
-        if not window.flags & CLEANED:
-            if self.trigger.keeps(slot) or (slot < len(states) and states[slot]) or (window.panes and self.pane_info):
-                return 0
-            if self.keeper.event_time and self.keeper.cleanup_time(window) <= self.keeper.watermark:
-                window.flags &= ~<unsigned int> SAVED       # the watermark tells that it is gone
-        if slot < len(states):
-            states[slot] = None
-            self.keeper.contents[slot] = None
-        return self.table.release(slot)
 
     # --- time ---
 
@@ -371,7 +237,7 @@ cdef class GeneralOperator:
         cdef int result
         cdef Window* window = self.table.at(slot)
         if self.merging and not window.flags & IN_SET:
-            return self._let_go(slot)       # merged away: what its trigger left behind means nothing
+            return self.placing.let_go(slot)       # merged away: what its trigger left behind means nothing
         result = self.trigger.on_event_time(slot, time) if event else self.trigger.on_processing_time(slot, time)
         if result & FIRE and self.table.at(slot).flags & HAS_CONTENTS:
             self.firing.fire(slot, time, True)
@@ -384,8 +250,8 @@ cdef class GeneralOperator:
             self.contents.clear(slot)
             self.trigger.clear(slot)
             self.firing.clear(slot)
-            self._retire(slot)
-        return self._let_go(slot)
+            self.placing.retire(slot)
+        return self.placing.let_go(slot)
 
     def _fire_touched(self):
         """Fires once each the windows that late elements have touched in this call, in order of their ends."""
@@ -477,8 +343,8 @@ cdef class GeneralOperator:
         """Frees a row that has no timers any more, with all that belongs to it, for a restore."""
         self.contents.clear(slot)
         self.table.at(slot).flags &= ~<unsigned int> SAVED
-        self._retire(slot)
-        self._let_go(slot)
+        self.placing.retire(slot)
+        self.placing.let_go(slot)
 
     def _check(self):
         generalstate.check(self)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastwin import assigners, combinators, sessionwindows, triggers
 from fastwin.errors import SpecError
-from fastwin.operators import assigning, triggernodes
+from fastwin.operators import assigning, combinatornodes, triggernodes
 from fastwin.operators.base import Batch
 from fastwin.operators.keeper import Keeper
 from fastwin.operators.usercode import UserTriggerNode
@@ -37,11 +37,11 @@ def _several(node: Any) -> Any:
 def _after_watermark(trigger: combinators.AfterWatermark) -> triggernodes.TriggerNode:
     early = trigger_node(trigger.early or triggers.NeverTrigger())
     late = trigger_node(trigger.late) if trigger.late is not None else triggernodes.EveryNode()
-    return triggernodes.AfterWatermarkNode([early, late])
+    return combinatornodes.AfterWatermarkNode([early, late])
 
 
 def _timeout(trigger: combinators.ProcessingTimeoutTrigger) -> triggernodes.TriggerNode:
-    return triggernodes.TimeoutNode(
+    return combinatornodes.TimeoutNode(
         [trigger_node(trigger.trigger)],
         trigger.timeout_ms,
         trigger.reset_timer_on_new_record,
@@ -56,10 +56,10 @@ _TRIGGERS: dict[type, Any] = {
     triggers.CountTrigger: lambda trigger: triggernodes.CountNode(trigger.n),
     triggers.ContinuousEventTimeTrigger: lambda trigger: triggernodes.ContinuousNode(trigger.interval_ms, True),
     triggers.ContinuousProcessingTimeTrigger: lambda trigger: triggernodes.ContinuousNode(trigger.interval_ms, False),
-    combinators.PurgingTrigger: lambda trigger: triggernodes.PurgingNode([trigger_node(trigger.trigger)]),
+    combinators.PurgingTrigger: lambda trigger: combinatornodes.PurgingNode([trigger_node(trigger.trigger)]),
     combinators.ProcessingTimeoutTrigger: _timeout,
-    combinators.AnyOf: _several(triggernodes.AnyOfNode),
-    combinators.AllOf: _several(triggernodes.AllOfNode),
+    combinators.AnyOf: _several(combinatornodes.AnyOfNode),
+    combinators.AllOf: _several(combinatornodes.AllOfNode),
     combinators.AfterWatermark: _after_watermark,
 }
 

@@ -1,5 +1,5 @@
 # Triggers at C level.
-from fastwin._typedefs cimport idx_t, ts_t
+from fastwin._typedefs cimport idx_t, int64_t, ts_t
 from fastwin.operators.keeper cimport Keeper
 
 cdef enum:
@@ -19,3 +19,7 @@ cdef class TriggerNode:
     cdef int on_merge(self, idx_t slot) except -1
     cdef int clear(self, idx_t slot) except -1
     cdef bint keeps(self, idx_t slot) except -1
+
+
+cdef inline int64_t* cell_of(TriggerNode node, idx_t slot) noexcept:
+    return <int64_t*> node.keeper.at(slot) + node.cell
