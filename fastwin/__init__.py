@@ -13,7 +13,7 @@ from fastwin.assigners import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from fastwin.combinators import PurgingTrigger, ProcessingTimeoutTrigger, after_watermark, all_of, any_of
+from fastwin.combinators import ProcessingTimeoutTrigger, PurgingTrigger, after_watermark, all_of, any_of
 from fastwin.errors import (
     AggregateOverflowError,
     BadRowError,

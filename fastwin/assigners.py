@@ -112,9 +112,7 @@ class _Sliding(WindowAssigner):
         positive(owner, "size", self.size_ms)
         positive(owner, "slide", self.slide_ms)
         if abs(self.offset_ms) >= self.slide_ms:
-            raise SpecError(
-                f"{owner}: |offset| must be below slide, got offset={self.offset_ms} slide={self.slide_ms}"
-            )
+            raise SpecError(f"{owner}: |offset| must be below slide, got offset={self.offset_ms} slide={self.slide_ms}")
 
     @classmethod
     def of(cls, size: Duration, slide: Duration, offset: Duration = 0) -> Self:
@@ -248,9 +246,7 @@ class _Cumulative(WindowAssigner):
 
     def __str__(self) -> str:
         offset = f", offset {format_ms(self.offset_ms)}" if self.offset_ms else ""
-        return (
-            f"cumulative windows of {format_ms(self.max_size_ms)} by {format_ms(self.step_ms)}{offset}{self.kind}"  # type: ignore[attr-defined]
-        )
+        return f"cumulative windows of {format_ms(self.max_size_ms)} by {format_ms(self.step_ms)}{offset}{self.kind}"  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,9 @@ class _Parser:
         self._at = 0
 
     def _error(self, what: str) -> SpecError:
-        return SpecError(f"{self._argument}: the schema {self._text!r} {what}; write for example 'name string, n bigint'")
+        return SpecError(
+            f"{self._argument}: the schema {self._text!r} {what}; write for example 'name string, n bigint'"
+        )
 
     def _next(self) -> tuple[str, str]:
         if self._at == len(self._tokens):

@@ -104,9 +104,7 @@ class DeltaEvictor(_BuiltIn):
     delta: Callable[[Any, Any], float] = None  # type: ignore[assignment]
 
     @classmethod
-    def of(
-        cls, threshold: float, delta: Callable[[Any, Any], float], do_evict_after: bool = False
-    ) -> DeltaEvictor:
+    def of(cls, threshold: float, delta: Callable[[Any, Any], float], do_evict_after: bool = False) -> DeltaEvictor:
         """Returns an evictor of elements with ``delta(element, last) >= threshold``.
 
         delta: a callable of two rows that returns a number. Raises SpecError for anything else.

@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from fastwin import batches, statecodec
 from fastwin.duration import Duration, to_ms
-from fastwin.errors import FastwinError, SpecError, StateError
+from fastwin.errors import SpecError, StateError
 from fastwin.operators.base import Operator
 from fastwin.operators.general import GeneralOperator
-from fastwin.planner import Plan, plan as make_plan
+from fastwin.planner import Plan
+from fastwin.planner import plan as make_plan
 from fastwin.spec import WindowSpec
 from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 

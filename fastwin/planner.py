@@ -162,7 +162,7 @@ def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False) -> Plan:
     time_columns = [] if spec.time_column is None else [spec.time_column]
     names = schema.names if takes_all else list(dict.fromkeys([*spec.keys, *time_columns, *dtypes]))
     if not names:
-        names = schema.names[:1]        # something that tells how many rows there are
+        names = schema.names[:1]  # something that tells how many rows there are
     input_schema = pa.schema([schema.field(name) for name in names])
     codec = KeyCodec(tuple(pa.field(name, kind) for name, kind in kinds.items()))
     text = batches.schema_to_text(input_schema)

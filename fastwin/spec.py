@@ -83,7 +83,9 @@ class WindowSpec:
     def window(self, assigner: WindowAssigner) -> WindowSpec:
         """Assigns elements to windows, such as ``TumblingEventTimeWindows.of("1 hour")``."""
         if not isinstance(assigner, WindowAssigner):
-            raise SpecError(f"window: must be a window assigner such as TumblingEventTimeWindows.of(...), got {assigner!r}")
+            raise SpecError(
+                f"window: must be a window assigner such as TumblingEventTimeWindows.of(...), got {assigner!r}"
+            )
         return self._with(assigner=assigner)
 
     def count_window(self, size: int, slide: int | None = None) -> WindowSpec:
@@ -97,9 +99,7 @@ class WindowSpec:
                 raise SpecError(f"count_window: {name} must be an int of at least 1, got {count!r}")
         if slide is None:
             return self._with(assigner=GlobalWindows(), firing=PurgingTrigger.of(CountTrigger.of(size)))
-        return self._with(
-            assigner=GlobalWindows(), firing=CountTrigger.of(slide), eviction=CountEvictor.of(size)
-        )
+        return self._with(assigner=GlobalWindows(), firing=CountTrigger.of(slide), eviction=CountEvictor.of(size))
 
     def trigger(self, trigger: Trigger) -> WindowSpec:
         """Says when windows fire, in place of the assigner's default trigger."""
@@ -242,7 +242,9 @@ class WindowSpec:
             parts.append(f"evictor({describe(self.eviction)})")
         if self.lateness_ms:
             parts.append(f"allowed_lateness({format_ms(self.lateness_ms)!r})")
-        parts += [f"side_output({tag!r}, {dict(zip(schema.names, map(str, schema.types)))})" for tag, schema in self.sides]
+        parts += [
+            f"side_output({tag!r}, {dict(zip(schema.names, map(str, schema.types)))})" for tag, schema in self.sides
+        ]
         if self.pane_info:
             parts.append("with_pane_info()")
         arguments = [describe(self.function)] if self.function is not None else []

@@ -17,7 +17,8 @@ cdef enum:
 
 
 cdef inline Py_ssize_t place(idx_t key, ts_t start, ts_t end, Py_ssize_t size) noexcept nogil:
-    cdef uint64_t h = mix(<uint64_t> start ^ (<uint64_t> key * <uint64_t> 0x9E3779B97F4A7C15)) ^ <uint64_t> (end - start)
+    cdef uint64_t h = mix(<uint64_t> start ^ (<uint64_t> key * <uint64_t> 0x9E3779B97F4A7C15))
+    h ^= <uint64_t> end
     return <Py_ssize_t> ((h * <uint64_t> 0x9E3779B97F4A7C15) >> 20) & (size - 1)
 
 
@@ -210,7 +211,8 @@ cdef class WindowTable:
         self.removed = []
         self.rows.clear_dirty()
 
-    def lookup(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None, const int64_t[::1] ends not None):
+    def lookup(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None,
+               const int64_t[::1] ends not None):
         """Returns the slots of windows, -1 for those that are not there: int32[n]."""
         cdef Py_ssize_t i
         out = np.empty(keys.shape[0], dtype=np.int32)
@@ -219,7 +221,8 @@ cdef class WindowTable:
             slots[i] = self.find(keys[i], starts[i], ends[i])
         return out
 
-    def insert(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None, const int64_t[::1] ends not None):
+    def insert(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None,
+               const int64_t[::1] ends not None):
         """Returns the slots of windows, fresh rows where there was none: int32[n]."""
         cdef Py_ssize_t i
         out = np.empty(keys.shape[0], dtype=np.int32)

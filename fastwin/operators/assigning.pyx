@@ -21,6 +21,11 @@ cdef ts_t floored(ts_t time, ts_t step, ts_t offset) except? -2:
     return plus(time, -(rest + step if rest < 0 else rest))
 
 
+def too_many(assigner, ts_t windows):
+    """Returns the error for an assigner whose elements have too many windows."""
+    return SpecError(f"{type(assigner).__name__}: an element would have {windows} windows, at most {LIMIT} are taken")
+
+
 cdef class AssignerNode:
     """The assigner of one operator. The base of those below."""
 
@@ -68,9 +73,7 @@ cdef class SlidingNode(AssignerNode):
         self.offset = offset
         self.event = assigner.is_event_time()
         if -(-size // slide) > LIMIT:
-            raise SpecError(
-                f"{type(assigner).__name__}: an element would have {-(-size // slide)} windows, at most {LIMIT} are taken"
-            )
+            raise too_many(assigner, -(-size // slide))
         self.reserve(max(-(-size // slide), 1))
 
     cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
@@ -102,9 +105,7 @@ cdef class CumulativeNode(AssignerNode):
         self.offset = offset
         self.event = assigner.is_event_time()
         if size // step > LIMIT:
-            raise SpecError(
-                f"{type(assigner).__name__}: an element would have {size // step} windows, at most {LIMIT} are taken"
-            )
+            raise too_many(assigner, size // step)
         self.reserve(size // step)
 
     cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
@@ -185,7 +186,9 @@ cdef class UserNode(AssignerNode):
             self.ends[n] = 0
             return 0
         if not isinstance(window, TimeWindow):
-            raise SpecError(f"windows must be TimeWindow(start, end) or GlobalWindow(), not of a type of their own: got {window!r}")
+            raise SpecError(
+                f"windows must be TimeWindow(start, end) or GlobalWindow(), not of a type of their own: got {window!r}"
+            )
         try:
             start, end = window.start, window.end
         except (OverflowError, TypeError):

@@ -11,6 +11,7 @@ cdef class Contents:
     cdef bint built_in                  # rows carry built-in accumulators, fed as elements come
     cdef bint in_python                 # Python objects are fed as elements come
     cdef readonly bint keeps_rows       # all elements are kept
+    cdef readonly bint folds            # there is something to aggregate or reduce
     cdef object evictor, reduce
     cdef bint timed                     # elements are kept with their timestamps
     cdef list adds, creates, gives, merges, whats

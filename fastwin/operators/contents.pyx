@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from libc.string cimport memcpy
 
-from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t
+from fastwin._typedefs cimport idx_t, ts_t, uint64_t
 from fastwin.arrowbuffers import value_column
 from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.rows cimport LIVE_BIT
@@ -26,8 +26,8 @@ cdef class Contents:
         self.keeper = keeper
         self.accumulators = accumulators
         self.evictor = program.evictor
-        self.keeps_rows = program.evictor is not None or (
-            program.process is not None and not program.aggregates and not config.results and program.reduce is None)
+        self.folds = bool(program.aggregates or config.results or program.reduce is not None)
+        self.keeps_rows = program.evictor is not None or not self.folds
         self.timed = program.evictor is not None
         self.built_in = len(accumulators.members) > 0 and not self.keeps_rows
         self.reduce = None if program.reduce is None else program.reduce.reduce

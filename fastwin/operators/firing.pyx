@@ -24,7 +24,8 @@ cdef Py_ssize_t FLUSH_ROWS = 1 << 17
 cdef class Firing:
     """Collects what windows fire, one row for each result, and turns it into record batches."""
 
-    def __init__(self, Keeper keeper not None, Contents contents not None, program, config, counters, bint merging, blank):
+    def __init__(self, Keeper keeper not None, Contents contents not None, program, config, counters, bint merging,
+                 blank):
         self.keeper = keeper
         self.contents = contents
         self.program = program
@@ -69,7 +70,7 @@ cdef class Firing:
             if self.program.evictor is not None:
                 self.contents.evict(elements, slot, True)
                 held = [(<TimedRow> element).value for element in elements]
-            if self.process is None or self.program.aggregates or self.program.reduce is not None or self.config.results:
+            if self.process is None or self.contents.folds:
                 rows = held
                 held = self.contents.of_rows(rows, slot)
             elif self.process is not None:

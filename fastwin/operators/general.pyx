@@ -52,7 +52,7 @@ cdef class GeneralOperator:
     cdef bint merging, arrival, feeds, coalesce
     cdef idx_t[::1] pending             # by element: the rows that built-in accumulators are still to be fed
     cdef Py_ssize_t fed                 # how many elements they have been fed, or that are passed over
-    cdef list touched
+    cdef list touched, _held
 
     def __init__(self, config, program):
         trigger = generalparts.trigger_node(program.trigger)
@@ -140,7 +140,7 @@ cdef class GeneralOperator:
         cdef ts_t time
         cdef int result
         if self.feeds:
-            held = self.accumulators.hold(columns, n)
+            self._held = self.accumulators.hold(columns, n)
             self.pending = np.empty(n, dtype=np.int32)
             self.fed = 0
         for i in range(n):

@@ -23,7 +23,7 @@ def forget_empty_keys(keeper: Keeper) -> None:
     for key in [key for key in keeper.dirty_keys if key in keeper.key_states and not keeper.key_states[key]]:
         keeper.forget_key_state(key)
     if keeper.journal is None:
-        keeper.saved_keys()         # nobody asks for deltas yet
+        keeper.saved_keys()  # nobody asks for deltas yet
 
 
 def save(operator: Any, kind: Any) -> bytes:
@@ -126,7 +126,9 @@ def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
     if "removed" in tables:
         ids = load_keys(codec, table.keys, tables["removed_keys"])
         removed = tables["removed"]
-        gone = table.lookup(ids, removed["start"].combine_chunks().to_numpy(), removed["end"].combine_chunks().to_numpy())
+        gone = table.lookup(
+            ids, removed["start"].combine_chunks().to_numpy(), removed["end"].combine_chunks().to_numpy()
+        )
         _drop(operator, gone[gone >= 0].tolist())
     ids = load_keys(codec, table.keys, tables["keys"])
     cells = [f"c{cell}" for cell in range(HEAD_CELLS, table.rows.stride // 8)]

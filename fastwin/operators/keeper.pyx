@@ -32,7 +32,8 @@ cdef ts_t plus(ts_t a, ts_t b) except? -2:
 cdef class Keeper:
     """Windows, timers, clocks and state of one general operator.
 
-    table: the rows. codec: of the keys. lateness: ms. event_time: whether the assigner's windows pass with the watermark.
+    table: the rows. codec: of the keys. lateness: ms. event_time: whether the assigner's windows pass with the
+    watermark.
     """
 
     def __init__(self, WindowTable table not None, codec, ts_t lateness, bint event_time):
@@ -285,7 +286,6 @@ cdef class Keeper:
             key = self.key_value(self.at(where).head.key)
             where = f"key {key!r}, {self.window_of(where)}"
         return UserFunctionError(f"{what}: for {where}: {type(problem).__name__}: {problem}")
-
 
     def blame_words(self, what, where, problem):
         """Returns the error to raise for a problem in user code; where: in words."""

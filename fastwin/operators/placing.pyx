@@ -111,9 +111,9 @@ cdef class Placing:
         # A sum past int64 wraps here, as in Flink, which refuses the window then.
         add_overflows(last_ms(window), keeper.lateness, &time)
         if (time <= keeper.watermark) if keeper.event_time else (last_ms(window) <= keeper.clock):
+            now = f"watermark {keeper.watermark}" if keeper.event_time else f"processing time {keeper.clock}"
             raise SpecError(
-                f"window: {keeper.window_of(slot)} of key {keeper.key_value(key)!r} would by merging end before the "
-                f"{'watermark' if keeper.event_time else 'processing time'} {keeper.watermark if keeper.event_time else keeper.clock}"
+                f"window: {keeper.window_of(slot)} of key {keeper.key_value(key)!r} would, merged, end before the {now}"
             )
         self.trigger.on_merge(slot)
         for i in range(keeper.merged_n):

@@ -120,6 +120,7 @@ def row_maker(names: tuple[str, ...], what: str) -> Any:
 
 def reduced_maker(kind: RowType, what: str) -> Any:
     """Returns a function from what a ReduceFunction returned to a Row of the input's columns."""
+
     def make(value: Any) -> Row:
         if type(value) is Row:
             return value

@@ -1,6 +1,5 @@
 from typing import Any
 
-from fastwin.operators.keeper import Keeper
 from fastwin.operators.triggernodes import TriggerNode
 
 class TriggerContext:

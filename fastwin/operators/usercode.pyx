@@ -49,7 +49,7 @@ cdef class TriggerContext:
         return self.keeper.clock
 
     def register_event_time_timer(self, time):
-        """Has ``on_event_time`` called when the watermark reaches ``time``, ms; once, however often it is registered."""
+        """Has ``on_event_time`` called, once, when the watermark reaches ``time``, ms."""
         self.keeper.register_event(self.slot, to_time(time, "register_event_time_timer"))
 
     def register_processing_time_timer(self, time):

@@ -19,7 +19,9 @@ def complaints(expected: dict[str, Any], answer: dict[str, Any]) -> list[str]:
     if expected["error"] and expected["error_at"] != answer["error_at"]:
         wrong.append(f"error at {answer['error_at']}, Flink's at {expected['error_at']}")
     if not expected["error"]:
-        wrong += [f"{name}: {answer[name]}, Flink's: {expected[name]}" for name in COMPARED if answer[name] != expected[name]]
+        wrong += [
+            f"{name}: {answer[name]}, Flink's: {expected[name]}" for name in COMPARED if answer[name] != expected[name]
+        ]
     unordered = expected["unordered_values"]
     ours = iter([_told(row, unordered) for row in answer["output"]])
     for number, group in enumerate(_unordered_runs(expected["output"])):

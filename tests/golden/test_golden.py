@@ -94,5 +94,9 @@ def test_flinks_answers_across_snapshots_and_deltas(monkeypatch: pytest.MonkeyPa
 def test_a_wrong_answer_is_noticed() -> None:
     scenario = next(s for s in AGREEING if s["expected"]["output"])
     answer = replaying.replay(scenario)
-    for change in ({"dropped": 1}, {"output": answer["output"][1:]}, {"output": [*answer["output"], answer["output"][0]]}):
+    for change in (
+        {"dropped": 1},
+        {"output": answer["output"][1:]},
+        {"output": [*answer["output"], answer["output"][0]]},
+    ):
         assert complaints(scenario["expected"], {**answer, **change})
