@@ -3,15 +3,55 @@
 from fastwin import batches, duration
 from fastwin.aggregates import Aggregate, Count, Max, Mean, Min, Sum
 from fastwin.assigners import (
-    EventTimeSessionWindows,
+    CumulativeEventTimeWindows,
+    CumulativeProcessingTimeWindows,
+    GlobalWindows,
+    MergingWindowAssigner,
     SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from fastwin.errors import AggregateOverflowError, BadRowError, FastwinError, SpecError, StateError
+from fastwin.combinators import ProcessingTimeoutTrigger, PurgingTrigger, after_watermark, all_of, any_of
+from fastwin.errors import (
+    AggregateOverflowError,
+    BadRowError,
+    FastwinError,
+    SpecError,
+    StateError,
+    UserFunctionError,
+)
+from fastwin.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
+from fastwin.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction
 from fastwin.local import Metrics, Result, Stream
 from fastwin.planner import Plan, plan
+from fastwin.rowview import Row
+from fastwin.sessionwindows import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+)
 from fastwin.spec import WindowSpec, key_by
+from fastwin.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from fastwin.triggers import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    CountTrigger,
+    DeltaTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    Trigger,
+    TriggerResult,
+)
 from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP, GlobalWindow, TimeWindow
 
 __version__ = "0.1.0"
@@ -20,27 +60,64 @@ __all__ = [
     "MAX_TIMESTAMP",
     "MIN_TIMESTAMP",
     "Aggregate",
+    "AggregateFunction",
     "AggregateOverflowError",
+    "AggregatingStateDescriptor",
     "BadRowError",
+    "ContinuousEventTimeTrigger",
+    "ContinuousProcessingTimeTrigger",
     "Count",
+    "CountEvictor",
+    "CountTrigger",
+    "CumulativeEventTimeWindows",
+    "CumulativeProcessingTimeWindows",
+    "DeltaEvictor",
+    "DeltaTrigger",
+    "DynamicEventTimeSessionWindows",
+    "DynamicProcessingTimeSessionWindows",
     "EventTimeSessionWindows",
+    "EventTimeTrigger",
+    "Evictor",
     "FastwinError",
     "GlobalWindow",
+    "GlobalWindows",
+    "ListStateDescriptor",
+    "MapStateDescriptor",
     "Max",
     "Mean",
+    "MergingWindowAssigner",
     "Metrics",
     "Min",
+    "NeverTrigger",
     "Plan",
+    "ProcessWindowFunction",
+    "ProcessingTimeSessionWindows",
+    "ProcessingTimeTrigger",
+    "ProcessingTimeoutTrigger",
+    "PurgingTrigger",
+    "ReduceFunction",
+    "ReducingStateDescriptor",
     "Result",
+    "Row",
     "SlidingEventTimeWindows",
+    "SlidingProcessingTimeWindows",
     "SpecError",
     "StateError",
     "Stream",
     "Sum",
+    "TimeEvictor",
     "TimeWindow",
+    "Trigger",
+    "TriggerResult",
     "TumblingEventTimeWindows",
+    "TumblingProcessingTimeWindows",
+    "UserFunctionError",
+    "ValueStateDescriptor",
     "WindowAssigner",
     "WindowSpec",
+    "after_watermark",
+    "all_of",
+    "any_of",
     "batches",
     "duration",
     "key_by",

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.arrowbuffers import decoded, decoded_type, encoded, int64_values, take_rows, validity
+from fastwin.arrowbuffers import decoded_type, encoded, int64_values, take_rows, validity, value_column
 from fastwin.errors import BadRowError, SpecError
 from fastwin.keycodec import EncodedKeys, KeyCodec
 from fastwin.windows import MIN_TIMESTAMP
@@ -53,11 +53,14 @@ _REASONS = {
 class Limits:
     """Bounds on timestamps beyond those that always hold.
 
-    max_future_skew_ms: how far ahead of the clock; None: any. earliest_ms: the first one taken.
+    max_future_skew_ms: how far ahead of the clock; None: any. earliest_ms: the first one taken. any_int64: takes
+    the whole of int64. nulls: null is no bad timestamp but none, int64 min.
     """
 
     max_future_skew_ms: int | None = None
     earliest_ms: int = MIN_TIMESTAMP
+    any_int64: bool = False
+    nulls: bool = False
 
 
 def as_table(data: Any) -> pa.Table:
@@ -117,11 +120,11 @@ def check_time_type(column: str, kind: pa.DataType) -> None:
         raise SpecError(f"event_time: column {column!r} must be a timestamp or int64 milliseconds, got {kind}")
 
 
-def event_times(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def event_times(column: pa.Array, any_int64: bool = False) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Returns timestamps floored to ms, and why some are unusable.
 
-    column: timestamps of any unit, or int64 ms. Returns ``(times, reasons)``: int64[n] and uint8[n], 0 for
-    usable ones, else a number of a reason; unusable times are 0.
+    column: timestamps of any unit, or int64 ms. any_int64: takes the whole of int64. Returns ``(times, reasons)``:
+    int64[n] and uint8[n], 0 for usable ones, else a number of a reason; unusable times are 0.
     """
     reasons = np.zeros(len(column), dtype=np.uint8)
     times = int64_values(column)
@@ -139,7 +142,7 @@ def event_times(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]
             times = times * 1_000
         elif per_second > 1_000:
             times = times // (per_second // 1_000)
-    else:
+    elif not any_int64:
         outside = (times > _KERNEL_LIMIT) | (times < -_KERNEL_LIMIT)
         if outside.any():
             reasons[outside] = 3
@@ -159,9 +162,12 @@ def check_rows(
     Raises BadRowError if one is and the policy is "raise".
     """
     limits = limits or Limits()
-    times, reasons = event_times(column)
+    times, reasons = event_times(column, limits.any_int64)
+    if limits.nulls:
+        times = np.where(reasons == 1, MIN_TIMESTAMP, times)
+        reasons[reasons == 1] = 0
     if limits.earliest_ms > MIN_TIMESTAMP:
-        reasons[(times < limits.earliest_ms) & (reasons == 0)] = 5
+        reasons[(times < limits.earliest_ms) & (times > MIN_TIMESTAMP) & (reasons == 0)] = 5
     if limits.max_future_skew_ms is not None:
         latest = int(time.time() * 1_000) + limits.max_future_skew_ms
         reasons[(times > latest) & (reasons == 0)] = 4
@@ -191,24 +197,6 @@ def bad_table(rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> pa.RecordBatc
 def bad_schema(schema: pa.Schema) -> pa.Schema:
     """Returns the schema of ``result.bad`` for an input schema."""
     return pa.schema([*schema, pa.field(BAD_REASON, pa.string())])
-
-
-def value_column(column: pa.Array, dtype: str | None) -> tuple[NDArray | None, NDArray[np.bool_] | None]:
-    """Returns ``(values, valid)`` as accumulators take them.
-
-    dtype: ``"int64"``, ``"float64"``, or None if only nulls are told apart.
-    """
-    column = decoded(column)
-    valid = validity(column)
-    marks = None if valid is None else valid.view(np.bool_)
-    if dtype is None:
-        return None, marks
-    if dtype == "float64":
-        # Not through Python: null slots may hold anything, and are not read.
-        floats = np.frombuffer(column.buffers()[1] or b"", dtype=f"f{column.type.bit_width // 8}")
-        floats = floats[column.offset : column.offset + len(column)] if len(floats) else np.zeros(len(column))
-        return floats.astype(np.float64, copy=False), marks
-    return int64_values(column), marks
 
 
 def encode_keys(rows: pa.RecordBatch, codec: KeyCodec) -> EncodedKeys:

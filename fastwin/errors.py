@@ -1,6 +1,6 @@
 """The one family of exceptions that fastwin raises on purpose."""
 
-__all__ = ["AggregateOverflowError", "BadRowError", "FastwinError", "SpecError", "StateError"]
+__all__ = ["AggregateOverflowError", "BadRowError", "FastwinError", "SpecError", "StateError", "UserFunctionError"]
 
 
 class FastwinError(Exception):
@@ -25,3 +25,10 @@ class StateError(FastwinError, RuntimeError):
 
 class AggregateOverflowError(FastwinError, OverflowError):
     """The exact result of an integer aggregate lies outside int64."""
+
+
+class UserFunctionError(FastwinError, RuntimeError):
+    """A user-written assigner, trigger, evictor or function raised, or answered what makes no sense.
+
+    The message names the function, the key and the window; the original exception is its ``__cause__``.
+    """

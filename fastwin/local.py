@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +15,7 @@ from fastwin.arrowbuffers import take_rows
 from fastwin.duration import Duration, to_ms
 from fastwin.errors import SpecError, StateError
 from fastwin.operators.base import Operator
+from fastwin.operators.general import GeneralOperator
 from fastwin.planner import Plan
 from fastwin.planner import plan as make_plan
 from fastwin.spec import WindowSpec
@@ -30,11 +33,13 @@ class Result:
     main: key columns, ``window_start``, ``window_end`` (timestamp[ms, UTC]) and the aggregates.
     late: elements that no window takes any more, with the input's columns; empty unless asked for.
     bad: rows without a usable timestamp, with the input's columns and ``bad_reason``; empty unless diverted.
+    side: the side outputs that the spec declares, by tag.
     """
 
     main: pa.Table
     late: pa.Table
     bad: pa.Table
+    side: dict[str, pa.Table] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class Metrics:
     num_late_records_dropped: Flink's counter: late elements, unless they are handed out; ``late`` counts those.
     unassigned: elements in time that no window covers. fired: result rows. open_windows: (key, window) pairs
     with contents. state_rows, state_bytes: rows held and bytes allocated. watermark: ms, int64 min for none yet.
+    unfired: (key, window) pairs whose contents went without ever firing. timers: registered ones; the aligned operator
+    needs none. processing_time: the clock, ms.
     """
 
     events: int = 0
@@ -57,6 +64,9 @@ class Metrics:
     state_rows: int = 0
     state_bytes: int = 0
     watermark: int = MIN_TIMESTAMP
+    unfired: int = 0
+    timers: int = 0
+    processing_time: int = 0
 
 
 class Stream:
@@ -74,6 +84,7 @@ class Stream:
         delay_ms: int | None = None,
         max_future_skew: Duration | None = None,
         earliest_ms: int = MIN_TIMESTAMP,
+        idle_ms: int | None = None,
     ) -> None:
         spec.check_complete()
         skew = None if max_future_skew is None else to_ms(max_future_skew, argument="max_future_skew")
@@ -86,16 +97,22 @@ class Stream:
         self._plan: Plan | None = None
         self._operator: Operator | None = None
         self._watermark = MIN_TIMESTAMP
+        self._clock = 0
+        self._idle_ms = idle_ms
+        self._newest = MIN_TIMESTAMP
+        self._last_element = time.monotonic()
         self._bad = self._late = 0
         self._failed: str | None = None
         if plan is not None:
             self._bind(plan)
 
     def _bind(self, plan: Plan) -> Operator:
-        self._plan = plan
-        self._operator = plan.new_operator(self._coalesce)
-        self._operator.advance_watermark(self._watermark)
-        return self._operator
+        operator = plan.new_operator(self._coalesce)
+        operator.advance_watermark(self._watermark)
+        if isinstance(operator, GeneralOperator):
+            operator.advance_processing_time(self._clock)
+        self._plan, self._operator = plan, operator
+        return operator
 
     def process(self, data: Any) -> Result:
         """Takes elements, in their order; returns what fires at once, and late and bad rows.
@@ -121,12 +138,22 @@ class Stream:
                 main += fed.main
                 self._take_late(operator, rows, fed.late, late)
                 newest = max(newest, int(times.max(initial=MIN_TIMESTAMP)))
-            if self._delay_ms is not None and newest > MIN_TIMESTAMP:
-                main += operator.advance_watermark(newest - self._delay_ms - 1)
+            if self._delay_ms is not None:
+                main += operator.advance_watermark(self._follow(newest))
         except BaseException as problem:
             self._failed = f"{type(problem).__name__}: {problem}"
             raise
         return self._result(main, late, bad)
+
+    def _follow(self, newest: int) -> int:
+        """Returns the watermark after a batch whose newest element has this time, int64 min for an empty one."""
+        assert self._delay_ms is not None
+        now = time.monotonic()
+        if newest > MIN_TIMESTAMP:
+            self._newest, self._last_element = max(self._newest, newest), now
+            return max(newest - self._delay_ms - 1, MIN_TIMESTAMP)
+        idle = self._idle_ms is not None and now - self._last_element >= self._idle_ms / 1_000
+        return self._newest if idle else MIN_TIMESTAMP
 
     @property
     def _coalesce_now(self) -> bool:
@@ -134,9 +161,13 @@ class Stream:
 
     def _check(self, rows: pa.RecordBatch, bad: list[pa.RecordBatch]) -> tuple[pa.RecordBatch, np.ndarray]:
         """Returns the good rows and their times; diverts or counts the others."""
-        spec = self._spec
+        spec, plan = self._spec, self._plan
+        assert plan is not None
+        if spec.time_column is None:
+            return rows, np.full(rows.num_rows, MIN_TIMESTAMP)
         column = rows.column(spec.time_column)
-        times, reasons = batches.check_rows(column, str(spec.time_column), spec.bad_row_policy, self._limits)
+        limits = plan.limits(self._limits)
+        times, reasons = batches.check_rows(column, spec.time_column, spec.bad_row_policy, limits)
         if reasons is None:
             return rows, times
         self._bad += int(np.count_nonzero(reasons))
@@ -161,16 +192,44 @@ class Stream:
 
         A watermark at or below the current one is ignored. Raises SpecError unless it is an int64.
         """
-        if isinstance(watermark, bool) or not isinstance(watermark, int | np.integer):
-            raise SpecError(f"watermark: must be an int of milliseconds, got {watermark!r}")
-        if not MIN_TIMESTAMP <= watermark <= MAX_TIMESTAMP:
-            raise SpecError(f"watermark: must fit in int64, got {watermark}")
+        self._watermark = max(self._watermark, self._int64("watermark", watermark))
+        return self._advance(lambda operator: operator.advance_watermark(int(watermark)))
+
+    def advance_processing_time(self, processing_time: int | None = None) -> Result:
+        """Sets the clock of processing time, in ms, and returns what fires; None: to the machine's clock.
+
+        A stream's clock stands at 0 until it is set, and only moves by this call. Raises SpecError unless it is an
+        int64.
+        """
+        now = time.time_ns() // 1_000_000 if processing_time is None else processing_time
+        self._clock = self._int64("processing_time", now)
+        return self._advance(
+            lambda operator: (
+                operator.advance_processing_time(self._clock) if isinstance(operator, GeneralOperator) else []
+            )
+        )
+
+    def finish_processing_time(self) -> Result:
+        """Fires all that waits for the processing time, at the end of a bounded input."""
+        return self._advance(
+            lambda operator: (
+                operator.advance_processing_time(MAX_TIMESTAMP, True) if isinstance(operator, GeneralOperator) else []
+            )
+        )
+
+    def _int64(self, argument: str, value: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise SpecError(f"{argument}: must be an int of milliseconds, got {value!r}")
+        if not MIN_TIMESTAMP <= value <= MAX_TIMESTAMP:
+            raise SpecError(f"{argument}: must fit in int64, got {value}")
         self._refuse_if_failed()
-        self._watermark = max(self._watermark, int(watermark))
+        return int(value)
+
+    def _advance(self, advance: Callable[[Any], list[pa.RecordBatch]]) -> Result:
         if self._operator is None:
             return Result(pa.table({}), pa.table({}), pa.table({}))
         try:
-            main = self._operator.advance_watermark(int(watermark))
+            main = advance(self._operator)
         except BaseException as problem:
             self._failed = f"{type(problem).__name__}: {problem}"
             raise
@@ -184,7 +243,19 @@ class Stream:
             pa.Table.from_batches(main, schema=plan.main_schema),
             pa.Table.from_batches(late, schema=plan.input_schema),
             pa.Table.from_batches(bad, schema=bad_schema),
+            self._sides(),
         )
+
+    def _sides(self) -> dict[str, pa.Table]:
+        assert self._plan is not None
+        operator, schemas = self._operator, self._plan.side_schemas
+        if not schemas or not isinstance(operator, GeneralOperator):
+            return {tag: schema.empty_table() for tag, schema in schemas.items()}
+        taken = operator.take_side()
+        return {
+            tag: pa.Table.from_batches([taken[tag]] if tag in taken else [], schema=schema)
+            for tag, schema in schemas.items()
+        }
 
     def next_timer(self) -> int | None:
         """Returns a watermark, ms, below which nothing fires or is cleaned; None: nothing is waiting."""
@@ -200,7 +271,7 @@ class Stream:
         """Counters and sizes as they stand. O(1), but O(state) with overlapping windows."""
         operator = self._operator
         if operator is None:
-            return Metrics(watermark=self._watermark)
+            return Metrics(watermark=self._watermark, processing_time=self._clock)
         counters = operator.counters
         return Metrics(
             events=counters.events + self._bad,
@@ -213,6 +284,9 @@ class Stream:
             state_rows=operator.state_rows,
             state_bytes=operator.state_bytes,
             watermark=operator.watermark,
+            unfired=counters.unfired,
+            timers=getattr(operator, "timers", 0),
+            processing_time=self._clock,
         )
 
     def snapshot(self) -> bytes:
@@ -229,8 +303,11 @@ class Stream:
             raise StateError(f"{call}: the stream has seen no batch and no schema yet, so there is no state")
         return self._operator
 
-    def restore(self, chunks: list[bytes] | bytes) -> None:
+    def restore(self, chunks: list[bytes] | bytes, *, forget_watermark: bool = False) -> None:
         """Replaces all state by that of one snapshot and the deltas after it, in order.
+
+        forget_watermark: starts without a watermark, as Flink does; for the general operator only, because the others
+            tell from the watermark which windows have fired.
 
         Raises StateError if a chunk is corrupt, cut off, or of another spec, input type or version. The watermark
         is part of the state; counters start over.
@@ -246,11 +323,18 @@ class Stream:
                 meta = statecodec.decode(chunks[0], self._spec.fingerprint, str(self._spec)).meta
                 plan = make_plan(self._spec, batches.text_to_schema(meta["input_schema"]))
             operator = plan.new_operator(self._coalesce)
-            operator.restore(chunks)
+            if isinstance(operator, GeneralOperator):
+                operator.restore(chunks, forget_watermark)
+            else:
+                operator.restore(chunks)
         except (StateError, MemoryError):
             raise
         except Exception as problem:
             raise StateError(f"restore: the state makes no sense: {problem}") from problem
+        if isinstance(operator, GeneralOperator):
+            self._clock = operator.processing_time
+        elif forget_watermark:
+            raise SpecError(f"restore: the {plan.operator} operator cannot forget the watermark")
         self._plan, self._operator, self._failed = plan, operator, None
         self._watermark = operator.watermark
         self._bad = self._late = 0
@@ -267,9 +351,12 @@ class Stream:
 def run(spec: WindowSpec, data: Any) -> Result:
     """Runs a spec over a bounded input and ends with the watermark at int64 max; see ``WindowSpec.run``."""
     stream = Stream(spec)
+    stream.advance_processing_time()
     fed = stream.process(data)
     end = stream.advance_watermark(MAX_TIMESTAMP)
-    return Result(pa.concat_tables([fed.main, end.main]), fed.late, fed.bad)
+    last = stream.finish_processing_time()
+    sides = {tag: pa.concat_tables([part.side[tag] for part in (fed, end, last)]) for tag in fed.side}
+    return Result(pa.concat_tables([fed.main, end.main, last.main]), fed.late, fed.bad, sides)
 
 
 def open_stream(
@@ -278,6 +365,7 @@ def open_stream(
     *,
     schema: pa.Schema | None = None,
     max_future_skew: Duration | None = None,
+    idle: Duration | None = None,
 ) -> Stream:
     """Opens a stream; see ``WindowSpec.open``."""
     delay_ms = None
@@ -285,5 +373,8 @@ def open_stream(
         delay_ms = 0 if watermark == "monotonous" else to_ms(watermark, argument="watermark")
         if delay_ms < 0:
             raise SpecError(f"watermark: must not be negative, got {delay_ms} ms")
+    idle_ms = None if idle is None else to_ms(idle, argument="idle")
+    if idle_ms is not None and (idle_ms < 1 or delay_ms is None):
+        raise SpecError(f"idle: must be at least 1 ms, and needs a watermark= that follows the data, got {idle_ms} ms")
     plan = None if schema is None else make_plan(spec, schema)
-    return Stream(spec, plan=plan, delay_ms=delay_ms, max_future_skew=max_future_skew)
+    return Stream(spec, plan=plan, delay_ms=delay_ms, max_future_skew=max_future_skew, idle_ms=idle_ms)

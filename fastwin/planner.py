@@ -2,38 +2,59 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin import batches
+from fastwin.aggregates import Aggregate
 from fastwin.arrowbuffers import roomy_type
-from fastwin.assigners import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from fastwin.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from fastwin.duration import Duration, format_ms
 from fastwin.errors import SpecError
 from fastwin.keycodec import KeyCodec
 from fastwin.operators.aligned import AlignedOperator
 from fastwin.operators.base import Batch, Config, Operator, ResultColumn
+from fastwin.operators.general import GeneralOperator
+from fastwin.operators.generalparts import reads_rows
+from fastwin.operators.program import PANE_FIELDS, GeneralConfig, Program, PythonAggregate
 from fastwin.operators.session import SessionOperator
 from fastwin.operators.slicing import Slicing
+from fastwin.sessionwindows import EventTimeSessionWindows
 from fastwin.spec import WindowSpec
+from fastwin.triggers import EventTimeTrigger
 
 if TYPE_CHECKING:
     from fastwin.local import Stream
 
-__all__ = ["Plan", "plan"]
+__all__ = ["Explanation", "Plan", "choose", "explain", "plan"]
+
+
+class Explanation(str):
+    """Text that shows itself in a notebook as it is laid out. ``text``: the same as plain text."""
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        first, *rest = (html.escape(line) for line in self.splitlines())
+        lines = "".join(f"<li>{line.strip()}</li>" for line in rest)
+        return f"<div><code>{first}</code><ul>{lines}</ul></div>"
 
 
 @dataclass(frozen=True)
 class Plan:
     """A spec bound to an input schema: which operator runs it, what it reads and what it returns.
 
-    operator: ``"aligned"`` or ``"session"``. input_schema: the columns it reads, all of the input's if late or
-    bad rows are handed out; dictionaries have an index of at least 32 bits. dtypes: for each column that
-    aggregates read, its name and number type.
+    operator: ``"aligned"``, ``"session"`` or ``"general"``. input_schema: the columns it reads, all of the input's
+    if late or bad rows are handed out or Python code sees rows; dictionaries have an index of at least 32 bits.
+    dtypes: for each column that aggregates read, its name and number type. program: what the general operator runs.
     """
 
     spec: WindowSpec
@@ -42,6 +63,7 @@ class Plan:
     input_schema: pa.Schema
     config: Config
     dtypes: tuple[tuple[str, str | None], ...]
+    program: Program | None = None
 
     @property
     def input_columns(self) -> list[str]:
@@ -68,15 +90,28 @@ class Plan:
         """16 bytes that tell the spec in the state."""
         return self.config.fingerprint
 
-    def explain(self) -> str:
+    @property
+    def side_schemas(self) -> dict[str, pa.Schema]:
+        """Schemas of ``result.side`` by tag."""
+        return dict(self.spec.sides)
+
+    def limits(self, limits: batches.Limits) -> batches.Limits:
+        """Returns the bounds on timestamps, with those that the operator does not need left out."""
+        assert self.spec.assigner is not None
+        general = self.operator == "general"
+        return replace(limits, any_int64=general, nulls=general and not self.spec.assigner.is_event_time())
+
+    def explain(self) -> Explanation:
         """Says which operator runs, and why."""
-        return f"{self.spec}\n  operator: {self.operator}, because {self.why}"
+        return explain(self.spec)
 
     def new_operator(self, coalesce: bool) -> Operator:
         """Returns a fresh operator. coalesce: what holds where the spec leaves it open."""
         chosen = coalesce if self.spec.coalesce is None else self.spec.coalesce
         config = replace(self.config, coalesce=chosen)
         assigner = self.spec.assigner
+        if self.program is not None:
+            return GeneralOperator(config, self.program)
         match assigner:
             case TumblingEventTimeWindows():
                 return AlignedOperator(config, Slicing(assigner.size_ms, assigner.size_ms, assigner.offset_ms))
@@ -89,7 +124,8 @@ class Plan:
     def batch(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> Batch:
         """Returns checked rows, with their times in ms (int64[n]), as the operator takes them."""
         columns = [batches.value_column(rows.column(name), dtype) for name, dtype in self.dtypes]
-        return Batch(batches.encode_keys(rows, self.config.codec), times, columns)
+        elements = rows if self.program is not None and self.program.rows is not None else None
+        return Batch(batches.encode_keys(rows, self.config.codec), times, columns, elements)
 
     def open(self, *, coalesce: bool | None = None, max_future_skew: Duration | None = None) -> Stream:
         """Opens a stream for this plan; coalesce: what holds where the spec leaves it open, None: False."""
@@ -98,8 +134,10 @@ class Plan:
         return local.Stream(self.spec, plan=self, coalesce=bool(coalesce), max_future_skew=max_future_skew)
 
 
-def plan(spec: WindowSpec, schema: pa.Schema) -> Plan:
+def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False) -> Plan:
     """Binds a spec to the schema of its input.
+
+    general: has the general operator run it, whatever it is.
 
     Raises SpecError if the spec is incomplete, if a column is missing or named twice, or if its type does
     not suit.
@@ -107,20 +145,24 @@ def plan(spec: WindowSpec, schema: pa.Schema) -> Plan:
     spec.check_complete()
     if not isinstance(schema, pa.Schema):
         raise SpecError(f"schema: must be a pyarrow.Schema, got {type(schema).__name__}")
-    assert spec.time_column is not None
     kinds = {name: _kind_of(schema, name, "key_by") for name in spec.keys}
-    batches.check_time_type(spec.time_column, _kind_of(schema, spec.time_column, "event_time"))
+    if spec.time_column is not None:
+        batches.check_time_type(spec.time_column, _kind_of(schema, spec.time_column, "event_time"))
     results: list[ResultColumn] = []
     dtypes: dict[str, str | None] = {}
     for name, aggregate in spec.aggregates:
+        if not isinstance(aggregate, Aggregate):
+            continue
         kind = None
         if aggregate.column is not None:
             kind = _kind_of(schema, aggregate.column, f"aggregate {name}={aggregate}")
             dtypes[aggregate.column] = aggregate.dtype(kind) or dtypes.get(aggregate.column)
         index = -1 if aggregate.column is None else list(dtypes).index(aggregate.column)
         results.append(ResultColumn(name, aggregate, kind, index))
-    hands_rows_out = spec.late_output or spec.bad_row_policy == "divert"
-    if hands_rows_out:
+    operator, why = ("general", "it was asked for") if general else choose(spec)
+    sees_rows = operator == "general" and _reads_rows(spec)
+    takes_all = spec.late_output or spec.bad_row_policy == "divert" or sees_rows
+    if takes_all:
         duplicates = {name for name in schema.names if schema.names.count(name) > 1}
         if duplicates:
             raise SpecError(f"input: columns named twice: {', '.join(sorted(duplicates))}")
@@ -128,14 +170,98 @@ def plan(spec: WindowSpec, schema: pa.Schema) -> Plan:
             raise SpecError(
                 f"bad_rows: result.bad adds the column {batches.BAD_REASON!r}, which the input has; rename it"
             )
-    names = schema.names if hands_rows_out else list(dict.fromkeys([*spec.keys, spec.time_column, *dtypes]))
+    time_columns = [] if spec.time_column is None else [spec.time_column]
+    names = schema.names if takes_all else list(dict.fromkeys([*spec.keys, *time_columns, *dtypes]))
+    names = names or schema.names[:1]  # something that tells how many rows there are
+    if not names:
+        raise SpecError("input: it has no columns")
     fields = [schema.field(name) for name in names]
     input_schema = pa.schema([field.with_type(roomy_type(field.type)) for field in fields])
     codec = KeyCodec(tuple(pa.field(name, kind) for name, kind in kinds.items()))
     text = batches.schema_to_text(input_schema)
     config = Config(codec, tuple(results), spec.lateness_ms, False, spec.fingerprint, str(spec), text)
-    operator, why = _choose(spec)
-    return Plan(spec, operator, why, input_schema, config, tuple(dtypes.items()))
+    program = None
+    if operator == "general":
+        program = _program(spec, input_schema if sees_rows else None)
+        columns = _general_schema(spec, config, program)
+        config = GeneralConfig(
+            codec, tuple(results), spec.lateness_ms, False, spec.fingerprint, str(spec), text, columns
+        )
+    return Plan(spec, operator, why, input_schema, config, tuple(dtypes.items()), program)
+
+
+def _reads_rows(spec: WindowSpec) -> bool:
+    """Whether Python code sees elements, or windows keep them."""
+    functions = [function for _, function in spec.aggregates if not isinstance(function, Aggregate)]
+    python = functions or spec.function or spec.reducer or (spec.processor and not spec.aggregates)
+    return bool(python or spec.eviction or reads_rows(spec.assigner, _trigger(spec)))
+
+
+def _trigger(spec: WindowSpec) -> Any:
+    assert spec.assigner is not None
+    return spec.firing if spec.firing is not None else spec.assigner.get_default_trigger()
+
+
+def _program(spec: WindowSpec, rows: pa.Schema | None) -> Program:
+    """Returns what the general operator runs."""
+    assert spec.assigner is not None
+    parts = [
+        PythonAggregate(function, (name,)) for name, function in spec.aggregates if not isinstance(function, Aggregate)
+    ]
+    output = spec.output
+    if spec.function is not None:
+        named = [name for part in parts for name in part.names]
+        rest = () if spec.processor is not None or output is None else tuple(n for n in output.names if n not in named)
+        parts.append(PythonAggregate(spec.function, rest or ("",)))
+    if spec.processor is None and parts and output is not None:
+        output = pa.schema([output.field(name) for part in parts for name in part.names])
+    if spec.reducer is not None and output is None:
+        assert rows is not None
+        output = pa.schema([field for field in rows if field.name not in spec.keys])
+        if spec.processor is None and not output.names:
+            raise SpecError("reduce: the input has key columns only; name the result's columns with output=")
+    if spec.reducer is not None and rows is not None and output is not None:
+        for name in output.names:
+            _kind_of(rows, name, "reduce: output")
+    return Program(
+        assigner=spec.assigner,
+        trigger=_trigger(spec),
+        evictor=spec.eviction,
+        aggregates=tuple(parts),
+        reduce=spec.reducer,
+        process=spec.processor,
+        output=output,
+        side=spec.sides,
+        rows=rows,
+        arrival=spec.arrival,
+        pane_info=spec.pane_info,
+    )
+
+
+def _general_schema(spec: WindowSpec, config: Config, program: Program) -> pa.Schema:
+    """Returns the result columns, aggregates in the order in which the spec names them."""
+    fields = list(config.main_schema)[: len(spec.keys) + 2]
+    if spec.processor is None:
+        built_in = {column.name: column.field for column in config.results}
+        for name, _ in spec.aggregates:
+            fields.append(built_in[name] if name in built_in else program.output.field(name))  # type: ignore[union-attr]
+    if program.output is not None:
+        named = {field.name for field in fields[len(spec.keys) + 2 :]}
+        fields += [field for field in program.output if field.name not in named]
+    return pa.schema([*fields, *(PANE_FIELDS if spec.pane_info else [])])
+
+
+def explain(spec: WindowSpec) -> Explanation:
+    """Says which operator runs a spec, and why."""
+    spec.check_complete()
+    operator, why = choose(spec)
+    lines = [str(spec), f"  operator: {operator}, because {why}", f"  windows: {spec.assigner}"]
+    lines.append(f"  fires: {_trigger(spec)}")
+    if spec.eviction is not None:
+        lines.append(f"  evicts: {spec.eviction}; windows keep all their elements")
+    if operator == "general":
+        lines.append("  state: one row for each (key, window)")
+    return Explanation("\n".join(lines))
 
 
 def _kind_of(schema: pa.Schema, name: str, argument: str) -> pa.DataType:
@@ -148,16 +274,36 @@ def _kind_of(schema: pa.Schema, name: str, argument: str) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) and argument.startswith("aggregate") else kind
 
 
-def _choose(spec: WindowSpec) -> tuple[str, str]:
-    match spec.assigner:
-        case TumblingEventTimeWindows():
-            return "aligned", "windows are aligned to the clock, the trigger is the default one, aggregates merge"
-        case SlidingEventTimeWindows(size_ms=size, slide_ms=slide):
-            per_slide = 2 if size > slide and size % slide else 1
-            return "aligned", (
-                f"windows are aligned to the clock and share slices: {per_slide} for each slide of {format_ms(slide)}, "
-                f"and an element updates one of them instead of {max(size // slide, 1)} windows"
-            )
-        case EventTimeSessionWindows():
-            return "session", "sessions have a fixed gap, the trigger is the default one, aggregates merge"
-    raise SpecError(f"window: no operator runs {spec.assigner!r}")
+def _special(spec: WindowSpec) -> str | None:
+    """Returns what only the general operator does, if the spec asks for it."""
+    if spec.firing is not None and spec.firing != EventTimeTrigger():
+        return f"it has a trigger of its own ({spec.firing})"
+    if spec.eviction is not None:
+        return "an evictor needs the elements of a window"
+    if spec.processor is not None or spec.reducer is not None:
+        return "a Python function is called when a window fires"
+    if spec.function is not None or any(not isinstance(function, Aggregate) for _, function in spec.aggregates):
+        return "an aggregate is written in Python"
+    if spec.pane_info:
+        return "pane info tells the firings of each window apart"
+    return None
+
+
+def choose(spec: WindowSpec) -> tuple[str, str]:
+    """Returns the name of the operator that runs a complete spec, and why it does."""
+    special = _special(spec)
+    if special is not None:
+        return "general", special
+    kind = type(spec.assigner)
+    if kind is TumblingEventTimeWindows:
+        return "aligned", "windows are aligned to the clock, the trigger is the default one, aggregates merge"
+    if kind is SlidingEventTimeWindows:
+        size, slide = spec.assigner.size_ms, spec.assigner.slide_ms  # type: ignore[union-attr]
+        per_slide = 2 if size > slide and size % slide else 1
+        return "aligned", (
+            f"windows are aligned to the clock and share slices: {per_slide} for each slide of {format_ms(slide)}, "
+            f"and an element updates one of them instead of {max(size // slide, 1)} windows"
+        )
+    if kind is EventTimeSessionWindows:
+        return "session", "sessions have a fixed gap, the trigger is the default one, aggregates merge"
+    return "general", f"the windows are {spec.assigner}"

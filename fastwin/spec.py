@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from fastwin import speccheck
 from fastwin.aggregates import Aggregate
-from fastwin.assigners import WindowAssigner
+from fastwin.assigners import GlobalWindows, WindowAssigner
+from fastwin.combinators import PurgingTrigger
+from fastwin.ddl import to_schema
+from fastwin.describe import describe
 from fastwin.duration import Duration, format_ms, to_ms
 from fastwin.errors import SpecError
+from fastwin.evictors import CountEvictor, Evictor
+from fastwin.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction, as_reduce_function
+from fastwin.triggers import CountTrigger, Trigger
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from fastwin.local import Result, Stream
+    from fastwin.planner import Explanation
 
 __all__ = ["BAD_ROW_POLICIES", "WindowSpec", "key_by"]
 
@@ -30,7 +39,11 @@ class WindowSpec:
 
     keys: names of the key columns. time_column: name of the event-time column. assigner: the windows.
     lateness_ms: allowed lateness. coalesce: None leaves it to the runner. late_output: whether late rows are
-    handed out. bad_row_policy: one of BAD_ROW_POLICIES. aggregates: ``(name, aggregate)`` pairs.
+    handed out. bad_row_policy: one of BAD_ROW_POLICIES. aggregates: ``(name, aggregate)`` pairs, built in or
+    user-written. arrival: whether elements have the time of their arrival. firing: the trigger, None for the assigner's
+    own. eviction: the evictor. function: a user-written aggregate of several columns. reducer, processor: what their
+    methods were given. output: the columns that Python code fills. sides: schemas of side outputs by tag. pane_info:
+    whether results say which firing they are.
     """
 
     keys: tuple[str, ...] = ()
@@ -40,7 +53,16 @@ class WindowSpec:
     coalesce: bool | None = None
     late_output: bool = False
     bad_row_policy: Literal["raise", "divert", "drop"] = "raise"
-    aggregates: tuple[tuple[str, Aggregate], ...] = ()
+    aggregates: tuple[tuple[str, Aggregate | AggregateFunction], ...] = ()
+    arrival: bool = False
+    firing: Trigger | None = None
+    eviction: Evictor | None = None
+    function: AggregateFunction | None = None
+    reducer: ReduceFunction | None = None
+    processor: ProcessWindowFunction | None = None
+    output: pa.Schema | None = None
+    sides: tuple[tuple[str, pa.Schema], ...] = ()
+    pane_info: bool = False
 
     def event_time(self, column: str) -> WindowSpec:
         """Takes time from a column: a timestamp of any unit, floored to ms, or int64 milliseconds.
@@ -49,7 +71,16 @@ class WindowSpec:
         """
         if not isinstance(column, str) or not column:
             raise SpecError(f"event_time: column must be the name of a column, got {column!r}")
-        return replace(self, time_column=column)
+        return self._with(time_column=column, arrival=False)
+
+    def processing_time(self) -> WindowSpec:
+        """Takes as an element's time that of its arrival: the stream's processing time; for processing-time windows."""
+        return self._with(time_column=None, arrival=True)
+
+    def _with(self, **changes: Any) -> WindowSpec:
+        changed = replace(self, **changes)
+        speccheck.check_parts(changed)
+        return changed
 
     def window(self, assigner: WindowAssigner) -> WindowSpec:
         """Assigns elements to windows, such as ``TumblingEventTimeWindows.of("1 hour")``."""
@@ -57,7 +88,53 @@ class WindowSpec:
             raise SpecError(
                 f"window: must be a window assigner such as TumblingEventTimeWindows.of(...), got {assigner!r}"
             )
-        return replace(self, assigner=assigner)
+        if type(assigner).assign_windows is WindowAssigner.assign_windows:
+            raise SpecError(
+                f"window: {type(assigner).__name__} has no assign_windows(self, element, timestamp, context)"
+            )
+        return self._with(assigner=assigner)
+
+    def count_window(self, size: int, slide: int | None = None) -> WindowSpec:
+        """Groups elements by number instead of time: ``size`` at a time.
+
+        slide: fire every ``slide`` elements, over the last ``size``. Source: Flink's countWindow.
+        Raises SpecError for counts below 1.
+        """
+        for name, count in (("size", size), ("slide", 1 if slide is None else slide)):
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise SpecError(f"count_window: {name} must be an int of at least 1, got {count!r}")
+        if slide is None:
+            return self._with(assigner=GlobalWindows(), firing=PurgingTrigger.of(CountTrigger.of(size)))
+        return self._with(assigner=GlobalWindows(), firing=CountTrigger.of(slide), eviction=CountEvictor.of(size))
+
+    def trigger(self, trigger: Trigger) -> WindowSpec:
+        """Says when windows fire, in place of the assigner's default trigger."""
+        if not isinstance(trigger, Trigger):
+            raise SpecError(f"trigger: must be a trigger such as CountTrigger.of(100), got {trigger!r}")
+        return self._with(firing=trigger)
+
+    def evictor(self, evictor: Evictor) -> WindowSpec:
+        """Removes elements from windows when they fire. Windows then keep all their elements."""
+        if not isinstance(evictor, Evictor):
+            raise SpecError(f"evictor: must be an evictor such as CountEvictor.of(100), got {evictor!r}")
+        return self._with(eviction=evictor)
+
+    def side_output(self, tag: str, schema: str | pa.Schema) -> WindowSpec:
+        """Declares a side output, which ``context.output(tag, value)`` fills: ``result.side[tag]``.
+
+        schema: DDL such as ``"user string, n bigint"`` or a pa.Schema.
+        """
+        if not isinstance(tag, str) or not tag.isidentifier():
+            raise SpecError(f"side_output: tag must be a name, got {tag!r}")
+        return self._with(sides=(*self.sides, (tag, to_schema(schema, f"side_output {tag!r}"))))
+
+    def with_pane_info(self) -> WindowSpec:
+        """Adds to the results which firing of its window each is.
+
+        ``pane_index`` counts from 0. ``pane_timing``: EARLY before the end of the window, ON_TIME for the first timer
+        behind it, then LATE. ``pane_is_last``: no other can follow.
+        """
+        return self._with(pane_info=True)
 
     def allowed_lateness(self, lateness: Duration, *, coalesce: bool | None = None) -> WindowSpec:
         """Keeps windows for ``lateness`` after the watermark has passed their end; late elements fire them again.
@@ -88,40 +165,76 @@ class WindowSpec:
             raise SpecError(f"bad_rows: policy must be one of {', '.join(BAD_ROW_POLICIES)}, got {policy!r}")
         return replace(self, bad_row_policy=policy)
 
-    def aggregate(self, **aggregates: Aggregate) -> WindowSpec:
+    def aggregate(
+        self,
+        function: AggregateFunction | None = None,
+        /,
+        *,
+        then: ProcessWindowFunction | None = None,
+        output: str | pa.Schema | None = None,
+        **aggregates: Aggregate | AggregateFunction,
+    ) -> WindowSpec:
         """Computes aggregates for each (key, window): ``aggregate(n=Count(), total=Sum("price"))``.
 
-        Raises SpecError if there is none, if one is no aggregate, or if a name is taken by a key or by the
-        window's bounds; and if the spec has no event time or window yet.
+        function: a user-written aggregate, for the columns of ``output`` that no other fills. aggregates: built-in
+            ones, and user-written ones for the column of that name.
+        then: is called with the one result instead of the elements; its rows are the output.
+        output: the columns that Python code fills: DDL such as ``"user string, n bigint"`` or a pa.Schema.
+
+        Raises SpecError if there is no aggregate, if one is none, or if a name is taken by a key or by the
+        window's bounds; and if the spec has no time or window yet.
         """
-        if not aggregates:
-            raise SpecError("aggregate: at least one is needed, such as n=fastwin.Count(), got none")
         for name, aggregate in aggregates.items():
-            if not isinstance(aggregate, Aggregate) or type(aggregate).accumulator is Aggregate.accumulator:
+            known = isinstance(aggregate, Aggregate) and type(aggregate).accumulator is not Aggregate.accumulator
+            if not known and not isinstance(aggregate, AggregateFunction):
                 raise SpecError(f"aggregate: {name} must be an aggregate such as fastwin.Count(), got {aggregate!r}")
             if not name:
                 raise SpecError(f"aggregate: the name of {aggregate} is empty")
-            if name in self.keys or name in _BOUNDS:
-                raise SpecError(f"aggregate: the name {name!r} is taken by a key column or a bound of the window")
-        if len(aggregates) > _MAX_AGGREGATES:
-            raise SpecError(f"aggregate: at most {_MAX_AGGREGATES} in one spec, got {len(aggregates)}")
-        complete = replace(self, aggregates=tuple(aggregates.items()))
+        built_in = sum(isinstance(aggregate, Aggregate) for aggregate in aggregates.values())
+        if built_in > _MAX_AGGREGATES:
+            raise SpecError(f"aggregate: at most {_MAX_AGGREGATES} in one spec, got {built_in}")
+        if function is not None and not isinstance(function, AggregateFunction):
+            raise SpecError(f"aggregate: the function must be an AggregateFunction, got {function!r}")
+        if function is None and not aggregates:
+            raise SpecError("aggregate: at least one is needed, such as n=fastwin.Count(), got none")
+        if then is not None and not isinstance(then, ProcessWindowFunction):
+            raise SpecError(f"aggregate: then must be a ProcessWindowFunction, got {then!r}")
+        return self._ending(
+            aggregates=tuple(aggregates.items()),
+            function=function,
+            processor=then,
+            output=None if output is None else to_schema(output, "aggregate: output"),
+        )
+
+    def reduce(
+        self, function: ReduceFunction | Callable[[Any, Any], Any], *, output: str | pa.Schema | None = None
+    ) -> WindowSpec:
+        """Reduces the elements of each (key, window), two by two, to one.
+
+        function: a ReduceFunction or a callable of two rows; it returns a row (``a._replace(...)``), a dict, or a
+            tuple with all columns of the input. output: the columns of the result; None: the input's but the keys.
+        """
+        made = as_reduce_function(function, "reduce")
+        return self._ending(reducer=made, output=None if output is None else to_schema(output, "reduce: output"))
+
+    def process(self, function: ProcessWindowFunction, *, output: str | pa.Schema) -> WindowSpec:
+        """Calls a function with all elements of each (key, window) that fires.
+
+        output: the columns of the rows that it yields: DDL such as ``"user string, n bigint"`` or a pa.Schema.
+        """
+        if not isinstance(function, ProcessWindowFunction):
+            raise SpecError(f"process: the function must be a ProcessWindowFunction, got {function!r}")
+        return self._ending(processor=function, output=to_schema(output, "process: output"))
+
+    def _ending(self, **changes: Any) -> WindowSpec:
+        empty: dict[str, Any] = {"aggregates": (), "function": None, "reducer": None, "processor": None, "output": None}
+        complete = self._with(**{**empty, **changes})
         complete.check_complete()
         return complete
 
     def check_complete(self) -> None:
         """Raises SpecError if a part without which nothing runs is missing."""
-        missing = [
-            call
-            for call, part in (
-                (".event_time(column)", self.time_column),
-                (".window(assigner)", self.assigner),
-                (".aggregate(name=...)", self.aggregates),
-            )
-            if not part
-        ]
-        if missing:
-            raise SpecError(f"spec: incomplete without {' and '.join(missing)}")
+        speccheck.check_complete(self)
 
     @property
     def fingerprint(self) -> bytes:
@@ -129,11 +242,31 @@ class WindowSpec:
         return hashlib.blake2b(str(self).encode(), digest_size=16).digest()
 
     def __str__(self) -> str:
-        parts = [f"key_by({', '.join(map(repr, self.keys))})", f"event_time({self.time_column!r})"]
-        parts.append(f"window({self.assigner!r})")
+        parts = [f"key_by({', '.join(map(repr, self.keys))})"]
+        if self.time_column is not None:
+            parts.append(f"event_time({self.time_column!r})")
+        if self.arrival:
+            parts.append("processing_time()")
+        parts.append(f"window({describe(self.assigner)})")
+        if self.firing is not None:
+            parts.append(f"trigger({describe(self.firing)})")
+        if self.eviction is not None:
+            parts.append(f"evictor({describe(self.eviction)})")
         if self.lateness_ms:
             parts.append(f"allowed_lateness({format_ms(self.lateness_ms)!r})")
-        parts.append(f"aggregate({', '.join(f'{name}={aggregate!r}' for name, aggregate in self.aggregates)})")
+        parts += [f"side_output({tag!r}, {_types(schema)})" for tag, schema in self.sides]
+        if self.pane_info:
+            parts.append("with_pane_info()")
+        arguments = [describe(self.function)] if self.function is not None else []
+        arguments += [f"{name}={describe(aggregate)}" for name, aggregate in self.aggregates]
+        output = [] if self.output is None else [f"output={_types(self.output)}"]
+        if arguments:
+            then = [] if self.processor is None else [f"then={describe(self.processor)}"]
+            parts.append(f"aggregate({', '.join([*arguments, *then, *output])})")
+        elif self.reducer is not None:
+            parts.append(f"reduce({', '.join([describe(self.reducer), *output])})")
+        elif self.processor is not None:
+            parts.append(f"process({', '.join([describe(self.processor), *output])})")
         return ".".join(parts)
 
     # The two runners live a floor above; they are offered here so that a spec reads as one sentence.
@@ -154,6 +287,7 @@ class WindowSpec:
         *,
         schema: pa.Schema | None = None,
         max_future_skew: Duration | None = None,
+        idle: Duration | None = None,
     ) -> Stream:
         """Opens a stream in this process; see ``Stream``.
 
@@ -162,16 +296,26 @@ class WindowSpec:
             calls ``advance_watermark``.
         schema: the input's schema, if it is to be checked before the first batch.
         max_future_skew: rows further ahead of the clock are bad rows. None: no limit.
+        idle: needs a ``watermark``. When no element has come for so long by the machine's clock, the elements that
+            could be out of order are not waited for any longer: the next ``process`` call without rows brings the
+            watermark up to the newest timestamp. None: they are waited for.
         """
         from fastwin import local
 
-        return local.open_stream(self, watermark, schema=schema, max_future_skew=max_future_skew)
+        return local.open_stream(self, watermark, schema=schema, max_future_skew=max_future_skew, idle=idle)
 
-    def explain(self, schema: pa.Schema) -> str:
-        """Says which operator runs the spec on an input of this schema, and why."""
+    def explain(self, schema: pa.Schema | None = None) -> Explanation:
+        """Says which operator runs the spec, and why: text that shows itself well in a notebook, too.
+
+        schema: of the input, if it is to be checked as well.
+        """
         from fastwin import planner
 
-        return planner.plan(self, schema).explain()
+        return planner.explain(self) if schema is None else planner.plan(self, schema).explain()
+
+
+def _types(schema: pa.Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema}
 
 
 def key_by(*columns: str) -> WindowSpec:

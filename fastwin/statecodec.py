@@ -2,7 +2,7 @@
 
 A chunk is a header, ``magic(4) version(u16) kind(u8) flags(u8) fingerprint(16) crc32(u32) length(u64)``,
 little-endian, and a body of ``length`` bytes: ``u32`` length of a JSON text, the text, and one LZ4-compressed
-Arrow IPC stream for each table that the text names.
+Arrow IPC stream for each table that the text names. Flag 1: behind them comes one pickle stream of Python user state.
 """
 
 import json
@@ -21,6 +21,7 @@ FORMAT_VERSION: Final = 1
 _MAGIC: Final = b"FWST"
 _HEADER: Final = struct.Struct("<4sHBB16sIQ")
 _KINDS: Final = ("snapshot", "delta")
+_PICKLED: Final = 1
 # Without threads: chunks are small, and handing one to Arrow's thread pool costs more than packing it.
 _WRITE: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _READ: Final = pa.ipc.IpcReadOptions(use_threads=False)
@@ -28,11 +29,12 @@ _READ: Final = pa.ipc.IpcReadOptions(use_threads=False)
 
 @dataclass(frozen=True)
 class Chunk:
-    """A decoded chunk: small values in ``meta``, rows in ``tables``."""
+    """A decoded chunk: small values in ``meta``, rows in ``tables``, user state in ``objects`` (still pickled)."""
 
     kind: Literal["snapshot", "delta"]
     meta: dict[str, Any]
     tables: dict[str, pa.Table] = field(default_factory=dict)
+    objects: bytes | None = None
 
 
 def encode(chunk: Chunk, fingerprint: bytes) -> bytes:
@@ -45,9 +47,9 @@ def encode(chunk: Chunk, fingerprint: bytes) -> bytes:
         streams.append(sink.getvalue())
     named = list(zip(chunk.tables, (len(stream) for stream in streams), strict=True))
     text = json.dumps({"meta": chunk.meta, "tables": named}, separators=(",", ":")).encode()
-    body = b"".join([struct.pack("<I", len(text)), text, *streams])
-    kind = _KINDS.index(chunk.kind)
-    return _HEADER.pack(_MAGIC, FORMAT_VERSION, kind, 0, fingerprint, zlib.crc32(body), len(body)) + body
+    body = b"".join([struct.pack("<I", len(text)), text, *streams, chunk.objects or b""])
+    kind, flags = _KINDS.index(chunk.kind), _PICKLED if chunk.objects is not None else 0
+    return _HEADER.pack(_MAGIC, FORMAT_VERSION, kind, flags, fingerprint, zlib.crc32(body), len(body)) + body
 
 
 def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chunk:
@@ -63,7 +65,7 @@ def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chu
     _, version, kind, flags, owner, crc, length = _HEADER.unpack_from(blob)
     if version != FORMAT_VERSION:
         raise StateError(f"state: format version {version}, but this fastwin reads version {FORMAT_VERSION}")
-    if kind >= len(_KINDS) or flags != 0:
+    if kind >= len(_KINDS) or flags not in (0, _PICKLED):
         raise StateError(f"state: unknown kind {kind} or flags {flags}")
     body = memoryview(blob)[_HEADER.size :]
     if len(body) != length:
@@ -75,12 +77,12 @@ def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chu
             f"state: written by another spec (fingerprint {owner.hex()}) than {spec_text} ({fingerprint.hex()})"
         )
     try:
-        return _parse(_KINDS[kind], body)
+        return _parse(_KINDS[kind], body, flags == _PICKLED)
     except (KeyError, TypeError, ValueError, OSError, struct.error, pa.ArrowException) as problem:
         raise StateError(f"state: the body makes no sense: {problem}") from problem
 
 
-def _parse(kind: Any, body: memoryview) -> Chunk:
+def _parse(kind: Any, body: memoryview, pickled: bool) -> Chunk:
     (text_length,) = struct.unpack_from("<I", body)
     at = 4 + text_length
     text = json.loads(bytes(body[4:at]))
@@ -90,4 +92,6 @@ def _parse(kind: Any, body: memoryview) -> Chunk:
         table.validate(full=True)
         tables[name] = table.combine_chunks()
         at += size
-    return Chunk(kind, text["meta"], tables)
+    if bool(body[at:]) != pickled:
+        raise ValueError(f"{len(body) - at} bytes of user state, announced {'some' if pickled else 'none'}")
+    return Chunk(kind, text["meta"], tables, bytes(body[at:]) if pickled else None)

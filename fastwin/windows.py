@@ -1,8 +1,9 @@
 """The windows elements are assigned to, and the bounds of time."""
 
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-__all__ = ["MAX_TIMESTAMP", "MIN_TIMESTAMP", "GlobalWindow", "TimeWindow"]
+__all__ = ["MAX_TIMESTAMP", "MIN_TIMESTAMP", "GlobalWindow", "TimeWindow", "merge_time_windows"]
 
 MIN_TIMESTAMP: Final = -(2**63)
 """The watermark before the first one."""
@@ -45,3 +46,25 @@ class GlobalWindow(NamedTuple):
     def max_timestamp(self) -> int:
         """Returns the largest int64."""
         return MAX_TIMESTAMP
+
+
+def merge_time_windows(windows: Iterable[TimeWindow], callback: Callable[[list[TimeWindow], TimeWindow], None]) -> None:
+    """Finds the windows that overlap or touch, and calls ``callback(merged, result)`` for each group of several.
+
+    Source: Flink's TimeWindow.mergeWindows. O(n log n).
+
+    >>> merge_time_windows([TimeWindow(0, 2), TimeWindow(5, 6), TimeWindow(2, 3)], print)
+    [TimeWindow(start=0, end=2), TimeWindow(start=2, end=3)] TimeWindow(start=0, end=3)
+    """
+    group: list[TimeWindow] = []
+    cover = None
+    for window in sorted(set(windows)):
+        if cover is not None and cover.intersects(window):
+            cover = cover.cover(window)
+            group.append(window)
+            continue
+        if cover is not None and len(group) > 1:
+            callback(group, cover)
+        cover, group = window, [window]
+    if cover is not None and len(group) > 1:
+        callback(group, cover)

@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 import fastwin as fw
 from fastwin.duration import Duration, format_ms, to_ms
 from fastwin.errors import SpecError
+from fastwin.planner import choose
 from spark_glue import wire
 from spark_glue.batch import run_frame
 from spark_glue.frames import is_columnar, watermark_of
@@ -62,6 +63,7 @@ def apply(
     """
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
+    _check_spec(spec)
     if not isinstance(df, DataFrame):
         raise SpecError(f"df: must be a Spark DataFrame, got {type(df).__name__}")
     if not isinstance(name, str) or not name:
@@ -125,6 +127,19 @@ def _job(spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | 
     check_keys(df.schema, spec.keys)
     check_columns(df.schema, job.packed_schema.names)
     return job
+
+
+def _check_spec(spec: fw.WindowSpec) -> None:
+    """Raises SpecError for what only streams in the process offer."""
+    spec.check_complete()
+    operator, why = choose(spec)
+    only = "runs in process only as yet: spec.run(table) or spec.open()"
+    if spec.arrival:
+        raise SpecError(f"spec: processing_time() {only}; on Spark, name a column with event_time(...)")
+    if spec.sides:
+        raise SpecError(f"spec: side_output({spec.sides[0][0]!r}, ...) {only}")
+    if operator == "general":
+        raise SpecError(f"spec: the general operator, which it needs because {why}, {only}")
 
 
 def _time_zone(df: DataFrame, column: str) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fastwin import statecodec
 from fastwin.aggregates import Aggregate
-from fastwin.arrowbuffers import from_int64, from_values
+from fastwin.arrowbuffers import from_int64, from_values, take_rows
 from fastwin.core.accumulators import AccumulatorSet
 from fastwin.core.keys import KeyTable
 from fastwin.core.rows import RowStore
@@ -26,12 +26,14 @@ class Batch:
     """Elements as kernels take them; made and checked by ``fastwin.batches``.
 
     keys: encoded key columns. times: int64[n], ms. columns: ``(values, valid)`` for each column
-    that an aggregate reads: int64[n] or float64[n] or None, and bool[n] or None.
+    that an aggregate reads: int64[n] or float64[n] or None, and bool[n] or None. rows: the same elements as they
+    came in, where Python code reads them.
     """
 
     keys: EncodedKeys
     times: NDArray[np.int64]
     columns: list[tuple[NDArray | None, NDArray | None]]
+    rows: pa.RecordBatch | None = None
 
     def __len__(self) -> int:
         return len(self.times)
@@ -44,7 +46,8 @@ class Batch:
             (None if values is None else values[rows], None if valid is None else valid[rows])
             for values, valid in self.columns
         ]
-        return Batch(KeyCodec.select(self.keys, rows), self.times[rows], columns)
+        taken = None if self.rows is None else take_rows(self.rows, rows)
+        return Batch(KeyCodec.select(self.keys, rows), self.times[rows], columns, taken)
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,12 @@ class Config:
         values = ",".join("-" if column.kind is None else str(column.kind) for column in self.results)
         return f"{keys}|{values}"
 
-    def encode_state(self, kind: Any, watermark: int, tables: dict[str, pa.Table]) -> bytes:
-        """Returns a chunk of state; see ``statecodec``."""
-        meta = {"watermark": watermark, "layout": self.layout, "input_schema": self.input_schema}
-        return statecodec.encode(statecodec.Chunk(kind, meta, tables), self.fingerprint)
+    def encode_state(
+        self, kind: Any, watermark: int, tables: dict[str, pa.Table], objects: bytes | None = None, **more: Any
+    ) -> bytes:
+        """Returns a chunk of state; see ``statecodec``. objects: pickled user state. more: further small values."""
+        meta = {"watermark": watermark, "layout": self.layout, "input_schema": self.input_schema, **more}
+        return statecodec.encode(statecodec.Chunk(kind, meta, tables, objects), self.fingerprint)
 
     @property
     def main_schema(self) -> pa.Schema:
@@ -107,6 +112,11 @@ class Config:
     ) -> pa.RecordBatch:
         """Returns the result rows of fired windows: those at ``slots``, ending at ``ends`` (int64[n], ms)."""
         bounds = [from_values(rows.starts(slots), None, TIME_TYPE), from_values(ends, None, TIME_TYPE)]
+        arrays = [*self.codec.decode(keys, rows.keys(slots)), *bounds, *self.values_of(accumulators, rows, slots)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.main_schema)
+
+    def values_of(self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]) -> list[pa.Array]:
+        """Returns the columns of the aggregates for some rows."""
         values = []
         for column, (found, valid) in zip(self.results, accumulators.results(rows, slots), strict=True):
             kind = column.field.type
@@ -114,8 +124,7 @@ class Config:
                 values.append(from_values(found.astype(f"f{kind.bit_width // 8}", copy=False), valid, kind))
             else:
                 values.append(from_int64(found.view(np.int64), valid, kind))
-        arrays = [*self.codec.decode(keys, rows.keys(slots)), *bounds, *values]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.main_schema)
+        return values
 
 
 @dataclass
@@ -126,6 +135,7 @@ class Counters:
     num_late_records_dropped: int = 0
     unassigned: int = 0
     fired: int = 0
+    unfired: int = 0
 
 
 @dataclass

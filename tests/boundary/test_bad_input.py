@@ -66,7 +66,7 @@ SPECS = {
     "a window that is none": Bad(lambda: BASE.window("1 hour"), ("window: must be a window assigner", "'1 hour'")),
     "a class as window": Bad(lambda: BASE.window(T), ("window: must be a window assigner", "TumblingEventTimeWindows")),
     "assigner nobody knows": Bad(
-        lambda: BASE.window(fw.WindowAssigner()).aggregate(n=fw.Count()).run(table()), ("window: no operator runs",)
+        lambda: BASE.window(fw.WindowAssigner()), ("window: WindowAssigner has no assign_windows(self, element,",)
     ),
     "lateness negative": Bad(
         lambda: BASE.allowed_lateness("-1 s"), ("allowed_lateness: must not be negative", "-1000 ms")

@@ -44,7 +44,7 @@ def no_jobs(spark):
 
 ON_ANY_FRAME = {
     "spec is none": ({"spec": "hourly"}, "spec: must be a WindowSpec .* got str"),
-    "spec without windows": ({"spec": fw.key_by("k").event_time("ts")}, r"spec: \.window\(assigner\) and"),
+    "spec without windows": ({"spec": fw.key_by("k").event_time("ts")}, r"spec: .*\.window\(assigner\) and"),
     "df is none": ({"df": [1, 2]}, "df: must be a Spark DataFrame, got list"),
     "unknown key": (
         {"spec": fw.WindowSpec(**(SPEC.__dict__ | {"keys": ("who",)}))},
@@ -78,6 +78,27 @@ ON_ANY_FRAME = {
     ),
     "late is taken": ({"spec": SPEC.side_output_late_data().aggregate(late=fw.Count())}, "columns 'late' and 'late'"),
     "name is none": ({"name": ""}, "name: must be the name of the counters, got ''"),
+    "spec with a trigger": (
+        {"spec": SPEC.trigger(fw.CountTrigger.of(2))},
+        r"the general operator, .* because it has a trigger of its own .* runs in process only as yet",
+    ),
+    "spec with pane info": ({"spec": SPEC.with_pane_info()}, "because pane info .* runs in process only as yet"),
+    "spec with count windows": (
+        {"spec": SPEC.count_window(3)},
+        "the general operator, .* runs in process only as yet: spec.run",
+    ),
+    "spec with a function": (
+        {"spec": SPEC.reduce(lambda a, b: b)},
+        "because a Python function is called .* runs in process only as yet",
+    ),
+    "spec with a side output": (
+        {"spec": SPEC.side_output("more", "n bigint")},
+        r"spec: side_output\('more', ...\) runs in process only as yet",
+    ),
+    "spec in processing time": (
+        {"spec": SPEC.window(fw.TumblingProcessingTimeWindows.of("1 min")).processing_time()},
+        r"spec: processing_time\(\) runs in process only as yet",
+    ),
 }
 
 

@@ -1,0 +1,20 @@
+# Timers that fire one by one, while others come and go.
+cimport cython
+
+from fastwin._typedefs cimport idx_t, int64_t, ts_t
+from fastwin.core.timers cimport TimerHeap
+from fastwin.core.timersort cimport Timer
+
+
+@cython.final
+cdef class TimerQueue:
+    cdef readonly TimerHeap heap
+    cdef Timer* due             # sorted; those deleted since are not in the heap's set
+    cdef Py_ssize_t due_n, due_at
+    cdef Py_ssize_t popped, next_bulk   # one by one in this run; when to look whether sorting pays
+
+    cdef bint add(self, ts_t time, idx_t key, int64_t namespace) except -1
+    cdef bint discard(self, ts_t time, idx_t key, int64_t namespace) noexcept
+    cdef bint contains(self, ts_t time, idx_t key, int64_t namespace) noexcept
+    cdef bint next_due(self, ts_t until, Timer* found) except -1
+    cdef int _take_due(self, ts_t until) except -1

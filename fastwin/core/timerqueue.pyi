@@ -1,0 +1,19 @@
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastwin.core.timers import TimerHeap
+
+@final
+class TimerQueue:
+    """A TimerHeap whose due timers are taken out one by one."""
+
+    heap: TimerHeap
+    def __init__(self) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def peek(self) -> int | None: ...
+    def timers(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]: ...
+    def _check(self) -> None: ...

@@ -1,0 +1,55 @@
+# Windows of keys: one row for each (key, window), found by a hash of both; merging windows also in order of time.
+from fastwin._typedefs cimport idx_t, int32_t, int64_t, ts_t, uint8_t, uint32_t, uint64_t
+from fastwin.core.keys cimport KeyTable
+from fastwin.core.rows cimport Head, RowStore
+
+cdef enum:
+    HAS_CONTENTS = 1            # elements were added and not purged since
+    IN_SET = 2                  # of a merging assigner: the window is one of its key's
+    END_TIMER = 4               # an event timer at its last ms is registered
+    CLEANUP_TIMER = 8           # the timer that cleans it is registered
+    CLEANED = 16                # it is gone but for timers that its trigger left behind
+    FIRED = 32                  # it has fired since its contents came
+    ON_TIME = 64                # a timer has fired it after it had passed
+    SAVED = 128                 # it is part of the last snapshot or delta
+    TOUCHED = 256               # marked for one late firing at the end of the call
+    PERSISTENT = HAS_CONTENTS | IN_SET | END_TIMER | CLEANUP_TIMER | CLEANED | FIRED | ON_TIME
+
+cdef struct Window:
+    Head head
+    ts_t end                    # equal to the start for the global window
+    uint32_t flags
+    int32_t timers              # how many timers it has
+    int32_t panes               # how often it has fired
+    int32_t _unused
+
+cdef struct KeyWindows:         # of one key, in order of start
+    idx_t* slots
+    Py_ssize_t n, capacity
+
+cdef inline bint is_global(const Window* window) noexcept nogil:
+    return window.head.start == window.end
+
+cdef inline ts_t last_ms(const Window* window) noexcept nogil:
+    return 0x7fffffffffffffff if window.head.start == window.end else window.end - 1
+
+cdef class WindowTable:
+    cdef readonly KeyTable keys
+    cdef readonly RowStore rows
+    cdef idx_t* index           # open addressing, linear probing: slots
+    cdef Py_ssize_t index_size
+    cdef KeyWindows* sets       # by key id; merging windows only
+    cdef Py_ssize_t sets_n
+    cdef readonly list removed  # (key id, start, end) of saved rows that are gone; their keys are retained
+
+    cdef idx_t find(self, idx_t key, ts_t start, ts_t end) noexcept
+    cdef idx_t ensure(self, idx_t key, ts_t start, ts_t end) except -1
+    cdef int release(self, idx_t slot) except -1
+    cdef int _grow(self) except -1
+    cdef int set_add(self, idx_t slot) except -1
+    cdef void set_remove(self, idx_t slot) noexcept
+    cdef Py_ssize_t first_touching(self, idx_t key, ts_t start) noexcept
+    cdef KeyWindows* key_windows(self, idx_t key) except NULL
+
+    cdef inline Window* at(self, idx_t slot) noexcept nogil:
+        return <Window*> (self.rows.data + slot * self.rows.stride)

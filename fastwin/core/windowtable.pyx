@@ -1,0 +1,284 @@
+"""WindowTable: the rows of all (key, window) pairs."""
+
+import numpy as np
+
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memmove, memset
+
+from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint32_t, uint64_t
+from fastwin.core.hashing cimport mix
+from fastwin.core.keys cimport KeyTable
+from fastwin.core.rows cimport RowStore
+
+HEAD_CELLS = sizeof(Window) // 8
+
+cdef enum:
+    FIRST_INDEX = 64
+
+
+cdef inline Py_ssize_t place(idx_t key, ts_t start, ts_t end, Py_ssize_t size) noexcept nogil:
+    cdef uint64_t h = mix(<uint64_t> start ^ (<uint64_t> key * <uint64_t> 0x9E3779B97F4A7C15))
+    h ^= <uint64_t> end
+    return <Py_ssize_t> ((h * <uint64_t> 0x9E3779B97F4A7C15) >> 20) & (size - 1)
+
+
+cdef class WindowTable:
+    """Rows by (key id, window start, window end).
+
+    keys: the KeyTable whose ids the rows hold and retain. blank: int64[cells], what a fresh row holds, HEAD_CELLS
+    of head first.
+    """
+
+    def __cinit__(self, KeyTable keys not None, blank):
+        self.keys = keys
+        self.rows = RowStore(blank)
+        self.removed = []
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.sets_n):
+            free(self.sets[i].slots)
+        free(self.sets)
+        free(self.index)
+
+    def __len__(self):
+        return self.rows.live
+
+    @property
+    def nbytes(self):
+        """Bytes allocated, the keys left out."""
+        cdef Py_ssize_t i, total = self.rows.nbytes + self.index_size * sizeof(idx_t) + self.sets_n * sizeof(KeyWindows)
+        for i in range(self.sets_n):
+            total += self.sets[i].capacity * sizeof(idx_t)
+        return total
+
+    cdef int _grow(self) except -1:
+        cdef Py_ssize_t size = 2 * self.index_size if self.index_size else FIRST_INDEX, i, at
+        cdef idx_t* index = <idx_t*> malloc(size * sizeof(idx_t))
+        cdef Window* window
+        if index == NULL:
+            raise MemoryError(f"WindowTable: no memory for an index of {size}")
+        with nogil:
+            for i in range(size):
+                index[i] = NONE
+            for i in range(self.index_size):
+                if self.index[i] != NONE:
+                    window = self.at(self.index[i])
+                    at = place(window.head.key, window.head.start, window.end, size)
+                    while index[at] != NONE:
+                        at = (at + 1) & (size - 1)
+                    index[at] = self.index[i]
+        free(self.index)
+        self.index = index
+        self.index_size = size
+        return 0
+
+    cdef idx_t find(self, idx_t key, ts_t start, ts_t end) noexcept:
+        """Returns the slot of a window, or NONE. O(1) expected."""
+        cdef Py_ssize_t at
+        cdef idx_t slot
+        cdef Window* window
+        if self.index_size == 0:
+            return NONE
+        at = place(key, start, end, self.index_size)
+        while True:
+            slot = self.index[at]
+            if slot == NONE:
+                return NONE
+            window = self.at(slot)
+            if window.head.start == start and window.head.key == key and window.end == end:
+                return slot
+            at = (at + 1) & (self.index_size - 1)
+
+    cdef idx_t ensure(self, idx_t key, ts_t start, ts_t end) except -1:
+        """Returns the slot of a window, a fresh row where there was none, and marks it dirty. O(1) expected."""
+        cdef idx_t slot = self.find(key, start, end)
+        cdef Py_ssize_t at
+        if slot != NONE:
+            self.rows.mark(slot)
+            return slot
+        if 4 * (self.rows.live + 1) > 3 * self.index_size:
+            self._grow()
+        self.rows.reserve(1)
+        slot = self.rows.alloc(key, start)
+        self.at(slot).end = end
+        self.keys.retain(key)
+        at = place(key, start, end, self.index_size)
+        while self.index[at] != NONE:
+            at = (at + 1) & (self.index_size - 1)
+        self.index[at] = slot
+        return slot
+
+    cdef int release(self, idx_t slot) except -1:
+        """Frees a row that is in no set; one that was saved is remembered as removed."""
+        cdef Window* window = self.at(slot)
+        cdef Window* other
+        cdef Py_ssize_t mask = self.index_size - 1, gap, home
+        cdef Py_ssize_t at = place(window.head.key, window.head.start, window.end, self.index_size)
+        cdef idx_t key = window.head.key
+        while self.index[at] != slot:
+            at = (at + 1) & mask
+        gap = at
+        while True:             # close the gap: move back what probing would no longer reach
+            at = (at + 1) & mask
+            if self.index[at] == NONE:
+                break
+            other = self.at(self.index[at])
+            home = place(other.head.key, other.head.start, other.end, self.index_size)
+            if ((at - home) & mask) >= ((at - gap) & mask):
+                self.index[gap] = self.index[at]
+                gap = at
+        self.index[gap] = NONE
+        if window.flags & SAVED:
+            self.removed.append((key, window.head.start, window.end))    # and keeps the key retained
+        else:
+            self.keys.release(key)
+        self.rows.release(slot)
+        return 0
+
+    cdef KeyWindows* key_windows(self, idx_t key) except NULL:
+        """Returns the merging windows of a key."""
+        cdef Py_ssize_t need
+        cdef void* moved
+        if key >= self.sets_n:
+            need = max(<Py_ssize_t> self.keys.capacity, <Py_ssize_t> key + 1)
+            moved = realloc(self.sets, need * sizeof(KeyWindows))
+            if moved == NULL:
+                raise MemoryError(f"WindowTable: no memory for the windows of {need} keys")
+            self.sets = <KeyWindows*> moved
+            memset(self.sets + self.sets_n, 0, (need - self.sets_n) * sizeof(KeyWindows))
+            self.sets_n = need
+        return self.sets + key
+
+    cdef Py_ssize_t first_touching(self, idx_t key, ts_t start) noexcept:
+        """Returns the position of the key's first window with end >= start, if its windows do not overlap. O(log n)."""
+        cdef KeyWindows* windows = self.sets + key
+        cdef Py_ssize_t low = 0, high = windows.n, middle
+        if high and self.at(windows.slots[high - 1]).end < start:
+            return high
+        while low < high:
+            middle = (low + high) >> 1
+            if self.at(windows.slots[middle]).end < start:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    cdef int set_add(self, idx_t slot) except -1:
+        """Makes a row one of its key's merging windows. O(windows of the key)."""
+        cdef Window* window = self.at(slot)
+        cdef KeyWindows* windows = self.key_windows(window.head.key)
+        cdef Py_ssize_t capacity, at
+        cdef void* moved
+        if windows.n == windows.capacity:
+            capacity = max(2 * windows.capacity, 4)
+            moved = realloc(windows.slots, capacity * sizeof(idx_t))
+            if moved == NULL:
+                raise MemoryError(f"WindowTable: no memory for {capacity} windows of a key")
+            windows.slots = <idx_t*> moved
+            windows.capacity = capacity
+        at = windows.n
+        while at > 0 and self.at(windows.slots[at - 1]).head.start > window.head.start:
+            windows.slots[at] = windows.slots[at - 1]
+            at -= 1
+        windows.slots[at] = slot
+        windows.n += 1
+        window.flags |= IN_SET
+        return 0
+
+    cdef void set_remove(self, idx_t slot) noexcept:
+        """Takes a row out of its key's merging windows."""
+        cdef Window* window = self.at(slot)
+        cdef KeyWindows* windows = self.sets + window.head.key
+        cdef Py_ssize_t at = 0
+        while windows.slots[at] != slot:
+            at += 1
+        memmove(windows.slots + at, windows.slots + at + 1, (windows.n - at - 1) * sizeof(idx_t))
+        windows.n -= 1
+        window.flags &= ~<uint32_t> IN_SET
+        if windows.n == 0:
+            free(windows.slots)
+            windows.slots = NULL
+            windows.capacity = 0
+
+    def saved(self, const idx_t[::1] slots not None):
+        """Remembers that the rows are saved as they stand, and that all removals are."""
+        cdef Py_ssize_t i
+        for i in range(slots.shape[0]):
+            self.at(slots[i]).flags |= SAVED
+        for key, _, _ in self.removed:
+            self.keys.release(key)
+        self.removed = []
+        self.rows.clear_dirty()
+
+    def lookup(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None,
+               const int64_t[::1] ends not None):
+        """Returns the slots of windows, -1 for those that are not there: int32[n]."""
+        cdef Py_ssize_t i
+        out = np.empty(keys.shape[0], dtype=np.int32)
+        cdef idx_t[::1] slots = out
+        for i in range(keys.shape[0]):
+            slots[i] = self.find(keys[i], starts[i], ends[i])
+        return out
+
+    def insert(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None,
+               const int64_t[::1] ends not None):
+        """Returns the slots of windows, fresh rows where there was none: int32[n]."""
+        cdef Py_ssize_t i
+        out = np.empty(keys.shape[0], dtype=np.int32)
+        cdef idx_t[::1] slots = out
+        for i in range(keys.shape[0]):
+            slots[i] = self.ensure(keys[i], starts[i], ends[i])
+        return out
+
+    def flags(self, const idx_t[::1] slots not None):
+        """Returns the flags of rows that are part of the state: int64[n]."""
+        return self.rows.cells(slots, 4) & np.int64(PERSISTENT)
+
+    def panes(self, const idx_t[::1] slots not None):
+        """Returns how often each window has fired: int64[n]."""
+        cdef Py_ssize_t i
+        out = np.empty(slots.shape[0], dtype=np.int64)
+        cdef int64_t[::1] view = out
+        for i in range(slots.shape[0]):
+            view[i] = self.at(slots[i]).panes
+        return out
+
+    def restore_heads(self, const idx_t[::1] slots not None, const int64_t[::1] flags not None,
+                      const int64_t[::1] panes not None):
+        """Sets flags and panes of rows that a restore has inserted, and puts merging ones into their sets."""
+        cdef Py_ssize_t i
+        cdef Window* window
+        for i in range(slots.shape[0]):
+            window = self.at(slots[i])
+            if window.flags & IN_SET:
+                self.set_remove(slots[i])
+            # Timer marks are set when the timers are.
+            window.flags = (window.flags & ~<uint32_t> PERSISTENT) | (
+                <uint32_t> flags[i] & PERSISTENT & ~<uint32_t> (IN_SET | END_TIMER | CLEANUP_TIMER))
+            window.panes = <int32_t> panes[i]
+            if flags[i] & IN_SET:
+                self.set_add(slots[i])
+
+    def _check(self):
+        """Raises AssertionError where an invariant does not hold. O(rows)."""
+        cdef idx_t slot, key
+        cdef Py_ssize_t i, indexed = 0, in_sets = 0, marked = 0
+        cdef KeyWindows* windows
+        self.rows._check()
+        self.keys._check()
+        for i in range(self.index_size):
+            indexed += self.index[i] != NONE
+        assert indexed == self.rows.live, f"{indexed} rows in the index, {self.rows.live} in the store"
+        for slot in self.rows.slots():
+            window = self.at(slot)
+            assert self.find(window.head.key, window.head.start, window.end) == slot, f"row {slot} cannot be found"
+            marked += (window.flags & IN_SET) != 0
+        for key in range(self.sets_n):
+            windows = self.sets + key
+            in_sets += windows.n
+            for i in range(windows.n):
+                assert self.at(windows.slots[i]).head.key == key, f"row {windows.slots[i]} is in the set of key {key}"
+                assert self.at(windows.slots[i]).flags & IN_SET, f"row {windows.slots[i]} is in a set and not marked"
+                assert i == 0 or self.at(windows.slots[i - 1]).head.start <= self.at(windows.slots[i]).head.start
+        assert in_sets == marked, f"{in_sets} rows in sets, {marked} marked"

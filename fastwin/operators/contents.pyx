@@ -1,0 +1,208 @@
+"""Contents: what a window of the general operator holds, how elements get in and out, and what comes of them."""
+
+import numpy as np
+import pyarrow as pa
+
+from libc.string cimport memcpy
+
+from fastwin._typedefs cimport idx_t, ts_t, uint64_t
+from fastwin.arrowbuffers import value_column
+from fastwin.core.accumulator_set cimport AccumulatorSet
+from fastwin.core.rows cimport LIVE_BIT
+from fastwin.core.windowtable cimport FIRED, HAS_CONTENTS, Window
+from fastwin.operators.keeper cimport NO_TIME, Keeper
+from fastwin.operators.program import reduced_maker, row_maker
+from fastwin.operators.usercode cimport Clocks
+from fastwin.rowview cimport Row, RowType, TimedRow
+
+
+cdef class Contents:
+    """The contents of all windows.
+
+    accumulators: of the built-in aggregates. program: what else there is. merges: whether windows are going to merge.
+    """
+
+    def __init__(self, Keeper keeper not None, AccumulatorSet accumulators not None, program, config):
+        self.keeper = keeper
+        self.accumulators = accumulators
+        self.evictor = program.evictor
+        self.folds = bool(program.aggregates or config.results or program.reduce is not None)
+        self.keeps_rows = program.evictor is not None or not self.folds
+        self.timed = program.evictor is not None
+        self.built_in = len(accumulators.members) > 0 and not self.keeps_rows
+        self.reduce = None if program.reduce is None else program.reduce.reduce
+        self.adds = [part.function.add for part in program.aggregates]
+        self.creates = [part.function.create_accumulator for part in program.aggregates]
+        self.gives = [part.function.get_result for part in program.aggregates]
+        self.merges = [part.function.merge for part in program.aggregates]
+        self.whats = [type(part.function).__qualname__ for part in program.aggregates]
+        self.makers = [row_maker(part.names, f"{what}.get_result")
+                       for part, what in zip(program.aggregates, self.whats)]
+        self.in_python = bool(self.adds) or self.reduce is not None or self.keeps_rows
+        self.clocks = Clocks(keeper)
+        if self.reduce is not None:
+            what = f"{type(program.reduce).__qualname__}.reduce"
+            self.whats = [what]
+            self.reduced = reduced_maker(RowType(program.rows.names), what)
+        if self.keeps_rows and len(accumulators.members):
+            self.scratch = config.new_accumulators(accumulators.head_cells)
+            self._columns = [None] * self.scratch.columns
+            for column in config.results:
+                if column.index >= 0:
+                    dtype = column.aggregate.dtype(column.kind)
+                    if self._columns[column.index] is None or dtype is not None:
+                        self._columns[column.index] = (column.aggregate.column, column.kind, dtype)
+
+    cdef int add(self, idx_t slot, Py_ssize_t i, ts_t time) except -1:
+        """Adds element i; built-in accumulators are fed apart."""
+        cdef Keeper keeper = self.keeper
+        cdef Window* window = keeper.at(slot)
+        cdef bint first = not window.flags & HAS_CONTENTS
+        cdef list contents, parts
+        cdef Py_ssize_t j
+        window.flags |= HAS_CONTENTS
+        if not self.in_python:
+            return 0
+        if slot >= len(keeper.contents):
+            keeper.fit(slot)
+        contents = keeper.contents
+        row = keeper.element(i)
+        if self.keeps_rows:
+            row = (<Row> row).detached()
+            if self.timed:
+                row = TimedRow(row, None if time == NO_TIME else time)
+            if first:
+                contents[slot] = [row]
+            else:
+                (<list> contents[slot]).append(row)
+            return 0
+        if self.reduce is not None:
+            contents[slot] = (<Row> row).detached() if first else self._reduce(contents[slot], row, slot)
+            return 0
+        j = 0
+        try:
+            if len(self.adds) == 1:
+                held = self.creates[0]() if first else contents[slot]
+                contents[slot] = self.adds[0](row, held)
+                return 0
+            parts = [create() for create in self.creates] if first else contents[slot]
+            for j in range(len(parts)):
+                parts[j] = self.adds[j](row, parts[j])
+            contents[slot] = parts
+        except Exception as problem:
+            raise keeper.blame(f"{self.whats[j]}.add", slot, problem) from problem
+        return 0
+
+    cdef object _reduce(self, object a, object b, idx_t slot):
+        try:
+            return self.reduced(self.reduce(a, b))
+        except Exception as problem:
+            raise self.keeper.blame(self.whats[0], slot, problem) from problem
+
+    cdef int clear(self, idx_t slot) except -1:
+        """Empties a window."""
+        cdef Keeper keeper = self.keeper
+        cdef Window* window = keeper.at(slot)
+        cdef Py_ssize_t head = self.accumulators.head_cells * 8
+        keeper.table.rows.mark(slot)
+        if self.built_in:
+            window.head.bits = (<uint64_t> 1) << LIVE_BIT
+            memcpy(<char*> window + head, keeper.table.rows.blank + head, keeper.table.rows.stride - head)
+        if self.in_python and slot < len(keeper.contents):
+            keeper.contents[slot] = None
+        window.flags &= ~<unsigned int> (HAS_CONTENTS | FIRED)
+        return 0
+
+    cdef int merge(self, idx_t slot, idx_t other) except -1:
+        """Moves the contents of ``other`` to those of ``slot``."""
+        cdef Keeper keeper = self.keeper
+        cdef bint first = not keeper.at(slot).flags & HAS_CONTENTS
+        cdef Py_ssize_t j
+        if not keeper.at(other).flags & HAS_CONTENTS:
+            return 0
+        if self.built_in:
+            self.accumulators.merge(keeper.table.rows, &slot, keeper.table.rows, &other, 1)
+        if self.in_python:
+            keeper.fit(max(slot, other))
+            a, b = keeper.contents[slot], keeper.contents[other]
+            if first:
+                a = b
+            elif self.keeps_rows:
+                a = a + b
+            elif self.reduce is not None:
+                a = self._reduce(a, b, slot)
+            else:
+                j = 0
+                try:
+                    if len(self.adds) == 1:
+                        a = self.merges[0](a, b)
+                    else:
+                        for j in range(len(a)):
+                            a[j] = self.merges[j](a[j], b[j])
+                except Exception as problem:
+                    raise keeper.blame(f"{self.whats[j]}.merge", slot, problem) from problem
+            keeper.contents[slot] = a
+        keeper.at(slot).flags |= HAS_CONTENTS | (keeper.at(other).flags & FIRED)
+        return 0
+
+    cdef object held(self, idx_t slot):
+        """Returns the Python contents of a window."""
+        return self.keeper.contents[slot] if self.in_python else None
+
+    cdef list python_results(self, idx_t slot, object held):
+        """Returns the values of the Python aggregates, in the order of their columns."""
+        cdef list values = []
+        cdef Py_ssize_t j
+        for j in range(len(self.gives)):
+            try:
+                values.extend(self.makers[j](self.gives[j](held if len(self.gives) == 1 else held[j])))
+            except Exception as problem:
+                raise self.keeper.blame(f"{self.whats[j]}.get_result", slot, problem) from problem
+        return values
+
+    cdef object of_rows(self, list rows, idx_t slot):
+        """Returns what elements that are kept come to: a reduced row (None for none), or accumulators in Python."""
+        cdef Py_ssize_t j
+        if self.reduce is not None:
+            if not rows:
+                return None
+            total = rows[0]
+            for row in rows[1:]:
+                total = self._reduce(total, row, slot)
+            return total
+        parts = [create() for create in self.creates]
+        j = 0
+        try:
+            for j in range(len(parts)):
+                for row in rows:
+                    parts[j] = self.adds[j](row, parts[j])
+        except Exception as problem:
+            raise self.keeper.blame(f"{self.whats[j]}.add", slot, problem) from problem
+        return parts[0] if len(parts) == 1 else parts
+
+    def evict(self, list elements not None, idx_t slot, bint before):
+        """Asks the evictor; removes what it names from the elements, which have been told in order of arrival."""
+        method = self.evictor.evict_before if before else self.evictor.evict_after
+        what = f"{type(self.evictor).__qualname__}.{'evict_before' if before else 'evict_after'}"
+        try:
+            gone = method(tuple(elements), len(elements), self.keeper.window_of(slot), self.clocks)
+            if gone is None:
+                return
+            gone = set(gone)
+            wrong = [i for i in gone if not isinstance(i, int) or not 0 <= i < len(elements)]
+            if wrong:
+                raise TypeError(f"must return indices of the {len(elements)} elements, returned {wrong[0]!r}")
+        except Exception as problem:
+            raise self.keeper.blame(what, slot, problem) from problem
+        if gone:
+            elements[:] = [element for i, element in enumerate(elements) if i not in gone]
+
+    def accumulate(self, rows_store, idx_t slot, list rows not None):
+        """Computes the built-in aggregates of elements that are kept, in a fresh row of another store."""
+        if not rows:
+            return
+        columns = []
+        for name, kind, dtype in self._columns:
+            array = pa.array([row[name] for row in rows], kind)
+            columns.append(value_column(array, dtype))
+        self.scratch.add_rows(rows_store, np.full(len(rows), slot, dtype=np.int32), columns)

@@ -1,0 +1,242 @@
+"""Firing: from a window that fires to result rows, and what user functions have to say about it."""
+
+import numpy as np
+import pyarrow as pa
+
+from libc.string cimport memcpy
+
+from fastwin._typedefs cimport idx_t, ts_t
+from fastwin.arrowbuffers import from_values
+from fastwin.core.rows cimport RowStore
+from fastwin.core.windowtable cimport FIRED, ON_TIME, Window, last_ms
+from fastwin.functions import ProcessWindowFunction
+from fastwin.operators.base import TIME_TYPE
+from fastwin.operators.contents cimport Contents
+from fastwin.operators.keeper cimport Keeper
+from fastwin.operators.program import PANE_FIELDS, columns_to_batch, row_maker
+from fastwin.operators.usercode cimport WindowContext
+from fastwin.rowview cimport Row, RowType, TimedRow, new_row
+from fastwin.rowview import decode_column
+
+cdef Py_ssize_t FLUSH_ROWS = 1 << 17
+
+
+cdef class Firing:
+    """Collects what windows fire, one row for each result, and turns it into record batches."""
+
+    def __init__(self, Keeper keeper not None, Contents contents not None, program, config, counters, bint merging,
+                 blank):
+        self.keeper = keeper
+        self.contents = contents
+        self.program = program
+        self.config = config
+        self.counters = counters
+        self.blank = blank
+        self.pane_info = program.pane_info
+        self.keeps_rows = contents.keeps_rows
+        self.ctx = WindowContext(keeper, merging, [tag for tag, _ in program.side])
+        self.needs_keys = program.process is not None
+        if program.process is not None:
+            self.what = f"{type(program.process).__qualname__}.process"
+            self.process = program.process.process
+            if type(program.process).clear is not ProcessWindowFunction.clear:
+                self.process_clear = program.process.clear
+            self.result_row = RowType([column.name for column in config.results]
+                                      + [name for part in program.aggregates for name in part.names])
+        if program.output is not None:
+            self.maker = row_maker(tuple(program.output.names), self.what or "output")
+        self._renew()
+        self._batches = []
+
+    def _renew(self):
+        self.fired = RowStore(self.blank)
+        self.values = None if self.program.output is None else []
+        self.panes = []
+        self.causes = None if self.causes is None else []
+
+    cdef int fire(self, idx_t slot, ts_t time, bint by_timer) except -1:
+        """Emits what a window with contents holds. time: of the timer that has fired it."""
+        cdef Window* window = self.keeper.at(slot)
+        cdef tuple pane = self._pane(slot, time, by_timer) if self.pane_info else None
+        cdef list elements = None
+        cdef idx_t row
+        window.flags |= FIRED
+        window.panes += 1
+        self.keeper.table.rows.mark(slot)
+        held = self.contents.held(slot)
+        if self.keeps_rows:
+            elements = list(held)
+            held = elements
+            if self.program.evictor is not None:
+                self.contents.evict(elements, slot, True)
+                held = [(<TimedRow> element).value for element in elements]
+            if self.process is None or self.contents.folds:
+                rows = held
+                held = self.contents.of_rows(rows, slot)
+            elif self.process is not None:
+                self._process(slot, held, time, by_timer, pane)
+                rows = None
+        if not self.keeps_rows or rows is not None:
+            row = self._row(slot, time, by_timer, pane)
+            if self.keeps_rows and len(self.config.results):
+                self.contents.accumulate(self.fired, row, rows)
+            if self.process is not None:
+                result = self._result(slot, row, held)
+                self._take_back(row)
+                self._process(slot, [result], time, by_timer, pane)
+            elif self.program.reduce is not None:
+                self.values.append(tuple([None if held is None else held[name] for name in self.program.output.names]))
+            elif self.values is not None:
+                self.values.append(tuple(self.contents.python_results(slot, held)))
+        if elements is not None and self.program.evictor is not None:
+            self.contents.evict(elements, slot, False)
+            if elements:
+                self.keeper.contents[slot] = elements
+            else:
+                self.contents.clear(slot)
+        if len(self.fired) >= FLUSH_ROWS:
+            self._flush()
+        return 0
+
+    cdef idx_t _row(self, idx_t slot, ts_t time, bint by_timer, tuple pane) except -1:
+        """Copies a window's row to those that have fired; its key is retained until they leave."""
+        cdef Window* window = self.keeper.at(slot)
+        cdef idx_t row
+        cdef Py_ssize_t head = 24
+        self.fired.reserve(1)
+        row = self.fired.alloc(window.head.key, window.head.start)
+        if self.keeps_rows:
+            (<Window*> self.fired.head(row)).end = window.end
+        else:
+            self.fired.head(row).bits = window.head.bits
+            memcpy(<char*> self.fired.head(row) + head, <char*> window + head, self.fired.stride - head)
+        self.keeper.table.keys.retain(window.head.key)
+        if self.causes is not None:
+            self.causes.append(time if by_timer else None)
+        if pane is not None:
+            self.panes.append(pane)
+        return row
+
+    def _take_back(self, idx_t row):
+        """Removes the newest fired row again."""
+        self.keeper.table.keys.release(self.fired.head(row).key)
+        self.fired.release(row)
+        if self.causes is not None:
+            self.causes.pop()
+        if self.pane_info:
+            self.panes.pop()
+
+    def _result(self, idx_t slot, idx_t row, held):
+        """Returns what a function behind aggregates is handed: their result."""
+        cdef list values
+        if self.program.reduce is not None:
+            return held
+        values = []
+        if self.config.results:
+            slots = np.array([row], dtype=np.int32)
+            for array in self.config.values_of(self.contents.accumulators, self.fired, slots):
+                values.append(decode_column(array)[0])
+        elif len(self.program.aggregates) == 1 and self.program.aggregates[0].names == ("",):
+            try:
+                return self.program.aggregates[0].function.get_result(held)
+            except Exception as problem:
+                name = type(self.program.aggregates[0].function).__qualname__
+                raise self.keeper.blame(f"{name}.get_result", slot, problem) from problem
+        values.extend(self.contents.python_results(slot, held))
+        return new_row(self.result_row, tuple(values))
+
+    cdef int _process(self, idx_t slot, object elements, ts_t time, bint by_timer, tuple pane) except -1:
+        cdef Keeper keeper = self.keeper
+        cdef WindowContext ctx = self.ctx
+        ctx.move_to(slot, keeper.window_of(slot))
+        try:
+            results = self.process(keeper.key_value(keeper.at(slot).head.key), ctx, elements)
+            if results is None:
+                return 0
+            if isinstance(results, (dict, Row, str, bytes)) or not hasattr(results, "__iter__"):
+                raise TypeError(f"must yield rows, returned {results!r}")
+            for value in results:
+                values = self.maker(value)
+                self._row(slot, time, by_timer, pane)
+                self.values.append(values)
+        except Exception as problem:
+            raise keeper.blame(self.what, slot, problem) from problem
+        return 0
+
+    cdef int clear(self, idx_t slot) except -1:
+        """Tells the user's function that a window goes."""
+        if self.process_clear is None:
+            return 0
+        self.ctx.move_to(slot, self.keeper.window_of(slot))
+        try:
+            self.process_clear(self.ctx)
+        except Exception as problem:
+            raise self.keeper.blame(self.what.replace(".process", ".clear"), slot, problem) from problem
+        return 0
+
+    cdef tuple _pane(self, idx_t slot, ts_t time, bint by_timer):
+        """Says which firing of its window this is."""
+        cdef Window* window = self.keeper.at(slot)
+        cdef ts_t last = last_ms(window)
+        cdef bint event = self.keeper.event_time
+        timing = "LATE"
+        if (self.keeper.watermark if event else self.keeper.clock) < last or (by_timer and time < last):
+            timing = "EARLY"
+        elif by_timer and not window.flags & ON_TIME:
+            timing = "ON_TIME"
+            window.flags |= ON_TIME
+        return window.panes, timing, by_timer and time == self.keeper.cleanup_time(window)
+
+    def _flush(self):
+        """Turns the rows that have fired into a record batch."""
+        cdef idx_t slot
+        cdef Py_ssize_t n = len(self.fired)
+        fired = self.fired
+        slots = np.arange(n, dtype=np.int32)
+        self.counters.fired += n
+        starts, ends = fired.starts(slots), fired.cells(slots, 3)
+        bounded = starts != ends
+        valid = None if bounded.all() else bounded
+        columns = self.config.codec.decode(self.keeper.table.keys, fired.keys(slots))
+        columns += [from_values(starts, valid, TIME_TYPE), from_values(ends, valid, TIME_TYPE)]
+        if self.process is None:
+            columns += self.config.values_of(self.contents.accumulators, fired, slots)
+        if self.values is not None:
+            columns += columns_to_batch(self.values, self.program.output, self.what or "output")
+        if self.pane_info:
+            columns += columns_to_batch(self.panes, pa.schema(PANE_FIELDS), "pane")
+        batch = pa.RecordBatch.from_arrays(columns, names=self.made_names())
+        self._batches.append((batch.select(self.config.main_names), self.causes))
+        for slot in range(n):
+            self.keeper.table.keys.release(self.fired.head(slot).key)
+        self._renew()
+
+    def made_names(self):
+        """Returns the names of the result columns in the order in which they are made."""
+        names = [field.name for field in self.config.codec.out_fields] + ["window_start", "window_end"]
+        if self.process is None:
+            names += [column.name for column in self.config.results]
+        if self.program.output is not None:
+            names += self.program.output.names
+        return names + ([field.name for field in PANE_FIELDS] if self.pane_info else [])
+
+    def flush(self, results):
+        """Appends the record batches of all that has fired to ``results``."""
+        if len(self.fired):
+            self._flush()
+        results.extend([batch for batch, _ in self._batches])
+        if self.causes is not None:
+            self.causes.extend([cause for _, causes in self._batches for cause in causes])
+        self._batches = []
+
+    def take_side(self):
+        """Returns the side outputs since the last call: record batches by tag."""
+        taken = {}
+        for tag, schema in self.program.side:
+            rows = self.ctx.side[tag]
+            if rows:
+                make = row_maker(tuple(schema.names), f"side output {tag!r}")
+                arrays = columns_to_batch([make(row) for row in rows], schema, f"side output {tag!r}")
+                taken[tag] = pa.RecordBatch.from_arrays(arrays, schema=schema)
+                self.ctx.side[tag] = []
+        return taken

@@ -1,0 +1,218 @@
+"""State of the general operator: to chunks and back. Rows as Arrow tables, what users keep in Python as one pickle."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastwin import statecodec
+from fastwin.core.windowtable import HEAD_CELLS
+from fastwin.errors import StateError
+from fastwin.operators.base import fill_rows, key_rows, load_keys, load_rows, read_chunks, save_rows
+from fastwin.operators.keeper import Keeper
+from fastwin.rowview import RowType, TimedRow, decode_column, row_of, rows_to_arrays
+
+__all__ = ["check", "forget_empty_keys", "load", "save"]
+
+
+def forget_empty_keys(keeper: Keeper) -> None:
+    """Releases the keys whose per-key state was cleared."""
+    for key in [key for key in keeper.dirty_keys if key in keeper.key_states and not keeper.key_states[key]]:
+        keeper.forget_key_state(key)
+    if keeper.journal is None:
+        keeper.saved_keys()  # nobody asks for deltas yet
+
+
+def save(operator: Any, kind: Any) -> bytes:
+    """Returns all state, or what has changed since the last call, as one chunk."""
+    keeper, table, config = operator.keeper, operator.table, operator.config
+    codec, keys, rows = config.codec, table.keys, table.rows
+    whole = kind == "snapshot" or keeper.journal is None
+    slots = rows.slots() if whole else rows.dirty_slots()
+    tables = save_rows(codec, keys, rows, slots, {"start": 1, "end": 3}, HEAD_CELLS)
+    tables["rows"] = (
+        tables["rows"].append_column("flags", [table.flags(slots)]).append_column("panes", [table.panes(slots)])
+    )
+    position = {slot: i for i, slot in enumerate(slots.tolist())}
+    timers = keeper.unmarked() if whole else [item for item in set(keeper.journal) if item[0] in position]
+    alive = [keeper.has_timer(*item) for item in timers]
+    tables["timers"] = pa.table(
+        {
+            "row": pa.array([position[slot] for slot, _, _ in timers], pa.int32()),
+            "time": pa.array([time for _, time, _ in timers], pa.int64()),
+            "kind": pa.array([kind for _, _, kind in timers], pa.int8()),
+            "alive": pa.array(alive, pa.bool_()),
+        }
+    )
+    if not whole and table.removed:
+        ids, starts, ends = zip(*table.removed, strict=True)
+        tables["removed_keys"] = key_rows(codec, keys, np.array(ids, dtype=np.int32))
+        tables["removed"] = pa.table({"start": pa.array(starts, pa.int64()), "end": pa.array(ends, pa.int64())})
+    objects = _objects(operator, position, tables, whole)
+    table.saved(slots)
+    keeper.saved_keys()
+    keeper.journal = []
+    more = {"processing_time": keeper.clock, "whole": whole}
+    return config.encode_state(kind, keeper.watermark, tables, objects, **more)
+
+
+def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table], whole: bool) -> bytes | None:
+    """Adds elements to the tables; returns the pickled rest of what Python code keeps, None if there is nothing."""
+    keeper = operator.keeper
+    contents: dict[int, Any] = {}
+    states: dict[int, Any] = {}
+    held: list[tuple[int, Any]] = []
+    for slot, at in position.items():
+        if slot >= len(keeper.contents):
+            continue
+        if keeper.states[slot]:
+            states[at] = keeper.states[slot]
+        if keeper.contents[slot] is None:
+            continue
+        if operator.contents.keeps_rows:
+            held += [(at, element) for element in keeper.contents[slot]]
+        else:
+            contents[at] = keeper.contents[slot]
+    if held:
+        timed = isinstance(held[0][1], TimedRow)
+        schema = operator.program.rows
+        rows = [element.value if timed else element for _, element in held]
+        arrays = rows_to_arrays(rows, schema)
+        times = pa.array([element.timestamp if timed else None for _, element in held], pa.int64())
+        names = [f"e{i}" for i in range(len(schema))]
+        tables["elements"] = pa.table(
+            [pa.array([at for at, _ in held], pa.int32()), times, *arrays], names=["row", "time", *names]
+        )
+    ids = sorted(keeper.key_states if whole else keeper.dirty_keys)
+    if ids:
+        config = operator.config
+        tables["state_keys"] = key_rows(config.codec, operator.table.keys, np.array(ids, dtype=np.int32))
+    user = (contents, states, [keeper.key_states.get(key) for key in ids])
+    if not any(user):
+        return None
+    import cloudpickle
+
+    return cloudpickle.dumps(user, protocol=5)
+
+
+def load(operator: Any, chunks: list[bytes]) -> None:
+    """Puts a fresh operator into the state of one snapshot and the deltas after it."""
+    keeper, table = operator.keeper, operator.table
+    for chunk in read_chunks(chunks, operator.config):
+        try:
+            _apply(operator, chunk)
+        except (KeyError, TypeError, ValueError, IndexError) as problem:
+            if isinstance(problem, StateError):
+                raise
+            raise StateError(f"state: the rows make no sense: {type(problem).__name__}: {problem}") from problem
+        keeper.watermark = max(keeper.watermark, chunk.meta["watermark"])
+        keeper.clock = chunk.meta["processing_time"]
+        _drop(operator, operator.passed_slots())
+    table.saved(table.rows.slots())
+    keeper.saved_keys()
+    keeper.journal = []
+
+
+def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
+    keeper, table, codec = operator.keeper, operator.table, operator.config.codec
+    tables = chunk.tables
+    if chunk.kind == "delta" and chunk.meta["whole"]:
+        _drop(operator, table.rows.slots().tolist())
+        for key in list(keeper.key_states):
+            keeper.forget_key_state(key)
+    if "removed" in tables:
+        ids = load_keys(codec, table.keys, tables["removed_keys"])
+        removed = tables["removed"]
+        gone = table.lookup(
+            ids, removed["start"].combine_chunks().to_numpy(), removed["end"].combine_chunks().to_numpy()
+        )
+        _drop(operator, gone[gone >= 0].tolist())
+    ids = load_keys(codec, table.keys, tables["keys"])
+    cells = [f"c{cell}" for cell in range(HEAD_CELLS, table.rows.stride // 8)]
+    columns = load_rows(tables, ids, ["start", "end", *cells, "flags", "panes"])
+    slots = table.insert(columns["key"], columns["start"], columns["end"])
+    keeper.drop_marked(slots)
+    table.restore_heads(slots, columns["flags"], columns["panes"])
+    fill_rows(table.rows, slots, columns, HEAD_CELLS)
+    keeper.restore_marked(slots, columns["flags"])
+    timers = tables["timers"]
+    for row, time, kind, alive in zip(*(column.to_pylist() for column in timers.columns), strict=True):
+        keeper.restore_timer(int(slots[row]), time, kind, alive)
+    if len(slots):
+        keeper.fit_all()
+    for slot in slots.tolist():
+        keeper.contents[slot] = keeper.states[slot] = None
+    if "elements" in tables:
+        _load_elements(operator, tables["elements"], slots)
+    known = load_keys(codec, table.keys, tables["state_keys"]) if "state_keys" in tables else np.zeros(0, np.int32)
+    nothing: tuple[dict[int, Any], dict[int, Any], list[Any]] = ({}, {}, [None] * len(known))
+    contents, states, by_key = nothing if chunk.objects is None else _unpickle(chunk.objects)
+    for at, value in contents.items():
+        keeper.contents[int(slots[at])] = value
+    for at, value in states.items():
+        keeper.states[int(slots[at])] = value
+    for key, values in zip(known.tolist(), by_key, strict=True):
+        keeper.set_key_state(key, values)
+
+
+def _unpickle(objects: bytes) -> Any:
+    try:
+        return pickle.loads(objects)
+    except Exception as problem:
+        raise StateError(f"state: Python objects cannot be read: {type(problem).__name__}: {problem}") from problem
+
+
+def _load_elements(operator: Any, saved: pa.Table, slots: np.ndarray) -> None:
+    contents, schema = operator.keeper.contents, operator.program.rows
+    kind = RowType(schema.names)
+    columns = [decode_column(column) for column in saved.columns[2:]]
+    timed = operator.program.evictor is not None
+    values = zip(*columns, strict=True) if columns else [()] * saved.num_rows
+    for at, time, row in zip(saved["row"].to_pylist(), saved["time"].to_pylist(), values, strict=True):
+        slot = int(slots[at])
+        element: Any = row_of(kind, row)
+        if contents[slot] is None:
+            contents[slot] = []
+        contents[slot].append(TimedRow(element, time) if timed else element)
+
+
+def _drop(operator: Any, slots: list[int]) -> None:
+    """Frees rows, and all their timers."""
+    if not slots:
+        return
+    keeper, gone = operator.keeper, np.array(slots, dtype=np.int64)
+    for kind, timers in ((0, keeper.event_timers), (1, keeper.processing_timers)):
+        times, _, owners = timers.timers()
+        mine = np.isin(owners, gone)
+        for slot, time in zip(owners[mine].tolist(), times[mine].tolist(), strict=True):
+            keeper.restore_timer(slot, time, kind, False)
+    for slot in slots:
+        operator.drop_row(slot)
+
+
+def check(operator: Any) -> None:
+    """Raises AssertionError where an invariant does not hold. O(state)."""
+    keeper, table = operator.keeper, operator.table
+    table._check()
+    counts: dict[int, int] = {}
+    for timers in (keeper.event_timers, keeper.processing_timers):
+        timers._check()
+        for slot in timers.timers()[2].tolist():
+            counts[slot] = counts.get(slot, 0) + 1
+    slots = table.rows.slots().tolist()
+    for slot in slots:
+        told, count = keeper.marks(slot)
+        assert count == counts.pop(slot, 0), f"row {slot}: counts {count} timers"
+        for time, kind in told:
+            assert keeper.has_timer(slot, time, kind), f"row {slot}: marked for a timer at {time} that is not there"
+    assert not counts, f"timers of rows that are gone: {counts}"
+    live = set(slots)
+    for slot, value in enumerate(keeper.contents):
+        assert slot in live or (value is None and keeper.states[slot] is None), f"row {slot} is free and has objects"
+    held = {int(key) for key in table.rows.keys(np.array(slots, dtype=np.int32))} | keeper.key_states.keys()
+    held |= keeper.dirty_keys | {key for key, _, _ in table.removed}
+    assert held == set(table.keys.ids().tolist()), "a key is held by nothing"
+    assert all(keeper.key_states.values()), "a key has empty state"

@@ -1,0 +1,168 @@
+"""WindowHarness: windows under test, one element at a time, with everything they do laid open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from fastwin.local import Result, Stream
+from fastwin.operators.general import GeneralOperator
+from fastwin.planner import plan as make_plan
+from fastwin.spec import WindowSpec
+from fastwin.windows import MIN_TIMESTAMP, GlobalWindow, TimeWindow
+
+__all__ = ["Emission", "WindowHarness"]
+
+_WIDER = {pa.int8(): pa.int64(), pa.int16(): pa.int64(), pa.int32(): pa.int64(), pa.float32(): pa.float64()}
+
+
+class Emission(NamedTuple):
+    """One result row.
+
+    key: a scalar for one key column, else a tuple. value: the other columns by name. timestamp: the window's last ms.
+    timer: the time of the timer that fired, None if an element did.
+    """
+
+    key: Any
+    window: TimeWindow | GlobalWindow
+    value: dict[str, Any]
+    timestamp: int
+    timer: int | None
+
+
+class WindowHarness:
+    """Runs a spec on the general operator, element by element, and remembers all that comes of it.
+
+    schema: of the elements; None: told from the first one.
+
+    >>> import fastwin as fw
+    >>> spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
+    >>> harness = WindowHarness(spec)
+    >>> harness.push({"k": "a", "ts": 3}), harness.timers
+    ([], 1)
+    >>> harness.advance_watermark(9)
+    [Emission(key='a', window=TimeWindow(start=0, end=10), value={'n': 1}, timestamp=9, timer=9)]
+    """
+
+    def __init__(self, spec: WindowSpec, schema: pa.Schema | None = None) -> None:
+        spec.check_complete()
+        self.spec = spec
+        self.emissions: list[Emission] = []
+        """All emissions so far."""
+        self.late: list[dict[str, Any]] = []
+        """All elements that went to the late output so far."""
+        self.side: dict[str, list[dict[str, Any]]] = {tag: [] for tag, _ in spec.sides}
+        """All rows of side outputs so far, by tag."""
+        self.dropped = 0
+        """How many late elements were dropped and counted so far."""
+        self._schema = schema
+        self._stream: Stream | None = None
+        self._watermark: int | None = None
+        self._clock = 0
+        if schema is not None:
+            self._open()
+
+    def _open(self) -> Stream:
+        assert self._schema is not None
+        self._stream = make_plan(self.spec, self._schema, general=True).open(coalesce=False)
+        self._operator.firing.causes = []
+        if self._clock:
+            self._stream.advance_processing_time(self._clock)
+        if self._watermark is not None:
+            self._stream.advance_watermark(self._watermark)
+        return self._stream
+
+    @property
+    def _operator(self) -> GeneralOperator:
+        operator = self._stream._operator if self._stream is not None else None
+        assert isinstance(operator, GeneralOperator)
+        return operator
+
+    def push(self, element: Mapping[str, Any]) -> list[Emission]:
+        """Takes one element, by column; returns what it fires."""
+        if self._schema is None:
+            told = pa.Table.from_pylist([dict(element)]).schema
+            self._schema = pa.schema([field.with_type(_WIDER.get(field.type, field.type)) for field in told])
+        stream = self._stream or self._open()
+        table = pa.Table.from_pylist([dict(element)], schema=self._schema)
+        return self._take(stream.process(table))
+
+    def advance_watermark(self, watermark: int) -> list[Emission]:
+        """Moves the watermark, ms; returns what fires."""
+        self._watermark = watermark if self._watermark is None else max(watermark, self._watermark)
+        return [] if self._stream is None else self._take(self._stream.advance_watermark(watermark))
+
+    def advance_processing_time(self, processing_time: int) -> list[Emission]:
+        """Sets the processing time, ms; returns what fires. It starts at 0."""
+        self._clock = processing_time
+        return [] if self._stream is None else self._take(self._stream.advance_processing_time(processing_time))
+
+    def _take(self, result: Result) -> list[Emission]:
+        assert self._stream is not None
+        causes, self._operator.firing.causes = self._operator.firing.causes, []
+        keys = self.spec.keys
+        main = result.main
+        bounds = [main[name].cast(pa.int64()).to_pylist() for name in ("window_start", "window_end")]
+        found = []
+        for row, start, end, timer in zip(main.to_pylist(), *bounds, causes, strict=True):
+            window = GlobalWindow() if start is None else TimeWindow(start, end)
+            key = tuple(row.pop(name) for name in keys)
+            value = {name: row[name] for name in row if name not in ("window_start", "window_end")}
+            found.append(Emission(key[0] if len(keys) == 1 else key, window, value, window.max_timestamp(), timer))
+        self.emissions += found
+        self.late += result.late.to_pylist()
+        for tag, table in result.side.items():
+            self.side[tag] += table.to_pylist()
+        metrics = self._stream.metrics
+        self.dropped += metrics.num_late_records_dropped - self._dropped_before
+        self._dropped_before = metrics.num_late_records_dropped
+        self._operator._check()
+        return found
+
+    _dropped_before = 0
+
+    @property
+    def watermark(self) -> int:
+        """The watermark, ms; int64 min for none yet."""
+        return self._stream.watermark if self._stream is not None else (self._watermark or MIN_TIMESTAMP)
+
+    @property
+    def timers(self) -> int:
+        """How many timers are registered, of event and processing time."""
+        return self._stream.metrics.timers if self._stream is not None else 0
+
+    @property
+    def open_windows(self) -> int:
+        """How many (key, window) pairs have contents."""
+        return self._stream.metrics.open_windows if self._stream is not None else 0
+
+    @property
+    def state_rows(self) -> int:
+        """How many (key, window) pairs, and keys with state of their own, anything is known about."""
+        return self._stream.metrics.state_rows if self._stream is not None else 0
+
+    def snapshot(self) -> bytes | None:
+        """Returns all state; None if nothing has been pushed yet."""
+        return self._stream.snapshot() if self._stream is not None else None
+
+    def delta(self) -> bytes | None:
+        """Returns what has changed since the last snapshot or delta; None if nothing has been pushed yet."""
+        return self._stream.delta() if self._stream is not None else None
+
+    def restore(self, *chunks: bytes | None, forget_watermark: bool = False) -> None:
+        """Goes on in a new operator with the state of a snapshot and the deltas after it.
+
+        forget_watermark: starts without a watermark, as Flink does. What was emitted so far is kept.
+        """
+        saved = [chunk for chunk in chunks if chunk is not None]
+        if forget_watermark:
+            self._watermark = None
+        if not saved:
+            return
+        stream = self._stream or self._open()
+        stream.restore(saved, forget_watermark=forget_watermark)
+        self._dropped_before = 0
+        self._operator.firing.causes = []
+        self._operator._check()
