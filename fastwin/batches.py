@@ -99,6 +99,8 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if was == now:
         return column
     told = f"column {field.name!r} was {was}, and is {now} now"
+    if pa.types.is_null(was):
+        raise SpecError(f"{told}: the first batch had only nulls in it; open(schema=...) names the type beforehand")
     if not pa.types.is_null(now) and _is_text(decoded_type(was)) != _is_text(decoded_type(now)):
         raise SpecError(f"{told}: text is not parsed, and nothing is made text")
     try:
@@ -198,7 +200,8 @@ def value_column(column: pa.Array, dtype: str | None) -> tuple[NDArray | None, N
 
     dtype: ``"int64"``, ``"float64"``, or None if only nulls are told apart.
     """
-    column = decoded(column)
+    if dtype is not None or pa.types.is_dictionary(column.type):
+        column = decoded(column)
     valid = validity(column)
     marks = None if valid is None else valid.view(np.bool_)
     if dtype is None:
