@@ -1,5 +1,5 @@
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ class Accumulator:
     def __init__(self, dtype: Dtype = "int64", column: int = 0) -> None: ...
     def result(self, rows: RowStore, slots: NDArray[np.int32]) -> tuple[Values, Valid]: ...
 
+@final
 class AccumulatorSet:
     """The accumulators of a row, side by side."""
 

@@ -1,6 +1,9 @@
+from typing import final
+
 from fastwin.core.panes import PaneTable
 from fastwin.core.rows import RowStore
 
+@final
 class WindowCombiner:
     """Collects fired windows, one row for each (key, window), in a store of their own."""
 

@@ -1,4 +1,4 @@
-from typing import Literal
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,7 @@ from fastwin.core.hashing import group_rows as group_rows
 from fastwin.core.hashing import hash_int64 as hash_int64
 from fastwin.core.hashing import hash_text as hash_text
 
+@final
 class KeyTable:
     """Key values to dense ids and back."""
 

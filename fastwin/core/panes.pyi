@@ -1,3 +1,5 @@
+from typing import final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -5,6 +7,7 @@ from fastwin.core.accumulators import AccumulatorSet, Valid, Values
 from fastwin.core.keys import KeyTable
 from fastwin.core.rows import RowStore
 
+@final
 class PaneTable:
     """Rows of accumulators by (key id, pane start)."""
 

@@ -1,6 +1,9 @@
+from typing import final
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+@final
 class RowStore:
     """Rows of ``cells`` 8-byte cells, addressed by slot."""
 

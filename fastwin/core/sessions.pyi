@@ -1,3 +1,5 @@
+from typing import final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,6 +9,7 @@ from fastwin.core.rows import RowStore
 
 HEAD_CELLS: int
 
+@final
 class SessionTable:
     """Per key, sessions that neither overlap nor touch, each with a row of accumulators."""
 

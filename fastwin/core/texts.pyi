@@ -1,3 +1,6 @@
+from typing import final
+
+@final
 class TextStore:
     """Byte strings by id."""
 

@@ -1,6 +1,9 @@
+from typing import final
+
 import numpy as np
 from numpy.typing import NDArray
 
+@final
 class TimerHeap:
     """An ordered set of timers (time, key id, namespace)."""
 
