@@ -6,6 +6,8 @@ from fastwin.core.accumulator_set import Dtype as Dtype
 from fastwin.core.accumulator_set import Valid as Valid
 from fastwin.core.accumulator_set import Values as Values
 
+__all__ = ["Accumulator", "AccumulatorSet", "Count", "Extreme", "Max", "Mean", "Min", "Sum"]
+
 class Count(Accumulator): ...
 
 class Sum(Accumulator):

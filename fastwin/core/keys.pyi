@@ -8,6 +8,8 @@ from fastwin.core.hashing import group_rows as group_rows
 from fastwin.core.hashing import hash_int64 as hash_int64
 from fastwin.core.hashing import hash_text as hash_text
 
+__all__ = ["KeyTable", "group_rows", "hash_int64", "hash_text"]
+
 @final
 class KeyTable:
     """Key values to dense ids and back."""
