@@ -28,10 +28,8 @@ demo: .venv/.compiled | java ## set up, then run the demo on Spark (make demo AR
 test: .venv/.compiled | java ## set up, then run all tests
 	$(PY) -m pytest $(ARGS)
 
-bench: .venv/.compiled | java ## run the benchmarks, keep their JSON in bench/results, print the table
-	@mkdir -p bench/results
-	$(PY) -m pytest bench --benchmark-only --benchmark-json=bench/results/latest.json $(ARGS)
-	@if [ -f bench/__main__.py ]; then $(PY) -m bench bench/results/latest.json; fi
+bench: .venv/.compiled | java ## run the benchmarks, print the table, keep JSON and chart in bench/results
+	$(PY) -m bench $(ARGS)
 
 lint: .venv/.compiled ## ruff, cython-lint, mypy, and the stubs against the compiled modules
 	.venv/bin/ruff check .

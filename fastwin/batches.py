@@ -102,6 +102,8 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if was == now:
         return column
     told = f"column {field.name!r} was {was}, and is {now} now"
+    if pa.types.is_null(was):
+        raise SpecError(f"{told}: the first batch had only nulls in it; open(schema=...) names the type beforehand")
     if not pa.types.is_null(now) and _is_text(decoded_type(was)) != _is_text(decoded_type(now)):
         raise SpecError(f"{told}: text is not parsed, and nothing is made text")
     try:

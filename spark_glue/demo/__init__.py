@@ -37,7 +37,7 @@ def command(commands: argparse._SubParsersAction) -> None:
         "--watermark", default="1 hour", metavar="TIME", help="how far events may be out of order (%(default)s)"
     )
     parser.add_argument(
-        "--batches", type=int, default=40, metavar="N", help="micro-batches to cut the stream into (%(default)s)"
+        "--batches", type=int, default=30, metavar="N", help="micro-batches to cut the stream into (%(default)s)"
     )
     parser.add_argument(
         "--out", type=Path, default=Path("demo-output"), metavar="DIR", help="where results go (%(default)s)"

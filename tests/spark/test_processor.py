@@ -100,6 +100,14 @@ def test_all_blobs_are_one_batch_in_order_of_mapper_and_seq():
     assert counts(out["MAIN"]) == [(1, 5, 3)]
 
 
+def test_blobs_are_used_in_order_however_they_arrive():
+    """A shuffle run again may bring them in another order, and must give the same."""
+    harness = Harness(SPEC.side_output_late_data())
+    packets = [packet((1, 3), mapper=1, seq=0), packet((1, 2), mapper=0, seq=1), packet((1, 1), mapper=0, seq=0)]
+    for arrived in (packets, packets[::-1]):
+        assert harness.batch(100, {0: arrived})["LATE"] == [(1, 1), (1, 2), (1, 3)]
+
+
 def test_watermark_zero_is_none_yet():
     harness = Harness(SPEC.side_output_late_data())
     assert harness.batch(0, {0: [packet((1, 0))]})["LATE"] == []

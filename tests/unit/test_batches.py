@@ -121,6 +121,7 @@ def _text(values: pa.Array, kind: pa.DataType) -> pa.Array:
         (pa.timestamp("ms"), pa.array([1], pa.timestamp("us")), "would lose data"),
         (pa.timestamp("ms"), pa.array([1.5]), "double"),
         (pa.int64(), pa.array([[1]]), "list"),
+        (pa.null(), pa.array(["x"]), "the first batch had only nulls in it; open(schema=...)"),
     ],
     ids=str,
 )

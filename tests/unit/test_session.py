@@ -145,6 +145,14 @@ def test_coalesced_batch_joins_before_lateness_is_decided() -> None:
         assert fired(stream.advance_watermark(MAX)) == ([(0, 19, 3)] if coalesce else [(5, 19, 2)])
 
 
+def test_coalesced_batch_is_one_however_it_is_chunked() -> None:
+    stream = spec_of(coalesce=True).open()
+    stream.advance_watermark(12)
+    batch = pa.concat_tables([table(*[0] * 70_000), table(*[9] * 70_000)])
+    assert stream.process(batch).late.num_rows == 0
+    assert fired(stream.advance_watermark(MAX)) == [(0, 19, 140_000)]
+
+
 def test_coalesced_chain_reaches_back_from_an_open_session() -> None:
     stream = spec_of(coalesce=True).open()
     stream.process(table(100))

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import os
 import pickle
 import subprocess
 import sys
@@ -84,7 +85,7 @@ def test_fingerprint_is_the_same_in_another_process() -> None:
     for seed in ("1", "2"):
         told = subprocess.run(
             [sys.executable, "-c", code, pickle.dumps(full()).hex()],
-            capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True, text=True, check=True, env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
         )  # fmt: skip
         assert told.stdout.strip() == full().fingerprint.hex()
 
