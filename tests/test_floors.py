@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS: list[list[str]] = [
     ["_typedefs errors", "duration windows"],
     [
-        "core.bounds core.texts core.timemath core.timersort",
+        "core.bounds core.memory core.texts core.timemath core.timersort",
         "core.hashing core.rows",
         "core.accumulator_set core.keys core.rowcodec core.slices core.timers",
         "core.accumulators core.panes core.sessions core.timerqueue core.windowtable",

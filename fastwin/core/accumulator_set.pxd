@@ -16,9 +16,21 @@ cdef struct Merge:              # row from_slots[i] of from_rows goes into row s
     Py_ssize_t stride           # of both
     Py_ssize_t n
 
+cdef struct Take:               # the rows whose results are wanted: rows[slots[0]], ...
+    const char* rows
+    const idx_t* slots
+    Py_ssize_t stride
+    Py_ssize_t n
+
+cdef enum:                      # marks of results
+    NULL_VALUE = 0
+    VALUE = 1
+    NO_VALUE = 2                # there is one, but it cannot be told: fail()
+
 cdef class Accumulator:
     cdef readonly Py_ssize_t cells      # how many cells of a row it takes
     cdef readonly bint is_float
+    cdef readonly bint gives_float      # its results are float64, else int64
     cdef readonly bint takes_values     # or only whether they are null
     cdef readonly int column            # which column feeds it; -1: none
     cdef Py_ssize_t at                  # byte offset of its first cell; 0 as long as it belongs to no set
@@ -27,7 +39,8 @@ cdef class Accumulator:
     cdef void blank(self, char* row) noexcept nogil
     cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil
     cdef void merge(self, Merge pairs) noexcept nogil
-    cdef int check(self, RowStore rows, const idx_t[::1] slots) except -1
+    cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil
+    cdef int fail(self) except -1
 
 
 @cython.final
@@ -54,6 +67,10 @@ cdef inline char* into(const Merge* pairs, Py_ssize_t i) noexcept nogil:
 
 cdef inline const char* taken(const Merge* pairs, Py_ssize_t i) noexcept nogil:
     return pairs.from_rows + pairs.from_slots[i] * pairs.stride
+
+
+cdef inline const char* wanted(const Take* take, Py_ssize_t i) noexcept nogil:
+    return take.rows + take.slots[i] * take.stride
 
 
 cdef inline bint has(const uint8_t* valid, Py_ssize_t i) noexcept nogil:

@@ -16,6 +16,7 @@ class Accumulator:
     dtypes: tuple[str, ...]
     cells: int
     is_float: bool
+    gives_float: bool
     takes_values: bool
     column: int
     def __init__(self, dtype: Dtype = "int64", column: int = 0) -> None: ...

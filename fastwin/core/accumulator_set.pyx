@@ -6,10 +6,11 @@ from libc.stdlib cimport calloc, free
 
 from fastwin._typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.bounds cimport check_ids, check_length
-from fastwin.core.rows cimport HEAD_BYTES, LIVE_BIT, RowStore
+from fastwin.core.rows cimport HEAD_BYTES, RowStore
 
 cdef enum:
-    MAX_MEMBERS = LIVE_BIT      # one bit each
+    BLOCK = 512
+    MAX_MEMBERS = 63            # one bit each, below LIVE_BIT
 
 
 cdef int check_array(str name, array, tuple dtypes, Py_ssize_t n) except -1:
@@ -38,7 +39,7 @@ cdef class Accumulator:
             raise ValueError(f"{type(self).__name__}: dtype must be one of {self.dtypes}, got {dtype!r}")
         if column < -1:
             raise ValueError(f"{type(self).__name__}: column must be at least -1, got {column}")
-        self.is_float = dtype == "float64"
+        self.is_float = self.gives_float = dtype == "float64"
         self.column = column
         self.cells = 1
         self.takes_values = True
@@ -52,26 +53,61 @@ cdef class Accumulator:
     cdef void merge(self, Merge pairs) noexcept nogil:
         pass
 
-    cdef int check(self, RowStore rows, const idx_t[::1] slots) except -1:
-        if self.at == 0 or self.at + 8 * self.cells > rows.stride:
-            raise ValueError(f"rows: of {rows.stride} bytes, which do not hold this {type(self).__name__}")
-        return check_ids("slots", slots, rows.top)
+    cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:
+        """Writes the results of some rows, and a mark for each; marks come in with the rows' `seen` bits."""
+        pass
+
+    cdef int fail(self) except -1:
+        """Raises for a result marked NO_VALUE."""
+        return 0
 
     def result(self, RowStore rows not None, const idx_t[::1] slots not None):
-        """Returns ``(values, valid)`` of the rows; valid is bool[n], or None where no value is null.
+        """Returns ``(values, valid)`` of the rows: int64[n] or float64[n], and bool[n] or None where no value is null.
 
-        Raises IndexError for a slot that was never used, ValueError for rows of another layout.
+        Raises IndexError for a slot that was never used, ValueError for rows of another layout, and
+        whatever the accumulator says of itself.
         """
-        raise NotImplementedError
+        if self.at == 0 or self.at + 8 * self.cells > rows.stride:
+            raise ValueError(f"rows: of {rows.stride} bytes, which do not hold this {type(self).__name__}")
+        return results_of((self,), rows, slots)[0]
 
-    def _valid(self, RowStore rows, const idx_t[::1] slots):
-        cdef Py_ssize_t i, nulls = 0
-        out = np.empty(slots.shape[0], dtype=np.uint8)
-        cdef uint8_t[::1] view = out
-        for i in range(slots.shape[0]):
-            view[i] = (bits_of(<char*> rows.head(slots[i]))[0] & self.seen) != 0
-            nulls += not view[i]
-        return out.view(np.bool_) if nulls else None
+
+cdef list results_of(tuple members, RowStore rows, const idx_t[::1] slots):
+    """Returns ``(values, valid)`` of each member. Goes by blocks, so that a row is fetched once for all of them."""
+    cdef Accumulator member
+    cdef Py_ssize_t n = slots.shape[0], at = 0, i, k
+    cdef Py_ssize_t[3] counts
+    cdef uint8_t[::1] marks
+    cdef int64_t[::1] ints
+    cdef void* values[MAX_MEMBERS]
+    cdef uint8_t* valid[MAX_MEMBERS]
+    cdef Take take
+    check_ids("slots", slots, rows.top)
+    found = [(np.empty(n, np.float64 if one.gives_float else np.int64), np.empty(n, np.uint8)) for one in members]
+    if n:
+        for k, (out, out_marks) in enumerate(found):
+            ints, marks = out.view(np.int64), out_marks
+            values[k], valid[k] = &ints[0], &marks[0]
+    take.rows, take.stride = rows.data, rows.stride
+    while at < n:
+        take.slots, take.n = &slots[at], min(n - at, BLOCK)
+        k = 0
+        for member in members:
+            for i in range(take.n):
+                valid[k][at + i] = (bits_of(<char*> wanted(&take, i))[0] & member.seen) != 0
+            member.take(&take, <char*> values[k] + 8 * at, valid[k] + at)
+            k += 1
+        at += take.n
+    results = []
+    for member, (out, out_marks) in zip(members, found):
+        counts[NULL_VALUE] = counts[NO_VALUE] = 0
+        marks = out_marks
+        for i in range(n):
+            counts[marks[i]] += 1
+        if counts[NO_VALUE]:
+            member.fail()
+        results.append((out, out_marks.view(np.bool_) if counts[NULL_VALUE] else None))
+    return results
 
 
 cdef class AccumulatorSet:
@@ -217,4 +253,5 @@ cdef class AccumulatorSet:
 
     def results(self, RowStore rows not None, const idx_t[::1] slots not None):
         """Returns ``(values, valid)`` of each member; see Accumulator.result."""
-        return [member.result(rows, slots) for member in self.members]
+        self._check_rows(rows, slots)
+        return results_of(self.members, rows, slots)

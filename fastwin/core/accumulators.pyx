@@ -1,7 +1,5 @@
 """Count, Sum, Min, Max, Mean over the cells of rows: add a column, merge two rows, give the results."""
 
-import numpy as np
-
 from fastwin.core.accumulator_set import Accumulator, AccumulatorSet
 
 cimport cython
@@ -9,8 +7,8 @@ from libc.math cimport INFINITY, NAN, isfinite, isnan
 from libc.stdint cimport INT64_MAX, INT64_MIN
 
 from fastwin._typedefs cimport idx_t, int64_t, uint8_t
-from fastwin.core.accumulator_set cimport Accumulator as Base, Column, Merge, bits_of, has, into, taken
-from fastwin.core.rows cimport RowStore
+from fastwin.core.accumulator_set cimport NO_VALUE, NULL_VALUE, VALUE, Accumulator as Base, Column, Merge, Take
+from fastwin.core.accumulator_set cimport bits_of, has, into, taken, wanted
 from fastwin.errors import AggregateOverflowError
 
 __all__ = ["Accumulator", "AccumulatorSet", "Count", "Extreme", "Max", "Mean", "Min", "Sum"]
@@ -31,7 +29,7 @@ cdef class Count(Base):
     """Counts rows, or with a column the values that are not null. Cells: the count."""
 
     def __cinit__(self, dtype="int64", int column=0):
-        self.takes_values = False
+        self.takes_values = self.gives_float = False
 
     cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
         cdef Py_ssize_t i
@@ -47,10 +45,11 @@ cdef class Count(Base):
         for i in range(pairs.n):
             (<int64_t*> (into(&pairs, i) + self.at))[0] += (<const int64_t*> (taken(&pairs, i) + self.at))[0]
 
-    def result(self, RowStore rows not None, const idx_t[::1] slots not None):
-        """Returns ``(int64[n], None)``: a count is never null. Raises as Accumulator.result."""
-        self.check(rows, slots)
-        return rows.cells(slots, self.at // 8), None
+    cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(rows.n):
+            (<int64_t*> values)[i] = (<const int64_t*> (wanted(rows, i) + self.at))[0]
+            marks[i] = VALUE            # a count is never null
 
 
 @cython.overflowcheck(False)        # 128 bits hold more sums of int64 than fit into any machine
@@ -94,7 +93,8 @@ cdef class Sum(Base):
     """Sums. int64: exact in 128 bits, so that only a result beyond int64 is an overflow, whatever
     the order; float64: with the rounding error carried along (Knuth's two-sum). Cells: two.
 
-    on_overflow: ``"raise"`` (AggregateOverflowError) or ``"null"``.
+    on_overflow: what result() makes of an int64 sum that does not fit, ``"raise"`` (AggregateOverflowError) or
+        ``"null"``. name: how the error calls it.
     """
 
     cdef bint null_on_overflow
@@ -128,40 +128,22 @@ cdef class Sum(Base):
     cdef void merge(self, Merge pairs) noexcept nogil:
         merge_totals(&pairs, self.at, self.is_float)
 
-    def result(self, RowStore rows not None, const idx_t[::1] slots not None):
-        """Returns ``(int64[n] or float64[n], valid)``.
+    cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef const char* cells
+        for i in range(rows.n):
+            cells = wanted(rows, i) + self.at
+            if self.is_float:
+                (<double*> values)[i] = exact_total(cells)
+            else:
+                (<int64_t*> values)[i] = <int64_t> (<const int128*> cells)[0]
+                if (<int64_t*> values)[i] != (<const int128*> cells)[0]:
+                    marks[i] = NULL_VALUE if self.null_on_overflow else NO_VALUE
 
-        Raises AggregateOverflowError if an exact int64 sum does not fit and on_overflow is "raise";
-        otherwise as Accumulator.result.
-        """
-        cdef Py_ssize_t i, overflows = 0, n = slots.shape[0]
-        self.check(rows, slots)
-        valid = self._valid(rows, slots)
-        out = np.empty(n, dtype=np.float64 if self.is_float else np.int64)
-        cdef double[::1] floats
-        cdef int64_t[::1] ints
-        cdef int128 total
-        if self.is_float:
-            floats = out
-            for i in range(n):
-                floats[i] = exact_total(<char*> rows.head(slots[i]) + self.at)
-            return out, valid
-        fits = np.ones(n, dtype=np.uint8)
-        cdef uint8_t[::1] fit = fits
-        ints = out
-        for i in range(n):
-            total = (<int128*> (<char*> rows.head(slots[i]) + self.at))[0]
-            ints[i] = <int64_t> total
-            if ints[i] != total:
-                fit[i] = 0
-                overflows += 1
-        if not overflows:
-            return out, valid
-        if not self.null_on_overflow:
-            raise AggregateOverflowError(
-                f"{self.name}: the sum of a window is outside int64; use Sum(..., on_overflow='null') or a float column"
-            )
-        return out, fits.view(np.bool_) if valid is None else valid & fits.view(np.bool_)
+    cdef int fail(self) except -1:
+        raise AggregateOverflowError(
+            f"{self.name}: the sum of a window is outside int64; use Sum(..., on_overflow='null') or a float column"
+        )
 
 
 cdef inline bint below(number a, number b) noexcept nogil:
@@ -217,11 +199,10 @@ cdef class Extreme(Base):
                 keep_extreme(<int64_t*> (into(&pairs, i) + self.at),
                              (<const int64_t*> (taken(&pairs, i) + self.at))[0], self.largest)
 
-    def result(self, RowStore rows not None, const idx_t[::1] slots not None):
-        """Returns ``(int64[n] or float64[n], valid)``. Raises as Accumulator.result."""
-        self.check(rows, slots)
-        values = rows.cells(slots, self.at // 8)
-        return values.view(np.float64) if self.is_float else values, self._valid(rows, slots)
+    cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(rows.n):
+            (<int64_t*> values)[i] = (<const int64_t*> (wanted(rows, i) + self.at))[0]     # or a double: the bits
 
 
 cdef class Min(Extreme):
@@ -240,6 +221,7 @@ cdef class Mean(Base):
 
     def __cinit__(self, dtype="int64", int column=0):
         self.cells = 3
+        self.gives_float = True
 
     cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
         cdef Py_ssize_t i
@@ -261,21 +243,18 @@ cdef class Mean(Base):
         for i in range(pairs.n):
             (<int64_t*> (into(&pairs, i) + self.at))[2] += (<const int64_t*> (taken(&pairs, i) + self.at))[2]
 
-    def result(self, RowStore rows not None, const idx_t[::1] slots not None):
-        """Returns ``(float64[n], valid)``. Raises as Accumulator.result."""
-        cdef Py_ssize_t i, n = slots.shape[0]
-        self.check(rows, slots)
-        counts = rows.cells(slots, self.at // 8 + 2)
-        out = np.empty(n, dtype=np.float64)
-        cdef double[::1] view = out
-        cdef const int64_t[::1] count = counts
-        cdef char* cells
-        for i in range(n):
-            cells = <char*> rows.head(slots[i]) + self.at
-            if count[i] == 0:
-                view[i] = 0.0
-            elif self.is_float:
-                view[i] = exact_total(cells) / <double> count[i]
-            else:
-                view[i] = <double> (<long double> (<int128*> cells)[0] / <long double> count[i])
-        return out, None if counts.all() else counts != 0
+    cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef const char* cells
+        cdef int64_t count
+        for i in range(rows.n):
+            cells = wanted(rows, i) + self.at
+            count = (<const int64_t*> cells)[2]
+            marks[i] = VALUE if count else NULL_VALUE
+            (<double*> values)[i] = self.mean_of(cells, count) if count else 0.0
+
+    @cython.cdivision(True)
+    cdef inline double mean_of(self, const char* cells, int64_t count) noexcept nogil:
+        if self.is_float:
+            return exact_total(cells) / <double> count
+        return <double> (<long double> (<const int128*> cells)[0] / <long double> count)

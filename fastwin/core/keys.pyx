@@ -10,18 +10,18 @@ from libc.string cimport memcpy
 from fastwin._typedefs cimport NONE, idx_t, int32_t, int64_t, uint8_t, uint64_t
 from fastwin.core.bounds cimport check_ids, check_length, check_offsets, offset_t
 from fastwin.core.hashing cimport hash_bytes, mix
+from fastwin.core.memory cimport prefetch
 from fastwin.core.texts cimport TextStore
 
 __all__ = ["KeyTable", "group_rows", "hash_int64", "hash_text"]
 
-cdef extern from *:
-    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
-
 cdef enum:
     BLOCK = 128                 # keys looked up together, so that their cache misses overlap
     FIRST_CAPACITY = 64
-    MAX_KEYS = 1073741824       # 2**30
+    CACHED = 16384              # size of an index that needs no fetching
     KEPT_CAPACITY = 65536       # an empty table keeps no more than this
+    MANY = 1048576
+    MAX_KEYS = 1073741824       # 2**30
 
 
 cdef void* resized(void* array, Py_ssize_t n, size_t size) except NULL nogil:
@@ -68,12 +68,12 @@ cdef class KeyTable:
         """Makes room for ``extra`` new keys."""
         cdef Py_ssize_t need = self.live + extra, capacity = self.capacity, size = self.index_size
         if need > capacity:
-            capacity = FIRST_CAPACITY if capacity == 0 else capacity
+            capacity = max(capacity, FIRST_CAPACITY)
             while capacity < need:
                 capacity *= 2
             self._grow(capacity)
-        size = 2 * FIRST_CAPACITY if size == 0 else size
-        while size < 2 * need:
+        size = max(size, 4 * FIRST_CAPACITY)
+        while size < (4 if need < MANY else 2) * need:      # collisions cost more than memory, up to a point
             size *= 2
         if size != self.index_size:
             self._rehash(size)
@@ -199,11 +199,13 @@ cdef class KeyTable:
         cdef idx_t key
         for i in range(n):
             hashes[i] = mix(<uint64_t> values[i])
-            prefetch(&self.index[hashes[i] & <uint64_t> mask])
-        for i in range(n):
-            key = self.index[hashes[i] & <uint64_t> mask]
-            if key != NONE:
-                prefetch(&self.ints[key])
+        if self.index_size > CACHED:
+            for i in range(n):
+                prefetch(&self.index[hashes[i] & <uint64_t> mask])
+            for i in range(n):
+                key = self.index[hashes[i] & <uint64_t> mask]
+                if key != NONE:
+                    prefetch(&self.ints[key])
         for i in range(n):
             if valid != NULL and not valid[i]:
                 ids[i] = self._null()
@@ -306,10 +308,8 @@ cdef class KeyTable:
         return ends, out, self._valid(ids)
 
     def _valid(self, const idx_t[::1] ids):
-        if self.null_id == NONE:
-            return None
-        valid = np.asarray(ids) != self.null_id
-        return None if valid.all() else valid
+        valid = None if self.null_id == NONE else np.asarray(ids) != self.null_id
+        return None if valid is None or valid.all() else valid
 
     def retain_ids(self, const idx_t[::1] ids not None):
         """Counts one more row for each id. Raises IndexError for one that is not in use."""

@@ -9,14 +9,13 @@ from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t
 from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.bounds cimport check_ids, check_length
 from fastwin.core.keys cimport KeyTable
+from fastwin.core.memory cimport prefetch
 from fastwin.core.rows cimport Head, RowStore
-
-cdef extern from *:
-    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
 
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
     FIRST_INDEX = 16
+    CACHED = 262144             # bytes of rows that need no fetching
 
 
 cdef class PaneTable:
@@ -158,18 +157,21 @@ cdef class PaneTable:
         cdef Pane* panes[BLOCK]
         cdef Pane* pane = NULL
         cdef Py_ssize_t i, at
+        cdef bint far = self.rows.top * self.rows.stride > CACHED
         self.rows.reserve(n)
         for i in range(n):
             if pane == NULL or pane.start != starts[i]:
                 pane = self.ensure_pane(starts[i])
             panes[i] = pane
-            at = keys[i] if pane.direct else place(keys[i], pane.index_size)
-            prefetch(pane.index + at)
-        for i in range(n):
-            pane = panes[i]
-            at = keys[i] if pane.direct else place(keys[i], pane.index_size)
-            if at < pane.index_size and pane.index[at] != NONE:
-                prefetch(self.rows.head(pane.index[at]))
+            if far:
+                at = keys[i] if pane.direct else place(keys[i], pane.index_size)
+                prefetch(pane.index + at)
+        if far:
+            for i in range(n):
+                pane = panes[i]
+                at = keys[i] if pane.direct else place(keys[i], pane.index_size)
+                if at < pane.index_size and pane.index[at] != NONE:
+                    prefetch(self.rows.head(pane.index[at]))
         for i in range(n):
             slots[i] = self.ensure_row(panes[i], keys[i])
         return 0

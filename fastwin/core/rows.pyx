@@ -7,6 +7,7 @@ from libc.string cimport memcpy, memmove, memset
 
 from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint64_t
 from fastwin.core.bounds cimport check_ids, check_length
+from fastwin.core.memory cimport ask_large_pages
 
 cdef extern from *:
     int popcount "__builtin_popcountll"(uint64_t word) noexcept nogil
@@ -72,6 +73,7 @@ cdef class RowStore:
                 raise MemoryError(f"RowStore: no memory for {capacity} rows of {self.stride} bytes")
         # Rows of 64 bytes shall take one cache line, not parts of two. Large blocks move by whole pages: no memmove.
         self.block = <char*> moved
+        ask_large_pages(moved, capacity * self.stride)
         self.data = self.block + (CACHE_LINE - <size_t> self.block % CACHE_LINE) % CACHE_LINE
         if self.data - self.block != shift:
             memmove(self.data, self.block + shift, self.top * self.stride)

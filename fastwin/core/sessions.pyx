@@ -10,11 +10,9 @@ from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint64_t
 from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.bounds cimport check_ids, check_length
 from fastwin.core.keys cimport KeyTable
+from fastwin.core.memory cimport prefetch
 from fastwin.core.rows cimport RowStore
 from fastwin.core.timemath cimport check_duration, check_times, is_past
-
-cdef extern from *:
-    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
 
 HEAD_CELLS = sizeof(Session) // 8
 
@@ -141,13 +139,14 @@ cdef class SessionTable:
         cdef idx_t older = session.head.link
         cdef bint arm = end > session.end and session.end - 1 <= watermark
         session.end = max(end, session.end)
-        session.head.start = min(start, session.head.start)
-        if older != NONE and self.at(older).end >= start:
-            session.head.start = self.at(older).head.start
-            block.target[block.merges] = slot
-            block.source[block.merges] = older
-            block.merges += 1
-            self._unlink(older)
+        if start < session.head.start:
+            session.head.start = start
+            if older != NONE and self.at(older).end >= start:
+                session.head.start = self.at(older).head.start
+                block.target[block.merges] = slot
+                block.source[block.merges] = older
+                block.merges += 1
+                self._unlink(older)
         self.rows.mark(slot)
         return arm
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastwin._typedefs cimport int64_t, uint8_t
-from fastwin.core.timemath cimport check_duration, check_times, floor_to
+from fastwin.core.timemath cimport check_duration, check_times, floor_to, is_in_bounds
 
 
 def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide, int64_t offset):
@@ -21,7 +21,6 @@ def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide
     """
     cdef Py_ssize_t i, n = times.shape[0], skipped = 0
     cdef int64_t rest, start = 0, end = 0, t
-    check_times("times", times)
     check_duration("size", size, 1)
     check_duration("slide", slide, 1)
     if not -slide < offset < slide:
@@ -34,6 +33,9 @@ def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide
         for i in range(n):
             t = times[i]
             if not start <= t < end:        # else the slice of the element before
+                if not is_in_bounds(t):
+                    with gil:
+                        check_times("times", times[i:])
                 start = floor_to(t, slide, offset)
                 end = start + slide
                 if t >= start + rest:       # behind the end of a window, or none ends in between

@@ -7,15 +7,20 @@ cdef enum:
     TIME_BITS = 61              # kernels take times and durations within +-2**61 ms: sums of two stay in int64
 
 
+cdef inline bint is_in_bounds(int64_t t) noexcept nogil:
+    return -((<int64_t> 1) << TIME_BITS) <= t <= (<int64_t> 1) << TIME_BITS
+
+
 cdef inline int check_times(str name, const int64_t[::1] times) except -1:
     """Raises ValueError unless all times are within +-2**61 ms."""
     cdef Py_ssize_t i
-    cdef int64_t limit = (<int64_t> 1) << TIME_BITS, lowest = 0, highest = 0
+    cdef int64_t lowest = 0, highest = 0
     for i in range(times.shape[0]):
         lowest = min(lowest, times[i])
         highest = max(highest, times[i])
-    if lowest < -limit or highest > limit:
-        raise ValueError(f"{name}: must be within +-2**{TIME_BITS} ms, got {lowest if lowest < -limit else highest}")
+    if not is_in_bounds(lowest) or not is_in_bounds(highest):
+        raise ValueError(
+            f"{name}: must be within +-2**{TIME_BITS} ms, got {highest if is_in_bounds(lowest) else lowest}")
     return 0
 
 

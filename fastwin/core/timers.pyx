@@ -8,10 +8,8 @@ from libc.stdlib cimport free, malloc, realloc
 from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t
 from fastwin.core.bounds cimport check_length
 from fastwin.core.hashing cimport mix
+from fastwin.core.memory cimport ask_large_pages, prefetch
 from fastwin.core.timersort cimport Timer, before, sort_timers
-
-cdef extern from *:
-    void prefetch "__builtin_prefetch"(const void* address) noexcept nogil
 
 cdef enum:
     BLOCK = 256                 # timers that go into the set together, so that their cache misses overlap
@@ -84,6 +82,7 @@ cdef class TimerHeap:
         cdef Py_ssize_t i, old_size = self.table_size
         if table == NULL:
             return False
+        ask_large_pages(table, size * sizeof(Timer))
         for i in range(size):
             table[i].key = FREE
         self.table, self.table_size, self.live = table, size, 0
