@@ -15,7 +15,7 @@ KERNELS := $(shell find fastwin -name '*.pyx' -o -name '*.pxd')
 STUBBED := $(subst /,.,$(basename $(wildcard fastwin/*/*.pyi)))
 CHECKED_TESTS := $(wildcard tests/unit tests/property tests/boundary)
 
-.PHONY: help demo test bench lint format wheel compile test-debug test-asan clean distclean java
+.PHONY: help demo test bench lint format wheel compile test-debug test-asan clean distclean java servers
 .PHONY: check-python check-compiler
 
 help: ## list these targets
@@ -25,7 +25,7 @@ help: ## list these targets
 demo: .venv/.compiled | java ## set up, then run the demo on Spark (make demo ARGS=--help)
 	$(PY) -m fastwin demo $(ARGS)
 
-test: .venv/.compiled | java ## set up, then run all tests
+test: .venv/.compiled | java servers ## set up, then run all tests
 	$(PY) -m pytest $(ARGS)
 
 bench: .venv/.compiled | java ## run the benchmarks, print the table, keep JSON and chart in bench/results
@@ -112,6 +112,20 @@ java:
 	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends default-jre-headless; } >/dev/null || true; \
 	fi; \
 	has_java || { echo "Spark needs Java 17 or newer: install it (Debian: apt-get install default-jre-headless) or point JAVA_HOME at one." >&2; exit 1; }
+
+# Tests of the stores need a Redis server, tests of the page a browser. Without them those tests are skipped.
+servers:
+	@missing=; \
+	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
+	command -v chromium >/dev/null && command -v chromedriver >/dev/null || missing="$$missing chromium chromium-driver"; \
+	[ -n "$$missing" ] || exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing$$missing, for the tests"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null || true; \
+	else \
+	  echo "Tests that need$$missing are skipped: install it to run them." >&2; \
+	fi
 
 # A copy of the sources below build/MODE with kernels of its own, so that the normal build stays as it is.
 # Compiled files and what they were made of are kept from one run to the next. $(1): mode, $(2): what setup.py is told.

@@ -20,6 +20,7 @@ from fastwin.errors import (
     FastwinError,
     SpecError,
     StateError,
+    StoreError,
     UserFunctionError,
 )
 from fastwin.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
@@ -103,6 +104,7 @@ __all__ = [
     "SlidingProcessingTimeWindows",
     "SpecError",
     "StateError",
+    "StoreError",
     "Stream",
     "Sum",
     "TimeEvictor",

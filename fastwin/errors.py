@@ -1,6 +1,14 @@
 """The one family of exceptions that fastwin raises on purpose."""
 
-__all__ = ["AggregateOverflowError", "BadRowError", "FastwinError", "SpecError", "StateError", "UserFunctionError"]
+__all__ = [
+    "AggregateOverflowError",
+    "BadRowError",
+    "FastwinError",
+    "SpecError",
+    "StateError",
+    "StoreError",
+    "UserFunctionError",
+]
 
 
 class FastwinError(Exception):
@@ -21,6 +29,10 @@ class BadRowError(FastwinError, ValueError):
 class StateError(FastwinError, RuntimeError):
     """State cannot be used: a blob is corrupt, or belongs to another spec or version, or a
     stream was used again after it had failed."""
+
+
+class StoreError(FastwinError, RuntimeError):
+    """A pane store cannot be used: it is out of reach, full, locked by another writer, or holds something else."""
 
 
 class AggregateOverflowError(FastwinError, OverflowError):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fastwin import speccheck
+from fastwin import panespec, speccheck
 from fastwin.aggregates import Aggregate
 from fastwin.assigners import GlobalWindows, WindowAssigner
 from fastwin.combinators import PurgingTrigger
@@ -43,7 +43,7 @@ class WindowSpec:
     user-written. arrival: whether elements have the time of their arrival. firing: the trigger, None for the assigner's
     own. eviction: the evictor. function: a user-written aggregate of several columns. reducer, processor: what their
     methods were given. output: the columns that Python code fills. sides: schemas of side outputs by tag. pane_info:
-    whether results say which firing they are.
+    whether results say which firing they are. origin: the spec whose panes these are.
     """
 
     keys: tuple[str, ...] = ()
@@ -63,6 +63,7 @@ class WindowSpec:
     output: pa.Schema | None = None
     sides: tuple[tuple[str, pa.Schema], ...] = ()
     pane_info: bool = False
+    origin: WindowSpec | None = None
 
     def event_time(self, column: str) -> WindowSpec:
         """Takes time from a column: a timestamp of any unit, floored to ms, or int64 milliseconds.
@@ -231,6 +232,18 @@ class WindowSpec:
         complete = self._with(**{**empty, **changes})
         complete.check_complete()
         return complete
+
+    def panes(self, width: Duration | None = None) -> WindowSpec:
+        """Returns the spec of the tumbling panes that these windows can be put together from; see ``fastwin.store``.
+
+        width: of a pane; divides the windows' size, slide and offset. None: the slide (of tumbling windows: the size).
+        Aggregates become what can be merged later: a mean its sum and count, a distinct count its sketch. Lateness and
+        outputs stay: an element that is late for its pane is missing in all windows over it.
+
+        Raises SpecError for a width that does not divide, for other windows than tumbling, sliding and cumulative ones
+        in event time, and for aggregates that cannot be put together.
+        """
+        return panespec.pane_spec(self, None if width is None else to_ms(width, argument="panes: width"))
 
     def check_complete(self) -> None:
         """Raises SpecError if a part without which nothing runs is missing."""

@@ -41,8 +41,20 @@ FLOORS: list[list[str]] = [
         "operators.aligned operators.general operators.session",
         "operators",
     ],
-    ["batches speccheck", "spec", "planner"],
-    ["local", "testing"],
+    ["batches panespec speccheck", "spec", "planner"],
+    [
+        "local",
+        "testing",
+        "store.cells store.keytext store.spans",
+        "store.layout",
+        "store.merging store.records",
+        "store.checks",
+        "store.base",
+        "store.redisscripts store.rocks",
+        "store.redis",
+        "store.opening",
+        "store",
+    ],
     [""],
     ["__main__"],
 ]
@@ -52,6 +64,7 @@ LAZY = {
     ("fastwin.spec", "fastwin.local"),
     ("fastwin.spec", "fastwin.planner"),
     ("fastwin.planner", "fastwin.local"),
+    ("fastwin.store.base", "fastwin.store.opening"),
 }
 
 LINES_LIMIT = 450

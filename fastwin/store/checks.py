@@ -1,0 +1,74 @@
+"""Arguments of stores, checked: revisions, panes, times and sizes."""
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastwin.duration import format_ms
+from fastwin.errors import SpecError
+from fastwin.store.layout import Layout
+from fastwin.store.records import Revision
+from fastwin.store.spans import FIRST_MS, LAST_MS, Span, time_text
+
+__all__ = ["check_on_grid", "check_size", "checked_revision", "pane_starts"]
+
+_MAX_PANES = 5_000_000
+
+
+def checked_revision(revision: Any) -> Revision:
+    """Returns a revision. Raises SpecError for what is none."""
+    try:
+        epoch, batch = (index(part) for part in revision)
+    except (TypeError, ValueError):
+        raise SpecError(f"revision: must be two ints, an epoch and a batch, got {revision!r}") from None
+    if not (0 <= epoch < 2**53 and 0 <= batch < 2**53):
+        raise SpecError(f"revision: both parts must be from 0 to 2**53 - 1, got {revision!r}")
+    return epoch, batch
+
+
+def pane_starts(table: pa.Table, layout: Layout) -> np.ndarray:
+    """Returns the starts of panes, ms, checked to be on the grid and in the calendar."""
+    if "window_start" not in table.column_names:
+        raise SpecError(f"put: the panes have no column 'window_start'; they have {', '.join(table.column_names)}")
+    column = table["window_start"]
+    if column.null_count:
+        raise SpecError(f"put: window_start is null in {column.null_count} of {table.num_rows} rows")
+    if pa.types.is_timestamp(column.type):
+        column = pc.cast(column, pa.timestamp("ms", tz=column.type.tz)).cast(pa.int64())
+    starts = column.to_numpy().astype(np.int64)
+    off = (starts - layout.offset_ms) % layout.pane_ms != 0
+    if off.any():
+        raise SpecError(
+            f"put: window_start {time_text(int(starts[off][0]))} starts no pane of {format_ms(layout.pane_ms)}"
+        )
+    if len(starts) and (starts.min() < FIRST_MS or starts.max() >= LAST_MS):
+        raise SpecError(f"put: window_start must be in the years 1 to 9999, got {int(starts.max())} ms")
+    return starts
+
+
+def check_on_grid(name: str, value: Any, layout: Layout) -> None:
+    """Raises SpecError unless a time, ms, is in the calendar and between two panes."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise SpecError(f"{name}: must be an int of milliseconds, got {value!r}")
+    if not FIRST_MS <= value < LAST_MS:
+        raise SpecError(f"{name}: must be in the years 1 to 9999, got {value} ms")
+    below = layout.fine.start_of(int(value))
+    if below != value:
+        raise SpecError(
+            f"{name}: {value} is within a pane of {format_ms(layout.pane_ms)}; next to it are {below} and "
+            f"{below + layout.pane_ms}"
+        )
+
+
+def check_size(layout: Layout, spans: Sequence[Span], keys: int) -> None:
+    """Raises SpecError for a question that reads too many panes."""
+    widths = layout.pane_ms, layout.coarse_ms or layout.pane_ms
+    panes = keys * sum((span.end - span.start) // widths[span.level] for span in spans)
+    if panes > _MAX_PANES:
+        raise SpecError(
+            f"query: at most {_MAX_PANES:,} panes in one go, got {panes:,}; ask for fewer keys or less time"
+        )

@@ -1,0 +1,88 @@
+"""Keys as text, for the names that a store gives its records: readable, reversible, without separators in them."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from fastwin.arrowbuffers import decoded_type
+from fastwin.errors import SpecError, StoreError
+
+__all__ = ["MAX_KEY_BYTES", "check_key_types", "column_from_text", "key_from_text", "key_to_text", "keys_to_text"]
+
+MAX_KEY_BYTES = 1_024
+"""The longest key, as text in UTF-8."""
+
+_NULL = "~"
+# What separates parts of names in a store, hash tags of Redis Cluster, and what does not print.
+_UNSAFE = re.compile(r"[\x00-\x20%{}:,~\x7f]")
+
+
+def check_key_types(fields: Sequence[pa.Field]) -> None:
+    """Raises SpecError for a key column that is no text, int, boolean or date."""
+    for field in fields:
+        kind = decoded_type(field.type)
+        known = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_boolean)
+        if not any(test(kind) for test in known) and not pa.types.is_date(kind):
+            raise SpecError(f"store: key column {field.name!r} is {kind}; it must be text, an int, a boolean or a date")
+
+
+def key_to_text(values: Sequence[Any]) -> str:
+    """Returns the text of a key: its values with a comma between, null as ``~``, odd characters as ``%XX``.
+
+    >>> key_to_text(["a b", 7, None])
+    'a%20b,7,~'
+    """
+    text = ",".join(map(_part, values))
+    if len(text.encode()) > MAX_KEY_BYTES:
+        raise StoreError(f"store: a key is longer than {MAX_KEY_BYTES} bytes: {text[:60]!r}...")
+    return text
+
+
+def _part(value: Any) -> str:
+    if value is None:
+        return _NULL
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", text)
+
+
+def key_from_text(text: str, fields: Sequence[pa.Field]) -> tuple[Any, ...]:
+    """Returns the values whose text ``key_to_text`` had given. Raises StoreError for any other text."""
+    parts = text.split(",") if fields else []
+    if len(parts) != len(fields):
+        raise StoreError(f"store: {text!r} is no key of {', '.join(field.name for field in fields) or 'no columns'}")
+    try:
+        return tuple(_value(part, decoded_type(field.type)) for part, field in zip(parts, fields, strict=True))
+    except (ValueError, pa.ArrowException):
+        raise StoreError(f"store: {text!r} is no key of {', '.join(field.name for field in fields)}") from None
+
+
+def _value(part: str, kind: pa.DataType) -> Any:
+    if part == _NULL:
+        return None
+    text = unquote(part, errors="strict")
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return text
+    return pa.scalar(text).cast(kind).as_py()
+
+
+def keys_to_text(columns: Sequence[pa.Array | pa.ChunkedArray], n: int) -> list[str]:
+    """Returns the texts of n keys, given as columns."""
+    if not columns:
+        return [""] * n
+    seen: dict[tuple, str] = {}
+    texts = []
+    for values in zip(*(column.to_pylist() for column in columns), strict=True):
+        text = seen.get(values)
+        if text is None:
+            text = seen[values] = key_to_text(values)
+        texts.append(text)
+    return texts
+
+
+def column_from_text(texts: Sequence[str], fields: Sequence[pa.Field]) -> list[pa.Array]:
+    """Returns the key columns of keys given as text."""
+    rows = [key_from_text(text, fields) for text in texts]
+    return [pa.array([row[i] for row in rows], decoded_type(field.type)) for i, field in enumerate(fields)]

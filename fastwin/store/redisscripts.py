@@ -1,0 +1,167 @@
+"""What runs inside Redis: a block of panes of one key set as one atomic step, and the meta moved forward."""
+
+__all__ = ["ADVANCE", "FOREIGN", "NEW_EPOCH", "OVERFLOW", "WRITE"]
+
+FOREIGN = "FASTWIN_FOREIGN"
+OVERFLOW = "FASTWIN_OVERFLOW"
+
+NEW_EPOCH = """
+local epoch = math.max(tonumber(ARGV[1]), tonumber(redis.call('HGET', KEYS[1], 'epoch') or '0') + 1)
+redis.call('HSET', KEYS[1], 'epoch', string.format('%.0f', epoch))
+return string.format('%.0f', epoch)
+"""
+"""KEYS: meta. ARGV: the clock, ms. Returns the next epoch."""
+
+ADVANCE = """
+local watermark = redis.call('HGET', KEYS[1], 'watermark')
+if not watermark or tonumber(watermark) < tonumber(ARGV[1]) then
+  redis.call('HSET', KEYS[1], 'watermark', ARGV[1])
+end
+local since = redis.call('HGET', KEYS[1], 'since')
+if ARGV[2] ~= '' and (not since or tonumber(since) > tonumber(ARGV[2])) then since = ARGV[2] end
+local dropped = false
+if since and tonumber(since) < tonumber(ARGV[3]) then dropped = since; since = ARGV[3] end
+if since then redis.call('HSET', KEYS[1], 'since', since) end
+redis.call('HINCRBY', KEYS[1], 'version', 1)
+return dropped
+"""
+"""KEYS: meta. ARGV: watermark, start of the first pane or '', floor; ms. Returns from where panes fall out, or nil."""
+
+WRITE = (
+    """
+-- KEYS: revisions; each pane's fields; the coarse pane's fields, if there is a coarse level
+-- ARGV: panes, fields, coarse (0 or 1), time to live, epoch, batch; each field's merge;
+--       then for each new pane its place among KEYS from 0, its name, and its cells ('' for null)
+local panes, fields, coarse, ttl = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
+local epoch, batch = tonumber(ARGV[5]), tonumber(ARGV[6])
+
+local function key_of(pane, field) return KEYS[1 + pane * fields + field] end
+local function merge_of(field) return ARGV[6 + field] end
+
+local function foreign(key, merge)
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'none' then return false end
+  if kind ~= 'string' then return true end
+  if merge == 'union' then return redis.call('GETRANGE', key, 0, 3) ~= 'HYLL' end
+  local text = redis.call('GETRANGE', key, 0, 63)
+  return not (text:match('^[-+%.%deE]+$') or text:match('^-?inf$') or text == 'nan')
+end
+
+-- Nothing is written until all keys are known to be ours.
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'none' and kind ~= 'hash' then return redis.error_reply('"""
+    + FOREIGN
+    + """ ' .. KEYS[1]) end
+local new = {}
+local stored, outdated = 0, 0
+for at = 7 + fields, #ARGV, 2 + fields do
+  local pane, name = tonumber(ARGV[at]), ARGV[at + 1]
+  local revision = redis.call('HGET', KEYS[1], name)
+  local newer = false
+  if revision then
+    local e, b = revision:match('^(%d+)%.(%d+)$')
+    newer = tonumber(e) > epoch or (tonumber(e) == epoch and tonumber(b) > batch)
+  end
+  if newer then outdated = outdated + 1 else
+    for field = 1, fields do
+      if foreign(key_of(pane, field), merge_of(field)) then return redis.error_reply('"""
+    + FOREIGN
+    + """ ' .. key_of(pane, field)) end
+    end
+    new[#new + 1] = at
+  end
+end
+if #new == 0 then return {stored, outdated} end
+if coarse then
+  for field = 1, fields do
+    if foreign(key_of(panes, field), merge_of(field)) then return redis.error_reply('"""
+    + FOREIGN
+    + """ ' .. key_of(panes, field)) end
+  end
+end
+
+for _, at in ipairs(new) do
+  local pane = tonumber(ARGV[at])
+  for field = 1, fields do
+    local cell = ARGV[at + 1 + field]
+    if cell == '' then redis.call('DEL', key_of(pane, field)) else
+      redis.call('SET', key_of(pane, field), cell, 'PX', ttl)
+    end
+  end
+  redis.call('HSET', KEYS[1], ARGV[at + 1], ARGV[5] .. '.' .. ARGV[6])
+  stored = stored + 1
+end
+redis.call('PEXPIRE', KEYS[1], ttl)
+if not coarse then return {stored, outdated} end
+
+-- Decimal ints as text: Lua's numbers are doubles.
+local function less(a, b)
+  local negative = a:sub(1, 1) == '-'
+  if negative ~= (b:sub(1, 1) == '-') then return negative end
+  if #a ~= #b then return (#a < #b) ~= negative end
+  if negative then return a > b end
+  return a < b
+end
+
+local function float_less(a, b)  -- NaN is above all others
+  if a == 'nan' then return false end
+  if b == 'nan' then return true end
+  return tonumber(a) < tonumber(b)
+end
+
+local function extreme(values, before)
+  local best = values[1]
+  for i = 2, #values do if before(values[i], best) then best = values[i] end end
+  return best
+end
+
+local function float_sum(values)  -- with the rounding error carried along (Neumaier)
+  local sum, rest = 0, 0
+  for _, value in ipairs(values) do
+    local x = value == 'nan' and 0/0 or tonumber(value)
+    local total = sum + x
+    if math.abs(sum) >= math.abs(x) then rest = rest + ((sum - total) + x) else rest = rest + ((x - total) + sum) end
+    sum = total
+  end
+  if rest == rest then sum = sum + rest end
+  if sum ~= sum then return 'nan' end
+  return string.format('%.17g', sum)
+end
+
+for field = 1, fields do
+  local merge, target = merge_of(field), key_of(panes, field)
+  local keys = {}
+  for pane = 0, panes - 1 do keys[#keys + 1] = key_of(pane, field) end
+  redis.call('DEL', target)
+  if merge == 'union' then
+    local there = {}
+    for _, key in ipairs(keys) do if redis.call('EXISTS', key) == 1 then there[#there + 1] = key end end
+    if #there > 0 then redis.call('PFMERGE', target, unpack(there)) end
+  else
+    local values = {}
+    for _, value in ipairs(redis.call('MGET', unpack(keys))) do if value then values[#values + 1] = value end end
+    if #values > 0 then
+      if merge == 'sum_int' then
+        for _, value in ipairs(values) do
+          local sum = redis.pcall('INCRBY', target, value)
+          if type(sum) == 'table' and sum.err then
+            redis.call('DEL', target)
+            return redis.error_reply('"""
+    + OVERFLOW
+    + """ ' .. target)
+          end
+        end
+      elseif merge == 'sum_float' then redis.call('SET', target, float_sum(values))
+      elseif merge == 'min_int' then redis.call('SET', target, extreme(values, less))
+      elseif merge == 'max_int' then
+        redis.call('SET', target, extreme(values, function(a, b) return less(b, a) end))
+      elseif merge == 'min_float' then redis.call('SET', target, extreme(values, float_less))
+      else redis.call('SET', target, extreme(values, function(a, b) return float_less(b, a) end)) end
+    end
+  end
+  redis.call('PEXPIRE', target, ttl)
+end
+return {stored, outdated}
+"""
+)
+"""Sets panes of one key that share a coarse pane, unless they have a higher revision; makes the coarse pane anew."""
