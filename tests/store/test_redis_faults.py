@@ -1,0 +1,197 @@
+"""A real Redis that fails: stopped, emptied, slow, full, with another password, with foreign values."""
+
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from fastwin.errors import StoreError
+from fastwin.store import PaneStore
+from tests.redis_server import RedisServer
+from tests.store.clicks import DAY, FIRST, HOUR, by_module, clicks, counted, spec_of
+
+
+@pytest.fixture
+def server(tmp_path) -> Iterator[RedisServer]:
+    started = RedisServer(tmp_path)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def table():
+    return clicks(2_000)
+
+
+def panes_of(table):
+    return spec_of().panes().run(table).main
+
+
+def test_stopped_in_the_middle_of_a_batch(tmp_path, table):
+    """The batch fails; put again after a restart, the panes are the same as if nothing had happened."""
+    server = RedisServer(tmp_path, "--appendonly", "yes", "--appendfsync", "always")
+    panes = panes_of(table)
+    try:
+        with PaneStore.open(server.url, spec_of()) as store:
+            store.put(panes.slice(0, 400), (1, 0))
+            half_done = threading.Event()
+            written = type(store)._call
+
+            def call(self, layout, block, *rest):
+                if block.start > FIRST + 20 * HOUR and not half_done.is_set():
+                    half_done.set()
+                    server.kill()
+                return written(self, layout, block, *rest)
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(type(store), "_call", call)
+                patch.setattr("fastwin.store.redis._PIPELINE", 10)
+                with pytest.raises(StoreError, match="is out of reach"):
+                    store.put(panes, (1, 1))
+            assert half_done.is_set()
+            server.start()
+            assert 400 <= sum(redis.Redis.from_url(server.url).hlen(k) for k in _revisions(server)) < panes.num_rows
+            store.put(panes, (1, 1))
+            end = FIRST + 30 * HOUR
+            assert by_module(store.query(end=end)) == counted(table, end - DAY, end)
+    finally:
+        server.stop()
+
+
+def _revisions(server: RedisServer) -> list[bytes]:
+    return list(redis.Redis.from_url(server.url).scan_iter("*:revisions:*"))
+
+
+def test_started_again_empty(server, table):
+    """Rewritten panes come back, and both writer and readers are told that earlier ones do not."""
+    panes = panes_of(table).sort_by("window_start")
+    half = panes.num_rows // 2
+    with PaneStore.open(server.url, spec_of()) as store:
+        store.put(panes.slice(0, half), (5, 0))
+        server.kill()
+        server.start()
+        with (
+            PaneStore.open(server.url, read_only=True) as reader,
+            pytest.raises(StoreError, match="holds no panes yet"),
+        ):
+            reader.query()
+        with pytest.warns(UserWarning, match="has lost all panes since the last batch"):
+            store.put(panes.slice(half), (5, 1))
+        meta = store.meta()
+        first = panes["window_start"][half].as_py().timestamp() * 1_000
+        assert meta.since == first  # what a reader needs to know: nothing is there from before
+        end = meta.watermark
+        assert sum(store.query(start=meta.since, end=end)["pv"].to_pylist()) == sum(panes.slice(half)["pv"].to_pylist())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            store.put(panes, (5, 2))
+        assert by_module(store.query()) == counted(table, end - DAY, end)
+
+
+def test_slow(server, table):
+    panes = panes_of(table)
+    url = f"{server.url}?socket_timeout=1"
+    with PaneStore.open(url, spec_of()) as store:
+        server.freeze()
+        with pytest.raises(StoreError, match="did not answer within 1 s"):
+            store.put(panes, (1, 0))
+        server.thaw()
+        timer = threading.Timer(0.5, server.thaw)  # slower than usual, but in time
+        server.freeze()
+        timer.start()
+        store.put(panes, (1, 0))
+        assert by_module(store.query()) == counted(table, FIRST + 6 * HOUR, FIRST + 30 * HOUR)
+
+
+def test_out_of_memory(tmp_path, table):
+    server = RedisServer(tmp_path, "--maxmemory", "2mb", "--maxmemory-policy", "noeviction")
+    panes = panes_of(table)
+    try:
+        client = redis.Redis.from_url(server.url)
+        with PaneStore.open(server.url, spec_of()) as store:
+            with pytest.raises(StoreError, match=r"out of memory \(maxmemory\)"):
+                store.put(panes, (1, 0))
+            client.config_set("maxmemory", 0)
+            store.put(panes, (1, 0))
+            assert by_module(store.query()) == counted(table, FIRST + 6 * HOUR, FIRST + 30 * HOUR)
+    finally:
+        server.stop()
+
+
+def test_wrong_password(tmp_path):
+    server = RedisServer(tmp_path, "--requirepass", "right")
+    try:
+        for secret in ("wrong-password@", ""):
+            url = server.url.replace("://", f"://:{secret}" if secret else "://")
+            with pytest.raises(StoreError, match="refuses the user or password") as caught:
+                PaneStore.open(url)
+            assert "wrong-password" not in str(caught.value)
+        PaneStore.open(server.url.replace("://", "://:right@"), spec_of()).close()
+    finally:
+        server.stop()
+
+
+def test_no_server():
+    with pytest.raises(StoreError, match=r"redis://127\.0\.0\.1:1/0 is out of reach"):
+        PaneStore.open("redis://127.0.0.1:1/0")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("{fastwin:module%201}:3min:2024-01-01T05:00Z:pv", "someone's own"),
+        ("{fastwin:module%201}:3min:2024-01-01T05:00Z:pv", ["a", "list"]),
+        ("{fastwin:module%201}:1h:2024-01-01T05:00Z:total", "hello"),
+        ("{fastwin:module%201}:revisions:2024-01-01T05:00Z", "text"),
+    ],
+)
+def test_foreign_value_is_named_and_stays(server, name, value):
+    client = redis.Redis.from_url(server.url)
+    table = clicks(3_000, modules=2, hours=6)
+    if isinstance(value, list):
+        client.rpush(name, *value)
+    else:
+        client.set(name, value)
+    before = client.dump(name)
+    with PaneStore.open(server.url, spec_of()) as store:
+        with pytest.raises(StoreError, match="foreign value under a name of ours") as caught:
+            store.put(panes_of(table), (1, 0))
+        assert name in str(caught.value)
+        assert client.dump(name) == before
+        client.delete(name)
+        store.put(panes_of(table), (1, 0))
+        end = FIRST + 6 * HOUR
+        assert by_module(store.query(end=end)) == counted(table, end - DAY, end)
+
+
+def test_all_of_a_key_lies_in_one_slot(tmp_path, table):
+    """A server in cluster mode refuses a script whose keys lie in different slots."""
+    server = RedisServer(tmp_path, "--cluster-enabled", "yes")
+    try:
+        client = redis.Redis.from_url(server.url)
+        client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
+        end = time.monotonic() + 20
+        while b"cluster_state:ok" not in client.execute_command("CLUSTER", "INFO"):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        with PaneStore.open(server.url, spec_of()) as store:
+            store.put(panes_of(table), (1, 0))
+            assert by_module(store.query()) == counted(table, FIRST + 6 * HOUR, FIRST + 30 * HOUR)
+        slots = {name: client.execute_command("CLUSTER", "KEYSLOT", name) for name in client.keys("*module%201}*")}
+        assert len(slots) > 100 and len(set(slots.values())) == 1
+    finally:
+        server.stop()
+
+
+def test_panes_expire_and_counts_are_decimal_text(server, table):
+    client = redis.Redis.from_url(server.url)
+    with PaneStore.open(server.url, spec_of(), retention="2 days") as store:
+        store.put(panes_of(table), (1, 0))
+        names = list(client.scan_iter("{fastwin:*"))
+        assert names and all(0 < client.pttl(name) <= (2 * 24 + 2) * HOUR for name in names)
+        name = "{fastwin:module%201}:1h:2024-01-01T05:00Z:pv"
+        start = FIRST + 5 * HOUR
+        assert client.get(name) == str(counted(table, start, start + HOUR)["module 1"]["pv"]).encode()

@@ -1,0 +1,120 @@
+"""RocksDB: killed while it writes, opened twice, damaged."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fastwin.errors import StoreError
+from fastwin.store import PaneStore
+from tests.store.clicks import FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = [f"m{i}" for i in range(50)]
+
+WRITER = """
+import sys
+import fastwin as fw
+from fastwin.store import PaneStore
+from tests.store.test_rocks_faults import batch, spec
+with PaneStore.open(sys.argv[1], spec()) as store:
+    for number in range(1_000_000):
+        store.put(batch(number), (1, number))
+        print(number, flush=True)
+"""
+
+
+def spec():
+    import fastwin as fw
+
+    return spec_of("1 hour", "3 minutes", pv=fw.Count())
+
+
+def batch(number: int) -> pa.Table:
+    """Every module gets ``number + 1`` clicks in pane ``number`` of the first hours."""
+    start = pa.array([FIRST + number % 100 * 3 * MINUTE] * len(MODULES), pa.timestamp("ms", tz="UTC"))
+    return pa.table({"module": MODULES, "window_start": start, "pv": [number + 1] * len(MODULES)})
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.05, 0.2])
+def test_killed_while_writing(tmp_path, wait):
+    """All of a batch is there or nothing of it; what was said to be written is there; writing goes on."""
+    url = f"rocksdb:{tmp_path / 'store'}"
+    command = [sys.executable, "-c", WRITER, url]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if int(line) >= 20:
+                break
+        time.sleep(wait)
+        os.kill(process.pid, signal.SIGKILL)
+        said = int((line + process.stdout.read()).splitlines()[-1])
+    with PaneStore.open(url, spec()) as store:
+        for pane in range(100):
+            start = FIRST + pane * 3 * MINUTE
+            counts = set(store.query(start=start, end=start + 3 * MINUTE)["pv"].to_pylist())
+            assert len(counts) <= 1, f"half a batch: {counts}"
+            last = said - (said - pane) % 100
+            if last >= 0:
+                assert counts in ({last + 1}, {last + 101}), f"pane {pane} has {counts}, batch {last} was written"
+        hours = store.query(start=FIRST, end=FIRST + HOUR)["pv"].to_pylist()
+        parts = [
+            store.query(start=FIRST + m * MINUTE, end=FIRST + (m + 3) * MINUTE)["pv"][0].as_py()
+            for m in range(0, 60, 3)
+        ]
+        assert set(hours) == {sum(parts)}
+        store.put(batch(said + 1), (2, 0))
+
+
+def test_opened_twice_for_writing(tmp_path):
+    url = f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(url, spec()) as store:
+        store.put(batch(0))
+        with pytest.raises(StoreError, match=r"open for writing already.*read_only=True"):
+            PaneStore.open(url, spec())
+        code = f"from fastwin.store import PaneStore; PaneStore.open({url!r})"
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert "StoreError" in done.stderr and "open for writing already" in done.stderr
+        with PaneStore.open(url, read_only=True) as reader:
+            assert reader.query().num_rows == len(MODULES)
+    PaneStore.open(url, spec()).close()
+
+
+def test_reader_follows_the_writer(tmp_path):
+    table = clicks(1_000, hours=2)
+    url = f"rocksdb:{tmp_path / 'store'}"
+    windows = spec_of("1 hour", "3 minutes")
+    panes = windows.panes().run(table).main.sort_by("window_start")
+    with PaneStore.open(url, windows) as store:
+        store.put(panes.slice(0, 10))
+        with PaneStore.open(url, read_only=True) as reader:
+            first = reader.watermark
+            store.put(panes.slice(10))
+            end = time.monotonic() + 20
+            while reader.watermark == first:
+                assert time.monotonic() < end, "the reader does not follow"
+                time.sleep(0.05)
+            assert by_module(reader.query()) == counted(table, FIRST + HOUR, FIRST + 2 * HOUR)
+
+
+def test_no_store_to_read(tmp_path):
+    with pytest.raises(StoreError, match="there is no store at"):
+        PaneStore.open(f"rocksdb:{tmp_path / 'nothing'}", read_only=True)
+    assert not (tmp_path / "nothing").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be opened"):
+        PaneStore.open(f"rocksdb:{tmp_path / 'file'}", spec())
+
+
+def test_closed_store_says_so(tmp_path):
+    store = PaneStore.open(f"rocksdb:{tmp_path / 'store'}", spec())
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="was closed"):
+        store.meta()
