@@ -48,11 +48,11 @@ wheel: .venv/.installed | check-compiler ## build sdist and wheel into dist/
 
 compile: .venv/.compiled ## compile the kernels in place
 
-test-debug: .venv/.compiled ## kernels with bounds and overflow checks: unit, property and boundary tests
+test-debug: .venv/.compiled | servers ## kernels with bounds and overflow checks: unit, property and boundary tests
 	$(call checked_build,debug,FASTWIN_DEBUG=1)
 	cd build/debug && ../../$(PY) -m pytest $(CHECKED_TESTS) $(ARGS)
 
-test-asan: .venv/.compiled ## the same under AddressSanitizer
+test-asan: .venv/.compiled | servers ## the same under AddressSanitizer
 	@library="$$($(CC) -print-file-name=libasan.so)"; [ -f "$$library" ] || \
 	  { echo "The compiler $(CC) has no AddressSanitizer library: install gcc with libasan, or choose another with CC=..." >&2; exit 1; }
 	$(call checked_build,asan,FASTWIN_ASAN=1)
@@ -113,7 +113,7 @@ java:
 	fi; \
 	has_java || { echo "Spark needs Java 17 or newer: install it (Debian: apt-get install default-jre-headless) or point JAVA_HOME at one." >&2; exit 1; }
 
-# Tests of the stores need a Redis server, tests of the page a browser. Without them those tests are skipped.
+# Tests of the stores and of HyperLogLog need a Redis server, tests of the page a browser. Without them those tests are skipped.
 servers:
 	@missing=; \
 	command -v redis-server >/dev/null || missing="$$missing redis-server"; \

@@ -1,7 +1,7 @@
 """fastwin: Flink's windows for Python and Spark, on a core at the speed of C."""
 
-from fastwin import batches, duration
-from fastwin.aggregates import Aggregate, Count, Max, Mean, Min, Sum
+from fastwin import batches, duration, hyperloglog
+from fastwin.aggregates import Aggregate, Count, HyperLogLog, Max, Mean, Min, Sum
 from fastwin.assigners import (
     CumulativeEventTimeWindows,
     CumulativeProcessingTimeWindows,
@@ -18,6 +18,7 @@ from fastwin.errors import (
     AggregateOverflowError,
     BadRowError,
     FastwinError,
+    SketchError,
     SpecError,
     StateError,
     StoreError,
@@ -82,6 +83,7 @@ __all__ = [
     "FastwinError",
     "GlobalWindow",
     "GlobalWindows",
+    "HyperLogLog",
     "ListStateDescriptor",
     "MapStateDescriptor",
     "Max",
@@ -100,6 +102,7 @@ __all__ = [
     "ReducingStateDescriptor",
     "Result",
     "Row",
+    "SketchError",
     "SlidingEventTimeWindows",
     "SlidingProcessingTimeWindows",
     "SpecError",
@@ -122,6 +125,7 @@ __all__ = [
     "any_of",
     "batches",
     "duration",
+    "hyperloglog",
     "key_by",
     "plan",
 ]

@@ -1,17 +1,21 @@
-"""The aggregates a spec names: which column they read, what they return, and the kernel that computes them."""
+"""The aggregates a spec names: which columns they read, what they return, and the kernel that computes them."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from fastwin.core import accumulators
+from fastwin.core import accumulators, hyperloglog
 from fastwin.errors import SpecError
+from fastwin.valuecolumns import Reading, can_hash
 
-__all__ = ["Aggregate", "Count", "Max", "Mean", "Min", "Sum"]
+__all__ = ["Aggregate", "Count", "HyperLogLog", "Input", "Max", "Mean", "Min", "Sum"]
+
+Input = tuple[str, Reading]
+"""A column by name, and how it is read."""
 
 
-def _dtype_of(kind: pa.DataType) -> Literal["int64", "float64"] | None:
+def _number_of(kind: pa.DataType) -> Literal["int64", "float64"] | None:
     """The kernel's number type for values of an Arrow type; None for those that are no numbers."""
     if pa.types.is_integer(kind) and kind != pa.uint64():
         return "int64"
@@ -26,7 +30,7 @@ def _is_time(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One result column, computed from one input column. Use its subclasses.
+    """One result column, computed from input columns. Use its subclasses.
 
     column: name of the column to read. Null values are skipped, as SQL does; over no value the
         result is null (a count: 0).
@@ -43,28 +47,36 @@ class Aggregate:
     def name(self) -> str:
         return type(self).__name__
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns it reads."""
+        return () if self.column is None else (self.column,)
+
     def __str__(self) -> str:
         return f"{self.name}({self.column!r})" if self.column else f"{self.name}()"
 
-    def dtype(self, kind: pa.DataType) -> Literal["int64", "float64"] | None:
-        """Returns the kernel's number type for an input of type ``kind``.
+    def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
+        """Returns what the kernel is fed with, for columns of these types.
 
-        Raises SpecError if the aggregate cannot take such a column.
+        Raises SpecError if the aggregate cannot take such columns.
         """
-        return self._number(kind)
+        return ((self.columns[0], self._number(kinds[0])),)
 
-    def _number(self, kind: pa.DataType | None) -> Literal["int64", "float64"]:
-        dtype = _dtype_of(kind)
-        if dtype is None:
-            raise SpecError(f"{self}: takes {self.takes}, but column {self.column!r} is {kind}")
-        return dtype
+    def _number(self, kind: pa.DataType) -> Literal["int64", "float64"]:
+        number = _number_of(kind)
+        if number is None:
+            raise self._refusal(kind)
+        return number
 
-    def result_type(self, kind: pa.DataType | None) -> pa.DataType:
-        """Returns the type of the result for an input of type ``kind`` (None: no column)."""
+    def _refusal(self, kind: pa.DataType) -> SpecError:
+        return SpecError(f"{self}: takes {self.takes}, but column {self.column!r} is {kind}")
+
+    def result_type(self, *kinds: pa.DataType) -> pa.DataType:
+        """Returns the type of the result for columns of these types."""
         raise NotImplementedError
 
-    def accumulator(self, kind: pa.DataType | None, index: int) -> accumulators.Accumulator:
-        """Returns a fresh kernel that reads column number ``index``, which has type ``kind``."""
+    def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
+        """Returns a fresh kernel. at: where its inputs are among those of the whole spec."""
         raise NotImplementedError
 
 
@@ -76,14 +88,14 @@ class Count(Aggregate):
         if self.column is not None:
             super().__post_init__()
 
-    def dtype(self, kind: pa.DataType) -> None:
-        return None
+    def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
+        return tuple((column, "valid") for column in self.columns)
 
-    def result_type(self, kind: pa.DataType | None) -> pa.DataType:
+    def result_type(self, *kinds: pa.DataType) -> pa.DataType:
         return pa.int64()
 
-    def accumulator(self, kind: pa.DataType | None, index: int) -> accumulators.Accumulator:
-        return accumulators.Count("int64", index)
+    def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
+        return accumulators.Count("int64", at[0] if at else -1)
 
 
 @dataclass(frozen=True)
@@ -101,11 +113,11 @@ class Sum(Aggregate):
         if self.on_overflow not in ("raise", "null"):
             raise SpecError(f"Sum: on_overflow must be 'raise' or 'null', got {self.on_overflow!r}")
 
-    def result_type(self, kind: pa.DataType | None) -> pa.DataType:
-        return pa.float64() if pa.types.is_floating(kind) else pa.int64()
+    def result_type(self, *kinds: pa.DataType) -> pa.DataType:
+        return pa.float64() if pa.types.is_floating(kinds[0]) else pa.int64()
 
-    def accumulator(self, kind: pa.DataType | None, index: int) -> accumulators.Accumulator:
-        return accumulators.Sum(self._number(kind), index, self.on_overflow, str(self))
+    def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
+        return accumulators.Sum(self._number(kinds[0]), at[0], self.on_overflow, str(self))
 
 
 @dataclass(frozen=True)
@@ -113,15 +125,14 @@ class _Extreme(Aggregate):
     takes: ClassVar[str] = "an int (uint64 excepted), float, date, time or timestamp column"
     kernel: ClassVar[Any]
 
-    def dtype(self, kind: pa.DataType) -> Literal["int64", "float64"] | None:
-        return "int64" if _is_time(kind) else super().dtype(kind)
+    def _number(self, kind: pa.DataType) -> Literal["int64", "float64"]:
+        return "int64" if _is_time(kind) else super()._number(kind)
 
-    def result_type(self, kind: pa.DataType | None) -> pa.DataType:
-        assert kind is not None
-        return kind
+    def result_type(self, *kinds: pa.DataType) -> pa.DataType:
+        return kinds[0]
 
-    def accumulator(self, kind: pa.DataType | None, index: int) -> accumulators.Accumulator:
-        return self.kernel(self.dtype(kind), index)
+    def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
+        return self.kernel(self._number(kinds[0]), at[0])
 
 
 @dataclass(frozen=True)
@@ -142,8 +153,39 @@ class Max(_Extreme):
 class Mean(Aggregate):
     """The mean, float64: exact sum over count."""
 
-    def result_type(self, kind: pa.DataType | None) -> pa.DataType:
+    def result_type(self, *kinds: pa.DataType) -> pa.DataType:
         return pa.float64()
 
-    def accumulator(self, kind: pa.DataType | None, index: int) -> accumulators.Accumulator:
-        return accumulators.Mean(self._number(kind), index)
+    def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
+        return accumulators.Mean(self._number(kinds[0]), at[0])
+
+
+@dataclass(frozen=True)
+class HyperLogLog(Aggregate):
+    """How many distinct values a column has, about: the standard error is 0.81 %.
+
+    Registers, hash and estimate are those of Redis: the estimate is what PFCOUNT gives after PFADD of the same
+    values. What of a value is hashed, ``fastwin.hyperloglog`` says.
+
+    output: ``"estimate"``, int64, over no value 0; or ``"sketch"``, the string that Redis keeps under a key (binary),
+        which ``SET`` hands to Redis and ``fastwin.hyperloglog`` reads.
+    """
+
+    output: Literal["estimate", "sketch"] = "estimate"
+    takes: ClassVar[str] = "a column of numbers, text, bytes, booleans, dates or times"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.output not in ("estimate", "sketch"):
+            raise SpecError(f"HyperLogLog: output must be 'estimate' or 'sketch', got {self.output!r}")
+
+    def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
+        if not can_hash(kinds[0]):
+            raise self._refusal(kinds[0])
+        return ((self.columns[0], "hash"),)
+
+    def result_type(self, *kinds: pa.DataType) -> pa.DataType:
+        return pa.int64() if self.output == "estimate" else pa.binary()
+
+    def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
+        return hyperloglog.HyperLogLog("int64", at[0], self.output)

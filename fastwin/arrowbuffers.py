@@ -18,7 +18,6 @@ __all__ = [
     "take_rows",
     "text_values",
     "validity",
-    "value_column",
 ]
 
 _STORED_AS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
@@ -183,22 +182,3 @@ def from_text(
         wide = True
     ends = offsets if wide else offsets.astype(np.int32)
     return pa.Array.from_buffers(kind, n, [_bitmap(valid), pa.py_buffer(ends), pa.py_buffer(data)])
-
-
-def value_column(column: pa.Array, dtype: str | None) -> tuple[NDArray | None, NDArray[np.bool_] | None]:
-    """Returns ``(values, valid)`` as accumulators take them.
-
-    dtype: ``"int64"``, ``"float64"``, or None if only nulls are told apart.
-    """
-    if dtype is not None or pa.types.is_dictionary(column.type):
-        column = decoded(column)
-    valid = validity(column)
-    marks = None if valid is None else valid.view(np.bool_)
-    if dtype is None:
-        return None, marks
-    if dtype == "float64":
-        # Not through Python: null slots may hold anything, and are not read.
-        floats = np.frombuffer(column.buffers()[1] or b"", dtype=f"f{column.type.bit_width // 8}")
-        floats = floats[column.offset : column.offset + len(column)] if len(floats) else np.zeros(len(column))
-        return floats.astype(np.float64, copy=False), marks
-    return int64_values(column), marks

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.arrowbuffers import decoded_type, encoded, int64_values, take_rows, validity, value_column
+from fastwin.arrowbuffers import decoded_type, encoded, int64_values, take_rows, validity
 from fastwin.errors import BadRowError, SpecError
 from fastwin.keycodec import EncodedKeys, KeyCodec
 from fastwin.windows import MIN_TIMESTAMP
@@ -27,7 +27,6 @@ __all__ = [
     "key_hash",
     "schema_to_text",
     "text_to_schema",
-    "value_column",
 ]
 
 BAD_REASON = "bad_reason"

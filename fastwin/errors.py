@@ -4,6 +4,7 @@ __all__ = [
     "AggregateOverflowError",
     "BadRowError",
     "FastwinError",
+    "SketchError",
     "SpecError",
     "StateError",
     "StoreError",
@@ -44,3 +45,7 @@ class UserFunctionError(FastwinError, RuntimeError):
 
     The message names the function, the key and the window; the original exception is its ``__cause__``.
     """
+
+
+class SketchError(FastwinError, ValueError):
+    """Bytes that should be a HyperLogLog of Redis are none."""

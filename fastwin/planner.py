@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin import batches
-from fastwin.aggregates import Aggregate
+from fastwin.aggregates import Aggregate, Input
 from fastwin.arrowbuffers import roomy_type
 from fastwin.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from fastwin.duration import Duration, format_ms
@@ -27,6 +27,7 @@ from fastwin.operators.slicing import Slicing
 from fastwin.sessionwindows import EventTimeSessionWindows
 from fastwin.spec import WindowSpec
 from fastwin.triggers import EventTimeTrigger
+from fastwin.valuecolumns import value_column
 
 if TYPE_CHECKING:
     from fastwin.local import Stream
@@ -54,7 +55,8 @@ class Plan:
 
     operator: ``"aligned"``, ``"session"`` or ``"general"``. input_schema: the columns it reads, all of the input's
     if late or bad rows are handed out or Python code sees rows; dictionaries have an index of at least 32 bits.
-    dtypes: for each column that aggregates read, its name and number type. program: what the general operator runs.
+    inputs: for each column that aggregates are fed with, its name and how it is read. program: what the general
+    operator runs.
     """
 
     spec: WindowSpec
@@ -62,7 +64,7 @@ class Plan:
     why: str
     input_schema: pa.Schema
     config: Config
-    dtypes: tuple[tuple[str, str | None], ...]
+    inputs: tuple[Input, ...]
     program: Program | None = None
 
     @property
@@ -123,7 +125,7 @@ class Plan:
 
     def batch(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> Batch:
         """Returns checked rows, with their times in ms (int64[n]), as the operator takes them."""
-        columns = [batches.value_column(rows.column(name), dtype) for name, dtype in self.dtypes]
+        columns = [value_column(rows.column(name), reading) for name, reading in self.inputs]
         elements = rows if self.program is not None and self.program.rows is not None else None
         return Batch(batches.encode_keys(rows, self.config.codec), times, columns, elements)
 
@@ -148,17 +150,7 @@ def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False) -> Plan:
     kinds = {name: _kind_of(schema, name, "key_by") for name in spec.keys}
     if spec.time_column is not None:
         batches.check_time_type(spec.time_column, _kind_of(schema, spec.time_column, "event_time"))
-    results: list[ResultColumn] = []
-    dtypes: dict[str, str | None] = {}
-    for name, aggregate in spec.aggregates:
-        if not isinstance(aggregate, Aggregate):
-            continue
-        kind = None
-        if aggregate.column is not None:
-            kind = _kind_of(schema, aggregate.column, f"aggregate {name}={aggregate}")
-            dtypes[aggregate.column] = aggregate.dtype(kind) or dtypes.get(aggregate.column)
-        index = -1 if aggregate.column is None else list(dtypes).index(aggregate.column)
-        results.append(ResultColumn(name, aggregate, kind, index))
+    results, inputs = _results(spec, schema)
     operator, why = ("general", "it was asked for") if general else choose(spec)
     sees_rows = operator == "general" and _reads_rows(spec)
     takes_all = spec.late_output or spec.bad_row_policy == "divert" or sees_rows
@@ -171,7 +163,8 @@ def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False) -> Plan:
                 f"bad_rows: result.bad adds the column {batches.BAD_REASON!r}, which the input has; rename it"
             )
     time_columns = [] if spec.time_column is None else [spec.time_column]
-    names = schema.names if takes_all else list(dict.fromkeys([*spec.keys, *time_columns, *dtypes]))
+    fed = [name for name, _ in inputs]
+    names = schema.names if takes_all else list(dict.fromkeys([*spec.keys, *time_columns, *fed]))
     names = names or schema.names[:1]  # something that tells how many rows there are
     if not names:
         raise SpecError("input: it has no columns")
@@ -179,15 +172,31 @@ def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False) -> Plan:
     input_schema = pa.schema([field.with_type(roomy_type(field.type)) for field in fields])
     codec = KeyCodec(tuple(pa.field(name, kind) for name, kind in kinds.items()))
     text = batches.schema_to_text(input_schema)
-    config = Config(codec, tuple(results), spec.lateness_ms, False, spec.fingerprint, str(spec), text)
+    config = Config(codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text)
     program = None
     if operator == "general":
         program = _program(spec, input_schema if sees_rows else None)
         columns = _general_schema(spec, config, program)
-        config = GeneralConfig(
-            codec, tuple(results), spec.lateness_ms, False, spec.fingerprint, str(spec), text, columns
-        )
-    return Plan(spec, operator, why, input_schema, config, tuple(dtypes.items()), program)
+        config = GeneralConfig(codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text, columns)
+    return Plan(spec, operator, why, input_schema, config, inputs, program)
+
+
+def _results(spec: WindowSpec, schema: pa.Schema) -> tuple[tuple[ResultColumn, ...], tuple[Input, ...]]:
+    """Returns the built-in aggregates of a spec, and what they are fed with, each input once."""
+    found: list[tuple[str, Aggregate, tuple[pa.DataType, ...], tuple[Input, ...]]] = []
+    for name, aggregate in spec.aggregates:
+        if isinstance(aggregate, Aggregate):
+            kinds = tuple(_kind_of(schema, column, f"aggregate {name}={aggregate}") for column in aggregate.columns)
+            found.append((name, aggregate, kinds, aggregate.inputs(*kinds)))
+    inputs = list(dict.fromkeys(one for _, _, _, fed in found for one in fed))
+    # What is null, the values of the same column tell as well.
+    told = {name: (name, reading) for name, reading in inputs if reading != "valid"}
+    inputs = [one for one in inputs if one[1] != "valid" or one[0] not in told]
+    results = []
+    for name, aggregate, kinds, fed in found:
+        at = tuple(inputs.index(one if one in inputs else told[one[0]]) for one in fed)
+        results.append(ResultColumn(name, aggregate, kinds, at))
+    return tuple(results), tuple(inputs)
 
 
 def _reads_rows(spec: WindowSpec) -> bool:

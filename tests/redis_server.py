@@ -12,6 +12,7 @@ import pytest
 
 __all__ = ["RedisServer", "need_redis_server"]
 
+LIFE_SECONDS = 3_600
 REQUIRED = "FASTWIN_REQUIRE_SERVERS"
 """Set to have a missing server fail the tests instead of skipping them."""
 
@@ -52,7 +53,13 @@ class RedisServer:
         """Starts the server, with the data that it had saved, and waits until it answers."""
         arguments = ["--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder), "--save", ""]
         with (self.folder / "redis.log").open("ab") as log:
-            self.process = subprocess.Popen([self.program, *arguments, *self.options], stdout=log, stderr=log)
+            # An alarm outlives exec: however the tests end, the kernel ends a server that was forgotten.
+            self.process = subprocess.Popen(
+                [self.program, *arguments, *self.options],
+                stdout=log,
+                stderr=log,
+                preexec_fn=lambda: signal.alarm(LIFE_SECONDS),
+            )
         end = time.monotonic() + 20
         while True:
             try:

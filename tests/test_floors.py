@@ -16,16 +16,18 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS: list[list[str]] = [
     ["_typedefs errors", "duration windows"],
     [
-        "core.bounds core.memory core.texts core.timemath core.timersort",
+        "core.blocks core.bounds core.memory core.texts core.timemath core.timersort",
         "core.hashing core.rows",
-        "core.accumulator_set core.keys core.rowcodec core.slices core.timers",
-        "core.accumulators core.panes core.sessions core.timerqueue core.windowtable",
+        "core.accumulator_set core.keys core.registers core.rowcodec core.slices core.timers",
+        "core.redishll",
+        "core.accumulators core.hyperloglog core.panes core.sessions core.timerqueue core.windowtable",
         "core.combine",
         "core",
     ],
     [
         "arrowbuffers ddl describe functions statecodec",
-        "aggregates evictors keycodec rowview state",
+        "evictors keycodec rowview state valuecolumns",
+        "aggregates hyperloglog",
         "keyedstate triggers",
         "assigners combinators",
         "sessionwindows",

@@ -31,6 +31,9 @@ cdef class Accumulator:
     cdef readonly Py_ssize_t cells      # how many cells of a row it takes
     cdef readonly bint is_float
     cdef readonly bint gives_float      # its results are float64, else int64
+    cdef readonly bint gives_bytes      # its results are byte strings: blobs() instead of take()
+    cdef readonly tuple owned           # which of its cells own a block, see blocks.pxd
+    cdef bint starved                   # set where memory for a block was missing; what was added is lost
     cdef readonly bint takes_values     # or only whether they are null
     cdef readonly int column            # which column feeds it; -1: none
     cdef Py_ssize_t at                  # byte offset of its first cell; 0 as long as it belongs to no set
@@ -41,6 +44,8 @@ cdef class Accumulator:
     cdef void merge(self, Merge pairs) noexcept nogil
     cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil
     cdef int fail(self) except -1
+    cdef tuple blobs(self, RowStore rows, const idx_t[::1] slots)
+    cdef bint sound(self, const char* row) noexcept nogil
 
 
 @cython.final
@@ -48,13 +53,15 @@ cdef class AccumulatorSet:
     cdef readonly tuple members
     cdef readonly Py_ssize_t head_cells
     cdef readonly Py_ssize_t cells      # of a row, the head's and the members'
+    cdef readonly tuple owned           # the cells of a row that own a block, for RowStore
     cdef readonly Py_ssize_t columns    # how many columns the members read
     cdef Column* _column
 
     cdef list hold(self, list columns, Py_ssize_t n)
-    cdef void add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) noexcept
-    cdef void merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
-                    Py_ssize_t n) noexcept
+    cdef int add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1
+    cdef int merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
+                   Py_ssize_t n) except -1
+    cdef int _check_memory(self) except -1
 
 
 cdef inline uint64_t* bits_of(char* row) noexcept nogil:

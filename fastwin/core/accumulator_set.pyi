@@ -1,5 +1,5 @@
 from collections.abc import Iterable
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,9 @@ class Accumulator:
     takes_values: bool
     column: int
     def __init__(self, dtype: Dtype = "int64", column: int = 0) -> None: ...
-    def result(self, rows: RowStore, slots: NDArray[np.int32]) -> tuple[Values, Valid]: ...
+    gives_bytes: bool
+    owned: tuple[int, ...]
+    def result(self, rows: RowStore, slots: NDArray[np.int32]) -> tuple[Any, ...]: ...
 
 @final
 class AccumulatorSet:
@@ -29,6 +31,7 @@ class AccumulatorSet:
     members: tuple[Accumulator, ...]
     head_cells: int
     cells: int
+    owned: tuple[int, ...]
     columns: int
     def __init__(self, members: Iterable[Accumulator], head_cells: int = 3) -> None: ...
     def blank(self) -> NDArray[np.int64]: ...
@@ -38,4 +41,6 @@ class AccumulatorSet:
     def merge_rows(
         self, rows: RowStore, slots: NDArray[np.int32], others: RowStore, from_slots: NDArray[np.int32]
     ) -> None: ...
-    def results(self, rows: RowStore, slots: NDArray[np.int32]) -> list[tuple[Values, Valid]]: ...
+    def results(self, rows: RowStore, slots: NDArray[np.int32]) -> list[tuple[Any, ...]]: ...
+    def new_rows(self) -> RowStore: ...
+    def check_rows(self, rows: RowStore, slots: NDArray[np.int32]) -> None: ...

@@ -43,6 +43,7 @@ cdef class Accumulator:
         self.column = column
         self.cells = 1
         self.takes_values = True
+        self.owned = ()
 
     cdef void blank(self, char* row) noexcept nogil:
         pass
@@ -61,8 +62,18 @@ cdef class Accumulator:
         """Raises for a result marked NO_VALUE."""
         return 0
 
+    cdef tuple blobs(self, RowStore rows, const idx_t[::1] slots):
+        """Returns the results of one that gives_bytes: ``(offsets, data, valid)``."""
+        raise NotImplementedError
+
+    cdef bint sound(self, const char* row) noexcept nogil:
+        """Tells whether the block that a row got from a saved state can be one of this accumulator's."""
+        return True
+
     def result(self, RowStore rows not None, const idx_t[::1] slots not None):
         """Returns ``(values, valid)`` of the rows: int64[n] or float64[n], and bool[n] or None where no value is null.
+
+        One that gives_bytes returns ``(offsets, data, valid)``: int64[n + 1] and uint8[bytes].
 
         Raises IndexError for a slot that was never used, ValueError for rows of another layout, and
         whatever the accumulator says of itself.
@@ -73,7 +84,7 @@ cdef class Accumulator:
 
 
 cdef list results_of(tuple members, RowStore rows, const idx_t[::1] slots):
-    """Returns ``(values, valid)`` of each member. Goes by blocks, so that a row is fetched once for all of them."""
+    """Returns the results of each member. Goes by blocks, so that a row is fetched once for all of them."""
     cdef Accumulator member
     cdef Py_ssize_t n = slots.shape[0], at = 0, i, k
     cdef Py_ssize_t[3] counts
@@ -83,7 +94,8 @@ cdef list results_of(tuple members, RowStore rows, const idx_t[::1] slots):
     cdef uint8_t* valid[MAX_MEMBERS]
     cdef Take take
     check_ids("slots", slots, rows.top)
-    found = [(np.empty(n, np.float64 if one.gives_float else np.int64), np.empty(n, np.uint8)) for one in members]
+    fixed = tuple([one for one in members if not one.gives_bytes])
+    found = [(np.empty(n, np.float64 if one.gives_float else np.int64), np.empty(n, np.uint8)) for one in fixed]
     if n:
         for k, (out, out_marks) in enumerate(found):
             ints, marks = out.view(np.int64), out_marks
@@ -92,14 +104,19 @@ cdef list results_of(tuple members, RowStore rows, const idx_t[::1] slots):
     while at < n:
         take.slots, take.n = &slots[at], min(n - at, BLOCK)
         k = 0
-        for member in members:
+        for member in fixed:
             for i in range(take.n):
                 valid[k][at + i] = (bits_of(<char*> wanted(&take, i))[0] & member.seen) != 0
             member.take(&take, <char*> values[k] + 8 * at, valid[k] + at)
             k += 1
         at += take.n
     results = []
-    for member, (out, out_marks) in zip(members, found):
+    given = iter(found)
+    for member in members:
+        if member.gives_bytes:
+            results.append(member.blobs(rows, slots))
+            continue
+        out, out_marks = next(given)
         counts[NULL_VALUE] = counts[NO_VALUE] = 0
         marks = out_marks
         for i in range(n):
@@ -127,6 +144,7 @@ cdef class AccumulatorSet:
             raise ValueError(f"head_cells: at least {HEAD_BYTES // 8}, got {head_cells}")
         if len(self.members) > MAX_MEMBERS:
             raise ValueError(f"aggregates: at most {MAX_MEMBERS} in one spec, got {len(self.members)}")
+        owned = []
         for i, one in enumerate(self.members):
             if not isinstance(one, Accumulator):
                 raise TypeError(f"members: accumulators, got {one!r}")
@@ -137,8 +155,10 @@ cdef class AccumulatorSet:
                 raise ValueError(f"members: {type(one).__name__} number {i} reads no column")
             member.at = self.cells * 8
             member.seen = (<uint64_t> 1) << <int> i
+            owned += [self.cells + cell for cell in member.owned]
             self.cells += member.cells
             self.columns = max(self.columns, member.column + 1)
+        self.owned = tuple(owned)
         self._column = <Column*> calloc(max(self.columns, 1), sizeof(Column))
         if self._column == NULL:
             raise MemoryError("AccumulatorSet: no memory for the columns")
@@ -188,7 +208,7 @@ cdef class AccumulatorSet:
                     raise ValueError(f"columns: column {member.column} does not suit {type(member).__name__}")
         return held
 
-    cdef void add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) noexcept:
+    cdef int add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1:
         """Adds values [offset, offset + n) of the held columns to the rows."""
         cdef Accumulator member
         cdef Column column
@@ -202,9 +222,10 @@ cdef class AccumulatorSet:
                 if column.valid != NULL:
                     column.valid = column.valid + offset
             member.add(rows.data, rows.stride, slots, n, column)
+        return self._check_memory()
 
-    cdef void merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
-                    Py_ssize_t n) noexcept:
+    cdef int merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
+                   Py_ssize_t n) except -1:
         """Merges rows of others into rows; both stores have the layout of this set."""
         cdef Accumulator member
         cdef Merge pairs
@@ -219,6 +240,33 @@ cdef class AccumulatorSet:
             bits_of(into(&pairs, i))[0] |= (<const uint64_t*> taken(&pairs, i))[0]
         for member in self.members:
             member.merge(pairs)
+        return self._check_memory()
+
+    cdef int _check_memory(self) except -1:
+        cdef Accumulator member
+        if self.owned:
+            for member in self.members:
+                if member.starved:
+                    member.starved = False
+                    raise MemoryError(f"{type(member).__name__}: no memory for what its rows hold")
+        return 0
+
+    def new_rows(self):
+        """Returns an empty store for rows of this set."""
+        return RowStore(self.blank(), self.owned)
+
+    def check_rows(self, RowStore rows not None, const idx_t[::1] slots not None):
+        """Raises ValueError if what a restore has put into rows cannot be what these accumulators keep.
+
+        Only what lies outside of the rows is looked at: any cells are accumulators' cells.
+        """
+        cdef Accumulator member
+        cdef Py_ssize_t i
+        self._check_rows(rows, slots)
+        for member in self.members:
+            for i in range(slots.shape[0] if member.owned else 0):
+                if not member.sound(<const char*> rows.head(slots[i])):
+                    raise ValueError(f"{type(member).__name__}: a row holds what is none of its forms")
 
     def _check_rows(self, RowStore rows, const idx_t[::1] slots):
         if rows.stride != self.cells * 8:

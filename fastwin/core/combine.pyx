@@ -26,7 +26,7 @@ cdef class WindowCombiner:
 
     def __cinit__(self, PaneTable panes not None):
         self.panes = panes
-        self.rows = RowStore(panes.accumulators.blank())
+        self.rows = panes.accumulators.new_rows()
 
     def __dealloc__(self):
         free(self.row_of)
@@ -92,4 +92,4 @@ cdef class WindowCombiner:
 
     def clear(self):
         """Forgets the rows collected so far."""
-        self.rows = RowStore(self.panes.accumulators.blank())
+        self.rows = self.panes.accumulators.new_rows()

@@ -10,7 +10,7 @@ from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.bounds cimport check_ids, check_length
 from fastwin.core.keys cimport KeyTable
 from fastwin.core.memory cimport prefetch
-from fastwin.core.rows cimport Head, RowStore
+from fastwin.core.rows cimport Head
 
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
@@ -28,7 +28,7 @@ cdef class PaneTable:
     def __cinit__(self, KeyTable keys not None, AccumulatorSet accumulators not None):
         self.keys = keys
         self.accumulators = accumulators
-        self.rows = RowStore(accumulators.blank())
+        self.rows = accumulators.new_rows()
 
     def __dealloc__(self):
         cdef Py_ssize_t i

@@ -1,4 +1,5 @@
-# Rows of 8-byte cells: the head, then what the owner of the store put there.
+# Rows of 8-byte cells: the head, then what the owner of the store put there. A row may own memory outside of it, so
+# rows are never copied byte by byte: copy() and reset() know how.
 cimport cython
 
 from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t
@@ -20,6 +21,8 @@ cdef class RowStore:
     cdef char* data             # the rows, from the first cache line in the block on
     cdef uint64_t* dirty        # one bit a row
     cdef char* blank            # what a fresh row holds
+    cdef Py_ssize_t* owned      # byte offsets of the cells that own a block, see blocks.pxd
+    cdef readonly Py_ssize_t owned_n
     cdef readonly Py_ssize_t stride
     cdef readonly idx_t capacity
     cdef readonly idx_t top     # rows ever used are [0, top)
@@ -29,6 +32,9 @@ cdef class RowStore:
     cdef int reserve(self, Py_ssize_t extra) except -1 nogil
     cdef idx_t alloc(self, idx_t key, ts_t start) noexcept nogil
     cdef void release(self, idx_t slot) noexcept nogil
+    cdef void reset(self, idx_t slot, Py_ssize_t first) noexcept nogil
+    cdef int copy(self, idx_t slot, RowStore store, idx_t from_slot, Py_ssize_t first) except -1 nogil
+    cdef void _drop_blocks(self, idx_t slot) noexcept nogil
     cdef void trim(self) noexcept nogil
     cdef int _resize(self, Py_ssize_t capacity) except -1 nogil
 

@@ -6,7 +6,8 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset
 
 from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint64_t
-from fastwin.core.bounds cimport check_ids, check_length
+from fastwin.core.blocks cimport block_in, bytes_in, drop_block, put_block, size_in
+from fastwin.core.bounds cimport check_ids, check_length, check_offsets
 from fastwin.core.memory cimport ask_large_pages
 
 cdef extern from *:
@@ -28,11 +29,14 @@ cdef class RowStore:
     """Rows of ``cells`` 8-byte cells, addressed by slot.
 
     cells: int64[cells], what a fresh row holds; the first three cells are the head.
+    owned: which cells hold a pointer to a block of bytes that belongs to the row, see blocks.pxd; a fresh row
+        holds none.
 
-    A slot is stable while its row lives. Raises ValueError if the head does not fit.
+    A slot is stable while its row lives. Raises ValueError if the head does not fit, IndexError for an owned cell
+    that is not there.
     """
 
-    def __cinit__(self, cells):
+    def __cinit__(self, cells, owned=()):
         cdef const int64_t[::1] given = np.ascontiguousarray(cells, dtype=np.int64)
         if given.shape[0] * 8 < HEAD_BYTES:
             raise ValueError(f"cells: a row has at least {HEAD_BYTES // 8}, got {given.shape[0]}")
@@ -42,8 +46,23 @@ cdef class RowStore:
             raise MemoryError(f"RowStore: no memory for a row of {self.stride} bytes")
         memcpy(self.blank, &given[0], self.stride)
         self.free = NONE
+        self.owned = <Py_ssize_t*> malloc((len(owned) + 1) * sizeof(Py_ssize_t))
+        if self.owned == NULL:
+            raise MemoryError("RowStore: no memory for its layout")
+        for cell in owned:
+            if not HEAD_BYTES // 8 <= cell < self.stride // 8:
+                raise IndexError(f"owned: cell {cell} is not behind the head of a row of {self.stride // 8}")
+            (<int64_t*> self.blank)[cell] = 0
+            self.owned[self.owned_n] = 8 * <Py_ssize_t> cell
+            self.owned_n += 1
 
     def __dealloc__(self):
+        cdef idx_t slot
+        if self.owned_n:
+            for slot in range(self.top):
+                if self.is_live(slot):
+                    self._drop_blocks(slot)
+        free(self.owned)
         free(self.block)
         free(self.dirty)
         free(self.blank)
@@ -53,8 +72,14 @@ cdef class RowStore:
 
     @property
     def nbytes(self):
-        """Bytes allocated."""
-        return self.capacity * self.stride + self.capacity // 8
+        """Bytes allocated. O(rows) where rows own blocks."""
+        cdef Py_ssize_t total = self.capacity * self.stride + self.capacity // 8, i
+        cdef idx_t slot
+        for slot in range(self.top if self.owned_n else 0):
+            for i in range(self.owned_n if self.is_live(slot) else 0):
+                if block_in(<char*> self.head(slot) + self.owned[i]) != NULL:
+                    total += block_in(<char*> self.head(slot) + self.owned[i]).capacity + 16
+        return total
 
     cdef int _resize(self, Py_ssize_t capacity) except -1 nogil:
         cdef Py_ssize_t shift = self.data - self.block
@@ -112,8 +137,10 @@ cdef class RowStore:
         return slot
 
     cdef void release(self, idx_t slot) noexcept nogil:
-        """Frees a live row; its memory stays readable until trim() or alloc()."""
+        """Frees a live row and its blocks; its cells stay readable until trim() or alloc()."""
         cdef Head* head = self.head(slot)
+        if self.owned_n:
+            self._drop_blocks(slot)
         head.bits = 0
         head.link = self.free
         self.free = slot
@@ -122,6 +149,36 @@ cdef class RowStore:
         if self.live == 0:              # start over from the front
             self.top = 0
             self.free = NONE
+
+    cdef void _drop_blocks(self, idx_t slot) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(self.owned_n):
+            drop_block(<char*> self.head(slot) + self.owned[i])
+
+    cdef void reset(self, idx_t slot, Py_ssize_t first) noexcept nogil:
+        """Gives a live row what a fresh one holds, from cell ``first`` on, which lies behind the head, and no bits."""
+        self._drop_blocks(slot)
+        self.head(slot).bits = live_mask()
+        memcpy(<char*> self.head(slot) + 8 * first, self.blank + 8 * first, self.stride - 8 * first)
+
+    cdef int copy(self, idx_t slot, RowStore store, idx_t from_slot, Py_ssize_t first) except -1 nogil:
+        """Overwrites a row's bits, and its cells from ``first`` on, with those of a row of a store of the same layout.
+
+        first: behind the head, at most the first cell that owns a block. O(bytes).
+        """
+        cdef Py_ssize_t i
+        cdef char* row = <char*> self.head(slot)
+        cdef const char* other = <const char*> store.head(from_slot)
+        self._drop_blocks(slot)
+        self.head(slot).bits = store.head(from_slot).bits
+        memcpy(row + 8 * first, other + 8 * first, self.stride - 8 * first)
+        for i in range(self.owned_n):
+            (<void**> (row + self.owned[i]))[0] = NULL
+        for i in range(self.owned_n):
+            if not put_block(row + self.owned[i], bytes_in(other + self.owned[i]), size_in(other + self.owned[i])):
+                with gil:
+                    raise MemoryError(f"RowStore: no memory for {size_in(other + self.owned[i])} bytes of a row")
+        return 0
 
     cdef void trim(self) noexcept nogil:
         """Gives memory back if no row is left; to be called after the last release()."""
@@ -219,6 +276,59 @@ cdef class RowStore:
         with nogil:
             for i in range(slots.shape[0]):
                 (<int64_t*> self.head(slots[i]))[cell] = values[i]
+
+    @property
+    def owned_cells(self):
+        """The cells that own blocks: a tuple of int."""
+        cdef Py_ssize_t i
+        return tuple([self.owned[i] // 8 for i in range(self.owned_n)])
+
+    def _check_owned(self, Py_ssize_t cell):
+        if cell not in self.owned_cells:
+            raise IndexError(f"cell: {cell} owns no blocks, those that do are {self.owned_cells}")
+
+    def blobs(self, const idx_t[::1] slots not None, Py_ssize_t cell):
+        """Returns what an owned cell of each row holds: ``(offsets, data)``, int64[n + 1] and uint8[bytes].
+
+        Value i is ``data[offsets[i]:offsets[i + 1]]``. Raises IndexError for a slot never used or a cell not owned.
+        """
+        cdef Py_ssize_t i, n = slots.shape[0]
+        cdef int64_t total = 0
+        cdef const char* at
+        check_ids("slots", slots, self.top)
+        self._check_owned(cell)
+        out = np.empty(n + 1, dtype=np.int64)
+        cdef int64_t[::1] ends = out
+        for i in range(n):
+            ends[i] = total
+            total += size_in(<char*> self.head(slots[i]) + 8 * cell)
+        ends[n] = total
+        data = np.empty(total, dtype=np.uint8)
+        cdef uint8_t[::1] view = data
+        for i in range(n):
+            at = <char*> self.head(slots[i]) + 8 * cell
+            if size_in(at):
+                memcpy(&view[ends[i]], bytes_in(at), size_in(at))
+        return out, data
+
+    def set_blobs(self, const idx_t[::1] slots not None, Py_ssize_t cell, const int64_t[::1] offsets not None,
+                  const uint8_t[::1] data not None):
+        """Overwrites what an owned cell of each row holds: the way back for what blobs() gave.
+
+        Raises IndexError for a slot that holds no row or a cell not owned, ValueError for offsets of another length
+        or outside the data.
+        """
+        cdef Py_ssize_t i
+        cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
+        check_offsets(offsets, data.shape[0])
+        check_length("offsets", offsets.shape[0] - 1, slots.shape[0])
+        self._check_owned(cell)
+        check_ids("slots", slots, self.top)
+        for i in range(slots.shape[0]):
+            if not self.is_live(slots[i]):
+                raise IndexError(f"slots: {slots[i]} holds no row")
+            if not put_block(<char*> self.head(slots[i]) + 8 * cell, start + offsets[i], offsets[i + 1] - offsets[i]):
+                raise MemoryError(f"RowStore: no memory for {offsets[i + 1] - offsets[i]} bytes of a row")
 
     def bits(self, const idx_t[::1] slots not None):
         """Returns the accumulators' bits of each row, without the live bit: int64[n]."""

@@ -36,7 +36,7 @@ cdef class SessionTable:
         self.accumulators = accumulators
         blank = accumulators.blank()
         blank[4] = UNSAVED
-        self.rows = RowStore(blank)
+        self.rows = RowStore(blank, accumulators.owned)
 
     def __dealloc__(self):
         free(self.cursor)

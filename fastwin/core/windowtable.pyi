@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ class WindowTable:
     keys: KeyTable
     rows: RowStore
     removed: list[Any]
-    def __init__(self, keys: KeyTable, blank: ArrayLike) -> None: ...
+    def __init__(self, keys: KeyTable, blank: ArrayLike, owned: Iterable[int] = ()) -> None: ...
     def __len__(self) -> int: ...
     @property
     def nbytes(self) -> int: ...

@@ -26,12 +26,12 @@ cdef class WindowTable:
     """Rows by (key id, window start, window end).
 
     keys: the KeyTable whose ids the rows hold and retain. blank: int64[cells], what a fresh row holds, HEAD_CELLS
-    of head first.
+    of head first. owned: which of them own a block.
     """
 
-    def __cinit__(self, KeyTable keys not None, blank):
+    def __cinit__(self, KeyTable keys not None, blank, owned=()):
         self.keys = keys
-        self.rows = RowStore(blank)
+        self.rows = RowStore(blank, owned)
         self.removed = []
 
     def __dealloc__(self):

@@ -207,7 +207,7 @@ class AlignedOperator:
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
             columns = load_rows(chunk.tables, ids, wanted)
             slots = self._panes.ensure(columns["key"], columns["start"])
-            fill_rows(rows, slots, columns, _HEAD_CELLS)
+            fill_rows(self._accumulators, rows, slots, columns, _HEAD_CELLS)
             self.watermark = max(self.watermark, chunk.meta["watermark"])
             self._panes.drop_before(self._slicing.first_kept(self.watermark, self._config.lateness_ms))
             self._keys.sweep()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fastwin import statecodec
 from fastwin.aggregates import Aggregate
-from fastwin.arrowbuffers import from_int64, from_values, take_rows
+from fastwin.arrowbuffers import from_int64, from_text, from_values, take_rows, text_values
 from fastwin.core.accumulators import AccumulatorSet
 from fastwin.core.keys import KeyTable
 from fastwin.core.rows import RowStore
@@ -52,16 +52,19 @@ class Batch:
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """An aggregate in a spec: its name in the result, and the column it reads (type and index)."""
+    """An aggregate in a spec: its name in the result, the types of its columns, and where its inputs are.
+
+    at: positions among the inputs of the whole spec, see ``Plan.inputs``.
+    """
 
     name: str
     aggregate: Aggregate
-    kind: pa.DataType | None
-    index: int
+    kinds: tuple[pa.DataType, ...]
+    at: tuple[int, ...]
 
     @property
     def field(self) -> pa.Field:
-        return pa.field(self.name, self.aggregate.result_type(self.kind))
+        return pa.field(self.name, self.aggregate.result_type(*self.kinds))
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Config:
     def layout(self) -> str:
         """What the cells of a row mean, beyond what the fingerprint says: the types of keys and values."""
         keys = ",".join(str(field.type) for field in self.codec.out_fields)
-        values = ",".join("-" if column.kind is None else str(column.kind) for column in self.results)
+        values = ",".join("+".join(map(str, column.kinds)) or "-" for column in self.results)
         return f"{keys}|{values}"
 
     def encode_state(
@@ -104,7 +107,7 @@ class Config:
 
     def new_accumulators(self, head_cells: int = 3) -> AccumulatorSet:
         """Returns fresh kernels for the aggregates."""
-        members = [column.aggregate.accumulator(column.kind, column.index) for column in self.results]
+        members = [column.aggregate.accumulator(column.kinds, column.at) for column in self.results]
         return AccumulatorSet(members, head_cells)
 
     def rows_to_result(
@@ -118,9 +121,11 @@ class Config:
     def values_of(self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]) -> list[pa.Array]:
         """Returns the columns of the aggregates for some rows."""
         values = []
-        for column, (found, valid) in zip(self.results, accumulators.results(rows, slots), strict=True):
-            kind = column.field.type
-            if pa.types.is_floating(kind):
+        for column, result in zip(self.results, accumulators.results(rows, slots), strict=True):
+            kind, found, valid = column.field.type, result[0], result[-1]
+            if len(result) == 3:
+                values.append(from_text(found, result[1], valid, kind))
+            elif pa.types.is_floating(kind):
                 values.append(from_values(found.astype(f"f{kind.bit_width // 8}", copy=False), valid, kind))
             else:
                 values.append(from_int64(found.view(np.int64), valid, kind))
@@ -195,8 +200,12 @@ def save_rows(
     ids, key_of = np.unique(rows.keys(slots), return_inverse=True)
     columns: dict[str, Any] = {"key": key_of.astype(np.int32), "bits": rows.bits(slots)}
     for name, cell in {**cells, **{f"c{cell}": cell for cell in range(first_cell, rows.stride // 8)}}.items():
-        columns[name] = rows.cells(slots, cell)
+        columns[name] = _blobs(*rows.blobs(slots, cell)) if cell in rows.owned_cells else rows.cells(slots, cell)
     return {"keys": key_rows(codec, keys, ids.astype(np.int32)), "rows": pa.table(columns)}
+
+
+def _blobs(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
+    return from_text(offsets, data, None, pa.large_binary())
 
 
 def key_rows(codec: KeyCodec, keys: KeyTable, ids: NDArray[np.int32]) -> pa.Table:
@@ -217,11 +226,17 @@ def load_keys(codec: KeyCodec, keys: KeyTable, saved: pa.Table) -> NDArray[np.in
 
 
 def load_rows(tables: dict[str, pa.Table], ids: NDArray[np.int32], wanted: list[str]) -> dict[str, NDArray]:
-    """Returns the saved rows as numpy columns: ``key`` as ids, ``bits`` and the ``wanted`` ones as int64[n]."""
+    """Returns the saved rows as numpy columns: ``key`` as ids, ``bits`` and the ``wanted`` ones as int64[n].
+
+    What cells own comes as Arrow's large_binary.
+    """
     saved = tables["rows"]
     if saved.column_names != ["key", "bits", *wanted]:
         raise StateError(f"state: columns {saved.column_names}, the spec's rows have {['key', 'bits', *wanted]}")
-    columns = {name: saved[name].combine_chunks().to_numpy() for name in saved.column_names}
+    found = {name: saved[name].combine_chunks() for name in saved.column_names}
+    columns = {
+        name: column if pa.types.is_large_binary(column.type) else column.to_numpy() for name, column in found.items()
+    }
     positions = columns["key"]
     if len(positions) and not 0 <= positions.min() <= positions.max() < len(ids):
         raise StateError(f"state: rows point to keys {positions.min()} to {positions.max()}, of {len(ids)}")
@@ -229,11 +244,24 @@ def load_rows(tables: dict[str, pa.Table], ids: NDArray[np.int32], wanted: list[
     return columns
 
 
-def fill_rows(rows: RowStore, slots: NDArray[np.int32], columns: dict[str, NDArray], first_cell: int) -> None:
-    """Puts the accumulators' saved cells into rows."""
+def fill_rows(
+    accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32], columns: dict[str, Any], first_cell: int
+) -> None:
+    """Puts saved cells into rows, from ``first_cell`` on. Raises StateError where they cannot be the accumulators'."""
     rows.set_bits(slots, columns["bits"])
     for cell in range(first_cell, rows.stride // 8):
-        rows.set_cells(slots, cell, columns[f"c{cell}"])
+        saved = columns[f"c{cell}"]
+        if isinstance(saved, pa.Array) != (cell in rows.owned_cells):
+            raise StateError(f"state: cell {cell} of the rows is of another kind than the spec's")
+        if isinstance(saved, pa.Array):
+            offsets, data = text_values(saved)
+            rows.set_blobs(slots, cell, offsets.astype(np.int64, copy=False), data)
+        else:
+            rows.set_cells(slots, cell, saved)
+    try:
+        accumulators.check_rows(rows, slots)
+    except ValueError as problem:
+        raise StateError(f"state: {problem}") from problem
 
 
 def read_chunks(chunks: list[bytes], config: Config) -> list[statecodec.Chunk]:

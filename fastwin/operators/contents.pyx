@@ -3,17 +3,14 @@
 import numpy as np
 import pyarrow as pa
 
-from libc.string cimport memcpy
-
-from fastwin._typedefs cimport idx_t, ts_t, uint64_t
-from fastwin.arrowbuffers import value_column
+from fastwin._typedefs cimport idx_t, ts_t
 from fastwin.core.accumulator_set cimport AccumulatorSet
-from fastwin.core.rows cimport LIVE_BIT
 from fastwin.core.windowtable cimport FIRED, HAS_CONTENTS, Window
 from fastwin.operators.keeper cimport NO_TIME, Keeper
 from fastwin.operators.program import reduced_maker, row_maker
 from fastwin.operators.usercode cimport Clocks
 from fastwin.rowview cimport Row, RowType, TimedRow
+from fastwin.valuecolumns import value_column
 
 
 cdef class Contents:
@@ -48,10 +45,10 @@ cdef class Contents:
             self.scratch = config.new_accumulators(accumulators.head_cells)
             self._columns = [None] * self.scratch.columns
             for column in config.results:
-                if column.index >= 0:
-                    dtype = column.aggregate.dtype(column.kind)
-                    if self._columns[column.index] is None or dtype is not None:
-                        self._columns[column.index] = (column.aggregate.column, column.kind, dtype)
+                kinds = dict(zip(column.aggregate.columns, column.kinds))
+                for at, (name, reading) in zip(column.at, column.aggregate.inputs(*column.kinds)):
+                    if self._columns[at] is None or reading != "valid":
+                        self._columns[at] = (name, kinds[name], reading)
 
     cdef int add(self, idx_t slot, Py_ssize_t i, ts_t time) except -1:
         """Adds element i; built-in accumulators are fed apart."""
@@ -103,11 +100,9 @@ cdef class Contents:
         """Empties a window."""
         cdef Keeper keeper = self.keeper
         cdef Window* window = keeper.at(slot)
-        cdef Py_ssize_t head = self.accumulators.head_cells * 8
         keeper.table.rows.mark(slot)
         if self.built_in:
-            window.head.bits = (<uint64_t> 1) << LIVE_BIT
-            memcpy(<char*> window + head, keeper.table.rows.blank + head, keeper.table.rows.stride - head)
+            keeper.table.rows.reset(slot, self.accumulators.head_cells)
         if self.in_python and slot < len(keeper.contents):
             keeper.contents[slot] = None
         window.flags &= ~<unsigned int> (HAS_CONTENTS | FIRED)
@@ -202,7 +197,7 @@ cdef class Contents:
         if not rows:
             return
         columns = []
-        for name, kind, dtype in self._columns:
+        for name, kind, reading in self._columns:
             array = pa.array([row[name] for row in rows], kind)
-            columns.append(value_column(array, dtype))
+            columns.append(value_column(array, reading))
         self.scratch.add_rows(rows_store, np.full(len(rows), slot, dtype=np.int32), columns)

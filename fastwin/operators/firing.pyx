@@ -3,11 +3,9 @@
 import numpy as np
 import pyarrow as pa
 
-from libc.string cimport memcpy
-
 from fastwin._typedefs cimport idx_t, ts_t
 from fastwin.arrowbuffers import from_values
-from fastwin.core.rows cimport RowStore
+from fastwin.core.rows cimport HEAD_BYTES, RowStore
 from fastwin.core.windowtable cimport FIRED, ON_TIME, Window, last_ms
 from fastwin.functions import ProcessWindowFunction
 from fastwin.operators.base import TIME_TYPE
@@ -49,7 +47,7 @@ cdef class Firing:
         self._batches = []
 
     def _renew(self):
-        self.fired = RowStore(self.blank)
+        self.fired = RowStore(*self.blank)
         self.values = None if self.program.output is None else []
         self.panes = []
         self.causes = None if self.causes is None else []
@@ -102,14 +100,12 @@ cdef class Firing:
         """Copies a window's row to those that have fired; its key is retained until they leave."""
         cdef Window* window = self.keeper.at(slot)
         cdef idx_t row
-        cdef Py_ssize_t head = 24
         self.fired.reserve(1)
         row = self.fired.alloc(window.head.key, window.head.start)
         if self.keeps_rows:
             (<Window*> self.fired.head(row)).end = window.end
         else:
-            self.fired.head(row).bits = window.head.bits
-            memcpy(<char*> self.fired.head(row) + head, <char*> window + head, self.fired.stride - head)
+            self.fired.copy(row, self.keeper.table.rows, slot, HEAD_BYTES // 8)
         self.keeper.table.keys.retain(window.head.key)
         if self.causes is not None:
             self.causes.append(time if by_timer else None)

@@ -60,7 +60,7 @@ cdef class GeneralOperator:
         blank = self.accumulators.blank()
         blank[HEAD_CELLS : HEAD_CELLS + trigger.cells] = trigger.blank()
         self.keys = config.codec.new_table()
-        self.table = WindowTable(self.keys, blank)
+        self.table = WindowTable(self.keys, blank, self.accumulators.owned)
         self.config = config
         self.program = program
         self.counters = Counters()
@@ -71,7 +71,8 @@ cdef class GeneralOperator:
         self.assigner = generalparts.assigner_node(self.keeper, program.assigner)
         self.merging = self.assigner.merging
         self.contents = Contents(self.keeper, self.accumulators, program, config)
-        self.firing = Firing(self.keeper, self.contents, program, config, self.counters, self.merging, blank)
+        self.firing = Firing(self.keeper, self.contents, program, config, self.counters, self.merging,
+                             (blank, self.accumulators.owned))
         self.placing = Placing(self.keeper, self.assigner, trigger, self.contents, program.pane_info)
         self.arrival = program.arrival
         self.coalesce = config.coalesce

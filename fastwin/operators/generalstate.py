@@ -136,7 +136,7 @@ def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
     slots = table.insert(columns["key"], columns["start"], columns["end"])
     keeper.drop_marked(slots)
     table.restore_heads(slots, columns["flags"], columns["panes"])
-    fill_rows(table.rows, slots, columns, HEAD_CELLS)
+    fill_rows(operator.contents.accumulators, table.rows, slots, columns, HEAD_CELLS)
     keeper.restore_marked(slots, columns["flags"])
     timers = tables["timers"]
     for row, time, kind, alive in zip(*(column.to_pylist() for column in timers.columns), strict=True):

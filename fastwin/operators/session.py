@@ -228,7 +228,7 @@ class SessionOperator:
         except ValueError as problem:
             raise StateError(f"state: {problem}") from problem
         self._keys.release_ids(ids)
-        fill_rows(rows, slots, columns, HEAD_CELLS)
+        fill_rows(self._accumulators, rows, slots, columns, HEAD_CELLS)
 
     def _drop_found(self, slots: NDArray[np.int32]) -> None:
         self._sessions.drop(slots[slots >= 0])

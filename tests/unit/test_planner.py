@@ -116,8 +116,8 @@ def test_several_aggregates_share_a_column() -> None:
     plan = fw.plan(
         BASE.aggregate(c=fw.Count("i"), s=fw.Sum("i"), n=fw.Count(), m=fw.Mean("f"), d=fw.Count("i")), SCHEMA
     )
-    assert plan.dtypes == (("i", "int64"), ("f", "float64"))
-    assert [column.index for column in plan.config.results] == [0, 0, -1, 1, 0]
+    assert plan.inputs == (("i", "int64"), ("f", "float64"))
+    assert [column.at for column in plan.config.results] == [(0,), (0,), (), (1,), (0,)]
 
 
 def test_coalesce_of_the_spec_wins_over_the_runner() -> None:
