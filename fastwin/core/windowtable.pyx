@@ -206,10 +206,20 @@ cdef class WindowTable:
         cdef Py_ssize_t i
         for i in range(slots.shape[0]):
             self.at(slots[i]).flags |= SAVED
+        self._forget_removed()
+        self.rows.clear_dirty()
+
+    def unsaved(self):
+        """Forgets what was saved: no row counts as saved, and no removal is remembered. O(rows)."""
+        cdef idx_t slot
+        for slot in self.rows.slots():
+            self.at(slot).flags &= ~<uint32_t> SAVED
+        self._forget_removed()
+
+    def _forget_removed(self):
         for key, _, _ in self.removed:
             self.keys.release(key)
         self.removed = []
-        self.rows.clear_dirty()
 
     def lookup(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None,
                const int64_t[::1] ends not None):

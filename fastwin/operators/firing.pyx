@@ -88,10 +88,10 @@ cdef class Firing:
                 self.values.append(tuple(self.contents.python_results(slot, held)))
         if elements is not None and self.program.evictor is not None:
             self.contents.evict(elements, slot, False)
-            if elements:
-                self.keeper.contents[slot] = elements
-            else:
+            if not elements:
                 self.contents.clear(slot)
+            elif len(elements) < len(self.keeper.contents[slot]):
+                self.keeper.contents[slot] = elements       # not in place: what was saved is no beginning of it
         if len(self.fired) >= FLUSH_ROWS:
             self._flush()
         return 0

@@ -267,7 +267,7 @@ cdef class GeneralOperator:
 
     def _settle(self):
         """Forgets keys that nothing holds any more."""
-        generalstate.forget_empty_keys(self.keeper)
+        generalstate.settle(self.keeper)
         self.keeper.begin(None)
         self.keys.sweep()
         self.table.rows.trim()

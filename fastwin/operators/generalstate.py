@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastwin import statecodec
 from fastwin.core.windowtable import HEAD_CELLS
@@ -15,15 +16,23 @@ from fastwin.operators.base import fill_rows, key_rows, load_keys, load_rows, re
 from fastwin.operators.keeper import Keeper
 from fastwin.rowview import RowType, TimedRow, decode_column, row_of, rows_to_arrays
 
-__all__ = ["check", "forget_empty_keys", "load", "save"]
+__all__ = ["check", "load", "save", "settle"]
+
+FEWEST_CHANGES = 4096  # that a journal may hold, however little state there is
 
 
-def forget_empty_keys(keeper: Keeper) -> None:
-    """Releases the keys whose per-key state was cleared."""
+def settle(keeper: Keeper) -> None:
+    """Releases the keys whose per-key state was cleared, and gives up a journal that outweighs the state."""
     for key in [key for key in keeper.dirty_keys if key in keeper.key_states and not keeper.key_states[key]]:
         keeper.forget_key_state(key)
+    if keeper.journal is not None:
+        table = keeper.table
+        changes = len(keeper.journal) + len(table.removed) + len(keeper.dirty_keys)
+        if changes > 2 * (len(table) + len(keeper.key_states)) + FEWEST_CHANGES:
+            keeper.journal = None  # the next delta is the whole state
+            table.unsaved()
     if keeper.journal is None:
-        keeper.saved_keys()  # nobody asks for deltas yet
+        keeper.saved_keys()  # nobody asks for deltas yet, or ever again
 
 
 def save(operator: Any, kind: Any) -> bytes:
@@ -55,6 +64,8 @@ def save(operator: Any, kind: Any) -> bytes:
     table.saved(slots)
     keeper.saved_keys()
     keeper.journal = []
+    if operator.contents.keeps_rows:
+        _lists_are_saved(keeper, slots)
     more = {"processing_time": keeper.clock, "whole": whole}
     return config.encode_state(kind, keeper.watermark, tables, objects, **more)
 
@@ -65,6 +76,7 @@ def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table
     contents: dict[int, Any] = {}
     states: dict[int, Any] = {}
     held: list[tuple[int, Any]] = []
+    kept: list[tuple[int, int]] = []
     for slot, at in position.items():
         if slot >= len(keeper.contents):
             continue
@@ -73,7 +85,11 @@ def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table
         if keeper.contents[slot] is None:
             continue
         if operator.contents.keeps_rows:
-            held += [(at, element) for element in keeper.contents[slot]]
+            elements, known = keeper.contents[slot], keeper.saved_lists.get(slot)
+            start = known[1] if known is not None and known[0] is elements and not whole else 0
+            if start:
+                kept.append((at, start))
+            held += [(at, element) for element in elements[start:]]
         else:
             contents[at] = keeper.contents[slot]
     if held:
@@ -86,6 +102,9 @@ def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table
         tables["elements"] = pa.table(
             [pa.array([at for at, _ in held], pa.int32()), times, *arrays], names=["row", "time", *names]
         )
+    if kept:
+        rows_kept, counts = zip(*kept, strict=True)
+        tables["kept"] = pa.table({"row": pa.array(rows_kept, pa.int32()), "n": pa.array(counts, pa.int64())})
     ids = sorted(keeper.key_states if whole else keeper.dirty_keys)
     if ids:
         config = operator.config
@@ -96,6 +115,13 @@ def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table
     import cloudpickle
 
     return cloudpickle.dumps(user, protocol=5)
+
+
+def _lists_are_saved(keeper: Keeper, slots: NDArray[np.int32]) -> None:
+    for slot in slots.tolist():
+        elements = keeper.contents[slot] if slot < len(keeper.contents) else None
+        if elements is not None:
+            keeper.saved_lists[slot] = (elements, len(elements))
 
 
 def load(operator: Any, chunks: list[bytes]) -> None:
@@ -114,6 +140,8 @@ def load(operator: Any, chunks: list[bytes]) -> None:
     table.saved(table.rows.slots())
     keeper.saved_keys()
     keeper.journal = []
+    if operator.contents.keeps_rows:
+        _lists_are_saved(keeper, table.rows.slots())
 
 
 def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
@@ -143,8 +171,11 @@ def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
         keeper.restore_timer(int(slots[row]), time, kind, alive)
     if len(slots):
         keeper.fit_all()
+    kept = tables["kept"].to_pydict() if "kept" in tables else {"row": [], "n": []}
+    beginnings = {int(slots[at]): n for at, n in zip(kept["row"], kept["n"], strict=True)}
     for slot in slots.tolist():
-        keeper.contents[slot] = keeper.states[slot] = None
+        _keep_beginning(keeper, slot, beginnings.get(slot, 0))
+        keeper.states[slot] = None
     if "elements" in tables:
         _load_elements(operator, tables["elements"], slots)
     known = load_keys(codec, table.keys, tables["state_keys"]) if "state_keys" in tables else np.zeros(0, np.int32)
@@ -156,6 +187,13 @@ def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
         keeper.states[int(slots[at])] = value
     for key, values in zip(known.tolist(), by_key, strict=True):
         keeper.set_key_state(key, values)
+
+
+def _keep_beginning(keeper: Keeper, slot: int, n: int) -> None:
+    known = keeper.contents[slot] or []
+    if not 0 <= n <= len(known):
+        raise StateError(f"state: a delta goes on after {n} elements of a window that has {len(known)}")
+    keeper.contents[slot] = known[:n] or None
 
 
 def _unpickle(objects: bytes) -> Any:

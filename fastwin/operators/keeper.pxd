@@ -18,6 +18,7 @@ cdef class Keeper:
     cdef readonly bint event_time       # of the assigner
     cdef bint final                     # timers run for the last time: a watermark of int64 max
     cdef readonly list contents         # by slot: Python accumulators or elements; None for none
+    cdef public dict saved_lists        # by slot: the list of elements that was saved, and how many there were
     cdef readonly list states           # by slot: dicts of user state; None for none
     cdef readonly dict key_states       # by key id: dicts of per-key user state; their keys are retained
     cdef readonly set dirty_keys        # of key_states, since the last snapshot or delta

@@ -20,6 +20,7 @@ class Keeper:
     lateness: int
     event_time: bool
     contents: list[Any]
+    saved_lists: dict[int, tuple[list[Any], int]]
     states: list[Any]
     key_states: dict[int, dict[str, Any]]
     dirty_keys: set[int]

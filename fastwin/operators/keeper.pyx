@@ -45,6 +45,7 @@ cdef class Keeper:
         self.processing_timers = TimerQueue()
         self.watermark = NO_TIME
         self.contents = []
+        self.saved_lists = {}
         self.states = []
         self.key_states = {}
         self.dirty_keys = set()

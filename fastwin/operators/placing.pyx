@@ -156,4 +156,5 @@ cdef class Placing:
         if slot < len(states):
             states[slot] = None
             self.keeper.contents[slot] = None
+            self.keeper.saved_lists.pop(slot, None)
         return self.table.release(slot)
