@@ -195,8 +195,11 @@ class Stream:
         self._watermark = max(self._watermark, self._int64("watermark", watermark))
         return self._advance(lambda operator: operator.advance_watermark(int(watermark)))
 
-    def advance_processing_time(self, processing_time: int | None = None) -> Result:
+    def advance_processing_time(self, processing_time: int | None = None, *, before: bool = False) -> Result:
         """Sets the clock of processing time, in ms, and returns what fires; None: to the machine's clock.
+
+        before: timers at this very millisecond wait for the next call, as in a task of Flink, where elements that
+            arrive in it come first.
 
         A stream's clock stands at 0 until it is set, and only moves by this call. Raises SpecError unless it is an
         int64.
@@ -205,7 +208,9 @@ class Stream:
         self._clock = self._int64("processing_time", now)
         return self._advance(
             lambda operator: (
-                operator.advance_processing_time(self._clock) if isinstance(operator, GeneralOperator) else []
+                operator.advance_processing_time(self._clock, False, before)
+                if isinstance(operator, GeneralOperator)
+                else []
             )
         )
 
@@ -261,10 +266,19 @@ class Stream:
         """Returns a watermark, ms, below which nothing fires or is cleaned; None: nothing is waiting."""
         return None if self._operator is None else self._operator.next_timer()
 
+    def next_processing_timer(self) -> int | None:
+        """Returns the time of the first timer of processing time, ms; None: there is none."""
+        return self._operator.next_processing_timer() if isinstance(self._operator, GeneralOperator) else None
+
     @property
     def watermark(self) -> int:
         """The current watermark, ms; int64 min for none yet."""
         return self._watermark if self._operator is None else self._operator.watermark
+
+    @property
+    def processing_time(self) -> int:
+        """The clock of processing time, ms."""
+        return self._clock
 
     @property
     def metrics(self) -> Metrics:

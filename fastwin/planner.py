@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from fastwin.keycodec import KeyCodec
 from fastwin.operators.aligned import AlignedOperator
 from fastwin.operators.base import Batch, Config, Operator, ResultColumn
 from fastwin.operators.general import GeneralOperator
-from fastwin.operators.generalparts import reads_rows
+from fastwin.operators.generalparts import reads_rows, waits_for_clock
 from fastwin.operators.program import PANE_FIELDS, GeneralConfig, Program, PythonAggregate
 from fastwin.operators.session import SessionOperator
 from fastwin.operators.slicing import Slicing
@@ -97,6 +98,11 @@ class Plan:
         """Schemas of ``result.side`` by tag."""
         return dict(self.spec.sides)
 
+    @property
+    def waits_for_clock(self) -> bool:
+        """Whether anything may wait for the processing time."""
+        return self.operator == "general" and waits_for_clock(self.spec.assigner, _trigger(self.spec))
+
     def limits(self, limits: batches.Limits) -> batches.Limits:
         """Returns the bounds on timestamps, with those that the operator does not need left out."""
         assert self.spec.assigner is not None
@@ -126,7 +132,10 @@ class Plan:
     def batch(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> Batch:
         """Returns checked rows, with their times in ms (int64[n]), as the operator takes them."""
         columns = [value_column(rows.column(name), reading) for name, reading in self.inputs]
-        elements = rows if self.program is not None and self.program.rows is not None else None
+        elements = None
+        if self.program is not None and self.program.rows is not None:
+            seen = self.program.rows.names
+            elements = rows if len(seen) == rows.num_columns else rows.select(seen)
         return Batch(batches.encode_keys(rows, self.config.codec), times, columns, elements)
 
     def open(self, *, coalesce: bool | None = None, max_future_skew: Duration | None = None) -> Stream:
@@ -136,10 +145,10 @@ class Plan:
         return local.Stream(self.spec, plan=self, coalesce=bool(coalesce), max_future_skew=max_future_skew)
 
 
-def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False) -> Plan:
+def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False, hidden: Collection[str] = ()) -> Plan:
     """Binds a spec to the schema of its input.
 
-    general: has the general operator run it, whatever it is.
+    general: has the general operator run it, whatever it is. hidden: columns that Python code does not see.
 
     Raises SpecError if the spec is incomplete, if a column is missing or named twice, or if its type does
     not suit.
@@ -175,7 +184,8 @@ def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False) -> Plan:
     config = Config(codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text)
     program = None
     if operator == "general":
-        program = _program(spec, input_schema if sees_rows else None)
+        seen = pa.schema([field for field in input_schema if field.name not in hidden])
+        program = _program(spec, seen if sees_rows else None)
         columns = _general_schema(spec, config, program)
         config = GeneralConfig(codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text, columns)
     return Plan(spec, operator, why, input_schema, config, inputs, program)

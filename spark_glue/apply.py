@@ -1,10 +1,12 @@
 """``apply``: a window specification over a Spark frame, batch or streaming."""
 
 import importlib.util
+import time
 import warnings
 from dataclasses import replace
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -12,7 +14,6 @@ from pyspark.sql import types as T
 import fastwin as fw
 from fastwin.duration import Duration, format_ms, to_ms
 from fastwin.errors import SpecError
-from fastwin.planner import choose
 from spark_glue import wire
 from spark_glue.batch import run_frame
 from spark_glue.frames import is_columnar, watermark_of
@@ -41,7 +42,8 @@ def apply(
     spec: as built from ``fastwin.key_by``.
     df: batch or streaming. A naive event time (TIMESTAMP_NTZ) is read in the session's time zone.
     watermark: for a streaming frame, how far its rows may be out of order: rows behind the newest event time by more
-        are late. Needed unless the frame has a watermark on the event-time column already; without effect on batch.
+        are late. Needed for a spec with event_time(...), unless the frame has a watermark on that column already;
+        without effect on batch.
     key_groups: into how many parts the keys are divided, from 1 to 32768: the most tasks that can share the state.
         Fixed for the life of a checkpoint, and independent of the number of shuffle partitions.
     max_future_skew: rows of a stream that are further ahead of the clock are bad rows, so that one wrong date does not
@@ -51,8 +53,12 @@ def apply(
     name: of the counters in ``query.lastProgress["observedMetrics"]``; needs changing where one query has two.
 
     Result columns: the keys, ``window_start``, ``window_end`` (TIMESTAMP) and the aggregates. If the spec hands out
-    late or bad rows there are also the structs ``late`` and ``bad`` with the input's columns; a row has either the
-    main columns or one struct (see ``route``).
+    late or bad rows there are also the structs ``late`` and ``bad`` with the input's columns, and a struct ``side_tag``
+    for each side output; a row has either the main columns or one struct (see ``route``).
+
+    A spec that waits for the processing time (its windows or its trigger do) takes the micro-batch's time for it, on a
+    batch frame that of this call. Such a query runs micro-batches without data, too: with the trigger ``availableNow``
+    it would never end.
 
     The counters of a micro-batch: events, late, dropped, bad, unassigned, fired, open_windows_change,
     state_rows_change, state_bytes (written to the state store) and watermark_ms (null while there is none).
@@ -91,7 +97,7 @@ def apply(
 
 def _run_stream(packed: DataFrame, job: Job, output: Output, name: str) -> DataFrame:
     results = packed.groupBy("key_group").transformWithStateInPandas(
-        WindowProcessor(job), spark_struct(wire.RESULT), "append", "EventTime"
+        WindowProcessor(job), spark_struct(wire.RESULT), "append", job.time_mode
     )
     return unpack_frame(results.observe(name, *_counters()), output)
 
@@ -106,10 +112,9 @@ def _counters() -> list[Column]:
 def _job(spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | None, coalesce: bool, own: bool) -> Job:
     schema = arrow_schema(df.schema)
     fw.plan(spec, schema)  # names unknown columns and unsuitable types
-    assert spec.time_column is not None
     time_zone = None
     time_column = spec.time_column
-    if isinstance(df.schema[time_column].dataType, T.TimestampNTZType):
+    if time_column is not None and isinstance(df.schema[time_column].dataType, T.TimestampNTZType):
         time_zone = _time_zone(df, time_column)
         spec = replace(spec, time_column=LOCAL_MS)
         schema = schema.append(pa.field(LOCAL_MS, pa.int64()))
@@ -120,9 +125,10 @@ def _job(spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | 
         time_zone=time_zone,
         key_groups=key_groups,
         streaming=df.isStreaming,
-        carrier=df.isStreaming and not own,
+        carrier=df.isStreaming and time_column is not None and not own,
         max_future_skew_ms=skew_ms if df.isStreaming else None,
         coalesce=coalesce,
+        started_ms=time.time_ns() // 1_000_000,
     )
     check_keys(df.schema, spec.keys)
     check_columns(df.schema, job.packed_schema.names)
@@ -130,16 +136,12 @@ def _job(spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | 
 
 
 def _check_spec(spec: fw.WindowSpec) -> None:
-    """Raises SpecError for what only streams in the process offer."""
+    """Raises SpecError for a spec that is incomplete, or that cannot travel to Spark's workers."""
     spec.check_complete()
-    operator, why = choose(spec)
-    only = "runs in process only as yet: spec.run(table) or spec.open()"
-    if spec.arrival:
-        raise SpecError(f"spec: processing_time() {only}; on Spark, name a column with event_time(...)")
-    if spec.sides:
-        raise SpecError(f"spec: side_output({spec.sides[0][0]!r}, ...) {only}")
-    if operator == "general":
-        raise SpecError(f"spec: the general operator, which it needs because {why}, {only}")
+    try:
+        cloudpickle.dumps(spec)
+    except Exception as problem:
+        raise SpecError(f"spec: it cannot be sent to Spark's workers: {type(problem).__name__}: {problem}") from problem
 
 
 def _time_zone(df: DataFrame, column: str) -> str:
@@ -161,6 +163,12 @@ def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -
     if importlib.util.find_spec("google.protobuf") is None:
         raise SpecError("the package protobuf is missing, which Spark's state API needs: pip install 'fastwin[spark]'")
     own = watermark_of(df)
+    if spec.time_column is None:
+        if delay_ms is not None:
+            raise SpecError(
+                f"watermark: the spec has no event_time(column) to take one from, got {format_ms(delay_ms)}"
+            )
+        return None
     if own is None:
         if delay_ms is None:
             raise SpecError("watermark: a streaming frame needs one, such as watermark='10 seconds', got None")

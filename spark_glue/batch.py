@@ -27,19 +27,16 @@ def run_frame(packed: DataFrame, job: Job, output: Output) -> DataFrame:
 def _run_group(job: Job, output: Output, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     packets = sorted(packet for batch in batches for packet in _packets(batch))
     stream = job.plan.open(coalesce=job.coalesce)
+    stream.advance_processing_time(job.started_ms)
     for packet in packets:
         if packet.kind == PacketKind.BAD:
             if packet.blob is not None:
-                yield output.rows(ResultKind.BAD, wire.decode(packet.blob, output.inputs[ResultKind.BAD]))
+                yield output.rows(ResultKind.BAD, wire.decode(packet.blob, output.parts[ResultKind.BAD].schema))
         elif packet.blob is not None:
             result = stream.process(pa.Table.from_batches([wire.decode(packet.blob, job.plan.input_schema)]))
-            yield from _rows(output, result)
-    yield from _rows(output, stream.advance_watermark(fw.MAX_TIMESTAMP))
-
-
-def _rows(output: Output, result: fw.Result) -> Iterator[pa.RecordBatch]:
-    yield from output.table_rows(ResultKind.MAIN, result.main)
-    yield from output.table_rows(ResultKind.LATE, result.late)
+            yield from output.result_rows(result)
+    yield from output.result_rows(stream.advance_watermark(fw.MAX_TIMESTAMP))
+    yield from output.result_rows(stream.finish_processing_time())
 
 
 def _packets(batch: pa.RecordBatch) -> Iterator[Packet]:

@@ -28,6 +28,8 @@ __all__ = ["FLUSH_BYTES", "FLUSH_ROWS", "Packer", "pack_frame"]
 FLUSH_ROWS = 262_144
 FLUSH_BYTES = 64 << 20
 
+_LAST_CARRIER_MS = 253_402_300_799_999  # the end of the year 9999, Spark's last
+
 _PACKED_STRUCT = spark_struct(wire.PACKED)
 _LIST = pa.list_(pa.struct(list(wire.PACKED)))
 
@@ -44,7 +46,8 @@ class Packer:
         self._mapper = mapper
         self._ids = ids(job.key_groups)
         # Spark's watermark starts in 1970, so a stream takes nothing older.
-        self._limits = batches.Limits(job.max_future_skew_ms, 0 if job.streaming else MIN_TIMESTAMP)
+        limits = batches.Limits(job.max_future_skew_ms, 0 if job.streaming else MIN_TIMESTAMP)
+        self._limits = job.plan.limits(limits)
         self._buffer: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._seq = 0
@@ -71,17 +74,14 @@ class Packer:
         rows = [self._row(LEDGER_ID, PacketKind.LEDGER, 0, None)]
         if self._job.carrier and self._newest is not None:
             # One millisecond less than the newest: Spark subtracts the delay alone, Flink's strategy one more.
-            carrier_us = (self._newest - 1) * 1000
+            carrier_us = min(self._newest - 1, _LAST_CARRIER_MS) * 1000
             rows.append((LEDGER_ID, self._mapper, self._seq, PacketKind.LEDGER, 0, None, carrier_us))
         return rows
 
     def _flush(self) -> pa.RecordBatch | None:
         rows = self._job.input_rows(self._buffer)
         self._buffer, self._rows, self._bytes = [], 0, 0
-        spec = self._job.spec
-        times, reasons = batches.check_rows(
-            rows.column(spec.time_column), self._job.time_column, spec.bad_row_policy, self._limits
-        )
+        times, reasons = self._check(rows)
         rows = rows.select(self._plan.input_columns)
         packed = []
         if reasons is not None:
@@ -89,10 +89,20 @@ class Packer:
             good = np.flatnonzero(reasons == 0)
             rows, times = rows.take(pa.array(good)), times[good]
         if rows.num_rows:
-            self._newest = max(int(times.max()), self._newest if self._newest is not None else MIN_TIMESTAMP)
+            newest = int(times.max())
+            if newest > MIN_TIMESTAMP:
+                self._newest = newest if self._newest is None else max(newest, self._newest)
             packed += self._route(rows)
         self._seq += 1
         return wire.packed_batch(packed) if packed else None
+
+    def _check(self, rows: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
+        spec = self._job.spec
+        if spec.time_column is None or self._job.time_column is None:
+            return np.full(rows.num_rows, MIN_TIMESTAMP), None
+        return batches.check_rows(
+            rows.column(spec.time_column), self._job.time_column, spec.bad_row_policy, self._limits
+        )
 
     def _route(self, rows: pa.RecordBatch) -> list[wire.PackedRow]:
         groups = self._job.key_groups

@@ -10,9 +10,11 @@ from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValu
 
 import fastwin as fw
 from spark_glue import wire
+from spark_glue.alarms import Alarms
 from spark_glue.job import Job
 from spark_glue.keygroups import LEDGER_ID
 from spark_glue.statelog import Head, Identity, StateLog
+from spark_glue.unpack import result_tables
 from spark_glue.wire import Packet, PacketKind, ResultKind
 
 __all__ = ["WindowProcessor"]
@@ -30,9 +32,11 @@ class WindowProcessor(StatefulProcessor):
         self._job = job
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
         plan = self._job.plan
         columns = ", ".join(f"{field.name} {field.type}" for field in plan.main_schema)
+        if plan.program is not None and plan.program.rows is not None:  # windows may hold rows
+            columns += " from " + ", ".join(f"{field.name} {field.type}" for field in plan.program.rows)
+        self._alarms = Alarms(handle, self._job.time_mode)
         identity = Identity(plan.fingerprint.hex(), str(self._job.spec), columns, self._job.key_groups)
         self._log = StateLog(handle, identity)
 
@@ -51,9 +55,9 @@ class WindowProcessor(StatefulProcessor):
         visit = Visit(self._job, self._log.load() if good else Head())
         visit.divert(bad)
         if good:
-            visit.advance(timerValues.getCurrentWatermarkInMs())
+            visit.advance(self._alarms, timerValues)
             visit.feed(good)
-            visit.store(self._handle, self._log)
+            visit.store(self._log, self._alarms, timerValues)
         yield from visit.output()
 
     def handleExpiredTimer(  # noqa: N802
@@ -62,9 +66,11 @@ class WindowProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
+        if self._alarms.asleep(timerValues):
+            return
         visit = Visit(self._job, self._log.load())
-        visit.advance(timerValues.getCurrentWatermarkInMs())
-        visit.store(self._handle, self._log, expired=expiredTimerInfo.getExpiryTimeInMs())
+        visit.advance(self._alarms, timerValues)
+        visit.store(self._log, self._alarms, timerValues, expired=expiredTimerInfo.getExpiryTimeInMs())
         yield from visit.output()
 
     def close(self) -> None:
@@ -86,10 +92,9 @@ class Visit:
         self._bad = 0
         self._written = 0
 
-    def advance(self, watermark_ms: int) -> None:
-        """Fires what is due. Spark says 0 while there is no watermark yet."""
-        if watermark_ms > 0:
-            self._results.append(self._stream.advance_watermark(watermark_ms))
+    def advance(self, alarms: Alarms, values: TimerValues) -> None:
+        """Fires what is due."""
+        self._results += alarms.advance(self._stream, values)
 
     def feed(self, packets: Iterable[Packet]) -> None:
         """Gives the stream the rows of all packets in one call: they are one micro-batch."""
@@ -104,16 +109,9 @@ class Visit:
             if packet.blob is not None:
                 self._diverted.append(packet.blob)
 
-    def store(self, handle: StatefulProcessorHandle, log: StateLog, expired: int | None = None) -> None:
+    def store(self, log: StateLog, alarms: Alarms, values: TimerValues, expired: int | None = None) -> None:
         """Stores the stream and sees to its timer. expired: the timer that led here; Spark removes that one itself."""
-        timer = self._stream.next_timer()
-        if timer is not None:
-            timer = max(timer, self._stream.watermark + 1)  # an expired one would be removed with the one that led here
-        if timer != self._head.timer:
-            if self._head.timer not in (None, expired):
-                handle.deleteTimer(self._head.timer)
-            if timer is not None:
-                handle.registerTimer(timer)
+        timer = alarms.set(self._stream, values, self._head.timer, expired)
         if self._stream.metrics.state_rows == 0:
             log.clear()
         else:
@@ -121,13 +119,11 @@ class Visit:
 
     def output(self) -> Iterator[pd.DataFrame]:
         """Yields the results and the counters as rows of ``wire.RESULT``; the counters are in the first row."""
-        blobs: list[tuple[int, bytes]] = []
-        for kind, table in (
-            (ResultKind.MAIN, [result.main for result in self._results]),
-            (ResultKind.LATE, [result.late for result in self._results]),
-        ):
-            if table:
-                blobs.extend((kind, blob) for blob in wire.split(pa.concat_tables(table)))
+        tables: dict[int, list[pa.Table]] = {}
+        for result in self._results:
+            for kind, table in result_tables(result):
+                tables.setdefault(kind, []).append(table)
+        blobs = [(kind, blob) for kind, found in tables.items() for blob in wire.split(pa.concat_tables(found))]
         blobs.extend((ResultKind.BAD, blob) for blob in self._diverted)
         yield from wire.result_frames(blobs, self._counters())
 

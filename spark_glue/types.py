@@ -20,6 +20,7 @@ __all__ = [
     "main_fields",
     "nullable_struct",
     "output_schema",
+    "spark_fields",
     "spark_struct",
 ]
 
@@ -64,7 +65,23 @@ def check_keys(schema: T.StructType, keys: Iterable[str]) -> None:
 def main_fields(main: pa.Schema, keys: Iterable[str], schema: T.StructType) -> list[T.StructField]:
     """Returns the Spark fields of the main output: keys keep the frame's type, the others get theirs from Arrow."""
     keys = set(keys)
-    return [T.StructField(f.name, schema[f.name].dataType if f.name in keys else from_arrow_type(f.type)) for f in main]
+    others = iter(spark_fields(pa.schema([field for field in main if field.name not in keys]), "output"))
+    return [T.StructField(f.name, schema[f.name].dataType) if f.name in keys else next(others) for f in main]
+
+
+def spark_fields(schema: pa.Schema, argument: str) -> list[T.StructField]:
+    """Returns Arrow fields as Spark's. Raises SpecError for a type that Spark lacks; argument: for the error."""
+    fields = []
+    for field in schema:
+        try:
+            kind = from_arrow_type(field.type)
+            fits = _arrow_type(kind) is not None
+        except PySparkException:
+            fits = False
+        if not fits:
+            raise SpecError(f"{argument}: column {field.name!r} has type {field.type}, which Spark has not")
+        fields.append(T.StructField(field.name, kind))
+    return fields
 
 
 def nullable_struct(names: Iterable[str], schema: T.StructType, extra: Iterable[T.StructField] = ()) -> T.StructType:

@@ -1,4 +1,4 @@
-"""Results on their way back to Spark: one frame with the main columns, and a struct each for late and bad rows."""
+"""Results on their way back to Spark: one frame with the main columns, and a struct for each other output."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,62 +8,89 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+import fastwin as fw
 from fastwin.errors import SpecError
 from spark_glue import wire
 from spark_glue.job import LOCAL_MS, Job
-from spark_glue.types import conform, main_fields, nullable_struct, output_schema
+from spark_glue.types import conform, main_fields, nullable_struct, output_schema, spark_fields
 from spark_glue.wire import ResultKind
 
-__all__ = ["Output", "output_for", "unpack_frame"]
+__all__ = ["SIDE_PREFIX", "Output", "Part", "output_for", "result_tables", "unpack_frame"]
 
-_SIDES = {ResultKind.LATE: "late", ResultKind.BAD: "bad"}
+SIDE_PREFIX = "side_"
+"""Side output ``tag`` is in the column ``side_tag``."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One output. column: the struct that holds it, None for the main columns. schema: of its tables."""
+
+    column: str | None
+    schema: pa.Schema
 
 
 @dataclass(frozen=True)
 class Output:
     """The columns of a result frame.
 
-    struct: as Spark knows them. inputs: for each kind of result, the schema of its tables.
+    struct: as Spark knows them. parts: the outputs there are, by kind of result.
     """
 
     struct: T.StructType
-    inputs: dict[ResultKind, pa.Schema]
+    parts: dict[int, Part]
 
-    def rows(self, kind: ResultKind, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def rows(self, kind: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Returns a record batch of the given kind of result as rows of the result frame."""
         schema = output_schema(self.struct)
+        column = self.parts[kind].column
         arrays = []
         for field in schema:
-            if field.name == _SIDES.get(kind):
+            if column is not None and field.name == column:
                 arrays.append(_as_struct(batch, field.type))
-            elif kind is ResultKind.MAIN and field.name in batch.schema.names:
+            elif column is None and field.name in batch.schema.names:
                 arrays.append(conform(batch.column(field.name), field.type))
             else:
                 arrays.append(pa.nulls(batch.num_rows, field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def table_rows(self, kind: ResultKind, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    def table_rows(self, kind: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yields a result table as rows of the result frame."""
         for batch in table.to_batches():
             if batch.num_rows:
                 yield self.rows(kind, batch)
 
+    def result_rows(self, result: fw.Result) -> Iterator[pa.RecordBatch]:
+        """Yields all outputs of a result but the bad rows as rows of the result frame."""
+        for kind, table in result_tables(result):
+            yield from self.table_rows(kind, table)
+
+
+def result_tables(result: fw.Result) -> Iterator[tuple[int, pa.Table]]:
+    """Yields the outputs of a result that an operator makes, with their kinds; empty ones are left out."""
+    tables = [(int(ResultKind.MAIN), result.main), (int(ResultKind.LATE), result.late)]
+    tables += [(ResultKind.SIDE + i, table) for i, table in enumerate(result.side.values())]
+    return ((kind, table) for kind, table in tables if table.num_rows)
+
 
 def output_for(job: Job, schema: T.StructType, case_sensitive: bool) -> Output:
     """Returns the output of a job over a frame with this schema.
 
-    Raises SpecError if two of its columns would have the same name.
+    Raises SpecError if two of its columns would have the same name, or if one has a type that Spark lacks.
     """
     plan = job.plan
     fields = main_fields(plan.main_schema, job.spec.keys, schema)
-    inputs = {ResultKind.MAIN: plan.main_schema}
-    for kind, side in ((ResultKind.LATE, plan.late_schema), (ResultKind.BAD, plan.bad_schema)):
+    parts = {int(ResultKind.MAIN): Part(None, plan.main_schema)}
+    for kind, column, side in ((ResultKind.LATE, "late", plan.late_schema), (ResultKind.BAD, "bad", plan.bad_schema)):
         if side is not None:
-            inputs[kind] = side
+            parts[kind] = Part(column, side)
             names = [name for name in side.names if name != LOCAL_MS]
             known = [name for name in names if name in schema.names]
             added = [T.StructField(name, T.StringType()) for name in names if name not in schema.names]
-            fields.append(T.StructField(_SIDES[kind], nullable_struct(known, schema, added)))
+            fields.append(T.StructField(column, nullable_struct(known, schema, added)))
+    for i, (tag, side) in enumerate(plan.side_schemas.items()):
+        column = SIDE_PREFIX + tag
+        parts[ResultKind.SIDE + i] = Part(column, side)
+        fields.append(T.StructField(column, T.StructType(spark_fields(side, f"side_output {tag!r}"))))
     seen: dict[str, str] = {}
     for field in fields:
         folded = field.name if case_sensitive else field.name.lower()
@@ -73,7 +100,7 @@ def output_for(job: Job, schema: T.StructType, case_sensitive: bool) -> Output:
                 f"apart; rename the key or the aggregate"
             )
         seen[folded] = field.name
-    return Output(T.StructType(fields), inputs)
+    return Output(T.StructType(fields), parts)
 
 
 def unpack_frame(results: DataFrame, output: Output) -> DataFrame:
@@ -83,9 +110,8 @@ def unpack_frame(results: DataFrame, output: Output) -> DataFrame:
 
 def _unpack(output: Output, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for number, blob in zip(batch.column("kind").to_pylist(), batch.column("blob"), strict=True):
-            kind = ResultKind(number)
-            yield output.rows(kind, wire.decode(blob.as_buffer(), output.inputs[kind]))
+        for kind, blob in zip(batch.column("kind").to_pylist(), batch.column("blob"), strict=True):
+            yield output.rows(kind, wire.decode(blob.as_buffer(), output.parts[kind].schema))
 
 
 def _as_struct(batch: pa.RecordBatch, kind: pa.StructType) -> pa.StructArray:

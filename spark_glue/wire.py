@@ -46,11 +46,12 @@ class PacketKind(IntEnum):
 
 
 class ResultKind(IntEnum):
-    """Which table a result row holds."""
+    """Which table a result row holds. Side outputs count on from SIDE, in the order in which the spec declares them."""
 
     MAIN = 0
     LATE = 1
     BAD = 2
+    SIDE = 3
 
 
 PACKED = pa.schema(

@@ -33,7 +33,7 @@ FLOORS: list[list[str]] = [
         "sessionwindows",
     ],
     [
-        "operators.base operators.slicing",
+        "operators.base operators.slicing operators.userobjects",
         "operators.keeper operators.program",
         "operators.triggernodes",
         "operators.combinatornodes operators.usercode",

@@ -216,11 +216,17 @@ cdef class GeneralOperator:
         self._settle()
         return results
 
-    def advance_processing_time(self, ts_t time, bint final=False):
-        """Sets the clock, and fires and cleans what is due. final: timers are run for the last time."""
+    def advance_processing_time(self, ts_t time, bint final=False, bint before=False):
+        """Sets the clock, and fires and cleans what is due.
+
+        final: timers are run for the last time. before: those at ``time`` itself wait.
+        """
         results = []
         self.keeper.clock = time
-        self._run(False, time, final)
+        if not before:
+            self._run(False, time, final)
+        elif time > NO_TIME:
+            self._run(False, time - 1, final)
         self.firing.flush(results)
         self._settle()
         return results
@@ -257,7 +263,8 @@ cdef class GeneralOperator:
     def _fire_touched(self):
         """Fires once each the windows that late elements have touched in this call, in order of their ends."""
         cdef idx_t slot
-        touched = [slot for slot in self.touched if self.table.at(slot).flags & TOUCHED]
+        # A row that was merged away may have come back for another window: it is there twice.
+        touched = [slot for slot in dict.fromkeys(self.touched) if self.table.at(slot).flags & TOUCHED]
         self.touched = []
         touched.sort(key=lambda s: (self.table.at(s).end, self.table.at(s).head.start, self.table.at(s).head.key))
         for slot in touched:

@@ -14,7 +14,15 @@ from fastwin.operators.keeper import Keeper
 from fastwin.operators.usercode import UserTriggerNode
 from fastwin.windows import TimeWindow
 
-__all__ = ["ask_merges", "assigner_node", "coalesced_order", "name_states", "reads_rows", "trigger_node"]
+__all__ = [
+    "ask_merges",
+    "assigner_node",
+    "coalesced_order",
+    "name_states",
+    "reads_rows",
+    "trigger_node",
+    "waits_for_clock",
+]
 
 _MOST_TRIGGERS = 31
 
@@ -71,6 +79,33 @@ def reads_rows(assigner: Any, trigger: triggers.Trigger) -> bool:
         return isinstance(node, UserTriggerNode) or any(asks(inner) for inner in getattr(node, "inner", ()))
 
     return type(assigner) not in _ASSIGNERS or asks(trigger_node(trigger))
+
+
+def waits_for_clock(assigner: Any, trigger: triggers.Trigger) -> bool:
+    """Tells whether windows or triggers may wait for the processing time, and so have to be told it at all times."""
+    passes_with_clock = not assigner.is_event_time() and type(assigner) is not assigners.GlobalWindows
+    return passes_with_clock or _trigger_waits(trigger)
+
+
+def _trigger_waits(trigger: triggers.Trigger) -> bool:
+    kind = type(trigger)
+    match trigger:
+        case combinators.AnyOf() | combinators.AllOf() if kind in _TRIGGERS:
+            return any(map(_trigger_waits, trigger.triggers))
+        case combinators.AfterWatermark() if kind in _TRIGGERS:
+            return any(_trigger_waits(inner) for inner in (trigger.early, trigger.late) if inner is not None)
+        case combinators.PurgingTrigger() if kind in _TRIGGERS:
+            return _trigger_waits(trigger.trigger)
+    return kind.on_processing_time is not triggers.Trigger.on_processing_time and not _continues(kind)
+
+
+def _continues(kind: type[triggers.Trigger]) -> bool:
+    """Whether a trigger's ``on_processing_time`` only answers CONTINUE, as those ported from Flink often do."""
+    code = getattr(kind.on_processing_time, "__code__", None)
+    return code is not None and "CONTINUE" in code.co_names and set(code.co_names) <= _PLAIN_NAMES
+
+
+_PLAIN_NAMES = {"CONTINUE", "TriggerResult", "fastwin", "fw"}
 
 
 def name_states(node: triggernodes.TriggerNode) -> None:

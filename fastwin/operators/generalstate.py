@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from fastwin import statecodec
 from fastwin.core.windowtable import HEAD_CELLS
 from fastwin.errors import StateError
+from fastwin.operators import userobjects
 from fastwin.operators.base import fill_rows, key_rows, load_keys, load_rows, read_chunks, save_rows
 from fastwin.operators.keeper import Keeper
 from fastwin.rowview import RowType, TimedRow, decode_column, row_of, rows_to_arrays
@@ -112,9 +112,7 @@ def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table
     user = (contents, states, [keeper.key_states.get(key) for key in ids])
     if not any(user):
         return None
-    import cloudpickle
-
-    return cloudpickle.dumps(user, protocol=5)
+    return userobjects.dumps(user, operator.program.classes)
 
 
 def _lists_are_saved(keeper: Keeper, slots: NDArray[np.int32]) -> None:
@@ -180,7 +178,9 @@ def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
         _load_elements(operator, tables["elements"], slots)
     known = load_keys(codec, table.keys, tables["state_keys"]) if "state_keys" in tables else np.zeros(0, np.int32)
     nothing: tuple[dict[int, Any], dict[int, Any], list[Any]] = ({}, {}, [None] * len(known))
-    contents, states, by_key = nothing if chunk.objects is None else _unpickle(chunk.objects)
+    contents, states, by_key = (
+        nothing if chunk.objects is None else userobjects.loads(chunk.objects, operator.program.classes)
+    )
     for at, value in contents.items():
         keeper.contents[int(slots[at])] = value
     for at, value in states.items():
@@ -194,13 +194,6 @@ def _keep_beginning(keeper: Keeper, slot: int, n: int) -> None:
     if not 0 <= n <= len(known):
         raise StateError(f"state: a delta goes on after {n} elements of a window that has {len(known)}")
     keeper.contents[slot] = known[:n] or None
-
-
-def _unpickle(objects: bytes) -> Any:
-    try:
-        return pickle.loads(objects)
-    except Exception as problem:
-        raise StateError(f"state: Python objects cannot be read: {type(problem).__name__}: {problem}") from problem
 
 
 def _load_elements(operator: Any, saved: pa.Table, slots: np.ndarray) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from fastwin.errors import SpecError
 from fastwin.evictors import Evictor
 from fastwin.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction
 from fastwin.operators.base import Config
+from fastwin.operators.userobjects import Classes
 from fastwin.rowview import Row, RowType, row_of
 from fastwin.triggers import Trigger
 
@@ -62,6 +64,12 @@ class Program:
     rows: pa.Schema | None = None
     arrival: bool = False
     pane_info: bool = False
+
+    @cached_property
+    def classes(self) -> Classes:
+        """The classes that the user's code refers to, for its state."""
+        functions = [part.function for part in self.aggregates]
+        return Classes([self.assigner, self.trigger, self.evictor, *functions, self.reduce, self.process])
 
 
 @dataclass(frozen=True)

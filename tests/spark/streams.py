@@ -1,5 +1,6 @@
 """Helpers: tables as a stream of micro-batches, what came out of each, and the same replayed without Spark."""
 
+import json
 import os
 import time
 from collections import Counter
@@ -140,8 +141,8 @@ def await_batches(recorder: Recorder, query: StreamingQuery, count: int, seconds
 
 
 def part(rows: pa.Table, name: str) -> pa.Table:
-    """Returns the ``main``, ``late`` or ``bad`` rows of a result frame, with their own columns."""
-    sides = [side for side in ("late", "bad") if side in rows.column_names and pa.types.is_struct(rows[side].type)]
+    """Returns the ``main``, ``late``, ``bad`` or ``side_tag`` rows of a result frame, with their own columns."""
+    sides = [side for side in rows.column_names if _is_side(side) and pa.types.is_struct(rows[side].type)]
     if name != "main":
         if name not in sides:
             return pa.table({})
@@ -152,28 +153,62 @@ def part(rows: pa.Table, name: str) -> pa.Table:
     return rows.drop_columns(sides)
 
 
+def _is_side(column: str) -> bool:
+    return column in ("late", "bad") or column.startswith("side_")
+
+
 def parts(batches: Sequence[MicroBatch], name: str) -> pa.Table:
-    """Returns the ``main``, ``late`` or ``bad`` rows of all micro-batches."""
+    """Returns the ``main``, ``late``, ``bad`` or ``side_tag`` rows of all micro-batches."""
     return pa.concat_tables([part(batch.rows, name) for batch in batches])
 
 
 def replay(
-    spec: fw.WindowSpec, tables: Sequence[pa.Table], batches: Sequence[MicroBatch], coalesce: bool = True
+    spec: fw.WindowSpec,
+    tables: Sequence[pa.Table],
+    batches: Sequence[MicroBatch],
+    coalesce: bool = True,
+    folder: Path | None = None,
 ) -> Iterator[fw.Result]:
     """Yields what the spec gives in this process for the same batches and watermarks, a result per micro-batch.
 
-    tables: the input of those micro-batches that had any, in their order.
+    tables: the input of those micro-batches that had any, in their order. folder: of ``run_stream``; the clock then
+    stands where it stood for Spark.
     """
     stream = fw.plan(spec, tables[0].schema).open(coalesce=coalesce)
     left = iter(tables)
     for batch in batches:
-        fired = stream.advance_watermark(fw.MIN_TIMESTAMP if batch.watermark_ms is None else batch.watermark_ms)
-        if batch.inputs == 0:
-            yield fired
-            continue
-        fed = stream.process(next(left))
-        yield fw.Result(pa.concat_tables([fired.main, fed.main]), fed.late, fed.bad)
+        results = []
+        if folder is not None:
+            results.append(stream.advance_processing_time(batch_time_ms(folder, batch.id), before=True))
+        results.append(stream.advance_watermark(batch.watermark_ms or fw.MIN_TIMESTAMP))
+        if batch.inputs:
+            results.append(stream.process(next(left)))
+        main = pa.concat_tables([result.main for result in results])
+        sides = {tag: pa.concat_tables([r.side[tag] for r in results]) for tag in results[-1].side}
+        yield fw.Result(main, results[-1].late, results[-1].bad, sides)
     assert not list(left), "some of the input has not been read"
+
+
+def batch_time_ms(folder: Path, batch_id: int) -> int:
+    """Returns the time of a micro-batch as Spark has it in the checkpoint below a folder."""
+    lines = (folder / "checkpoint" / "offsets" / str(batch_id)).read_text().splitlines()
+    return int(json.loads(lines[1])["batchTimestampMs"])
+
+
+def assert_replayed(
+    spec: fw.WindowSpec,
+    tables: Sequence[pa.Table],
+    batches: Sequence[MicroBatch],
+    coalesce: bool = True,
+    folder: Path | None = None,
+) -> None:
+    """Raises AssertionError unless all outputs of all micro-batches are what this process gives."""
+    for batch, expected in zip(batches, replay(spec, tables, batches, coalesce, folder), strict=True):
+        assert_same_rows(part(batch.rows, "main"), expected.main)
+        if spec.late_output:
+            assert_same_rows(part(batch.rows, "late"), expected.late)
+        for tag, side in expected.side.items():
+            assert_same_rows(part(batch.rows, f"side_{tag}"), side)
 
 
 def rows_of(table: pa.Table) -> Counter:
@@ -186,6 +221,8 @@ def _comparable(column: pa.ChunkedArray) -> list:
     if pa.types.is_timestamp(column.type):
         # As microseconds: Python's datetimes have a smaller range, and compare by the wall clock within a zone.
         return column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()).to_pylist()
+    if pa.types.is_nested(column.type):
+        return [None if value is None else repr(value) for value in column.to_pylist()]
     return column.to_pylist()
 
 

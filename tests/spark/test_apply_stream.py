@@ -12,6 +12,7 @@ from tests.spark.events import START_MS, events, key_names
 from tests.spark.streams import (
     Recorder,
     Source,
+    assert_replayed,
     assert_same_rows,
     micro_batches,
     part,
@@ -66,7 +67,7 @@ def test_late_rows_as_in_process(spark, tmp_path, windows, lateness):
     tables = out_of_order(5, 600, keys="several")
     spec = spec_of(key_names("several"), windows, lateness, late=True)
     batches = run_stream(spark, spec, tables, tmp_path, watermark="5 seconds", key_groups=7)
-    assert_replayed(batches, spec, tables)
+    assert_replayed(spec, tables, batches)
     assert parts(batches, "late").num_rows > 20, "the test is about late rows"
     if lateness:
         bounds = parts(batches, "main").select([*key_names("several"), "window_start", "window_end"])
@@ -117,7 +118,7 @@ def test_all_batches_of_a_running_query(spark, tmp_path):
     finally:
         query.stop()
     assert len(batches) > len(tables), "batches without data belong to the test"
-    assert_replayed(batches, spec, tables)
+    assert_replayed(spec, tables, batches)
 
 
 def test_restart_goes_on_where_it_stopped(spark, tmp_path):
@@ -132,7 +133,7 @@ def test_restart_goes_on_where_it_stopped(spark, tmp_path):
         query.awaitTermination()
         batches += micro_batches(query, recorder)
     assert sorted(recorder.tables) == [batch.id for batch in batches]
-    assert_replayed(batches, spec, tables)
+    assert_replayed(spec, tables, batches)
     assert_same_rows(parts(batches, "bad"), spec.run(pa.concat_tables(tables)).bad)
 
 
@@ -183,7 +184,7 @@ def test_a_frame_with_its_own_watermark(spark, tmp_path):
             spark, spec, tables, tmp_path, prepare=lambda frame: frame.withWatermark("ts", "5 seconds"), key_groups=3
         )
     assert parts(batches, "late").num_rows > 0
-    assert_replayed(batches, spec, tables)
+    assert_replayed(spec, tables, batches)
 
 
 def test_rows_that_come_by_a_filter(spark, tmp_path):
@@ -194,7 +195,7 @@ def test_rows_that_come_by_a_filter(spark, tmp_path):
         spark, spec, tables, tmp_path, watermark="5 s", prepare=lambda frame: frame.where("k is null or k < 10")
     )
     kept = [table.filter(pc.fill_null(pc.less(table["k"], 10), True)) for table in tables]
-    assert_replayed(batches, spec, kept)
+    assert_replayed(spec, kept, batches)
 
 
 # --- queries that must not go on ---
@@ -247,10 +248,3 @@ def test_a_checkpoint_of_another_query_is_refused(spark, tmp_path, change, says)
 
 def _before(main: pa.Table, end_ms: int):
     return pc.less(main["window_end"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()), end_ms)
-
-
-def assert_replayed(batches, spec, tables) -> None:
-    for batch, expected in zip(batches, replay(spec, tables, batches), strict=True):
-        assert_same_rows(part(batch.rows, "main"), expected.main)
-        if spec.late_output:
-            assert_same_rows(part(batch.rows, "late"), expected.late)

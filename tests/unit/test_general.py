@@ -257,3 +257,33 @@ def test_coalesced_late_firings_are_one_for_each_window_and_call(general: bool) 
     stream = plan(spec, ROWS.schema, general=general).open()
     stream.advance_watermark(99)
     assert stream.process(ROWS).main["n"].to_pylist() == [2, 1]
+
+
+def test_coalesced_firings_are_one_for_each_window_also_where_rows_are_used_again() -> None:
+    """The session [25, 35) is merged away, and its row then taken for another key's."""
+    spec = (
+        fw.key_by("k")
+        .event_time("ts")
+        .window(fw.EventTimeSessionWindows.with_dynamic_gap("gap"))
+        .allowed_lateness(1000, coalesce=True)
+        .aggregate(n=fw.Count())
+    )
+    table = pa.table({"k": [1, 0, 1, 1], "ts": [48, 16, 25, 22], "gap": [14, 17, 10, 19]})
+    stream = spec.open(schema=table.schema)
+    stream.advance_watermark(100)
+    fired = stream.process(table).main
+    assert sorted(zip(fired["k"].to_pylist(), fired["n"].to_pylist(), strict=True)) == [(0, 1), (1, 1), (1, 2)]
+
+
+def test_timers_at_the_very_millisecond_can_wait_for_elements() -> None:
+    """As in a task of Flink, where a timer fires a millisecond after its time."""
+    spec = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of(10)).aggregate(n=fw.Count())
+    table = pa.table({"k": [1]})
+    stream = spec.open(schema=table.schema)
+    stream.advance_processing_time(3)
+    stream.process(table)
+    assert stream.advance_processing_time(9, before=True).main.num_rows == 0
+    assert (stream.processing_time, stream.next_processing_timer()) == (9, 9)
+    stream.process(table)
+    assert stream.advance_processing_time(10, before=True).main["n"].to_pylist() == [2]
+    assert stream.next_processing_timer() is None

@@ -146,3 +146,51 @@ def test_open_gives_the_stream_that_spec_open_gives() -> None:
         stream.process(table)
     first, *others = (stream.advance_watermark(fw.MAX_TIMESTAMP).main for stream in streams)
     assert all(other == first for other in others)
+
+
+class _Ported(fw.Trigger):
+    def on_element(self, element, timestamp, window, ctx):
+        return fw.TriggerResult.FIRE
+
+    def on_processing_time(self, time, window, ctx):
+        return fw.TriggerResult.CONTINUE
+
+
+class _Waiting(_Ported):
+    def on_processing_time(self, time, window, ctx):
+        return fw.TriggerResult.FIRE
+
+
+_EVENT = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+_ARRIVAL = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of(10))
+_WAITS = {
+    "aligned": (_EVENT, False),
+    "count": (_EVENT.trigger(fw.CountTrigger.of(3)), False),
+    "never": (_EVENT.trigger(fw.NeverTrigger()), False),
+    "ported": (_EVENT.trigger(_Ported()), False),
+    "waiting": (_EVENT.trigger(_Waiting()), True),
+    "inside": (_EVENT.trigger(fw.any_of(fw.EventTimeTrigger(), fw.PurgingTrigger.of(_Waiting()))), True),
+    "inside, ported": (_EVENT.trigger(fw.all_of(fw.EventTimeTrigger(), fw.PurgingTrigger.of(_Ported()))), False),
+    "early": (_EVENT.trigger(fw.after_watermark(early=fw.ContinuousProcessingTimeTrigger.of(5))), True),
+    "early count": (_EVENT.trigger(fw.after_watermark(early=fw.CountTrigger.of(5))), False),
+    "timeout": (_EVENT.trigger(fw.ProcessingTimeoutTrigger.of(fw.CountTrigger.of(5), 7)), True),
+    "windows": (_ARRIVAL, True),
+    "windows with counts": (_ARRIVAL.trigger(fw.CountTrigger.of(2)), True),
+    "count windows": (fw.key_by("k").count_window(3), False),
+}
+
+
+@pytest.mark.parametrize("case", _WAITS)
+def test_what_waits_for_the_clock(case):
+    spec, waits = _WAITS[case]
+    planned = fw.plan(spec.aggregate(n=fw.Count()), pa.schema([("k", pa.int64()), ("ts", pa.int64())]))
+    assert planned.waits_for_clock is waits
+
+
+def test_hidden_columns_are_not_seen_by_python_code():
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("own", pa.int64())])
+    planned = fw.plan(_EVENT.reduce(lambda a, b: a), schema, hidden=("own",))
+    assert planned.main_schema.names == ["k", "window_start", "window_end", "ts"]
+    stream = planned.open()
+    stream.process(pa.table({"k": [1, 1], "ts": [2, 3], "own": [0, 0]}))
+    assert stream.advance_watermark(9).main["ts"].to_pylist() == [2]
