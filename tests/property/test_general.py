@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastwin as fw
+from fastwin.combinators import AfterWatermark, AllOf, AnyOf
 from fastwin.planner import plan
 
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64()), ("v", pa.int64())])
@@ -134,6 +135,10 @@ def user_written(trigger: fw.Trigger) -> fw.Trigger:
     twin = type(f"User{kind.__name__}", (kind,), {})
     if isinstance(trigger, fw.PurgingTrigger):
         return twin(user_written(trigger.trigger))
+    if isinstance(trigger, AnyOf | AllOf):
+        return twin(tuple(map(user_written, trigger.triggers)))
+    if isinstance(trigger, AfterWatermark):
+        return twin(user_written(trigger.early), None if trigger.late is None else user_written(trigger.late))
     return twin(**{name: getattr(trigger, name) for name in kind.__dataclass_fields__})
 
 
@@ -143,6 +148,13 @@ plain_triggers = st.deferred(
         st.builds(fw.ContinuousEventTimeTrigger.of, st.integers(1, 30)),
         st.just(fw.EventTimeTrigger()),
         st.builds(fw.PurgingTrigger.of, plain_triggers),
+        st.builds(fw.any_of, plain_triggers, plain_triggers),
+        st.builds(fw.all_of, plain_triggers, plain_triggers),
+        st.builds(
+            lambda early, late: fw.after_watermark(early=early, late=late),
+            plain_triggers,
+            st.none() | plain_triggers,
+        ),
     )
 )
 
