@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastwin import batches
 from fastwin.aggregates import Aggregate, Input
 from fastwin.arrowbuffers import roomy_type
-from fastwin.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from fastwin.assigners import CumulativeEventTimeWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from fastwin.duration import Duration, format_ms
 from fastwin.errors import SpecError
 from fastwin.keycodec import KeyCodec
@@ -24,7 +24,7 @@ from fastwin.operators.general import GeneralOperator
 from fastwin.operators.generalparts import reads_rows, waits_for_clock
 from fastwin.operators.program import PANE_FIELDS, GeneralConfig, Program, PythonAggregate
 from fastwin.operators.session import SessionOperator
-from fastwin.operators.slicing import Slicing
+from fastwin.operators.slicing import CumulativeSlicing, SlidingSlicing
 from fastwin.sessionwindows import EventTimeSessionWindows
 from fastwin.spec import WindowSpec
 from fastwin.triggers import EventTimeTrigger
@@ -122,9 +122,13 @@ class Plan:
             return GeneralOperator(config, self.program)
         match assigner:
             case TumblingEventTimeWindows():
-                return AlignedOperator(config, Slicing(assigner.size_ms, assigner.size_ms, assigner.offset_ms))
+                return AlignedOperator(config, SlidingSlicing(assigner.size_ms, assigner.size_ms, assigner.offset_ms))
             case SlidingEventTimeWindows():
-                return AlignedOperator(config, Slicing(assigner.size_ms, assigner.slide_ms, assigner.offset_ms))
+                return AlignedOperator(config, SlidingSlicing(assigner.size_ms, assigner.slide_ms, assigner.offset_ms))
+            case CumulativeEventTimeWindows():
+                return AlignedOperator(
+                    config, CumulativeSlicing(assigner.max_size_ms, assigner.step_ms, assigner.offset_ms)
+                )
             case EventTimeSessionWindows():
                 return SessionOperator(config, assigner.gap_ms)
         raise SpecError(f"window: no operator runs {assigner!r}")
@@ -322,6 +326,11 @@ def choose(spec: WindowSpec) -> tuple[str, str]:
         return "aligned", (
             f"windows are aligned to the clock and share slices: {per_slide} for each slide of {format_ms(slide)}, "
             f"and an element updates one of them instead of {max(size // slide, 1)} windows"
+        )
+    if kind is CumulativeEventTimeWindows:
+        step = spec.assigner.step_ms  # type: ignore[union-attr]
+        return "aligned", (
+            f"windows are aligned to the clock and share slices of {format_ms(step)}, of which an element updates one"
         )
     if kind is EventTimeSessionWindows:
         return "session", "sessions have a fixed gap, the trigger is the default one, aggregates merge"

@@ -114,7 +114,9 @@ class Lockstep:
         assert metrics.watermark == self.stream.watermark == model.watermark
         assert metrics.open_windows == len(model.contents)
         assert (metrics.state_rows == 0) == (not model.contents)
-        if isinstance(model.windows, naive.Sessions) or model.windows.size <= model.windows.slide:
+        if isinstance(model.windows, naive.Sessions) or (
+            isinstance(model.windows, naive.Sliding) and model.windows.size <= model.windows.slide
+        ):
             assert metrics.state_rows == len(model.contents)
         first = self.stream.next_timer()
         assert (first is None) == (not model.timers)

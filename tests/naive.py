@@ -74,6 +74,18 @@ class Sliding:
             start -= self.slide
 
 
+@dataclass(frozen=True)
+class Cumulative:
+    size: int
+    step: int
+    offset: int = 0
+
+    def assign(self, time: int) -> Iterator[Window]:
+        start = time - (time - self.offset) % self.size
+        for end in range(start + self.size, time, -self.step):
+            yield Window(start, end)
+
+
 def Tumbling(size: int, offset: int = 0) -> Sliding:  # noqa: N802 (named like the others)
     return Sliding(size, size, offset)
 
@@ -107,7 +119,7 @@ def aggregate(kind: str, values: list) -> Any:
 
 
 class Model:
-    """windows: Tumbling, Sliding or Sessions. aggregates: ``(kind, index into the values)``, index None: no column.
+    """windows: Tumbling, Sliding, Cumulative or Sessions. aggregates: ``(kind, index into the values)``, index None: no column.
 
     coalesce: the rows of a batch have no order: sessions are joined before lateness is decided, and a batch
         fires each passed window once, at its end, in order of window ends.
@@ -115,7 +127,7 @@ class Model:
 
     def __init__(
         self,
-        windows: Sliding | Sessions,
+        windows: Sliding | Cumulative | Sessions,
         aggregates: list,
         lateness: int = 0,
         late_output: bool = False,

@@ -1,5 +1,9 @@
 from typing import final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from fastwin.core.accumulators import Valid, Values
 from fastwin.core.panes import PaneTable
 from fastwin.core.rows import RowStore
 
@@ -10,6 +14,14 @@ class WindowCombiner:
     panes: PaneTable
     rows: RowStore
     def __init__(self, panes: PaneTable) -> None: ...
-    def fire(self, start: int, end: int) -> int: ...
-    def fire_key(self, key: int, start: int, end: int) -> bool: ...
+    def fire(self, keys: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None: ...
+    def add_firing(
+        self,
+        keys: NDArray[np.int32],
+        panes: NDArray[np.int64],
+        columns: list[tuple[Values | None, Valid]],
+        counts: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        ends: NDArray[np.int64],
+    ) -> None: ...
     def clear(self) -> None: ...

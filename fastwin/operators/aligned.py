@@ -1,7 +1,7 @@
-"""The aligned operator: tumbling and sliding windows in event time, one row of state for each (key, slice).
+"""The aligned operator: tumbling, sliding and cumulative windows in event time, one row of state for each (key, slice).
 
 An element updates its slice alone, however many windows cover it; a window is put together from its
-slices when it fires. Which windows have fired follows from the watermark, so there are no timers.
+slices when it fires, incrementally. Which windows have fired follows from the watermark, so there are no timers.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastwin.core.combine import WindowCombiner
 from fastwin.core.panes import PaneTable
 from fastwin.core.rows import RowStore
-from fastwin.core.slices import assign_slices
+from fastwin.core.slider import WindowSlider
 from fastwin.errors import StateError
 from fastwin.keycodec import KeyCodec
 from fastwin.operators.base import (
@@ -27,15 +27,14 @@ from fastwin.operators.base import (
     read_chunks,
     save_rows,
 )
-from fastwin.operators.slicing import Slicing
+from fastwin.operators.slicing import LateWindows, Slicing
 from fastwin.windows import MIN_TIMESTAMP
 
 __all__ = ["AlignedOperator"]
 
 _HEAD_CELLS = 3
-_FLUSH_ROWS = 1 << 18
-# No window ends beyond; differences of such ends stay in int64.
-_END_LIMIT = 2**62
+# Fired rows are handed over while they are in the cache.
+_FLUSH_ROWS = 1 << 16
 
 
 class AlignedOperator:
@@ -47,6 +46,7 @@ class AlignedOperator:
         self._keys = config.codec.new_table()
         self._accumulators = config.new_accumulators(_HEAD_CELLS)
         self._panes = PaneTable(self._keys, self._accumulators)
+        self._slider = WindowSlider(self._panes, slicing.slide, slicing.offset, slicing.blocks)
         self._combiner = WindowCombiner(self._panes)
         self.watermark = MIN_TIMESTAMP
         self.counters = Counters()
@@ -55,7 +55,7 @@ class AlignedOperator:
         """Adds elements to their slices; windows that have passed and are kept fire again."""
         slicing, lateness, watermark = self._slicing, self._config.lateness_ms, self.watermark
         self.counters.events += len(batch)
-        starts, unassigned = assign_slices(batch.times, slicing.size, slicing.slide, slicing.offset)
+        starts, unassigned = slicing.assign(batch.times)
         late = starts < slicing.first_kept(watermark, lateness)
         if unassigned is not None:
             # An element in a gap between windows is late by its own time, or simply has no window.
@@ -65,22 +65,11 @@ class AlignedOperator:
         fed = Fed(late=late if late.any() else None)
         if not taken.all():
             batch, starts = batch.select(taken), starts[taken]
-        again = starts < slicing.first_unpassed(watermark)
-        if not again.any():
+        passed = starts < slicing.first_unpassed(watermark)
+        if not passed.any():
             self._add(batch, starts)
-        elif self._config.coalesce:
-            ids = self._add(batch, starts)
-            self._fire_coalesced(ids[again], starts[again])
-            fed.main = list(self._take_fired())
         else:
-            # Elements that fire nothing touch no window that has passed, so they may go first.
-            self._add(batch.select(~again), starts[~again])
-            for row in np.flatnonzero(again):
-                one = np.array([row])
-                ids = self._add(batch.select(one), starts[one])
-                for end in slicing.late_ends(int(starts[row]), watermark, lateness):
-                    self._combiner.fire_key(int(ids[0]), end - slicing.size, end)
-            fed.main = list(self._take_fired())
+            fed.main = list(self._add_passed(batch, starts, passed))
         self._keys.sweep()
         return fed
 
@@ -89,62 +78,94 @@ class AlignedOperator:
         self._panes.add(ids, starts, batch.columns)
         return ids
 
-    def _fire_coalesced(self, ids: NDArray[np.int32], starts: NDArray[np.int64]) -> None:
+    def _add_passed(
+        self, batch: Batch, starts: NDArray[np.int64], passed: NDArray[np.bool_]
+    ) -> Iterator[pa.RecordBatch]:
+        """Adds elements of which some, the ``passed`` ones, are in slices of windows that have passed."""
+        # Elements that fire nothing touch no window that has passed and is kept, so they may go first.
+        rest, starts_passed = batch.select(~passed), starts[passed]
+        self._add(rest, starts[~passed])
+        batch = batch.select(passed)
+        slicing, lateness = self._slicing, self._config.lateness_ms
+        step = len(starts_passed)
+        if not self._config.coalesce:
+            step = max(1, _FLUSH_ROWS // max(1, min(lateness // slicing.step + 1, slicing.covering)))
+        for at in range(0, len(batch), step):
+            part, panes = batch.select(np.arange(at, min(at + step, len(batch)))), starts_passed[at : at + step]
+            windows = slicing.late_windows(panes, self.watermark, lateness)
+            if self._config.coalesce or not len(windows.ends):
+                ids = self._add(part, panes)
+                if len(windows.ends):
+                    yield from self._fire_coalesced(ids, windows)
+            else:
+                ids = KeyCodec.intern(self._keys, part.keys)
+                self._combiner.add_firing(ids, panes, part.columns, windows.counts, windows.starts, windows.ends)
+                yield from self._take_fired(windows.ends)
+            if slicing.shared:
+                self._slider.add(ids, panes, part.columns)
+
+    def _fire_coalesced(self, ids: NDArray[np.int32], windows: LateWindows) -> Iterator[pa.RecordBatch]:
         """Fires each (key, window) that late elements have touched once, in order of window end."""
-        touched = set()
-        for key, start in set(zip(ids.tolist(), starts.tolist(), strict=True)):
-            for end in self._slicing.late_ends(start, self.watermark, self._config.lateness_ms):
-                touched.add((end, key))
-        for end, key in sorted(touched):
-            self._combiner.fire_key(key, end - self._slicing.size, end)
+        keys = np.repeat(ids, windows.counts)
+        order = np.lexsort((-windows.ends, keys))
+        keys, starts, ends = keys[order], windows.starts[order], windows.ends[order]
+        once = np.ones(len(keys), dtype=np.bool_)
+        once[1:] = (keys[1:] != keys[:-1]) | (ends[1:] != ends[:-1])
+        keys, starts, ends = keys[once], starts[once], ends[once]
+        self._combiner.fire(keys, starts, ends)
+        yield from self._take_fired(ends, np.lexsort((keys, ends)).astype(np.int32))
+
+    def _take_fired(self, ends: NDArray[np.int64], order: NDArray[np.int32] | None = None) -> Iterator[pa.RecordBatch]:
+        """Hands over the rows of the combiner, whose windows end at ``ends``, in the given order."""
+        rows = self._combiner.rows
+        slots = np.arange(len(ends), dtype=np.int32) if order is None else order
+        yield self._result(rows, slots, ends[slots])
+        self._combiner.clear()
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
         """Fires the windows with watermark before < end - 1 <= watermark, in order of their ends."""
         if watermark <= self.watermark:
             return []
-        results = list(self._fire_until(watermark))
+        results = list(self._fire_shared(watermark) if self._slicing.shared else self._fire_single(watermark))
         self.watermark = watermark
-        self._panes.drop_before(self._slicing.first_kept(watermark, self._config.lateness_ms))
+        kept = self._slicing.first_kept(watermark, self._config.lateness_ms)
+        if self._slicing.shared:
+            self._slider.leave(kept)
+        self._panes.drop_before(kept)
         return results
 
-    def _fire_until(self, watermark: int) -> Iterator[pa.RecordBatch]:
-        slicing = self._slicing
+    def _fire_single(self, watermark: int) -> Iterator[pa.RecordBatch]:
+        """Fires windows that are one slice each: its rows are the result."""
         end = self._next_end()
-        if slicing.size <= slicing.slide:  # a window is one slice: its rows are the result
-            while end is not None and end - 1 <= watermark:
-                yield from self._results(self._panes.rows, self._panes.slots_of(end - slicing.size))
-                end = self._next_end(end)
-            return
         while end is not None and end - 1 <= watermark:
-            self._combiner.fire(end - slicing.size, end)
-            if len(self._combiner.rows) >= _FLUSH_ROWS:
-                yield from self._take_fired()
+            slots = self._panes.slots_of(self._slicing.start_of(end))
+            for at in range(0, len(slots), _FLUSH_ROWS):
+                part = slots[at : at + _FLUSH_ROWS]
+                yield self._result(self._panes.rows, part, np.full(len(part), end))
             end = self._next_end(end)
-        yield from self._take_fired()
+
+    def _fire_shared(self, watermark: int) -> Iterator[pa.RecordBatch]:
+        end = self._next_end()
+        while end is not None and end - 1 <= watermark:
+            rows = self._accumulators.new_rows()
+            ends, counts = [], []
+            while end is not None and end - 1 <= watermark and len(rows) < _FLUSH_ROWS:
+                counts.append(self._slider.fire(self._slicing.start_of(end), end, rows))
+                ends.append(end)
+                end = self._next_end(end)
+            yield self._result(rows, np.arange(len(rows), dtype=np.int32), np.repeat(ends, counts))
 
     def _next_end(self, after: int | None = None) -> int | None:
         """Returns the first end later than ``after`` of a window with contents; None: later than all that fired."""
-        slicing = self._slicing
-        if after is None:
-            after = self.watermark + 1
-        first = self._panes.first_start(max(after - slicing.size, MIN_TIMESTAMP))
-        while first is not None:
-            end = slicing.end_after(max(after, first))
-            if end - slicing.size <= first:
-                return end
-            first = self._panes.first_start(end - slicing.size)
-        return None
+        end = self._slicing.end_after(self.watermark + 1 if after is None else after)
+        first = self._panes.first_start(max(self._slicing.start_of(end), MIN_TIMESTAMP))
+        if first is None or first < end:
+            return None if first is None else end
+        return self._slicing.end_after(first)
 
-    def _take_fired(self) -> Iterator[pa.RecordBatch]:
-        rows = self._combiner.rows
-        if len(rows):
-            yield from self._results(rows, rows.slots())
-            self._combiner.clear()
-
-    def _results(self, rows: RowStore, slots: NDArray[np.int32]) -> Iterator[pa.RecordBatch]:
+    def _result(self, rows: RowStore, slots: NDArray[np.int32], ends: NDArray[np.int64]) -> pa.RecordBatch:
         self.counters.fired += len(slots)
-        ends = rows.starts(slots) + self._slicing.size
-        yield self._config.rows_to_result(self._keys, self._accumulators, rows, slots, ends)
+        return self._config.rows_to_result(self._keys, self._accumulators, rows, slots, ends)
 
     def next_timer(self) -> int | None:
         """Returns the next watermark at which a window fires or a slice goes."""
@@ -156,23 +177,12 @@ class AlignedOperator:
         return gone if end is None else min(gone, end - 1)
 
     def open_windows(self) -> int:
-        """Counts (key, window) pairs with contents that are not cleaned yet. O(rows log rows) for sliding windows."""
-        slicing, rows = self._slicing, self._panes.rows
-        if slicing.size <= slicing.slide:
-            return len(rows)
+        """Counts (key, window) pairs with contents that are not cleaned yet. O(rows log rows) where windows share."""
+        rows = self._panes.rows
         slots = rows.slots()
-        keys, starts = rows.keys(slots), rows.starts(slots)
-        order = np.lexsort((starts, keys))
-        keys, starts = keys[order], starts[order]
-        grid = slicing.offset + slicing.size
-        first = starts - (starts - grid) % slicing.slide + slicing.slide
-        if self.watermark > MIN_TIMESTAMP:
-            kept = slicing.end_after(self.watermark - self._config.lateness_ms + 1)
-            first = np.maximum(first, max(-_END_LIMIT, min(kept, _END_LIMIT)))
-        last = starts - (starts - slicing.offset) % slicing.slide + slicing.size
-        # A window is counted at the key's first slice in it.
-        first[1:] = np.where(keys[1:] == keys[:-1], np.maximum(first[1:], last[:-1] + slicing.slide), first[1:])
-        return int(np.maximum((last - first) // slicing.slide + 1, 0).sum())
+        return self._slicing.count_windows(
+            rows.keys(slots), rows.starts(slots), self.watermark, self._config.lateness_ms
+        )
 
     @property
     def state_rows(self) -> int:
@@ -181,8 +191,8 @@ class AlignedOperator:
 
     @property
     def state_bytes(self) -> int:
-        """Bytes allocated for panes and keys."""
-        return self._panes.nbytes + self._keys.nbytes
+        """Bytes allocated for panes, the window that slides over them, and keys."""
+        return self._panes.nbytes + self._slider.nbytes + self._keys.nbytes
 
     def snapshot(self) -> bytes:
         """Returns all rows and the watermark."""
@@ -215,6 +225,7 @@ class AlignedOperator:
 
     def _check(self) -> None:
         self._panes._check()
+        self._slider._check()
         kept = self._slicing.first_kept(self.watermark, self._config.lateness_ms)
         assert all(start >= kept for start in self._panes.starts()), "a slice of cleaned windows is still there"
         assert len(np.unique(self._panes.rows.keys(self._panes.rows.slots()))) == len(self._keys), "a key has no row"

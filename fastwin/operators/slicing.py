@@ -1,49 +1,234 @@
-"""Slicing: which slices and which ends aligned windows have."""
+"""Slicing: which slices and which windows aligned windows have."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from fastwin.core.slices import assign_slices
 from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["Slicing"]
+__all__ = ["CumulativeSlicing", "LateWindows", "Slicing", "SlidingSlicing"]
+
+# No window ends beyond; differences of such ends stay in int64.
+_END_LIMIT = 2**62
+
+
+def _floor(t: int, step: int, offset: int) -> int:
+    return t - (t - offset) % step
+
+
+def _clamped(t: int) -> int:
+    return max(MIN_TIMESTAMP, min(t, MAX_TIMESTAMP))
+
+
+def _within(t: int) -> int:
+    return max(-_END_LIMIT, min(t, _END_LIMIT))
 
 
 @dataclass(frozen=True)
-class Slicing:
-    """Windows ``[k * slide + offset, k * slide + offset + size)``; all in ms. Tumbling: slide = size.
+class LateWindows:
+    """Windows that cover slices, have passed and are still kept.
 
-    A slice is an interval between neighbouring starts or ends of windows; a window is a run of slices.
+    counts: int64[slices], how many for each slice. starts, ends: int64, their bounds, slice by slice, each slice's
+    latest window first.
     """
+
+    counts: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+class Slicing(Protocol):
+    """A slice is an interval between neighbouring bounds of windows; a window is a run of slices. All in ms.
+
+    slide: the grid of window starts. step: that of window ends. shared: whether windows share slices, or each is a
+    slice of its own. covering: the most windows that cover a slice. blocks: how many slides
+    WindowSlider takes together.
+    """
+
+    @property
+    def slide(self) -> int: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def shared(self) -> bool: ...
+    @property
+    def covering(self) -> int: ...
+    @property
+    def blocks(self) -> int: ...
+
+    def assign(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+        """Returns the start of each element's slice, and marks of those that no window takes; see assign_slices."""
+
+    def start_of(self, end: int) -> int:
+        """Returns the start of the window that ends at ``end``."""
+
+    def end_after(self, t: int) -> int:
+        """Returns the first end of a window later than t."""
+
+    def last_end(self, start: int) -> int:
+        """Returns the end of the last window that covers the slice starting at ``start``."""
+
+    def first_kept(self, watermark: int, lateness: int) -> int:
+        """Returns the first slice start with a window that is not late: last end - 1 + lateness > watermark."""
+
+    def first_unpassed(self, watermark: int) -> int:
+        """Returns the first slice start without a window that has passed: every end - 1 > watermark."""
+
+    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> LateWindows:
+        """Returns the windows that elements in the slices at ``starts`` fire once more."""
+
+    def count_windows(self, keys: NDArray[np.int32], starts: NDArray[np.int64], watermark: int, lateness: int) -> int:
+        """Counts the (key, window) pairs that cover one of the (key, slice) pairs and are kept."""
+
+
+def _expanded(first: NDArray, last: NDArray, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns how many ends ``first, first + step, ... last`` there are for each row, and all of them, last first."""
+    counts = np.maximum((last - first) // step + 1, 0)
+    begins = np.cumsum(counts) - counts
+    steps = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(begins, counts)
+    return counts, np.repeat(last, counts) - steps * step
+
+
+def _by_key(keys: NDArray[np.int32], starts: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    order = np.lexsort((starts, keys))
+    return keys[order], starts[order]
+
+
+@dataclass(frozen=True)
+class SlidingSlicing:
+    """Windows ``[k * slide + offset, k * slide + offset + size)``. Tumbling: slide = size."""
 
     size: int
     slide: int
     offset: int
 
-    def _floor(self, t: int, offset: int) -> int:
-        return t - (t - offset) % self.slide
+    @property
+    def step(self) -> int:
+        return self.slide
+
+    @property
+    def shared(self) -> bool:
+        return self.size > self.slide
+
+    @property
+    def covering(self) -> int:
+        return max(1, -(-self.size // self.slide))
+
+    @property
+    def blocks(self) -> int:
+        # The root of the slides in a window: then the rows of a slider are fewest.
+        return max(1, int((self.size // self.slide) ** 0.5))
+
+    def assign(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+        return assign_slices(times, self.size, self.slide, self.offset)
+
+    def start_of(self, end: int) -> int:
+        return end - self.size
 
     def end_after(self, t: int) -> int:
-        """Returns the first end of a window later than t."""
-        return self._floor(t, self.offset + self.size) + self.slide
+        return _floor(t, self.slide, self.offset + self.size) + self.slide
 
     def last_end(self, start: int) -> int:
-        """Returns the end of the last window that covers the slice starting at ``start``."""
-        return self._floor(start, self.offset) + self.size
+        return _floor(start, self.slide, self.offset) + self.size
 
     def first_kept(self, watermark: int, lateness: int) -> int:
-        """Returns the first slice start with a window that is not late: last end - 1 + lateness > watermark."""
         if watermark == MIN_TIMESTAMP:
             return MIN_TIMESTAMP
-        first = self._floor(watermark - self.size - lateness + 1, self.offset) + self.slide
-        return max(MIN_TIMESTAMP, min(first, MAX_TIMESTAMP))
+        return _clamped(_floor(watermark - self.size - lateness + 1, self.slide, self.offset) + self.slide)
 
     def first_unpassed(self, watermark: int) -> int:
-        """Returns the first slice start without a window that has passed: every end - 1 > watermark."""
         if watermark == MIN_TIMESTAMP:
             return MIN_TIMESTAMP
-        return max(MIN_TIMESTAMP, min(self._floor(watermark + 1, self.offset + self.size), MAX_TIMESTAMP))
+        return _clamped(_floor(watermark + 1, self.slide, self.offset + self.size))
 
-    def late_ends(self, start: int, watermark: int, lateness: int) -> range:
-        """Returns the ends of windows that cover a slice, have passed and are still kept, latest first."""
-        first = max(self.end_after(start), self.end_after(watermark - lateness + 1))
-        last = min(self.last_end(start), self._floor(watermark + 1, self.offset + self.size))
-        return range(last, first - 1, -self.slide)
+    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> LateWindows:
+        grid = self.offset + self.size
+        first = np.maximum(
+            starts - (starts - grid) % self.slide + self.slide, _within(self.end_after(watermark - lateness + 1))
+        )
+        last = starts - (starts - self.offset) % self.slide + self.size
+        last = np.minimum(last, _within(_floor(watermark + 1, self.slide, grid)))
+        counts, ends = _expanded(first, last, self.slide)
+        return LateWindows(counts, ends - self.size, ends)
+
+    def count_windows(self, keys: NDArray[np.int32], starts: NDArray[np.int64], watermark: int, lateness: int) -> int:
+        if not self.shared:
+            return len(starts)
+        keys, starts = _by_key(keys, starts)
+        grid = self.offset + self.size
+        first = starts - (starts - grid) % self.slide + self.slide
+        if watermark > MIN_TIMESTAMP:
+            first = np.maximum(first, _within(self.end_after(watermark - lateness + 1)))
+        last = starts - (starts - self.offset) % self.slide + self.size
+        # A window is counted at the key's first slice in it.
+        first[1:] = np.where(keys[1:] == keys[:-1], np.maximum(first[1:], last[:-1] + self.slide), first[1:])
+        return int(np.maximum((last - first) // self.slide + 1, 0).sum())
+
+
+@dataclass(frozen=True)
+class CumulativeSlicing:
+    """Windows ``[k * max_size + offset, k * max_size + offset + j * step)``, j from 1 to max_size / step."""
+
+    max_size: int
+    step: int
+    offset: int
+
+    @property
+    def slide(self) -> int:
+        return self.max_size
+
+    @property
+    def shared(self) -> bool:
+        return self.max_size > self.step
+
+    @property
+    def covering(self) -> int:
+        return self.max_size // self.step
+
+    @property
+    def blocks(self) -> int:
+        return 1  # starts never move within a window
+
+    def assign(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+        return assign_slices(times, self.step, self.step, self.offset % self.step)
+
+    def start_of(self, end: int) -> int:
+        return _floor(end - 1, self.max_size, self.offset)
+
+    def end_after(self, t: int) -> int:
+        return _floor(t, self.step, self.offset) + self.step
+
+    def last_end(self, start: int) -> int:
+        return _floor(start, self.max_size, self.offset) + self.max_size
+
+    def first_kept(self, watermark: int, lateness: int) -> int:
+        if watermark == MIN_TIMESTAMP:
+            return MIN_TIMESTAMP
+        first = _floor(watermark - self.max_size - lateness + 1, self.max_size, self.offset) + self.max_size
+        return _clamped(first)
+
+    def first_unpassed(self, watermark: int) -> int:
+        return MIN_TIMESTAMP if watermark == MIN_TIMESTAMP else _clamped(_floor(watermark + 1, self.step, self.offset))
+
+    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> LateWindows:
+        begins = starts - (starts - self.offset) % self.max_size
+        first = np.maximum(starts + self.step, _within(self.end_after(watermark - lateness + 1)))
+        last = np.minimum(begins + self.max_size, _within(_floor(watermark + 1, self.step, self.offset)))
+        counts, ends = _expanded(first, last, self.step)
+        return LateWindows(counts, np.repeat(begins, counts), ends)
+
+    def count_windows(self, keys: NDArray[np.int32], starts: NDArray[np.int64], watermark: int, lateness: int) -> int:
+        keys, starts = _by_key(keys, starts)
+        begins = starts - (starts - self.offset) % self.max_size
+        # A key's windows of one period are counted at its first slice in it.
+        earliest = np.ones(len(keys), dtype=np.bool_)
+        earliest[1:] = (keys[1:] != keys[:-1]) | (begins[1:] != begins[:-1])
+        first = starts[earliest] + self.step
+        if watermark > MIN_TIMESTAMP:
+            first = np.maximum(first, _within(self.end_after(watermark - lateness + 1)))
+        return int(np.maximum((begins[earliest] + self.max_size - first) // self.step + 1, 0).sum())

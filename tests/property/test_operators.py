@@ -59,7 +59,7 @@ PER_MS = {"us": 1_000, "ns": 1_000_000}
 class Case:
     """A spec and its input. Times are small numbers; `grid` and `shift` make ms of them."""
 
-    windows: naive.Sliding | naive.Sessions
+    windows: naive.Sliding | naive.Cumulative | naive.Sessions
     lateness: int
     coalesce: bool
     late_output: bool
@@ -80,6 +80,8 @@ class Case:
         match self.windows:
             case naive.Sessions(gap):
                 assigner = fw.EventTimeSessionWindows.with_gap(gap)
+            case naive.Cumulative(size, step, offset):
+                assigner = fw.CumulativeEventTimeWindows.of(size, step, offset)
             case naive.Sliding(size, slide, offset) if size == slide:
                 assigner = fw.TumblingEventTimeWindows.of(size, offset)
             case naive.Sliding(size, slide, offset):
@@ -140,11 +142,17 @@ def windows(grid: int) -> st.SearchStrategy:
     def sliding(size: int, slide: int, offset: int) -> naive.Sliding:
         return naive.Sliding(size * grid, slide * grid, (offset - 12) % (2 * slide - 1) * grid - (slide - 1) * grid)
 
+    def cumulative(steps: int, step: int, offset: int) -> naive.Cumulative:
+        size = steps * step
+        return naive.Cumulative(size * grid, step * grid, (offset % (2 * size - 1) - (size - 1)) * grid)
+
     offset = st.integers(0, 24)
     return st.one_of(
         st.builds(lambda size, offset: sliding(size, size, offset), small, offset),
         st.builds(sliding, st.integers(1, 24), small, offset),
+        st.builds(sliding, st.integers(1, 24), small, offset),
         st.builds(sliding, st.integers(1, 6), st.integers(7, 12), offset),
+        st.builds(cumulative, st.integers(1, 6), st.integers(1, 5), offset),
         st.builds(lambda gap: naive.Sessions(gap * grid), small),
         st.builds(lambda gap: naive.Sessions(gap * grid), small),
     )
@@ -175,6 +183,8 @@ def moved(case: Case, steps: list[tuple]) -> tuple:
             argument = case.ms(time)
             if what and isinstance(case.windows, naive.Sliding):
                 argument -= (argument - case.windows.offset - case.windows.size) % case.windows.slide
+            elif what and isinstance(case.windows, naive.Cumulative):
+                argument -= (argument - case.windows.offset) % case.windows.step
             elif what:
                 argument = ends[time % len(ends)]
             argument += (shift - 1 if what else shift) + (case.lateness if what == "cleanup" else 0)
@@ -369,9 +379,20 @@ def test_many_windows_an_element(size: int, slide: int, coalesce: bool) -> None:
 @pytest.mark.parametrize("coalesce", [False, True])
 @pytest.mark.parametrize("lateness", [0, 400])
 @pytest.mark.parametrize(
-    "windows", [naive.Tumbling(100, 7), naive.Sliding(100, 40), naive.Sliding(30, 70, -5), naive.Sessions(60)], ids=str
+    "windows",
+    [
+        naive.Tumbling(100, 7),
+        naive.Sliding(100, 40),
+        naive.Sliding(30, 70, -5),
+        naive.Sliding(300, 9),
+        naive.Cumulative(300, 20, 50),
+        naive.Sessions(60),
+    ],
+    ids=str,
 )
-def test_large_batches(windows: naive.Sliding | naive.Sessions, lateness: int, coalesce: bool) -> None:
+def test_large_batches(
+    windows: naive.Sliding | naive.Cumulative | naive.Sessions, lateness: int, coalesce: bool
+) -> None:
     """Beyond the blocks that kernels work in, with tables that grow, hundreds of keys and late elements throughout."""
     dice = random.Random(f"{windows} {lateness}")
     steps = []

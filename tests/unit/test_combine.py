@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from fastwin.core.combine import WindowCombiner
@@ -14,75 +15,73 @@ def filled() -> PaneTable:
 
 
 def collected(combiner: WindowCombiner) -> list[tuple[int, int, int]]:
-    """(key id, window start, count) of each row, sorted."""
+    """(key id, window start, count) of each row, in order."""
     slots = combiner.rows.slots()
     counts = combiner.panes.accumulators.results(combiner.rows, slots)[0][0]
     rows = zip(combiner.rows.keys(slots).tolist(), combiner.rows.starts(slots).tolist(), counts.tolist(), strict=True)
-    return sorted(rows)
+    return list(rows)
 
 
-def test_window_holds_its_panes() -> None:
+def test_windows_hold_their_panes_in_the_order_given() -> None:
     combiner = WindowCombiner(filled())
-    assert combiner.fire(0, 20) == 2
-    assert collected(combiner) == [(0, 0, 2), (1, 0, 1)]
+    combiner.fire(ids(1, 0, 0), times(0, 0, -10), times(20, 20, 10))
+    assert collected(combiner) == [(1, 0, 1), (0, 0, 2), (0, -10, 1)]
 
 
 def test_window_is_half_open() -> None:
     combiner = WindowCombiner(filled())
-    assert combiner.fire(1, 20) == 2
-    assert combiner.fire(1, 21) == 3
-    assert combiner.fire(21, 30) == 0
-    assert combiner.fire(10, 10) == 0
+    combiner.fire(ids(0, 0, 0, 0), times(21, 1, 1, 10), times(30, 21, 20, 10))
+    assert [count for *_, count in collected(combiner)] == [0, 2, 1, 0]
+
+
+def test_windows_that_do_not_descend_stand_alone() -> None:
+    combiner = WindowCombiner(filled())
+    combiner.fire(ids(0, 0, 0), times(0, 10, 0), times(10, 30, 30))
+    assert [count for *_, count in collected(combiner)] == [1, 2, 3]
 
 
 def test_windows_collect_until_cleared() -> None:
     combiner = WindowCombiner(filled())
-    combiner.fire(0, 10)
-    combiner.fire(20, 30)
-    assert collected(combiner) == [(0, 0, 1), (0, 20, 1), (2, 20, 2)]
+    combiner.fire(ids(0), times(0), times(10))
+    combiner.fire(ids(2), times(20), times(30))
+    assert collected(combiner) == [(0, 0, 1), (2, 20, 2)]
     combiner.clear()
     assert len(combiner.rows) == 0
-    combiner.fire(10, 20)
-    assert collected(combiner) == [(0, 10, 1), (1, 10, 1)]
+    combiner.fire(ids(1), times(10), times(20))
+    assert collected(combiner) == [(1, 10, 1)]
 
 
-def test_one_key_fires_alone() -> None:
-    combiner = WindowCombiner(filled())
-    assert combiner.fire_key(0, 0, 30) is True
-    assert combiner.fire_key(1, 0, 10) is False
-    assert combiner.fire_key(99, 0, 30) is False
-    assert combiner.fire_key(-1, 0, 30) is False
-    assert collected(combiner) == [(0, 0, 3)]
-
-
-def test_key_fired_alone_does_not_mix_with_the_next_window() -> None:
-    combiner = WindowCombiner(filled())
-    combiner.fire_key(0, 0, 30)
-    combiner.fire(0, 30)
-    combiner.fire_key(0, 0, 30)
-    assert collected(combiner) == [(0, 0, 3), (0, 0, 3), (0, 0, 3), (1, 0, 1), (2, 0, 2)]
+def test_each_element_fires_with_those_before_it() -> None:
+    panes = filled()
+    combiner = WindowCombiner(panes)
+    keys = panes.keys.intern_int64(times(5, 6, 5))
+    combiner.add_firing(
+        keys, times(10, 0, 10), no_columns(3), times(2, 0, 2), times(10, 0, 10, 0), times(30, 20, 30, 20)
+    )
+    assert collected(combiner) == [(0, 10, 3), (0, 0, 3), (0, 10, 4), (0, 0, 4)]
+    assert panes.find(1, 0) >= 0
+    panes._check()
 
 
 def test_panes_are_left_alone() -> None:
     panes = filled()
     panes.rows.clear_dirty()
     before = panes.accumulators.results(panes.rows, panes.rows.slots())[0][0].tolist()
-    WindowCombiner(panes).fire(0, 30)
+    WindowCombiner(panes).fire(ids(0, 0, 1, 2), times(0, 0, 0, 0), times(30, 20, 30, 30))
     assert panes.accumulators.results(panes.rows, panes.rows.slots())[0][0].tolist() == before
     assert panes.rows.dirty_slots().tolist() == []
 
 
-def test_ids_used_again_are_not_mixed_up() -> None:
-    panes = filled()
-    panes.keys.sweep()
+def test_many_windows_of_a_key_share_its_panes() -> None:
+    panes = pane_table()
+    key = panes.keys.intern_int64(times(5))[0]
+    panes.add(np.full(2_000, key), times(*range(0, 4_000, 2)), no_columns(2_000))
     combiner = WindowCombiner(panes)
-    combiner.fire(0, 30)
-    panes.drop_before(20)  # key id 1 is free now
-    again = panes.keys.intern_int64(times(8))
-    assert again.tolist() == [1]
-    panes.add(ids(1), times(20), no_columns(1))
-    combiner.fire(20, 30)
-    assert collected(combiner) == [(0, 0, 3), (0, 20, 1), (1, 0, 1), (1, 20, 1), (2, 0, 2), (2, 20, 2)]
+    ends = np.arange(4_200, 0, -3)
+    combiner.fire(np.full(len(ends), key), ends - 1_500, ends)
+    counts = [count for *_, count in collected(combiner)]
+    assert counts == [len([t for t in range(0, 4_000, 2) if end - 1_500 <= t < end]) for end in ends.tolist()]
+    combiner.rows._check()
 
 
 def test_needs_panes() -> None:
