@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from fastwin.aggregates import Aggregate, Count, Max, Mean, Min, Sum
+from fastwin.aggregates import Aggregate, Count, HyperLogLog, Max, Mean, Min, Sum
 from fastwin.assigners import CumulativeEventTimeWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from fastwin.duration import format_ms
 from fastwin.errors import SpecError
@@ -30,11 +30,12 @@ class PaneField:
 class PaneOutput:
     """A column of the windows: its name, the fields it is made of, and how.
 
-    how: ``"field"`` as merged; ``"count"`` likewise, 0 where there is no pane; ``"mean"`` the first by the second.
+    how: ``"field"`` as merged; ``"count"`` likewise, 0 where there is no pane; ``"mean"`` the first by the second;
+    ``"estimate"`` what a sketch counts, 0 where there is no pane.
     """
 
     name: str
-    how: Literal["field", "count", "mean"]
+    how: Literal["field", "count", "mean", "estimate"]
     fields: tuple[PaneField, ...]
 
 
@@ -51,12 +52,18 @@ def _mean(name: str, aggregate: Mean) -> PaneOutput:
     return PaneOutput(name, "mean", parts)
 
 
+def _distinct(name: str, aggregate: HyperLogLog) -> PaneOutput:
+    sketch = PaneField(name, replace(aggregate, output="sketch"), "union")
+    return PaneOutput(name, "estimate" if aggregate.output == "estimate" else "field", (sketch,))
+
+
 _OUTPUTS: dict[type, Callable[[str, Any], PaneOutput]] = {
     Count: _field("sum", "count"),
     Sum: _field("sum"),
     Min: _field("min"),
     Max: _field("max"),
     Mean: _mean,
+    HyperLogLog: _distinct,
 }
 
 

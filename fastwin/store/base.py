@@ -228,9 +228,8 @@ class PaneStore(ABC):
         check_size(layout, spans, len(texts))
         scan = self._scan(layout, texts, spans)
         groups, _, columns = _merged(layout, scan, (end - start, end - start, start))
-        order = np.argsort(groups, kind="stable")
-        found = [texts[group] for group in groups[order].tolist()]
-        return _table(layout, found, [start] * len(found), [end] * len(found), _take(columns, order))
+        found = [texts[group] for group in groups.tolist()]
+        return _table(layout, found, [start] * len(found), [end] * len(found), columns)
 
     def series(
         self,
@@ -316,12 +315,13 @@ def _merged(layout: Layout, scan: Scan, window: tuple[int, int, int]) -> tuple[n
     ]
     groups = np.array(scan.groups, dtype=np.int32)
     times = np.array(scan.times, dtype=np.int64)
-    groups, starts, merged = merge_windows(layout.fields, groups, times, columns, window)
+    counted = [output.fields[0] for output in layout.outputs if output.how == "estimate"]
+    groups, starts, merged = merge_windows(layout.fields, groups, times, columns, window, counted)
     return groups, starts, outputs(layout, merged)
 
 
-def _take(columns: Sequence[pa.Array], rows: np.ndarray, valid: np.ndarray | None = None) -> list[pa.Array]:
-    indices = pa.array(rows) if valid is None else pa.array(rows, mask=~valid)
+def _take(columns: Sequence[pa.Array], rows: np.ndarray, valid: np.ndarray) -> list[pa.Array]:
+    indices = pa.array(rows, mask=~valid)
     return [column.take(indices) for column in columns]
 
 

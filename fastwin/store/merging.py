@@ -1,6 +1,6 @@
 """Panes put together: the fields' own merge, by the same operator that fires windows, and columns made of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,10 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fastwin.aggregates import Max, Min, Sum
+from fastwin.aggregates import Count, Max, Min, Sum
 from fastwin.assigners import SlidingEventTimeWindows
+from fastwin.core.redishll import Sketch
 from fastwin.spec import key_by
 from fastwin.store.layout import Field, Layout
+from fastwin.store.unions import union_windows
 
 __all__ = ["merge_windows", "outputs"]
 
@@ -25,23 +27,41 @@ def merge_windows(
     times: NDArray[np.int64],
     columns: Sequence[pa.Array],
     window: tuple[int, int, int],
+    counted: Collection[str] = (),
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], list[pa.Array]]:
     """Merges the panes of each (group, window).
 
     groups: int32[n], what is kept apart. times: int64[n], starts of the panes, ms. columns: one for each field.
-    window: size, slide and offset, ms. Returns groups and starts of the windows that have panes, in any order, and the
-    merged columns. Raises AggregateOverflowError for an int sum outside int64.
+    window: size, slide and offset, ms. counted: names of sketches that leave as what they count, int64.
+    Returns groups and starts of the windows that have panes, in their order, and the merged columns. O(panes + windows)
+    for each field. Raises AggregateOverflowError for an int sum outside int64, SketchError for what is no sketch.
     """
     size, slide, offset = window
-    aggregates: dict[str, Any] = {f"f{i}": _AGGREGATES[field.merge](f"f{i}") for i, field in enumerate(fields)}
-    table = pa.table(
-        {_GROUP: groups, _TIME: times} | {f"f{i}": column for i, column in enumerate(columns)},
-    )
+    aggregates: dict[str, Any] = {"there": Count()}
+    data: dict[str, Any] = {_GROUP: groups, _TIME: times}
+    for i, (field, column) in enumerate(zip(fields, columns, strict=True)):
+        if field.merge != "union":
+            aggregates[f"f{i}"] = _AGGREGATES[field.merge](f"f{i}")
+            data[f"f{i}"] = column
     windows = SlidingEventTimeWindows(size, slide, offset % slide)
-    merged = key_by(_GROUP).event_time(_TIME).window(windows).aggregate(**aggregates).run(table).main
+    merged = key_by(_GROUP).event_time(_TIME).window(windows).aggregate(**aggregates).run(pa.table(data)).main
+    merged = merged.sort_by([(_GROUP, "ascending"), ("window_start", "ascending")])
+    where = merged[_GROUP].to_numpy().astype(np.int32)
     starts = merged["window_start"].cast(pa.int64()).to_numpy()
-    found = [merged[f"f{i}"].combine_chunks() for i in range(len(fields))]
-    return merged[_GROUP].to_numpy().astype(np.int32), starts, found
+    found = []
+    for i, field in enumerate(fields):
+        if field.merge == "union":
+            sketches = union_windows(groups, times, columns[i].to_pylist(), where, starts, size)
+            found.append(_leaving(sketches, field.name in counted))
+        else:
+            found.append(merged[f"f{i}"].combine_chunks())
+    return where, starts, found
+
+
+def _leaving(sketches: Iterator[Sketch | None], counted: bool) -> pa.Array:
+    if counted:
+        return pa.array([None if sketch is None else sketch.estimate() for sketch in sketches], pa.int64())
+    return pa.array([None if sketch is None else sketch.to_bytes() for sketch in sketches], pa.binary())
 
 
 def outputs(layout: Layout, columns: Sequence[pa.Array]) -> list[pa.Array]:
@@ -53,6 +73,6 @@ def outputs(layout: Layout, columns: Sequence[pa.Array]) -> list[pa.Array]:
         if output.how == "mean":
             count = pc.if_else(pc.equal(parts[1], 0), pa.scalar(None, pa.int64()), parts[1])
             made.append(pc.divide(parts[0].cast(pa.float64()), count.cast(pa.float64())))
-        else:
+        else:  # sketches that are estimated were counted when they were merged
             made.append(parts[0])
     return made

@@ -188,10 +188,9 @@ class RocksStore(PaneStore):
                 scan.add(group, 0, cells)
         columns = [from_cells(cells, f.kind, f.name) for cells, f in zip(scan.cells, layout.fields, strict=True)]
         groups = np.array(scan.groups, dtype=np.int32)
-        merged, _, columns = merge_windows(layout.fields, groups, np.zeros(len(groups), np.int64), columns, (1, 1, 0))
-        order = np.argsort(merged, kind="stable")
+        _, _, columns = merge_windows(layout.fields, groups, np.zeros(len(groups), np.int64), columns, (1, 1, 0))
         made = [to_cells(column) for column in columns]
-        for row in order.tolist():
+        for row in range(len(changed)):
             yield [column[row] for column in made]
 
     def _range(self, key: str, span: Span, iterator: Any = None) -> Iterator[tuple[int, list[Cell]]]:

@@ -307,7 +307,7 @@ FLOATS = st.one_of(st.none(), st.floats(width=64))
 ROWS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 59), VALUES, FLOATS), min_size=1, max_size=7)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=20)
 @given(batches=st.lists(ROWS, min_size=1, max_size=3))
 def test_coarse_panes_equal_fine_ones(url, redis_server, batches):
     """Whatever is written in whatever order, an hour read as one pane equals the same hour read as twenty."""
