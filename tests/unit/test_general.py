@@ -287,3 +287,26 @@ def test_timers_at_the_very_millisecond_can_wait_for_elements() -> None:
     stream.process(table)
     assert stream.advance_processing_time(10, before=True).main["n"].to_pylist() == [2]
     assert stream.next_processing_timer() is None
+
+
+class Same(fw.Trigger):
+    """Another trigger, asked in Python."""
+
+    def __init__(self, other: fw.Trigger) -> None:
+        self.other = other
+        for name in ("on_element", "on_event_time", "on_processing_time", "on_merge", "clear", "can_merge"):
+            setattr(self, name, getattr(other, name))
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_session_that_is_extended_past_the_watermark_counts_its_late_elements_anew(wrapped: bool) -> None:
+    trigger: fw.Trigger = fw.after_watermark(early=fw.CountTrigger.of(9), late=fw.CountTrigger.of(2))
+    spec = BASE.window(fw.EventTimeSessionWindows.with_gap(10)).trigger(Same(trigger) if wrapped else trigger)
+    harness = WindowHarness(spec.allowed_lateness(50).aggregate(n=fw.Count()))
+    harness.push({"k": "a", "ts": 0, "v": 1})
+    assert values(harness.advance_watermark(12), "n") == [(1,)]
+    assert not harness.push({"k": "a", "ts": 1, "v": 1})  # the first of two late ones
+    assert not harness.push({"k": "a", "ts": 9, "v": 1})  # extends the session to 19
+    assert values(harness.advance_watermark(20), "n") == [(3,)]
+    assert not harness.push({"k": "a", "ts": 2, "v": 1})
+    assert values(harness.push({"k": "a", "ts": 3, "v": 1}), "n") == [(5,)]
