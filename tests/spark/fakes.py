@@ -36,7 +36,7 @@ class _Value:
 
     def update(self, value: tuple) -> None:
         assert isinstance(value, tuple)
-        self.handle.written += sum(map(len, value))
+        self.handle.written += sum(len(part) for part in value if isinstance(part, bytes))
         self.handle.values[self.handle.key][self.name] = value
 
     def clear(self) -> None:

@@ -24,17 +24,18 @@ class Harness:
         self.handle = FakeHandle()
         self.counters: dict[str, int] = {}
 
-    def batch(self, watermark: int, inputs: dict[int, list[dict]]) -> dict[str, list[tuple]]:
+    def batch(self, watermark: int, inputs: dict[int, list[dict]], now: int = 0) -> dict[str, list[tuple]]:
         """Runs a micro-batch: inputs by key group, then the timers. Returns result rows by kind."""
         processor = WindowProcessor(self.job)
         processor.init(self.handle)
-        values = TimerValues(0, watermark)
+        values = TimerValues(now, watermark)
+        limit = now if self.job.time_mode == "ProcessingTime" else watermark
         out: dict[str, list[tuple]] = {"MAIN": [], "LATE": [], "BAD": []}
         self.counters = dict.fromkeys(wire.COUNTERS, 0)
         for group, rows in inputs.items():
             self.handle.key = group
             self._take(processor.handleInputRows((group,), iter([pd.DataFrame(rows)]), values), out)
-        due = [(ms, group) for group, timers in self.handle.timers.items() for ms in timers if ms <= watermark]
+        due = [(ms, group) for group, timers in self.handle.timers.items() for ms in timers if ms <= limit]
         for ms, group in sorted(due):
             self.handle.key = group
             self._take(
