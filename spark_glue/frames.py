@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
 
-__all__ = ["Watermark", "is_columnar", "quoted", "watermark_of"]
+__all__ = ["RunningQuery", "Watermark", "is_columnar", "quoted", "running_query", "watermark_of"]
 
 _DELAY_KEY = "spark.watermarkDelayMs"
 _COLUMNAR_SOURCES = ("orc", "parquet")
@@ -22,6 +22,30 @@ class Watermark:
 
     column: str
     delay_ms: int
+
+
+@dataclass(frozen=True)
+class RunningQuery:
+    """A query that runs: whether it ends with the data that is there, and whether it has timers of processing time."""
+
+    available_now: bool
+    processing_time: bool
+
+
+def running_query(frame: DataFrame) -> RunningQuery | None:
+    """Returns the query whose ``foreachBatch`` has been handed this frame; None where that cannot be told."""
+    if not hasattr(frame, "_jdf"):
+        return None
+    session = frame._jdf.sparkSession()
+    query_id = session.sparkContext().getLocalProperty("sql.streaming.queryId")
+    for query in session.sharedState().activeStreamingQueries().values() if query_id else ():
+        if query.id().toString() == query_id:
+            operators = [node for node in _below(query.logicalPlan()) if node.nodeName().startswith(_STATEFUL)]
+            return RunningQuery(
+                available_now=query.trigger().toString().startswith("AvailableNow"),
+                processing_time=any("ProcessingTime" in str(node.timeMode()) for node in operators),
+            )
+    return None
 
 
 def quoted(name: str) -> str:
@@ -90,7 +114,11 @@ def _below_projections(node: Any) -> Any:
 def _nodes(df: DataFrame) -> Iterator[Any]:
     if not hasattr(df, "_jdf"):
         return
-    waiting = [df._jdf.queryExecution().analyzed()]
+    yield from _below(df._jdf.queryExecution().analyzed())
+
+
+def _below(plan: Any) -> Iterator[Any]:
+    waiting = [plan]
     while waiting:
         node = waiting.pop()
         yield node

@@ -1,10 +1,12 @@
 """Several sinks behind one windowed frame."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
+from spark_glue.frames import running_query
+from spark_glue.unpack import SIDE_PREFIX
 
 __all__ = ["Sink", "route"]
 
@@ -13,50 +15,76 @@ Sink = Callable[[DataFrame, int], object]
 
 
 def route(
-    main: Sink | None = None, late: Sink | None = None, bad: Sink | None = None
+    main: Sink | None = None,
+    late: Sink | None = None,
+    bad: Sink | None = None,
+    side: Mapping[str, Sink] | None = None,
 ) -> Callable[[DataFrame, int], None]:
     """Returns a function for ``foreachBatch`` that splits the frame of ``apply`` and hands each part to its sink.
 
     main: gets the windows' results. late, bad: get the late and the bad rows, with the input's columns; the spec must
-        ask for these outputs. A part without a sink goes nowhere.
+        ask for these outputs. side: sinks of side outputs, by tag. A part without a sink goes nowhere.
 
     Each sink is called once per micro-batch, with a frame and the batch number, also when there are no rows for it.
     The stateful operator runs once however many sinks there are, and however often they look at their frames.
 
     Raises SpecError if no sink is given or one is not callable; and, when the query runs, if a sink is given for an
-    output that the frame does not have.
+    output that the frame does not have, or if a query of processing time was started with ``availableNow``, because it
+    would never end.
     """
-    sinks = {name: sink for name, sink in (("main", main), ("late", late), ("bad", bad)) if sink is not None}
+    if side is not None and not isinstance(side, Mapping):
+        raise SpecError(f"route: side must be a dict of sinks by tag, got {side!r}")
+    given = {"main": main, "late": late, "bad": bad}
+    given |= {SIDE_PREFIX + tag: sink for tag, sink in (side or {}).items()}
+    sinks = {name: sink for name, sink in given.items() if sink is not None}
     if not sinks:
-        raise SpecError("route: needs at least one of main=, late=, bad=")
+        raise SpecError("route: needs at least one of main=, late=, bad=, side=")
     for name, sink in sinks.items():
         if not callable(sink):
             raise SpecError(f"route: {name} must be a function of a frame and a batch number, got {sink!r}")
 
     def split(frame: DataFrame, batch_id: int) -> None:
-        sides = [name for name in ("late", "bad") if name in frame.columns and _is_struct(frame, name)]
+        columns = [name for name in frame.columns if _holds_output(frame, name)]
         for name in sinks:
-            if name != "main" and name not in sides:
-                asks = ".side_output_late_data()" if name == "late" else '.bad_rows("divert")'
-                raise SpecError(f"route: {name} is given, but the spec has no {name} output; ask for it with {asks}")
+            if name != "main" and name not in columns:
+                raise SpecError(
+                    f"route: {name} is given, but the spec has no {name} output; ask for it with {_asks(name)}"
+                )
+        _check_ends(frame)
         frame.persist()
         try:
             frame.count()  # all of it: a sink may look at some rows only, or at none, and the state must move on
             for name, sink in sinks.items():
-                sink(_part(frame, name, sides), batch_id)
+                sink(_part(frame, name, columns), batch_id)
         finally:
             frame.unpersist()
 
     return split
 
 
-def _is_struct(frame: DataFrame, name: str) -> bool:
-    return frame.schema[name].dataType.typeName() == "struct"
+def _asks(name: str) -> str:
+    if name.startswith(SIDE_PREFIX):
+        return f".side_output({name.removeprefix(SIDE_PREFIX)!r}, ...)"
+    return ".side_output_late_data()" if name == "late" else '.bad_rows("divert")'
 
 
-def _part(frame: DataFrame, name: str, sides: list[str]) -> DataFrame:
+def _holds_output(frame: DataFrame, name: str) -> bool:
+    is_output = name in ("late", "bad") or name.startswith(SIDE_PREFIX)
+    return is_output and frame.schema[name].dataType.typeName() == "struct"
+
+
+def _check_ends(frame: DataFrame) -> None:
+    query = running_query(frame)
+    if query is not None and query.available_now and query.processing_time:
+        raise SpecError(
+            "availableNow: a query of processing time never ends with it, because it always has another micro-batch to "
+            'run; use .trigger(processingTime="1 second") and stop the query'
+        )
+
+
+def _part(frame: DataFrame, name: str, columns: list[str]) -> DataFrame:
     if name != "main":
         return frame.where(frame[name].isNotNull()).select(f"{name}.*")
-    for side in sides:
-        frame = frame.where(frame[side].isNull())
-    return frame.drop(*sides)
+    for column in columns:
+        frame = frame.where(frame[column].isNull())
+    return frame.drop(*columns)

@@ -92,6 +92,36 @@ def test_a_sink_need_not_look_at_every_row(spark, tmp_path, inputs):
     assert not spark.sparkContext._jsc.getPersistentRDDs(), "the frames are not kept"
 
 
+class Odd(fw.ProcessWindowFunction):
+    def process(self, key, context, elements):
+        n = len(list(elements))
+        if n % 2:
+            context.output("odd", (key, n))
+        yield n
+
+
+def test_side_outputs_have_sinks_of_their_own(spark, tmp_path, inputs):
+    spec = SPEC.bad_rows("drop").side_output("odd", "k bigint, n bigint").process(Odd(), output="n bigint")
+    main, odd = Sink(), Sink()
+    run(spark, tmp_path, spec, inputs, main=main, side={"odd": odd})
+    counts = [n for table in main.tables.values() for n in table["n"].to_pylist()]
+    at_the_side = pa.concat_tables(list(odd.tables.values()))
+    assert at_the_side.column_names == ["k", "n"]
+    assert sorted(at_the_side["n"].to_pylist()) == sorted(n for n in counts if n % 2)
+    assert 0 < at_the_side.num_rows < len(counts)
+
+
+def test_a_query_that_would_never_end_is_refused(spark, tmp_path, inputs):
+    spec = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of(10)).aggregate(n=fw.Count())
+    source = Source(tmp_path, inputs[0].schema)
+    source.put(inputs[0])
+    query = start(
+        spark_glue.apply(spec, source.frame(spark)), tmp_path, spark_glue.route(main=Sink()), available_now=True
+    )
+    with pytest.raises(StreamingQueryException, match="availableNow: a query of processing time never ends with it"):
+        query.awaitTermination(120)
+
+
 def test_a_key_named_late_is_no_output(spark, tmp_path, inputs):
     tables = [table.rename_columns(["late", "ts", "v", "x"]) for table in inputs]
     spec = (
@@ -127,7 +157,10 @@ def test_error_in_a_sink_ends_the_query(spark, tmp_path, inputs):
 @pytest.mark.parametrize(
     ("sinks", "says"),
     [
-        ({}, "route: needs at least one of main=, late=, bad="),
+        ({}, "route: needs at least one of main=, late=, bad=, side="),
+        ({"side": {}}, "route: needs at least one"),
+        ({"side": print}, "route: side must be a dict of sinks by tag"),
+        ({"side": {"odd": 5}}, "route: side_odd must be a function"),
         ({"main": "console"}, "route: main must be a function of a frame and a batch number, got 'console'"),
         ({"main": print, "bad": 5}, "route: bad must be a function"),
     ],
