@@ -59,7 +59,7 @@ FLOORS: list[list[str]] = [
         "store",
     ],
     [""],
-    ["__main__"],
+    ["serve.assets serve.params", "serve.answers", "serve.app", "serve.server", "serve", "__main__"],
 ]
 # (importing, imported): upward imports that are allowed inside a function, or for type checkers only. A fluent method
 # that hands its object on to what is built upon it: spec.run(), spec.open(), spec.explain(), plan.open().

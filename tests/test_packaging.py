@@ -67,7 +67,7 @@ def test_sdist_has_all_sources(dist: Path) -> None:
 
 def test_wheel_has_modules_stubs_and_kernels(wheel: zipfile.ZipFile) -> None:
     names = set(wheel.namelist())
-    assert _having(".py", ".pyi", ".pxd", "py.typed") <= names
+    assert _having(".py", ".pyi", ".pxd", "py.typed", ".html", ".css", ".js") <= names
     kernels = {name.partition(".")[0] for name in names if name.endswith((".so", ".pyd"))}
     assert kernels == {name.removesuffix(".pyx") for name in _having(".pyx")}
 

@@ -1,0 +1,41 @@
+"""``fastwin serve``: a JSON API and a page over a pane store."""
+
+import argparse
+
+__all__ = ["command"]
+
+_EPILOG = """\
+The page is at the printed address; docs/store.md describes the JSON API below /api. A store may be served while a
+stream writes to it. Bound to another address than the loopback, the service asks for a token: that of --token, or else
+one that it makes and prints.
+"""
+
+
+def command(commands: argparse._SubParsersAction) -> None:
+    """Adds the parser of ``serve`` to the command line."""
+    parser = commands.add_parser(
+        "serve",
+        help="show what a pane store holds, as JSON and on a page",
+        description="Serve the windows of a pane store: a JSON API, and a page with figures, a chart and a table.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--store", required=True, metavar="URL", help="rocksdb:PATH or redis://HOST:PORT/DB")
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="address to bind (%(default)s)")
+    parser.add_argument("--port", type=int, default=8765, metavar="N", help="port, 0 for a free one (%(default)s)")
+    parser.add_argument("--token", metavar="TEXT", help="what clients must send: Authorization: Bearer TEXT")
+    parser.add_argument("--title", default="Page views and unique visitors", metavar="TEXT", help="of the page")
+    parser.add_argument(
+        "--label", action="append", default=[], metavar="NAME=TEXT", help="what the page calls an aggregate; repeatable"
+    )
+    parser.add_argument(
+        "--refresh", type=float, default=3.0, metavar="SECONDS", help="how often the page looks (%(default)s)"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # The web server's packages are an extra, and take time to import.
+    from fastwin.serve.server import run
+
+    return run(arguments)

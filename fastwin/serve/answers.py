@@ -1,0 +1,199 @@
+"""What the API answers: a store's windows as plain values for JSON, the same question answered once per version."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastwin.errors import StoreError
+from fastwin.serve.params import CurrentRequest, Query, RequestError, SeriesRequest
+from fastwin.store import Meta, PaneStore, key_from_text, keys_to_text
+
+__all__ = ["Answers"]
+
+_KEPT = 256
+
+
+class Answers:
+    """Answers requests over one store; safe to use from several threads."""
+
+    def __init__(self, open_store: Callable[[], PaneStore]) -> None:
+        self._open = open_store
+        self._opened: PaneStore | None = None
+        self._kept: OrderedDict[Any, Any] = OrderedDict()
+        self._locks: dict[Any, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Lets go of the store."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+
+    def _store(self) -> PaneStore:
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
+
+    def _meta(self) -> Meta:
+        meta = self._store().meta()
+        if meta is None or meta.watermark is None:
+            raise StoreError("the store holds no panes yet; they come when the stream has closed its first pane")
+        return meta
+
+    def store(self, query: Query) -> dict[str, Any]:
+        """Answers /api/store: what the store holds, up to when, and since when."""
+        if query:
+            raise RequestError(400, "store: takes no parameters.")
+        meta = self._meta()
+        layout = meta.layout
+        return {
+            "keys": [field.name for field in layout.keys],
+            "aggregates": [
+                {"name": output.name, "how": output.how, "type": str(layout.output_type(output))}
+                for output in layout.outputs
+            ],
+            "pane_ms": layout.pane_ms,
+            "coarse_ms": layout.coarse_ms,
+            "window_ms": layout.window_ms,
+            "retention_ms": layout.retention_ms,
+            "watermark": meta.watermark,
+            "since": meta.since,
+            "version": meta.version,
+        }
+
+    def keys(self, query: Query) -> dict[str, Any]:
+        """Answers /api/keys: the keys that have panes."""
+        if query:
+            raise RequestError(400, "keys: takes no parameters.")
+        meta = self._meta()
+        return self._once(("keys", meta.version), lambda: {"keys": _texts(self._store().keys(), meta)})
+
+    def current(self, query: Query) -> dict[str, Any]:
+        """Answers /api/current: one window of many keys, the highest first aggregate first."""
+        meta = self._meta()
+        asked = CurrentRequest.of(query, meta.layout)
+        keys = None if asked.keys is None else self._known(asked.keys, meta)
+
+        def answer() -> dict[str, Any]:
+            end = meta.watermark if asked.end_ms is None else asked.end_ms
+            assert end is not None
+            table = self._store().query(keys, end - asked.window_ms, end)
+            first = meta.layout.outputs[0]
+            if not pa.types.is_binary(meta.layout.output_type(first)):
+                table = table.sort_by([(first.name, "descending")])
+            total, table = table.num_rows, table.slice(0, asked.limit)
+            rows = _columns(table, meta)
+            return {
+                "start": end - asked.window_ms,
+                "end": end,
+                "window_ms": asked.window_ms,
+                "since": meta.since,
+                "version": meta.version,
+                "total": total,
+                "rows": [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)],
+            }
+
+        return self._once((asked, meta.version), answer)
+
+    def series(self, query: Query) -> dict[str, Any]:
+        """Answers /api/series: windows of a few keys, over time."""
+        meta = self._meta()
+        asked = SeriesRequest.of(query, meta.layout)
+        keys = self._known(asked.keys, meta)
+
+        def answer() -> dict[str, Any]:
+            end = meta.watermark if asked.end_ms is None else asked.end_ms
+            assert end is not None
+            start = end - asked.range_ms
+            table = self._store().series(keys, start, end, asked.window_ms, asked.step_ms)
+            points = asked.range_ms // asked.step_ms
+            rows = _columns(table, meta)
+            return {
+                "start": start,
+                "end": end,
+                "window_ms": asked.window_ms,
+                "step_ms": asked.step_ms,
+                "since": meta.since,
+                "version": meta.version,
+                "times": list(range(start + asked.step_ms, end + 1, asked.step_ms)),
+                "series": [
+                    {"key": rows["key"][at]}
+                    | {output.name: rows[output.name][at : at + points] for output in meta.layout.outputs}
+                    for at in range(0, table.num_rows, points)
+                ],
+            }
+
+        return self._once((asked, meta.version), answer)
+
+    def _known(self, texts: tuple[str, ...], meta: Meta) -> list[tuple]:
+        """Returns the values of keys given as text. Raises RequestError for one that the store does not know."""
+        known = set(self.keys({})["keys"])
+        values = []
+        for text in texts:
+            try:
+                value = key_from_text(text, meta.layout.keys)
+            except StoreError:
+                value = None
+            if value is None or _text(value, meta) not in known:
+                shown = text if len(text) <= 60 else text[:60] + "..."
+                raise RequestError(404, f"key: the store knows no {shown!r}; /api/keys lists those that it knows.")
+            values.append(value)
+        return values
+
+    def _once(self, question: Any, answer: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Returns a kept answer; of many that ask the same at once, one works and the others wait."""
+        with self._lock:
+            if question in self._kept:
+                self._kept.move_to_end(question)
+                return self._kept[question]
+            lock = self._locks.setdefault(question, threading.Lock())
+        with lock:
+            with self._lock:
+                if question in self._kept:
+                    return self._kept[question]
+            try:
+                found = answer()
+                with self._lock:
+                    self._kept[question] = found
+                    while len(self._kept) > _KEPT:
+                        self._kept.popitem(last=False)
+            finally:
+                with self._lock:
+                    self._locks.pop(question, None)
+            return found
+
+
+def _text(values: tuple, meta: Meta) -> str:
+    columns = [pa.array([value], field.type) for value, field in zip(values, meta.layout.keys, strict=True)]
+    return keys_to_text(columns, 1)[0]
+
+
+def _texts(table: pa.Table, meta: Meta) -> list[str]:
+    return keys_to_text([table[field.name] for field in meta.layout.keys], table.num_rows)
+
+
+def _columns(table: pa.Table, meta: Meta) -> dict[str, list]:
+    """Returns the key as text and the aggregates as columns of plain values: times in ms, no NaN."""
+    found: dict[str, list] = {"key": _texts(table, meta)}
+    for output in meta.layout.outputs:
+        found[output.name] = _plain(table[output.name])
+    return found
+
+
+def _plain(column: pa.ChunkedArray) -> list:
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return pc.cast(column, pa.timestamp("ms", tz=kind.tz), safe=False).cast(pa.int64()).to_pylist()
+    if pa.types.is_floating(kind):
+        return pc.if_else(pc.is_finite(column), column, None).to_pylist()
+    if pa.types.is_integer(kind):
+        return column.to_pylist()
+    if pa.types.is_binary(kind):
+        return [None if value is None else value.hex() for value in column.to_pylist()]
+    return column.cast(pa.string()).to_pylist()

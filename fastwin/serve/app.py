@@ -1,0 +1,169 @@
+"""The ASGI application: routes, what a request must bring, and errors as sentences."""
+
+import hmac
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fastwin.errors import FastwinError, SpecError
+from fastwin.serve import assets
+from fastwin.serve.answers import Answers
+from fastwin.serve.params import Query, RequestError
+
+__all__ = ["Settings", "make_app"]
+
+_MAX_QUERY = 8_192
+_MAX_PATH = 1_024
+_MAX_FIELDS = 200
+_HEADERS = [
+    (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+     b"img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+]  # fmt: skip
+_log = logging.getLogger("fastwin.serve")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """title, labels (by aggregate) and refresh_ms: of the page. token: None: none is asked for. hosts: names by which
+    the service may be called, so that no web page of others reads a service on the loopback; empty: any."""
+
+    title: str = "Page views and unique visitors"
+    labels: dict[str, str] = field(default_factory=dict)
+    refresh_ms: int = 3_000
+    token: str | None = None
+    hosts: frozenset[str] = frozenset()
+
+
+def make_app(answers: Answers, settings: Settings) -> ASGIApp:
+    """Returns the application. Nothing that a client sends makes it answer with a stack trace."""
+    app = Starlette(
+        routes=[
+            Route("/", _page),
+            Route("/static/{name}", _static),
+            Route("/api/settings", _settings(settings)),
+            *(
+                Route(f"/api/{name}", _answer(getattr(answers, name)))
+                for name in ("store", "keys", "current", "series")
+            ),
+        ],
+        exception_handlers={HTTPException: _http_error, Exception: _any_error},
+    )
+    return _Gate(app, settings)
+
+
+class _Gate:
+    """Refuses what is too long, what has no token, and what calls us by a foreign name; adds headers to all."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *_HEADERS]
+            await send(message)
+
+        refused = self._refusal(scope)
+        await (refused or self._app)(scope, receive, send_with_headers)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = dict(scope["headers"])
+        if len(scope["query_string"]) > _MAX_QUERY:
+            return _error(414, f"The query string is longer than {_MAX_QUERY} bytes.")
+        if len(scope["path"]) > _MAX_PATH:
+            return _error(414, f"The path is longer than {_MAX_PATH} characters.")
+        name = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)[0].lower()
+        if self._settings.hosts and name not in self._settings.hosts:
+            return _error(421, "This service is only known as localhost; bind it to another address to reach it so.")
+        if self._settings.token is not None and scope["path"].startswith("/api/"):
+            given = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
+            if not hmac.compare_digest(given, self._settings.token.encode()):
+                wrong = "is wrong" if given else "is missing"
+                return _error(
+                    401, f"The token {wrong}: send Authorization: Bearer TOKEN.", {"WWW-Authenticate": "Bearer"}
+                )
+        return None
+
+
+def _error(status: int, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": sentence}, status, headers)
+
+
+def _http_error(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, HTTPException)
+    sentence = {
+        404: "There is nothing here; / is the page, and /api/store, keys, current and series are the data.",
+        405: "Only GET is known here.",
+    }.get(problem.status_code, problem.detail)
+    return _error(problem.status_code, sentence, dict(problem.headers or {}))
+
+
+def _any_error(request: Request, problem: Exception) -> Response:
+    return _error(500, "Something went wrong here; the service's log says what.")
+
+
+def _answer(ask: Callable[[Query], dict]) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        try:
+            query = parse_qs(request.url.query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+        except ValueError:
+            return _error(400, f"At most {_MAX_FIELDS} parameters are read.")
+        try:
+            found = await run_in_threadpool(ask, query)
+        except RequestError as problem:
+            return _error(problem.status, str(problem))
+        except SpecError as problem:
+            return _error(400, f"{problem}.")
+        except FastwinError as problem:
+            _log.warning("%s", problem)
+            return _error(503, f"The store does not answer as it should: {problem}.", {"Retry-After": "2"})
+        return JSONResponse(found, headers={"Cache-Control": "no-store"})
+
+    return handle
+
+
+def _settings(settings: Settings) -> Callable[[Request], Awaitable[Response]]:
+    content = json.dumps({"title": settings.title, "labels": settings.labels, "refresh_ms": settings.refresh_ms})
+
+    async def handle(request: Request) -> Response:
+        return Response(content, media_type="application/json", headers={"Cache-Control": "no-store"})
+
+    return handle
+
+
+async def _page(request: Request) -> Response:
+    return _file(request, "index.html")
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in assets.names():
+        raise HTTPException(404)
+    return _file(request, name)
+
+
+def _file(request: Request, name: str) -> Response:
+    found = assets.asset(name)
+    headers = {"ETag": found.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    if request.headers.get("if-none-match") == found.tag:
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(found.compressed, headers={**headers, "Content-Encoding": "gzip"}, media_type=found.kind)
+    return Response(found.content, headers=headers, media_type=found.kind)

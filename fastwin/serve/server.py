@@ -1,0 +1,93 @@
+"""Runs the service: arguments of the command to settings, a socket, and uvicorn."""
+
+import argparse
+import ipaddress
+import secrets
+import socket
+import sys
+
+from fastwin.errors import SpecError, StoreError
+from fastwin.store import PaneStore
+
+try:
+    import uvicorn
+
+    from fastwin.serve.app import Settings, make_app
+except ImportError as missing:  # the extra is not installed
+    raise StoreError(f"serve: needs the package {missing.name}: pip install 'fastwin[serve]'") from None
+
+from fastwin.serve import assets
+from fastwin.serve.answers import Answers
+
+__all__ = ["make_server", "run"]
+
+_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+def make_server(
+    store: str, settings: Settings, host: str = "127.0.0.1", port: int = 0
+) -> tuple[uvicorn.Server, socket.socket, Answers]:
+    """Returns a server, its bound socket, and what must be closed behind it.
+
+    store: URL of a store. host and port: to bind; port 0: a free one. Raises SpecError if they cannot be bound.
+    """
+    assets.asset("plotly.min.js")  # a missing package shall show at once
+    answers = Answers(lambda: PaneStore.open(store, read_only=True))
+    config = uvicorn.Config(
+        make_app(answers, settings),
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=512,
+        timeout_keep_alive=15,
+    )
+    try:
+        bound = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as problem:
+        raise SpecError(f"serve: cannot bind {host} port {port}: {problem.strerror or problem}") from None
+    return uvicorn.Server(config), bound, answers
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the service until it is interrupted; returns the exit status."""
+    loopback = is_loopback(arguments.host)
+    token = arguments.token
+    if token is None and not loopback:
+        token = secrets.token_urlsafe(24)
+    if token is not None and len(token) < 8:
+        raise SpecError(f"--token: must have at least 8 characters, got {len(token)}")
+    if not 0.2 <= arguments.refresh <= 3_600:
+        raise SpecError(f"--refresh: must be 0.2 to 3600 seconds, got {arguments.refresh:g}")
+    labels = {}
+    for text in arguments.label:
+        name, equals, label = text.partition("=")
+        if not (name and equals and label):
+            raise SpecError(f"--label: must be NAME=TEXT, got {text!r}")
+        labels[name] = label
+    settings = Settings(
+        arguments.title, labels, round(arguments.refresh * 1_000), token, _LOCAL_NAMES if loopback else frozenset()
+    )
+    PaneStore.open(arguments.store, read_only=True).close()  # a wrong URL shall show at once
+    server, bound, answers = make_server(arguments.store, settings, arguments.host, arguments.port)
+    name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+    secret = "" if token is None else f"#token={token}"
+    print(f"fastwin serve: http://{name}:{bound.getsockname()[1]}/{secret}  (stop it with Ctrl-C)", flush=True)
+    try:
+        server.run(sockets=[bound])
+    finally:
+        answers.close()
+        print("fastwin serve: stopped", file=sys.stderr)
+    return 0
+
+
+def is_loopback(host: str) -> bool:
+    """Returns whether an address is only reached from this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

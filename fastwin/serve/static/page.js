@@ -1,0 +1,135 @@
+// Asks the API, keeps what is chosen, and looks for news every few seconds.
+"use strict";
+
+(() => {
+  const MAX_CHOSEN = 6, MAX_CARDS = 60;
+  const HOUR = 3_600_000;
+  const byId = (id) => document.getElementById(id);
+  const state = { settings: null, store: null, current: null, series: null, chosen: [], picked: false, version: null, busy: false };
+
+  // The token stands behind the # of the address, which browsers send nowhere.
+  const token = new URLSearchParams(location.hash.slice(1)).get("token") || sessionStorage.getItem("fastwin-token");
+  if (token) {
+    sessionStorage.setItem("fastwin-token", token);
+    if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+  }
+
+  async function ask(name, parameters = []) {
+    const query = new URLSearchParams(parameters).toString();
+    const answer = await fetch(`/api/${name}${query ? "?" + query : ""}`, {
+      headers: token ? { Authorization: `Bearer ${token}` } : {}, cache: "no-store",
+    });
+    const body = await answer.json().catch(() => ({ error: `The service answered ${answer.status}.` }));
+    if (!answer.ok) throw new Error(body.error);
+    return body;
+  }
+
+  function duration(ms) {
+    if (ms % (24 * HOUR) === 0 && ms > 24 * HOUR) return `${ms / 24 / HOUR} days`;
+    if (ms % HOUR === 0) return ms === HOUR ? "1 hour" : `${ms / HOUR} hours`;
+    return ms % 60_000 === 0 ? `${ms / 60_000} minutes` : `${ms / 1_000} seconds`;
+  }
+
+  function fill(select, lengths, preferred) {
+    select.replaceChildren(...lengths.map((ms) => new Option(duration(ms), ms, ms === preferred, ms === preferred)));
+  }
+
+  function setUp() {
+    const { pane_ms: pane, coarse_ms: coarse, window_ms: whole, retention_ms: kept } = state.store;
+    const nice = [pane, 5 * 60_000, 15 * 60_000, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR, 72 * HOUR, 168 * HOUR, whole];
+    const fits = [...new Set(nice)].filter((ms) => ms % pane === 0 && ms <= kept).sort((a, b) => a - b);
+    fill(byId("window"), fits, whole);
+    fill(byId("range"), fits.filter((ms) => ms >= 4 * pane && ms >= (coarse || 0)), whole);
+    for (const id of ["window", "range"]) byId(id).addEventListener("change", () => refresh(true));
+    byId("find").addEventListener("input", () => { if (state.current) showFigures(); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => showSeries());
+    document.title = state.settings.title;
+    byId("title").textContent = state.settings.title;
+  }
+
+  function toggle(key) {
+    state.picked = true;
+    if (state.chosen.includes(key)) state.chosen = state.chosen.filter((other) => other !== key);
+    else state.chosen = [...state.chosen, key].slice(-MAX_CHOSEN);
+    showFigures();
+    refresh(true);
+  }
+
+  function showFigures() {
+    const part = byId("find").value.trim().toLowerCase();
+    const found = state.current.rows.filter((row) => Draw.shown(row.key).toLowerCase().includes(part));
+    Draw.figures(byId("figures"), found.slice(0, MAX_CARDS), state.store.aggregates, state.settings, state.chosen, toggle);
+    const hidden = found.length - Math.min(found.length, MAX_CARDS) + state.current.total - state.current.rows.length;
+    byId("figures-more").hidden = hidden === 0 && found.length > 0;
+    byId("figures-more").textContent = found.length ? `${Draw.number.format(hidden)} more are in the store.` : "Nothing has that name.";
+  }
+
+  function showSeries() {
+    if (!state.series) return;
+    const { series, store, settings } = state;
+    const names = series.series.map((one) => Draw.shown(one.key)).join(", ");
+    const short = series.since > series.times[0] - series.window_ms;
+    const text = `Windows of ${duration(series.window_ms)}, one every ${duration(series.step_ms)}, until ${Draw.time(series.end)} UTC: ${names}.`
+      + (short ? ` Those that begin before ${Draw.time(series.since)} are not complete: there is no data from before.` : "");
+    byId("chart-hint").textContent = text;
+    Draw.chart(byId("chart"), series, store.aggregates, settings);
+    Draw.seriesTable(byId("series-table"), series, store.aggregates, settings, text);
+  }
+
+  function showCurrent() {
+    const { current, store, settings } = state;
+    const text = `${duration(current.window_ms)} until ${Draw.time(current.end)} UTC`;
+    byId("until").textContent = text;
+    const short = current.since !== null && current.since > current.start;
+    byId("since").hidden = !short;
+    byId("since").textContent = short ? `The store has data since ${Draw.time(current.since)} UTC only; windows that begin earlier are not complete.` : "";
+    const there = new Set(current.rows.map((row) => row.key));
+    state.chosen = state.picked ? state.chosen.filter((key) => there.has(key)) : current.rows.slice(0, 3).map((row) => row.key);
+    showFigures();
+    Draw.nowTable(byId("now-table"), current, store.aggregates, settings, text);
+  }
+
+  // Two answers that cross are told apart by their turn: the last question wins.
+  let turn = 0;
+  async function refresh(force) {
+    if (state.busy && !force) return;
+    const mine = ++turn;
+    state.busy = true;
+    try {
+      state.settings ??= await ask("settings");
+      const store = await ask("store");
+      const first = state.store === null;
+      state.store = store;
+      if (first) setUp();
+      if (force || store.version !== state.version) {
+        const window = ["window", byId("window").value + "ms"];
+        const current = await ask("current", [window, ["limit", 1000]]);
+        if (mine !== turn) return;
+        state.current = current;
+        showCurrent();
+        if (state.chosen.length) {
+          const series = await ask("series", [window, ["range", byId("range").value + "ms"], ...state.chosen.map((key) => ["key", key])]);
+          if (mine !== turn) return;
+          state.series = series;
+          showSeries();
+        }
+        state.version = store.version;
+        byId("status").textContent = `Updated at ${new Date().toISOString().slice(11, 19)} UTC.`;
+      }
+      byId("problem").hidden = true;
+    } catch (problem) {
+      if (mine !== turn) return;
+      byId("problem").hidden = false;
+      byId("problem").textContent = problem instanceof TypeError ? "The service does not answer; trying again." : problem.message;
+    } finally {
+      if (mine === turn) state.busy = false;
+    }
+  }
+
+  async function follow() {
+    if (!document.hidden) await refresh(false);
+    setTimeout(follow, state.settings ? state.settings.refresh_ms : 1_000);
+  }
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(false); });
+  follow();
+})();

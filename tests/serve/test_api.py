@@ -1,0 +1,266 @@
+"""The JSON API: answers by counting, and a sentence for every request that makes no sense."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+
+from fastwin import hyperloglog
+from fastwin.serve.app import Settings
+from tests.serve.conftest import put_clicks
+from tests.store.clicks import DAY, FIRST, HOUR, MINUTE, clicks, counted
+
+END = FIRST + 30 * HOUR
+
+
+@pytest.fixture
+def service(make_service):
+    return make_service()
+
+
+def distinct(table: pa.Table, module: str, start: int, end: int) -> int:
+    """PFCOUNT's answer; that ours is Redis's is tested elsewhere."""
+    times = table["ts"].cast(pa.int64()).to_numpy()
+    modules = table["module"].to_numpy(zero_copy_only=False)
+    users = table["user"].filter(pa.array((times >= start) & (times < end) & (modules == module)))
+    return hyperloglog.estimate(hyperloglog.sketch(users))
+
+
+def test_store_says_what_it_holds(service):
+    found = service.json("/api/store")
+    assert found["keys"] == ["module"]
+    assert [(a["name"], a["how"], a["type"]) for a in found["aggregates"]] == [
+        ("pv", "count", "int64"),
+        ("uv", "estimate", "int64"),
+    ]
+    assert (found["pane_ms"], found["coarse_ms"], found["window_ms"]) == (3 * MINUTE, HOUR, DAY)
+    assert found["watermark"] == END
+    assert service.json("/api/keys") == {"keys": [f"module%20{i}" for i in range(5)]}
+
+
+def test_current_figures(service):
+    for path, start, end in (
+        ("/api/current", END - DAY, END),
+        ("/api/current?window=6h", END - 6 * HOUR, END),
+        (f"/api/current?window=1%20hour&end={FIRST + 12 * HOUR}", FIRST + 11 * HOUR, FIRST + 12 * HOUR),
+    ):
+        found = service.json(path)
+        assert (found["start"], found["end"]) == (start, end)
+        expected = {
+            module.replace(" ", "%20"): (row["pv"], distinct(service.table, module, start, end))
+            for module, row in counted(service.table, start, end).items()
+        }
+        assert {row["key"]: (row["pv"], row["uv"]) for row in found["rows"]} == expected
+        assert [row["pv"] for row in found["rows"]] == sorted((row["pv"] for row in found["rows"]), reverse=True)
+    assert len(service.json("/api/current?limit=2")["rows"]) == 2
+    named = service.json("/api/current?key=module%203&key=module%25203")
+    assert [row["key"] for row in named["rows"]] == ["module%203"]
+
+
+def test_series(service):
+    found = service.json("/api/series?key=module%201&key=module%202&window=6h&range=12h&step=1h")
+    assert found["times"] == [END - 12 * HOUR + i * HOUR for i in range(1, 13)]
+    assert [series["key"] for series in found["series"]] == ["module%201", "module%202"]
+    for series, module in zip(found["series"], ("module 1", "module 2"), strict=True):
+        for at, pv, uv in zip(found["times"], series["pv"], series["uv"], strict=True):
+            assert pv == counted(service.table, at - 6 * HOUR, at)[module]["pv"]
+            assert uv == distinct(service.table, module, at - 6 * HOUR, at)
+    found = service.json("/api/series?key=module%201")
+    assert (len(found["times"]), found["step_ms"]) == (480, 3 * MINUTE)
+    found = service.json(f"/api/series?key=module%201&start={FIRST}&end={END}")
+    assert found["step_ms"] == HOUR and found["times"][-1] == END
+
+
+def test_new_panes_are_seen(service):
+    before = service.json("/api/store")
+    more = clicks(500, hours=31, seed=7)
+    put_clicks(service.store, pa.concat_tables([service.table, more]))
+    deadline = time.monotonic() + 20
+    while service.json("/api/store")["version"] == before["version"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    both = counted(pa.concat_tables([service.table, more]), END + HOUR - DAY, END + HOUR)
+    found = service.json("/api/current")
+    assert {row["key"]: row["pv"] for row in found["rows"]} == {k.replace(" ", "%20"): r["pv"] for k, r in both.items()}
+
+
+SERIES = "/api/series?key=module%201"
+BAD = [
+    ("unknown module", "/api/series?key=nobody", 404, "knows no 'nobody'"),
+    ("unknown module, now", "/api/current?key=nobody", 404, "knows no 'nobody'"),
+    ("no module", "/api/series", 400, "name 1 to 50 keys"),
+    ("too many modules", SERIES + "&key=x" * 60, 400, "at most 50"),
+    ("end before start", f"{SERIES}&start={END}&end={END - HOUR}", 400, "end: must be after start"),
+    ("end is start", f"{SERIES}&start={END}&end={END}", 400, "end: must be after start"),
+    ("start alone", f"{SERIES}&start={END}", 400, "goes with end"),
+    ("ten years", f"{SERIES}&range=3650d", 400, "at most 8 d"),
+    ("ten years by start", f"{SERIES}&start={END - 3650 * DAY}&end={END}", 400, "at most 8 d"),
+    ("window of ten years", "/api/current?window=3650d", 400, "at most 8 d"),
+    ("too many points", f"{SERIES}&range=8d&step=3min", 400, "at most 2000 points"),
+    ("range off the grid", f"{SERIES}&range=4min", 400, "multiple of a pane"),
+    ("step does not divide", f"{SERIES}&range=24h&step=21min", 400, "does not divide"),
+    ("negative range", f"{SERIES}&range=-3min", 400, "multiple of a pane"),
+    ("no duration", "/api/current?window=soon", 400, "is no duration"),
+    ("no duration, long", "/api/current?window=" + "9" * 900 + "h", 400, "digits"),
+    ("months", "/api/current?window=1month", 400, "no fixed length"),
+    ("end is no number", "/api/current?end=yesterday", 400, "whole number"),
+    ("end off the grid", f"/api/current?end={END + 1}", 400, "within a pane"),
+    ("end beyond the calendar", f"/api/current?end={2**53}", 400, "years 1 to 9999"),
+    ("end is huge", "/api/current?end=" + "9" * 500, 400, "whole number"),
+    ("limit", "/api/current?limit=0", 400, "from 1 to 1000"),
+    ("limit in other digits", "/api/current?limit=%D9%A3", 400, "whole number"),
+    ("unknown parameter", "/api/current?windw=1h", 400, "is no parameter here"),
+    ("parameter twice", "/api/current?window=1h&window=2h", 400, "given 2 times"),
+    ("parameters where none are", "/api/store?x=1", 400, "takes no parameters"),
+    ("many parameters", "/api/current?" + "a=1&" * 300, 400, "At most 200 parameters"),
+    ("long key", "/api/current?key=" + "x" * 5_000, 400, "longer than"),
+    ("key with NUL", "/api/current?key=%00", 404, "knows no"),
+    ("key that is no UTF-8", "/api/current?key=%FF", 404, "knows no"),
+    ("key with a broken escape", "/api/current?key=%25FF", 404, "knows no"),
+    ("key of two columns", "/api/current?key=a,b", 404, "knows no"),
+    ("10 kB query", "/api/current?key=" + "x" * 10_000, 414, "longer than 8192"),
+    ("long path", "/" + "x" * 2_000, 414, "path is longer"),
+    ("nothing there", "/api/nothing", 404, "There is nothing here"),
+    ("path traversal", "/static/../server.py", 404, "There is nothing here"),
+    ("path traversal, escaped", "/static/..%2f..%2f..%2fetc%2fpasswd", 404, "There is nothing here"),
+    ("path traversal, twice escaped", "/static/%252e%252e/server.py", 404, "There is nothing here"),
+    ("path traversal, back strokes", "/static/..\\..\\app.py", 404, "There is nothing here"),
+]
+
+
+@pytest.mark.parametrize("case", BAD, ids=[name for name, *_ in BAD])
+def test_bad_requests(shared, case):
+    _, path, expected, says = case
+    status, headers, body = shared.get(path)
+    assert (status, headers["content-type"]) == (expected, "application/json"), body
+    found = json.loads(body)
+    assert list(found) == ["error"] and says in found["error"]
+    assert found["error"].endswith(".") and "Traceback" not in found["error"] and len(found["error"]) < 400
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One service for all requests that change nothing."""
+    from fastwin.store import PaneStore
+    from tests.serve.conftest import SPEC, serving
+
+    url = f"rocksdb:{tmp_path_factory.mktemp('shared') / 'store'}"
+    with PaneStore.open(url, SPEC) as store:
+        table = clicks(2_000)
+        put_clicks(store, table)
+        run = serving(store, url, table, Settings(hosts=frozenset({"127.0.0.1", "localhost"})))
+        yield next(run)
+        next(run, None)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_only_get(shared, method):
+    status, _, body = shared.get("/api/current", method=method)
+    assert status == 405 and json.loads(body) == {"error": "Only GET is known here."}
+
+
+def test_query_string_of_a_megabyte(shared):
+    """The server stops reading long before it has it all, and says so."""
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=20) as client:
+        try:
+            client.sendall(b"GET /api/current?key=" + b"x" * (1 << 20) + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        except OSError:
+            pass  # it hung up on us
+        answer = b""
+        try:
+            while part := client.recv(65_536):
+                answer += part
+        except ConnectionResetError:
+            pass
+    assert answer.split()[1].startswith(b"4") if answer else True
+    assert b"Traceback" not in answer
+    assert shared.json("/api/store")
+
+
+def test_garbage_instead_of_http(shared):
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=20) as client:
+        client.sendall(b"\x16\x03\x01 hello\r\n\r\n")
+        answer = client.recv(65_536)
+    assert answer.split()[1] == b"400" and b"Traceback" not in answer
+
+
+def test_foreign_name_of_host_is_refused(shared):
+    """So a web page elsewhere cannot read the service through a name that it points at the loopback."""
+    assert shared.get("/api/current", {"Host": "evil.example"})[0] == 421
+    assert shared.get("/api/current", {"Host": f"localhost:{shared.port}"})[0] == 200
+
+
+def test_token(make_service):
+    service = make_service(Settings(token="very secret"))
+    for headers, says in (
+        ({}, "is missing"),
+        ({"Authorization": "Bearer wrong"}, "is wrong"),
+        ({"Authorization": "Bearer very secre"}, "is wrong"),
+    ):
+        status, answered, body = service.get("/api/current", headers)
+        assert status == 401 and answered["www-authenticate"] == "Bearer"
+        assert says in json.loads(body)["error"]
+    assert service.get("/api/current", {"Authorization": "Bearer very secret"})[0] == 200
+    assert service.get("/")[0] == 200  # the empty page
+
+
+def test_empty_store_is_no_fault(make_service):
+    status, headers, body = make_service(table=clicks(0)).get("/api/current")
+    assert status == 503 and "holds no panes yet" in json.loads(body)["error"] and headers["retry-after"]
+
+
+def test_page_needs_nothing_from_elsewhere(shared):
+    for path in ("/", "/static/page.css", "/static/page.js", "/static/draw.js"):
+        status, headers, body = shared.get(path)
+        assert status == 200
+        assert b"http://" not in body and b"https://" not in body and b"//cdn" not in body
+        assert "default-src 'none'" in headers["content-security-policy"]
+    status, headers, body = shared.get("/static/plotly.min.js", {"Accept-Encoding": "gzip"})
+    assert status == 200 and headers["content-encoding"] == "gzip" and len(body) < 2_500_000
+    assert shared.get("/static/plotly.min.js", {"If-None-Match": headers["etag"]})[0] == 304
+
+
+def test_bad_requests_slow_nobody_down(service):
+    """While many ask nonsense, every sensible question is answered."""
+    stop = threading.Event()
+
+    def nonsense():
+        while not stop.is_set():
+            for _, path, *_ in BAD[::3]:
+                service.get(path)
+
+    threads = [threading.Thread(target=nonsense) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        answers = [service.json(f"/api/current?limit={limit}") for limit in range(1, 40)]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+    assert all(len(answer["rows"]) == min(limit, 5) for limit, answer in enumerate(answers, 1))
+
+
+def test_many_readers_at_once(service):
+    expected = service.json("/api/current")
+    failed = []
+
+    def read():
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+        for _ in range(10):
+            connection.request("GET", "/api/current")
+            answer = connection.getresponse()
+            if json.loads(answer.read()) != expected:
+                failed.append(answer.status)
+        connection.close()
+
+    threads = [threading.Thread(target=read) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failed
