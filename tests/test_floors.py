@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS: list[list[str]] = [
     ["_typedefs errors", "duration windows"],
     [
-        "core.blocks core.bounds core.memory core.texts core.timemath core.timersort",
-        "core.hashing core.rows",
+        "core.blocks core.bounds core.int128 core.memory core.texts core.timemath core.timersort",
+        "core.fused core.hashing core.rows",
         "core.accumulator_set core.keys core.registers core.rowcodec core.slices core.timers",
         "core.redishll",
         "core.accumulators core.hyperloglog core.panes core.sessions core.timerqueue core.windowtable",

@@ -2,6 +2,7 @@
 cimport cython
 
 from fastwin._typedefs cimport idx_t, uint8_t, uint64_t
+from fastwin.core.fused cimport Fused
 from fastwin.core.rows cimport RowStore
 
 cdef struct Column:
@@ -38,6 +39,7 @@ cdef class Accumulator:
     cdef readonly int column            # which column feeds it; -1: none
     cdef Py_ssize_t at                  # byte offset of its first cell; 0 as long as it belongs to no set
     cdef uint64_t seen                  # its bit in the head: a value has arrived
+    cdef int role                       # in a fused loop
 
     cdef void blank(self, char* row) noexcept nogil
     cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil
@@ -56,11 +58,16 @@ cdef class AccumulatorSet:
     cdef readonly tuple owned           # the cells of a row that own a block, for RowStore
     cdef readonly Py_ssize_t columns    # how many columns the members read
     cdef Column* _column
+    cdef Fused _fused
 
+    cdef int _fuse(self) except -1
     cdef list hold(self, list columns, Py_ssize_t n)
-    cdef int add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1
+    cdef int add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1 nogil
     cdef int merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
-                   Py_ssize_t n) except -1
+                   Py_ssize_t n) except -1 nogil
+    cdef int _add_each(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1
+    cdef int _merge_each(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
+                         Py_ssize_t n) except -1
     cdef int _check_memory(self) except -1
 
 

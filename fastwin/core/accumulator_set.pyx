@@ -6,6 +6,7 @@ from libc.stdlib cimport calloc, free
 
 from fastwin._typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.bounds cimport check_ids, check_length
+from fastwin.core.fused cimport COUNT, OTHER, add_fused, merge_one
 from fastwin.core.rows cimport HEAD_BYTES, RowStore
 
 cdef enum:
@@ -162,9 +163,26 @@ cdef class AccumulatorSet:
         self._column = <Column*> calloc(max(self.columns, 1), sizeof(Column))
         if self._column == NULL:
             raise MemoryError("AccumulatorSet: no memory for the columns")
+        self._fuse()
 
     def __dealloc__(self):
         free(self._column)
+
+    cdef int _fuse(self) except -1:
+        """Finds out whether one loop can feed all members."""
+        cdef Accumulator member
+        self._fused.column = -1
+        for member in self.members:
+            if member.role == OTHER or self._fused.at[member.role]:
+                return 0
+            if member.role != COUNT:
+                if self._fused.column not in (-1, member.column):
+                    return 0
+                self._fused.column = member.column
+                self._fused.seen |= member.seen
+            self._fused.at[member.role] = member.at
+        self._fused.on = True
+        return 0
 
     def blank(self):
         """Returns what a fresh row holds: int64[cells]."""
@@ -208,8 +226,22 @@ cdef class AccumulatorSet:
                     raise ValueError(f"columns: column {member.column} does not suit {type(member).__name__}")
         return held
 
-    cdef int add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1:
+    cdef int add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1 nogil:
         """Adds values [offset, offset + n) of the held columns to the rows."""
+        cdef Py_ssize_t i
+        cdef const int64_t* values = NULL
+        cdef bint fused = self._fused.on
+        for i in range(self.columns):
+            fused &= self._column[i].valid == NULL
+        if fused:
+            if self._fused.column >= 0:
+                values = <const int64_t*> self._column[self._fused.column].values + offset
+            add_fused(&self._fused, rows.data, rows.stride, slots, n, values)
+            return 0
+        with gil:
+            return self._add_each(rows, slots, n, offset)
+
+    cdef int _add_each(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1:
         cdef Accumulator member
         cdef Column column
         for member in self.members:
@@ -225,8 +257,19 @@ cdef class AccumulatorSet:
         return self._check_memory()
 
     cdef int merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
-                   Py_ssize_t n) except -1:
-        """Merges rows of others into rows; both stores have the layout of this set."""
+                   Py_ssize_t n) except -1 nogil:
+        """Merges rows of others into rows, in order; both stores have the layout of this set."""
+        cdef Py_ssize_t i
+        if self._fused.on:
+            for i in range(n):
+                merge_one(&self._fused, rows.data + slots[i] * rows.stride,
+                          others.data + from_slots[i] * rows.stride)
+            return 0
+        with gil:
+            return self._merge_each(rows, slots, others, from_slots, n)
+
+    cdef int _merge_each(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
+                         Py_ssize_t n) except -1:
         cdef Accumulator member
         cdef Merge pairs
         cdef Py_ssize_t i

@@ -9,16 +9,11 @@ from libc.stdint cimport INT64_MAX, INT64_MIN
 from fastwin._typedefs cimport idx_t, int64_t, uint8_t
 from fastwin.core.accumulator_set cimport NO_VALUE, NULL_VALUE, VALUE, Accumulator as Base, Column, Merge, Take
 from fastwin.core.accumulator_set cimport bits_of, has, into, taken, wanted
+from fastwin.core.fused cimport COUNT, HIGHEST, LOWEST, OTHER, TOTAL
+from fastwin.core.int128 cimport add_int, add_total, int128
 from fastwin.errors import AggregateOverflowError
 
 __all__ = ["Accumulator", "AccumulatorSet", "Count", "Extreme", "Max", "Mean", "Min", "Sum"]
-
-cdef extern from *:
-    """
-    /* Rows are aligned to 8 bytes only. */
-    typedef __int128 fastwin_int128 __attribute__((aligned(8)));
-    """
-    ctypedef long long int128 "fastwin_int128"
 
 ctypedef fused number:
     int64_t
@@ -30,6 +25,7 @@ cdef class Count(Base):
 
     def __cinit__(self, dtype="int64", int column=0):
         self.takes_values = self.gives_float = False
+        self.role = COUNT
 
     cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
         cdef Py_ssize_t i
@@ -50,16 +46,6 @@ cdef class Count(Base):
         for i in range(rows.n):
             (<int64_t*> values)[i] = (<const int64_t*> (wanted(rows, i) + self.at))[0]
             marks[i] = VALUE            # a count is never null
-
-
-@cython.overflowcheck(False)        # 128 bits hold more sums of int64 than fit into any machine
-cdef inline void add_int(char* cells, int64_t value) noexcept nogil:
-    (<int128*> cells)[0] += value
-
-
-@cython.overflowcheck(False)
-cdef inline void add_total(char* cells, const char* other) noexcept nogil:
-    (<int128*> cells)[0] += (<const int128*> other)[0]
 
 
 cdef inline void add_exact(char* cells, double value) noexcept nogil:
@@ -104,6 +90,7 @@ cdef class Sum(Base):
         if on_overflow not in ("raise", "null"):
             raise ValueError(f"Sum: on_overflow must be 'raise' or 'null', got {on_overflow!r}")
         self.cells = 2
+        self.role = OTHER if self.is_float else TOTAL
         self.null_on_overflow = on_overflow == "null"
         self.name = name
 
@@ -208,12 +195,16 @@ cdef class Extreme(Base):
 cdef class Min(Extreme):
     """The smallest value; NaN only where all values are NaN."""
 
+    def __cinit__(self, dtype="int64", int column=0):
+        self.role = OTHER if self.is_float else LOWEST
+
 
 cdef class Max(Extreme):
     """The largest value; NaN is above all others."""
 
     def __cinit__(self, dtype="int64", int column=0):
         self.largest = True
+        self.role = OTHER if self.is_float else HIGHEST
 
 
 cdef class Mean(Base):

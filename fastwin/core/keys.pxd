@@ -5,6 +5,7 @@ from fastwin._typedefs cimport idx_t, int32_t, int64_t, uint8_t, uint64_t
 from fastwin.core.texts cimport TextStore
 
 cdef enum:
+    KEYS_BLOCK = 512            # keys looked up together, so that their cache misses overlap
     FREE_ID = -1                # in `refs`
     SETTLED = -2                # in `chain`
 
@@ -32,7 +33,7 @@ cdef class KeyTable:
     cdef uint64_t _hash_of(self, idx_t key) noexcept nogil
     cdef void _forget(self, idx_t key) noexcept nogil
     cdef void _start_over(self) noexcept nogil
-    cdef int _intern_int64(self, const int64_t* values, const uint8_t* valid, Py_ssize_t n, idx_t* ids) except -1 nogil
+    cdef int intern_block(self, const int64_t* values, const uint8_t* valid, Py_ssize_t n, idx_t* ids) except -1 nogil
     cdef idx_t _chained(self, idx_t key) noexcept nogil
 
     cdef inline void retain(self, idx_t key) noexcept nogil:

@@ -36,6 +36,7 @@ cdef class PaneTable:
     cdef Pane* ensure_pane(self, ts_t start) except NULL nogil
     cdef int resize_index(self, Pane* pane, Py_ssize_t rows) except -1 nogil
     cdef idx_t ensure_row(self, Pane* pane, idx_t key) except -1 nogil
+    cdef int ensure_in_pane(self, Pane* pane, const idx_t* keys, Py_ssize_t n, idx_t* slots) except -1 nogil
     cdef int ensure_rows(self, const idx_t* keys, const ts_t* starts, Py_ssize_t n, idx_t* slots) except -1 nogil
 
     cdef inline idx_t find_row(self, const Pane* pane, idx_t key) noexcept nogil:

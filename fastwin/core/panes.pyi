@@ -22,6 +22,17 @@ class PaneTable:
     def add(
         self, keys: NDArray[np.int32], starts: NDArray[np.int64], columns: list[tuple[Values | None, Valid]]
     ) -> NDArray[np.int32]: ...
+    def feed(
+        self,
+        ids: NDArray[np.int32] | None,
+        values: NDArray[np.int64] | None,
+        valid: NDArray[np.uint8] | None,
+        times: NDArray[np.int64],
+        slide: int,
+        rest: int,
+        offset: int,
+        columns: list[tuple[Values | None, Valid]],
+    ) -> None: ...
     def starts(self) -> NDArray[np.int64]: ...
     def first_start(self, at_least: int) -> int | None: ...
     def slots_of(self, start: int) -> NDArray[np.int32]: ...

@@ -5,12 +5,14 @@ import numpy as np
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memmove
 
-from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t
+from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t
 from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.bounds cimport check_ids, check_length
 from fastwin.core.keys cimport KeyTable
 from fastwin.core.memory cimport prefetch
 from fastwin.core.rows cimport Head
+from fastwin.core.slices cimport Slicer, slice_of
+from fastwin.core.timemath cimport check_duration, check_times
 
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
@@ -152,13 +154,45 @@ cdef class PaneTable:
         pane.index[at] = slot
         return slot
 
+    cdef int ensure_in_pane(self, Pane* pane, const idx_t* keys, Py_ssize_t n, idx_t* slots) except -1 nogil:
+        """Fills the slots of up to BLOCK rows of one pane; rows.reserve() has made room."""
+        cdef Py_ssize_t i, at
+        cdef idx_t slot
+        cdef bint far = self.rows.top * self.rows.stride > CACHED
+        if far:
+            for i in range(n):
+                prefetch(pane.index + (keys[i] if pane.direct else place(keys[i], pane.index_size)))
+        if not pane.direct:
+            for i in range(n if far else 0):
+                at = place(keys[i], pane.index_size)
+                if at < pane.index_size and pane.index[at] != NONE:
+                    prefetch(self.rows.head(pane.index[at]))
+            for i in range(n):
+                slots[i] = self.ensure_row(pane, keys[i])
+            return 0
+        for i in range(n):
+            slot = pane.index[keys[i]] if keys[i] < pane.index_size else <idx_t> NONE
+            if slot == NONE:
+                slot = self.ensure_row(pane, keys[i])
+            else:
+                self.rows.mark(slot)
+                if far:
+                    prefetch(self.rows.head(slot))
+                    prefetch(<char*> self.rows.head(slot) + self.rows.stride - 1)
+            slots[i] = slot
+        return 0
+
     cdef int ensure_rows(self, const idx_t* keys, const ts_t* starts, Py_ssize_t n, idx_t* slots) except -1 nogil:
         """Fills the slots of up to BLOCK rows. What will be looked at is fetched first: the cache misses overlap."""
         cdef Pane* panes[BLOCK]
         cdef Pane* pane = NULL
         cdef Py_ssize_t i, at
-        cdef bint far = self.rows.top * self.rows.stride > CACHED
+        cdef bint far = self.rows.top * self.rows.stride > CACHED, one = True
         self.rows.reserve(n)
+        for i in range(1, n):
+            one &= starts[i] == starts[0]
+        if one:
+            return self.ensure_in_pane(self.ensure_pane(starts[0]), keys, n, slots)
         for i in range(n):
             if pane == NULL or pane.start != starts[i]:
                 pane = self.ensure_pane(starts[i])
@@ -189,13 +223,59 @@ cdef class PaneTable:
         _held = self.accumulators.hold(columns, n)
         out = np.empty(n, dtype=np.int32)
         cdef idx_t[::1] slots = out
-        while at < n:
-            m = min(BLOCK, n - at)
-            with nogil:
+        with nogil:
+            while at < n:
+                m = min(BLOCK, n - at)
                 self.ensure_rows(&keys[at], &starts[at], m, &slots[at])
-            self.accumulators.add(self.rows, &slots[at], m, at)
-            at += m
+                self.accumulators.add(self.rows, &slots[at], m, at)
+                at += m
         return out
+
+    def feed(self, const idx_t[::1] ids, const int64_t[::1] values, const uint8_t[::1] valid,
+             const int64_t[::1] times not None, int64_t slide, int64_t rest, int64_t offset, list columns not None):
+        """Adds element i to the row of its key and of the slice of times[i]: all steps of ingestion block by block.
+
+        ids: of the keys, in use; or None, and ``values`` are int64 keys with ``valid``, see KeyTable.intern_int64.
+        times: ms, within +-2**61. slide, rest, offset: slices start at offset + k * slide and, unless rest is 0, at
+        offset + k * slide + rest. columns: see AccumulatorSet.add_rows. Raises as add() and assign_slices() do.
+        """
+        cdef Py_ssize_t n = times.shape[0], at = 0, m, i
+        cdef idx_t[BLOCK] keys, slots
+        cdef ts_t[BLOCK] starts
+        cdef const idx_t* given
+        cdef const uint8_t* marks = NULL
+        cdef Slicer slicer
+        check_duration("slide", slide, 1)
+        if not 0 <= rest < slide or not -slide < offset < slide:
+            raise ValueError(f"rest, offset: must be below slide={slide}, got rest={rest} offset={offset}")
+        check_times("times", times)
+        if ids is not None:
+            check_length("ids", ids.shape[0], n)
+            check_ids("ids", ids, self.keys.top)
+        elif values is None or self.keys.is_bytes:
+            raise ValueError("values: needed where there are no ids, and for a table of int64 keys only")
+        else:
+            check_length("values", values.shape[0], n)
+        if valid is not None:
+            check_length("valid", valid.shape[0], n)
+        _held = self.accumulators.hold(columns, n)
+        slicer.slide, slicer.rest, slicer.offset = slide, rest, offset
+        slicer.start = slicer.end = 0
+        with nogil:
+            while at < n:
+                m = min(BLOCK, n - at)
+                if ids is not None:
+                    given = &ids[at]
+                else:
+                    if valid is not None:
+                        marks = &valid[at]
+                    self.keys.intern_block(&values[at], marks, m, keys)
+                    given = keys
+                for i in range(m):
+                    starts[i] = slice_of(&slicer, times[at + i])
+                self.ensure_rows(given, starts, m, slots)
+                self.accumulators.add(self.rows, slots, m, at)
+                at += m
 
     def starts(self):
         """Returns the starts of the panes that hold rows, ascending: int64[panes]."""

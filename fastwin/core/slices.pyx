@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastwin._typedefs cimport int64_t, uint8_t
-from fastwin.core.timemath cimport check_duration, check_times, floor_to, is_in_bounds
+from fastwin.core.timemath cimport check_duration, check_times, is_in_bounds
 
 
 def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide, int64_t offset):
@@ -20,29 +20,24 @@ def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide
     [-10, 0, 0, 0, 10]
     """
     cdef Py_ssize_t i, n = times.shape[0], skipped = 0
-    cdef int64_t rest, start = 0, end = 0, t
+    cdef Slicer slicer
+    cdef int64_t t
     check_duration("size", size, 1)
     check_duration("slide", slide, 1)
     if not -slide < offset < slide:
         raise ValueError(f"offset: must be below slide, {slide}, and above -{slide}, got {offset}")
-    rest = size % slide if size > slide else 0
+    slicer.slide, slicer.offset, slicer.rest = slide, offset, size % slide if size > slide else 0
+    slicer.start = slicer.end = 0
     out, gaps = np.empty(n, dtype=np.int64), None
     cdef int64_t[::1] starts = out
     cdef uint8_t[::1] gap
     with nogil:
         for i in range(n):
             t = times[i]
-            if not start <= t < end:        # else the slice of the element before
-                if not is_in_bounds(t):
-                    with gil:
-                        check_times("times", times[i:])
-                start = floor_to(t, slide, offset)
-                end = start + slide
-                if t >= start + rest:       # behind the end of a window, or none ends in between
-                    start = start + rest
-                else:
-                    end = start + rest
-            starts[i] = start
+            if not is_in_bounds(t):
+                with gil:
+                    check_times("times", times[i:])
+            starts[i] = slice_of(&slicer, t)
     if slide > size:
         gaps = np.empty(n, dtype=np.uint8)
         gap = gaps

@@ -55,6 +55,15 @@ class AlignedOperator:
         """Adds elements to their slices; windows that have passed and are kept fire again."""
         slicing, lateness, watermark = self._slicing, self._config.lateness_ms, self.watermark
         self.counters.events += len(batch)
+        if slicing.grid is not None and len(batch) and batch.times.min() >= slicing.first_unpassed(watermark):
+            # Nothing is late, and nothing fires: one pass over the elements.
+            if self._keys.is_bytes:
+                ids, values, valid = KeyCodec.intern(self._keys, batch.keys), None, None
+            else:
+                ids, (values, valid) = None, batch.keys
+            self._panes.feed(ids, values, valid, batch.times, *slicing.grid, batch.columns)
+            self._keys.sweep()
+            return Fed()
         starts, unassigned = slicing.assign(batch.times)
         late = starts < slicing.first_kept(watermark, lateness)
         if unassigned is not None:

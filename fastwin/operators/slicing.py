@@ -60,6 +60,9 @@ class Slicing(Protocol):
     def covering(self) -> int: ...
     @property
     def blocks(self) -> int: ...
+    @property
+    def grid(self) -> tuple[int, int, int] | None:
+        """Slide, rest and offset of the slices, see PaneTable.feed; None where some times are in no window."""
 
     def assign(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
         """Returns the start of each element's slice, and marks of those that no window takes; see assign_slices."""
@@ -123,6 +126,12 @@ class SlidingSlicing:
     def blocks(self) -> int:
         # The root of the slides in a window: then the rows of a slider are fewest.
         return max(1, int((self.size // self.slide) ** 0.5))
+
+    @property
+    def grid(self) -> tuple[int, int, int] | None:
+        if self.slide > self.size:
+            return None
+        return self.slide, self.size % self.slide, self.offset
 
     def assign(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
         return assign_slices(times, self.size, self.slide, self.offset)
@@ -193,6 +202,10 @@ class CumulativeSlicing:
     @property
     def blocks(self) -> int:
         return 1  # starts never move within a window
+
+    @property
+    def grid(self) -> tuple[int, int, int] | None:
+        return self.step, 0, self.offset % self.step
 
     def assign(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
         return assign_slices(times, self.step, self.step, self.offset % self.step)

@@ -81,3 +81,31 @@ def test_times_beyond_int64_are_refused() -> None:
     for call in (pane_table().first_start, pane_table().drop_before, pane_table().slots_of):
         with pytest.raises(OverflowError):
             call(2**63)
+
+
+def test_feed_refuses_what_does_not_fit() -> None:
+    panes = pane_table()
+    known = panes.keys.intern_int64(times(5))
+    given = (times(0), 10, 0, 0, no_columns(1))
+    with pytest.raises(ValueError, match="values"):
+        panes.feed(None, None, None, *given)
+    with pytest.raises(ValueError, match="values"):
+        panes.feed(None, times(1, 2), None, *given)
+    with pytest.raises(ValueError, match="valid"):
+        panes.feed(None, times(1), np.zeros(2, np.uint8), *given)
+    with pytest.raises(ValueError, match="ids"):
+        panes.feed(np.repeat(known, 2), None, None, *given)
+    with pytest.raises(IndexError, match="ids"):
+        panes.feed(known + 1, None, None, *given)
+    for slide, rest, offset in ((10, 10, 0), (10, -1, 0), (10, 0, 10), (10, 0, -10), (0, 0, 0)):
+        with pytest.raises(ValueError, match=r"slide|rest"):
+            panes.feed(known, None, None, times(0), slide, rest, offset, no_columns(1))
+    with pytest.raises(ValueError, match="times"):
+        panes.feed(known, None, None, times(2**62), 10, 0, 0, no_columns(1))
+    with pytest.raises(ValueError, match="columns"):
+        panes.feed(known, None, None, times(0), 10, 0, 0, no_columns(2))
+    assert len(panes) == 0
+    panes.feed(known[:0], None, None, times(), 10, 0, 0, no_columns(0))
+    panes.feed(None, times(1, 1), np.array([1, 0], np.uint8), times(-1, 25), 10, 3, 0, no_columns(2))
+    assert panes.starts().tolist() == [-7, 23]
+    panes._check()

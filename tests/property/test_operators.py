@@ -42,11 +42,15 @@ AGGREGATES = {
     "sv": (fw.Sum("v"), ("sum", 0)),
     "sx": (fw.Sum("x"), ("sum", 1)),
     "lov": (fw.Min("v"), ("min", 0)),
+    "hiv": (fw.Max("v"), ("max", 0)),
     "lox": (fw.Min("x"), ("min", 1)),
     "hix": (fw.Max("x"), ("max", 1)),
     "mv": (fw.Mean("v"), ("mean", 0)),
     "mx": (fw.Mean("x"), ("mean", 1)),
 }
+
+# One visit to a row feeds all of these where the column has no nulls; the others take their turns.
+FUSED = ("n", "sv", "lov", "hiv")
 
 TIME_TYPES = {
     "int64": pa.int64(), "s": pa.timestamp("s"), "ms": pa.timestamp("ms", "UTC"),
@@ -71,6 +75,11 @@ class Case:
     steps: tuple
     saves: tuple
     chunks: int
+    fused: bool = False
+
+    @property
+    def aggregates(self) -> dict[str, tuple]:
+        return {name: AGGREGATES[name] for name in (FUSED if self.fused else AGGREGATES)}
 
     @property
     def key_count(self) -> int:
@@ -89,10 +98,10 @@ class Case:
         spec = fw.key_by(*(f"k{i}" for i in range(self.key_count))).event_time("t").window(assigner)
         spec = spec.allowed_lateness(self.lateness, coalesce=self.coalesce).bad_rows(self.policy)
         spec = spec.side_output_late_data() if self.late_output else spec
-        return spec.aggregate(**{name: aggregate for name, (aggregate, _) in AGGREGATES.items()})
+        return spec.aggregate(**{name: aggregate for name, (aggregate, _) in self.aggregates.items()})
 
     def model(self) -> naive.Model:
-        aggregates = [aggregate for _, aggregate in AGGREGATES.values()]
+        aggregates = [aggregate for _, aggregate in self.aggregates.values()]
         return naive.Model(self.windows, aggregates, self.lateness, self.late_output, self.coalesce)
 
     def ms(self, time: int) -> int:
@@ -222,6 +231,7 @@ def cases(draw, coalesce: st.SearchStrategy = st.booleans(), lateness: st.Search
             draw(st.lists(st.sampled_from(["", "delta", "restore"]), min_size=len(steps), max_size=len(steps)))
         ),
         chunks=draw(st.sampled_from([1, 1, 3])),
+        fused=draw(st.booleans()),
     )
     return replace(case, steps=moved(case, steps))
 

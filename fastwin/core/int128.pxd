@@ -1,0 +1,21 @@
+# Sums of int64 that cannot overflow: 128 bits in two cells.
+cimport cython
+
+from fastwin._typedefs cimport int64_t
+
+cdef extern from *:
+    """
+    /* Rows are aligned to 8 bytes only. */
+    typedef __int128 fastwin_int128 __attribute__((aligned(8)));
+    """
+    ctypedef long long int128 "fastwin_int128"
+
+
+@cython.overflowcheck(False)        # 128 bits hold more sums of int64 than fit into any machine
+cdef inline void add_int(char* cells, int64_t value) noexcept nogil:
+    (<int128*> cells)[0] += value
+
+
+@cython.overflowcheck(False)
+cdef inline void add_total(char* cells, const char* other) noexcept nogil:
+    (<int128*> cells)[0] += (<const int128*> other)[0]
