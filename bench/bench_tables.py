@@ -30,7 +30,8 @@ def _ours(table: pa.Table, spec: fw.WindowSpec, columns: list[str]) -> Contender
     )
 
 
-def _floor(table: pa.Table, rows: int) -> Contender | Unavailable:
+def c_loop(table: pa.Table, rows: int) -> Contender | Unavailable:
+    """Returns the C loop over a table, with room for ``rows`` results; Unavailable where it cannot be compiled."""
     found = floor()
     if not isinstance(found, Floor):
         return found
@@ -50,7 +51,7 @@ def _tumbling(
     if "C loop" in others:
         windows = table["ts"].cast(pa.int64()).to_numpy() // MINUTE
         keys = len(table["key"].unique())
-        contenders["C loop"] = _floor(table, min(keys * int(windows.max() - windows.min() + 1), len(table)))
+        contenders["C loop"] = c_loop(table, min(keys * int(windows.max() - windows.min() + 1), len(table)))
     found = contenders | peers.tumbling(table, MINUTE, aggregates)
     return Entry(f"tumbling 1 min, {label}", len(table), {name: found[name] for name in ("fastwin", *others)})
 

@@ -148,6 +148,9 @@ class EveryElementTrigger(Trigger):
     def can_merge(self) -> bool:
         return True
 
+    def on_merge(self, window: Any, ctx: Any) -> None:
+        pass
+
 
 class _Part:
     """What one of several triggers is handed: the context of them all, with state under names of its own."""

@@ -17,4 +17,9 @@ cdef class TimerQueue:
     cdef bint discard(self, ts_t time, idx_t key, int64_t namespace) noexcept
     cdef bint contains(self, ts_t time, idx_t key, int64_t namespace) noexcept
     cdef bint next_due(self, ts_t until, Timer* found) except -1
+
+    cdef inline const Timer* coming(self, Py_ssize_t ahead) noexcept nogil:
+        # The timer that comes after so many others of those sorted already, if none is added; NULL: not known.
+        return self.due + self.due_at + ahead if self.due_at + ahead < self.due_n else NULL
+
     cdef int _take_due(self, ts_t until) except -1

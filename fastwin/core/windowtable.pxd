@@ -23,6 +23,10 @@ cdef struct Window:
     int32_t panes               # how often it has fired
     int32_t _unused
 
+cdef struct Entry:              # of the index: a row, and the hash of its key and window
+    idx_t slot
+    uint32_t hash
+
 cdef struct KeyWindows:         # of one key, in order of start
     idx_t* slots
     Py_ssize_t n, capacity
@@ -36,12 +40,14 @@ cdef inline ts_t last_ms(const Window* window) noexcept nogil:
 cdef class WindowTable:
     cdef readonly KeyTable keys
     cdef readonly RowStore rows
-    cdef idx_t* index           # open addressing, linear probing: slots
+    cdef Entry* index           # open addressing, linear probing
     cdef Py_ssize_t index_size
     cdef KeyWindows* sets       # by key id; merging windows only
     cdef Py_ssize_t sets_n
     cdef readonly list removed  # (key id, start, end) of saved rows that are gone; their keys are retained
 
+    cdef uint32_t soon(self, idx_t key, ts_t start, ts_t end) noexcept nogil
+    cdef void sooner(self, uint32_t hash) noexcept nogil
     cdef idx_t find(self, idx_t key, ts_t start, ts_t end) noexcept
     cdef idx_t ensure(self, idx_t key, ts_t start, ts_t end) except -1
     cdef int release(self, idx_t slot) except -1

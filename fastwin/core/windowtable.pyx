@@ -8,6 +8,7 @@ from libc.string cimport memmove, memset
 from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint32_t, uint64_t
 from fastwin.core.hashing cimport mix
 from fastwin.core.keys cimport KeyTable
+from fastwin.core.memory cimport prefetch
 from fastwin.core.rows cimport RowStore
 
 HEAD_CELLS = sizeof(Window) // 8
@@ -16,10 +17,10 @@ cdef enum:
     FIRST_INDEX = 64
 
 
-cdef inline Py_ssize_t place(idx_t key, ts_t start, ts_t end, Py_ssize_t size) noexcept nogil:
+cdef inline uint32_t hashed(idx_t key, ts_t start, ts_t end) noexcept nogil:
     cdef uint64_t h = mix(<uint64_t> start ^ (<uint64_t> key * <uint64_t> 0x9E3779B97F4A7C15))
     h ^= <uint64_t> end
-    return <Py_ssize_t> ((h * <uint64_t> 0x9E3779B97F4A7C15) >> 20) & (size - 1)
+    return <uint32_t> ((h * <uint64_t> 0x9E3779B97F4A7C15) >> 32)
 
 
 cdef class WindowTable:
@@ -47,25 +48,23 @@ cdef class WindowTable:
     @property
     def nbytes(self):
         """Bytes allocated, the keys left out."""
-        cdef Py_ssize_t i, total = self.rows.nbytes + self.index_size * sizeof(idx_t) + self.sets_n * sizeof(KeyWindows)
+        cdef Py_ssize_t i, total = self.rows.nbytes + self.index_size * sizeof(Entry) + self.sets_n * sizeof(KeyWindows)
         for i in range(self.sets_n):
             total += self.sets[i].capacity * sizeof(idx_t)
         return total
 
     cdef int _grow(self) except -1:
         cdef Py_ssize_t size = 2 * self.index_size if self.index_size else FIRST_INDEX, i, at
-        cdef idx_t* index = <idx_t*> malloc(size * sizeof(idx_t))
-        cdef Window* window
+        cdef Entry* index = <Entry*> malloc(size * sizeof(Entry))
         if index == NULL:
             raise MemoryError(f"WindowTable: no memory for an index of {size}")
         with nogil:
             for i in range(size):
-                index[i] = NONE
+                index[i].slot = NONE
             for i in range(self.index_size):
-                if self.index[i] != NONE:
-                    window = self.at(self.index[i])
-                    at = place(window.head.key, window.head.start, window.end, size)
-                    while index[at] != NONE:
+                if self.index[i].slot != NONE:
+                    at = self.index[i].hash & (size - 1)
+                    while index[at].slot != NONE:
                         at = (at + 1) & (size - 1)
                     index[at] = self.index[i]
         free(self.index)
@@ -73,27 +72,52 @@ cdef class WindowTable:
         self.index_size = size
         return 0
 
+    cdef uint32_t soon(self, idx_t key, ts_t start, ts_t end) noexcept nogil:
+        """Fetches the place in the index of a window that will be asked for; returns its hash."""
+        cdef uint32_t hash = hashed(key, start, end)
+        if self.index_size:
+            prefetch(self.index + (hash & (self.index_size - 1)))
+        return hash
+
+    cdef void sooner(self, uint32_t hash) noexcept nogil:
+        """Fetches the row of a window that is about to be asked for."""
+        cdef Py_ssize_t at
+        cdef char* row
+        if self.index_size == 0:
+            return
+        at = hash & (self.index_size - 1)
+        while self.index[at].slot != NONE:
+            if self.index[at].hash == hash:
+                row = <char*> self.at(self.index[at].slot)
+                prefetch(row)
+                prefetch(row + self.rows.stride - 1)
+                return
+            at = (at + 1) & (self.index_size - 1)
+
     cdef idx_t find(self, idx_t key, ts_t start, ts_t end) noexcept:
         """Returns the slot of a window, or NONE. O(1) expected."""
+        cdef uint32_t hash = hashed(key, start, end)
         cdef Py_ssize_t at
         cdef idx_t slot
         cdef Window* window
         if self.index_size == 0:
             return NONE
-        at = place(key, start, end, self.index_size)
+        at = hash & (self.index_size - 1)
         while True:
-            slot = self.index[at]
+            slot = self.index[at].slot
             if slot == NONE:
                 return NONE
-            window = self.at(slot)
-            if window.head.start == start and window.head.key == key and window.end == end:
-                return slot
+            if self.index[at].hash == hash:
+                window = self.at(slot)
+                if window.head.start == start and window.head.key == key and window.end == end:
+                    return slot
             at = (at + 1) & (self.index_size - 1)
 
     cdef idx_t ensure(self, idx_t key, ts_t start, ts_t end) except -1:
         """Returns the slot of a window, a fresh row where there was none, and marks it dirty. O(1) expected."""
         cdef idx_t slot = self.find(key, start, end)
         cdef Py_ssize_t at
+        cdef uint32_t hash
         if slot != NONE:
             self.rows.mark(slot)
             return slot
@@ -103,32 +127,32 @@ cdef class WindowTable:
         slot = self.rows.alloc(key, start)
         self.at(slot).end = end
         self.keys.retain(key)
-        at = place(key, start, end, self.index_size)
-        while self.index[at] != NONE:
+        hash = hashed(key, start, end)
+        at = hash & (self.index_size - 1)
+        while self.index[at].slot != NONE:
             at = (at + 1) & (self.index_size - 1)
-        self.index[at] = slot
+        self.index[at].slot = slot
+        self.index[at].hash = hash
         return slot
 
     cdef int release(self, idx_t slot) except -1:
         """Frees a row that is in no set; one that was saved is remembered as removed."""
         cdef Window* window = self.at(slot)
-        cdef Window* other
         cdef Py_ssize_t mask = self.index_size - 1, gap, home
-        cdef Py_ssize_t at = place(window.head.key, window.head.start, window.end, self.index_size)
+        cdef Py_ssize_t at = hashed(window.head.key, window.head.start, window.end) & mask
         cdef idx_t key = window.head.key
-        while self.index[at] != slot:
+        while self.index[at].slot != slot:
             at = (at + 1) & mask
         gap = at
         while True:             # close the gap: move back what probing would no longer reach
             at = (at + 1) & mask
-            if self.index[at] == NONE:
+            if self.index[at].slot == NONE:
                 break
-            other = self.at(self.index[at])
-            home = place(other.head.key, other.head.start, other.end, self.index_size)
+            home = self.index[at].hash & mask
             if ((at - home) & mask) >= ((at - gap) & mask):
                 self.index[gap] = self.index[at]
                 gap = at
-        self.index[gap] = NONE
+        self.index[gap].slot = NONE
         if window.flags & SAVED:
             self.removed.append((key, window.head.start, window.end))    # and keeps the key retained
         else:
@@ -278,7 +302,7 @@ cdef class WindowTable:
         self.rows._check()
         self.keys._check()
         for i in range(self.index_size):
-            indexed += self.index[i] != NONE
+            indexed += self.index[i].slot != NONE
         assert indexed == self.rows.live, f"{indexed} rows in the index, {self.rows.live} in the store"
         for slot in self.rows.slots():
             window = self.at(slot)

@@ -5,6 +5,7 @@ from fastwin.operators.keeper cimport Keeper
 cdef class AssignerNode:
     cdef readonly Keeper keeper
     cdef readonly bint merging          # its windows merge
+    cdef bint plain                     # it does not merge, and may be asked in advance: no user code runs
     cdef readonly object merge_windows  # how, where it is not by overlap; None: by overlap
     cdef ts_t* starts
     cdef ts_t* ends

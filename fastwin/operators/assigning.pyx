@@ -71,6 +71,7 @@ cdef class SlidingNode(AssignerNode):
         self.size = size
         self.slide = slide
         self.offset = offset
+        self.plain = True
         self.event = assigner.is_event_time()
         if -(-size // slide) > LIMIT:
             raise too_many(assigner, -(-size // slide))
@@ -103,6 +104,7 @@ cdef class CumulativeNode(AssignerNode):
         self.size = size
         self.step = step
         self.offset = offset
+        self.plain = True
         self.event = assigner.is_event_time()
         if size // step > LIMIT:
             raise too_many(assigner, size // step)

@@ -5,7 +5,7 @@ Elements and timers have their effects in Flink's order; it is the reference for
 
 import numpy as np
 
-from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t
+from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint32_t
 from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.keys cimport KeyTable
 from fastwin.core.timersort cimport Timer
@@ -24,6 +24,9 @@ from fastwin.operators.keeper cimport NO_TIME, Keeper
 from fastwin.operators.placing cimport Placing
 from fastwin.operators.triggernodes cimport CONTINUE, FIRE, PURGE, TriggerNode
 from fastwin.rowview cimport RowType, Rows
+
+cdef enum:
+    BLOCK = 64          # elements whose rows are fetched ahead of them
 
 cdef ts_t MAX_TIME = 0x7fffffffffffffff
 
@@ -134,7 +137,7 @@ cdef class GeneralOperator:
     cdef int _take(self, idx_t[::1] ids, const int64_t[::1] times, uint8_t[::1] late, list columns) except -1:
         cdef Py_ssize_t i, j, windows, n = ids.shape[0]
         cdef idx_t slot
-        cdef bint taken, deferred, event = self.keeper.event_time
+        cdef bint taken, deferred = False, event = self.keeper.event_time
         cdef AssignerNode assigner = self.assigner
         cdef TriggerNode trigger = self.trigger
         cdef Window* window
@@ -145,6 +148,11 @@ cdef class GeneralOperator:
             self.pending = np.empty(n, dtype=np.int32)
             self.fed = 0
         for i in range(n):
+            if i % BLOCK == 0:
+                if deferred:
+                    self._feed(i)       # while the rows are at hand
+                if assigner.plain:
+                    self._foresee(ids, times, i, min(i + BLOCK, n))
             windows = assigner.assign(i, times[i], ids[i])
             taken = False
             deferred = self.feeds and windows == 1 and not self.merging
@@ -181,6 +189,19 @@ cdef class GeneralOperator:
                     self.counters.unassigned += 1
         if self.feeds:
             self._feed(n)
+        return 0
+
+    cdef int _foresee(self, idx_t[::1] ids, const int64_t[::1] times, Py_ssize_t first, Py_ssize_t stop) except -1:
+        """Fetches the rows of the latest windows of some elements."""
+        cdef uint32_t[BLOCK] hashes
+        cdef AssignerNode assigner = self.assigner
+        cdef Py_ssize_t i
+        for i in range(first, stop):
+            hashes[i - first] = 0
+            if assigner.assign(i, times[i], ids[i]):
+                hashes[i - first] = self.table.soon(ids[i], assigner.starts[0], assigner.ends[0])
+        for i in range(first, stop):
+            self.table.sooner(hashes[i - first])
         return 0
 
     cdef int _feed(self, Py_ssize_t until) except -1:

@@ -43,6 +43,7 @@ cdef class Keeper:
     cdef int delete_processing(self, idx_t slot, ts_t time) except -1
     cdef int register_cleanup(self, idx_t slot) except -1
     cdef int delete_cleanup(self, idx_t slot) except -1
+    cdef void _fetch(self, TimerQueue timers) noexcept
     cdef bint take_due(self, bint event, ts_t until, Timer* timer) except -1
     cdef int fit(self, idx_t slot) except -1
     cdef int hold_merged(self, const idx_t* slots, Py_ssize_t n) except -1

@@ -6,6 +6,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint32_t
+from fastwin.core.memory cimport prefetch
 from fastwin.core.timerqueue cimport TimerQueue
 from fastwin.core.timersort cimport Timer
 from fastwin.core.windowtable cimport CLEANUP_TIMER, END_TIMER, Window, WindowTable, is_global, last_ms
@@ -16,6 +17,10 @@ from fastwin.windows import GlobalWindow, TimeWindow
 
 cdef extern from *:
     bint add_overflows "__builtin_add_overflow"(ts_t a, ts_t b, ts_t* total) noexcept
+
+cdef enum:
+    ROW_AHEAD = 16
+    INDEX_AHEAD = 8
 
 cdef ts_t MAX_TIME = 0x7fffffffffffffff
 cdef ts_t NO_TIME = -MAX_TIME - 1
@@ -187,6 +192,18 @@ cdef class Keeper:
             told.append((self.cleanup_time(window), 0 if self.event_time else 1))
         return told, window.timers
 
+    cdef void _fetch(self, TimerQueue timers) noexcept:
+        """Fetches the rows of timers that are next but a few, and their places in the index."""
+        cdef const Timer* timer = timers.coming(ROW_AHEAD)
+        cdef Window* window
+        if timer != NULL:
+            prefetch(self.at(<idx_t> timer.namespace))
+            prefetch(<char*> self.at(<idx_t> timer.namespace) + self.table.rows.stride - 1)
+        timer = timers.coming(INDEX_AHEAD)
+        if timer != NULL and timer.namespace < self.table.rows.top:
+            window = self.at(<idx_t> timer.namespace)
+            self.table.soon(window.head.key, window.head.start, window.end)
+
     cdef bint take_due(self, bint event, ts_t until, Timer* timer) except -1:
         """Takes out the first timer at or before ``until``; returns False if there is none."""
         cdef TimerQueue timers = self.event_timers if event else self.processing_timers
@@ -195,6 +212,7 @@ cdef class Keeper:
         cdef idx_t slot
         if not timers.next_due(until, timer):
             return False
+        self._fetch(timers)
         slot = <idx_t> timer.namespace
         window = self.at(slot)
         mark = self._mark(window, timer.time, event)

@@ -1,0 +1,127 @@
+"""The general operator: one state for each (key, window), triggers and functions built in and in Python.
+
+The peer is the bare C loop over the same tumbling windows, so the ratio tells what generality costs.
+"""
+
+import pyarrow as pa
+
+import fastwin as fw
+from bench import peers
+from bench.bench_tables import MINUTE, c_loop
+from bench.events import events
+from bench.race import Bar, Contender, Entry, Works
+from bench.scale import Scale, amount
+from fastwin.planner import plan
+
+WORKS = Works()
+_BUILT_IN = {"n": fw.Count(), "s": fw.Sum("value"), "lo": fw.Min("value"), "hi": fw.Max("value")}
+
+
+class Stats(fw.AggregateFunction):
+    """Count, sum, smallest and largest value, in Python."""
+
+    def create_accumulator(self):
+        return [0, 0, None, None]
+
+    def add(self, value, accumulator):
+        v = value.value
+        accumulator[0] += 1
+        accumulator[1] += v
+        if accumulator[2] is None or v < accumulator[2]:
+            accumulator[2] = v
+        if accumulator[3] is None or v > accumulator[3]:
+            accumulator[3] = v
+        return accumulator
+
+    def get_result(self, accumulator):
+        return tuple(accumulator)
+
+
+class AtTheEnd(fw.Trigger):
+    """What EventTimeTrigger does, in Python."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        if window.max_timestamp() <= ctx.get_current_watermark():
+            return fw.TriggerResult.FIRE
+        ctx.register_event_time_timer(window.max_timestamp())
+        return fw.TriggerResult.CONTINUE
+
+    def on_event_time(self, time, window, ctx):
+        return fw.TriggerResult.FIRE if time == window.max_timestamp() else fw.TriggerResult.CONTINUE
+
+    def clear(self, window, ctx):
+        ctx.delete_event_time_timer(window.max_timestamp())
+
+
+class Everything(fw.ProcessWindowFunction):
+    """The same results from the elements themselves."""
+
+    def process(self, key, context, elements):
+        values = [element.value for element in elements]
+        yield len(values), sum(values), min(values), max(values)
+
+
+_TUMBLING = fw.key_by("key").event_time("ts").window(fw.TumblingEventTimeWindows.of(MINUTE))
+_OUTPUT = "n bigint, s bigint, lo bigint, hi bigint"
+
+
+def _general(spec: fw.WindowSpec, table: pa.Table) -> Contender:
+    bound = plan(spec, table.schema, general=True)
+
+    def run() -> pa.Table:
+        stream = bound.open()
+        return pa.concat_tables([stream.process(table).main, stream.advance_watermark(fw.MAX_TIMESTAMP).main])
+
+    return Contender(
+        run,
+        answer=peers.canonical(peers.WINDOW_COLUMNS),
+        notes=lambda result: {"rows": result.num_rows},
+    )
+
+
+def _entry(label: str, spec: fw.WindowSpec, table: pa.Table, rows: int) -> Entry:
+    contenders = {"fastwin": _general(spec, table), "C loop": c_loop(table, rows)}
+    return Entry(f"general operator, {label}", len(table), contenders)
+
+
+def _sized(scale: Scale, share: int) -> tuple[pa.Table, int]:
+    table = events(scale.events // share, scale.keys)
+    return table, min(len(table), scale.keys * 10)
+
+
+@WORKS.add("general-built-in", "event", ("C loop",), Bar.at_most(10, "C loop"))
+def built_in(scale: Scale) -> Entry:
+    table, rows = _sized(scale, 1)
+    label = f"built-in trigger and aggregates, {amount(scale.events)} events, {amount(scale.keys)} keys"
+    return _entry(label, _TUMBLING.aggregate(**_BUILT_IN), table, rows)
+
+
+@WORKS.add("general-combined", "event", ("C loop",), Bar.at_most(10, "C loop"))
+def combined(scale: Scale) -> Entry:
+    table, rows = _sized(scale, 1)
+    trigger = fw.any_of(fw.CountTrigger.of(1_000_000), fw.EventTimeTrigger())
+    return _entry("any_of(count, event time)", _TUMBLING.trigger(trigger).aggregate(**_BUILT_IN), table, rows)
+
+
+@WORKS.add("general-python", "event", ("C loop",), Bar.at_most(70, "C loop"))
+def python(scale: Scale) -> Entry:
+    table, rows = _sized(scale, 4)
+    spec = _TUMBLING.trigger(AtTheEnd()).aggregate(Stats(), output=_OUTPUT)
+    return _entry("trigger and aggregate in Python", spec, table, rows)
+
+
+@WORKS.add("general-python-aggregate", "event", ("C loop",))
+def python_aggregate(scale: Scale) -> Entry:
+    table, rows = _sized(scale, 4)
+    return _entry("aggregate in Python", _TUMBLING.aggregate(Stats(), output=_OUTPUT), table, rows)
+
+
+@WORKS.add("general-process", "event", ("C loop",))
+def process(scale: Scale) -> Entry:
+    table, rows = _sized(scale, 4)
+    return _entry("ProcessWindowFunction", _TUMBLING.process(Everything(), output=_OUTPUT), table, rows)
+
+
+@WORKS.parametrize
+def test_general(race, work, contender):
+    race(work, contender)
