@@ -14,7 +14,7 @@ from fastwin import batches, statecodec
 from fastwin.arrowbuffers import take_rows
 from fastwin.duration import Duration, to_ms
 from fastwin.errors import SpecError, StateError
-from fastwin.operators.base import Operator
+from fastwin.operators.base import Operator, Refresh
 from fastwin.operators.general import GeneralOperator
 from fastwin.planner import Plan
 from fastwin.planner import plan as make_plan
@@ -307,9 +307,30 @@ class Stream:
         """Returns all state as one chunk. Raises StateError before the first batch, unless a schema was given."""
         return self._planned("snapshot").snapshot()
 
-    def delta(self) -> bytes:
-        """Returns what has changed since the last snapshot() or delta() as one chunk."""
-        return self._planned("delta").delta()
+    def delta(self, refresh: Refresh | None = None) -> bytes:
+        """Returns what has changed since the last snapshot() or delta() as one chunk.
+
+        refresh: which unchanged rows to repeat, for a log that forgets its oldest deltas.
+        """
+        return self._planned("delta").delta(refresh)
+
+    def catch_up(self, deltas: list[bytes]) -> None:
+        """Takes the deltas of a stream that went on from this one's state, and with them its watermark.
+
+        A fresh stream takes all deltas from a fresh one's first. Raises StateError as restore() does; the state is
+        of no use then, and every call but restore() is refused.
+        """
+        operator = self._planned("catch_up")
+        try:
+            operator.apply(deltas)
+        except BaseException as problem:
+            self._failed = f"{type(problem).__name__}: {problem}"
+            if isinstance(problem, StateError | MemoryError) or not isinstance(problem, Exception):
+                raise
+            raise StateError(f"catch_up: the state makes no sense: {problem}") from problem
+        self._watermark = operator.watermark
+        if isinstance(operator, GeneralOperator):
+            self._clock = operator.processing_time
 
     def _planned(self, call: str) -> Operator:
         self._refuse_if_failed()

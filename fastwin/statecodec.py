@@ -2,7 +2,8 @@
 
 A chunk is a header, ``magic(4) version(u16) kind(u8) flags(u8) fingerprint(16) crc32(u32) length(u64)``,
 little-endian, and a body of ``length`` bytes: ``u32`` length of a JSON text, the text, and one LZ4-compressed
-Arrow IPC stream for each table that the text names. Flag 1: behind them comes one pickle stream of Python user state.
+Arrow IPC stream for each table that the text names. Columns of whole numbers are kept as the distance from their least
+value, in as few bytes as that takes. Flag 1: behind them comes one pickle stream of Python user state.
 """
 
 import json
@@ -11,13 +12,14 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from fastwin.errors import StateError
 
-__all__ = ["FORMAT_VERSION", "Chunk", "decode", "encode"]
+__all__ = ["FORMAT_VERSION", "Chunk", "decode", "encode", "narrowed", "read_meta", "widened"]
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 _MAGIC: Final = b"FWST"
 _HEADER: Final = struct.Struct("<4sHBB16sIQ")
 _KINDS: Final = ("snapshot", "delta")
@@ -39,17 +41,50 @@ class Chunk:
 
 def encode(chunk: Chunk, fingerprint: bytes) -> bytes:
     """Returns the bytes of a chunk. fingerprint: 16 bytes that tell the spec."""
-    streams = []
-    for table in chunk.tables.values():
+    streams, bases = [], []
+    for whole in chunk.tables.values():
+        table, base = narrowed(whole)
+        bases.append(base)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema, options=_WRITE) as writer:
             writer.write_table(table)
         streams.append(sink.getvalue())
-    named = list(zip(chunk.tables, (len(stream) for stream in streams), strict=True))
+    named = list(zip(chunk.tables, (len(stream) for stream in streams), bases, strict=True))
     text = json.dumps({"meta": chunk.meta, "tables": named}, separators=(",", ":")).encode()
     body = b"".join([struct.pack("<I", len(text)), text, *streams, chunk.objects or b""])
     kind, flags = _KINDS.index(chunk.kind), _PICKLED if chunk.objects is not None else 0
     return _HEADER.pack(_MAGIC, FORMAT_VERSION, kind, flags, fingerprint, zlib.crc32(body), len(body)) + body
+
+
+def narrowed(table: pa.Table) -> tuple[pa.Table, dict[str, list[Any]]]:
+    """Returns a table whose columns of whole numbers take as few bytes as they can, and what ``widened`` needs."""
+    columns, base = [], {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.type in (pa.int64(), pa.int32()) and len(column) and not column.null_count:
+            values = column.combine_chunks().to_numpy()
+            least = int(values.min())
+            span = int(values.max()) - least
+            bits = next((bits for bits in (8, 16, 32) if span < 1 << bits), 64)
+            if bits < column.type.bit_width:
+                base[name] = [least, str(column.type)]
+                column = pa.array((values - least).astype(f"u{bits // 8}"))
+        columns.append(column)
+    return pa.Table.from_arrays(columns, names=table.column_names), base
+
+
+def widened(table: pa.Table, base: dict[str, list[Any]]) -> pa.Table:
+    """Returns the table that ``narrowed`` was given."""
+    for name, (least, kind) in base.items():
+        values = table[name].to_numpy().astype(kind) + np.dtype(kind).type(least)
+        table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    return table
+
+
+def read_meta(blob: bytes) -> dict[str, Any]:
+    """Returns the small values of a chunk just made by encode(); nothing is checked."""
+    (length,) = struct.unpack_from("<I", blob, _HEADER.size)
+    start = _HEADER.size + 4
+    return json.loads(bytes(blob[start : start + length]))["meta"]
 
 
 def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chunk:
@@ -87,10 +122,10 @@ def _parse(kind: Any, body: memoryview, pickled: bool) -> Chunk:
     at = 4 + text_length
     text = json.loads(bytes(body[4:at]))
     tables = {}
-    for name, size in text["tables"]:
+    for name, size, base in text["tables"]:
         table = pa.ipc.open_stream(pa.py_buffer(body[at : at + size]), options=_READ).read_all()
         table.validate(full=True)
-        tables[name] = table.combine_chunks()
+        tables[name] = widened(table.combine_chunks(), base)
         at += size
     if bool(body[at:]) != pickled:
         raise ValueError(f"{len(body) - at} bytes of user state, announced {'some' if pickled else 'none'}")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastwin.errors import SpecError
 
-__all__ = ["LEDGER_ID", "MAX_KEY_GROUPS", "check_key_groups", "ids", "murmur3_int"]
+__all__ = ["LEDGER_ID", "MAX_KEY_GROUPS", "check_key_groups", "ids", "murmur3_int", "number_of"]
 
 MAX_KEY_GROUPS = 32_768
 """The most key groups a query may have (Flink's limit for its maximum parallelism)."""
@@ -72,6 +72,15 @@ def _unhash(hashes: NDArray[np.int32]) -> NDArray[np.int32]:
 def ids(key_groups: int) -> NDArray[np.int32]:
     """Returns the id of each key group, int32[key_groups]. Independent of how many groups or partitions there are."""
     return _unhash(np.arange(key_groups, dtype=np.int32))
+
+
+def number_of(group_id: int) -> int:
+    """Returns the number of the key group with this id.
+
+    >>> [number_of(id) for id in ids(3)]
+    [0, 1, 2]
+    """
+    return int(murmur3_int(np.array([group_id], np.int32))[0])
 
 
 LEDGER_ID = int(_unhash(np.array([MAX_KEY_GROUPS], np.int32))[0])

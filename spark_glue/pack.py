@@ -20,6 +20,7 @@ from spark_glue import wire
 from spark_glue.frames import quoted
 from spark_glue.job import Job
 from spark_glue.keygroups import LEDGER_ID, ids
+from spark_glue.states import shares_of
 from spark_glue.types import conform, spark_struct
 from spark_glue.wire import PacketKind
 
@@ -37,14 +38,18 @@ _LIST = pa.list_(pa.struct(list(wire.PACKED)))
 class Packer:
     """Takes the record batches of one task and returns packed rows, at most FLUSH_ROWS input rows at a time.
 
-    mapper: the number of the task, which orders the blobs of a key group.
+    mapper: the number of the task, which orders the blobs of a key group. shares: into how many the key groups are
+    divided; None: each is on its own.
     """
 
-    def __init__(self, job: Job, mapper: int) -> None:
+    def __init__(self, job: Job, mapper: int, shares: int | None = None) -> None:
         self._job = job
         self._plan = job.plan
         self._mapper = mapper
-        self._ids = ids(job.key_groups)
+        # A stream's rows go to shares, the key groups of a partition together; those of a batch frame to key groups,
+        # one after the other, because a run holds all of its input.
+        self._groups = job.key_groups if shares is None else shares
+        self._ids = ids(self._groups)
         # Spark's watermark starts in 1970, so a stream takes nothing older.
         limits = batches.Limits(job.max_future_skew_ms, 0 if job.streaming else MIN_TIMESTAMP)
         self._limits = job.plan.limits(limits)
@@ -105,9 +110,9 @@ class Packer:
         )
 
     def _route(self, rows: pa.RecordBatch) -> list[wire.PackedRow]:
-        groups = self._job.key_groups
+        groups = self._groups
         hashes = batches.key_hash(rows, self._job.spec.keys)
-        group = (hashes % np.uint64(groups)).astype(np.uint16)
+        group = (hashes % np.uint64(self._job.key_groups) % np.uint64(groups)).astype(np.uint16)
         sizes = np.bincount(group, minlength=groups)
         ends = np.cumsum(sizes)
         order = np.argsort(group, kind="stable")  # a radix sort for 16 bits; within a group, rows keep their order
@@ -119,7 +124,7 @@ class Packer:
         ]
 
     def _bad_row(self, rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> wire.PackedRow:
-        group_id = int(self._ids[self._mapper % self._job.key_groups])
+        group_id = int(self._ids[self._mapper % self._groups])
         bad = wire.encode(batches.bad_table(rows, reasons)) if self._plan.bad_schema is not None else None
         return self._row(group_id, PacketKind.BAD, int(np.count_nonzero(reasons)), bad)
 
@@ -148,7 +153,8 @@ def pack_frame(df: DataFrame, job: Job, columnar: bool) -> DataFrame:
 
 def _new_packer(job: Job) -> Packer:
     context = TaskContext.get()
-    return Packer(job, context.partitionId() if context else 0)
+    shares = shares_of(job.key_groups) if job.streaming else None
+    return Packer(job, context.partitionId() if context else 0, shares)
 
 
 def _pack_rows(job: Job, inputs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

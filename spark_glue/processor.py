@@ -1,4 +1,4 @@
-"""The stateful operator: one stream per key group, inside transformWithStateInPandas."""
+"""The stateful operator: one stream per share of the key groups, inside transformWithStateInPandas."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -11,9 +11,11 @@ from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValu
 import fastwin as fw
 from spark_glue import wire
 from spark_glue.alarms import Alarms
+from spark_glue.cache import Shelf
 from spark_glue.job import Job
-from spark_glue.keygroups import LEDGER_ID
+from spark_glue.keygroups import LEDGER_ID, number_of
 from spark_glue.statelog import Head, Identity, StateLog
+from spark_glue.states import Opened, States, run_id, shares_of
 from spark_glue.unpack import result_tables
 from spark_glue.wire import Packet, PacketKind, ResultKind
 
@@ -21,11 +23,11 @@ __all__ = ["WindowProcessor"]
 
 
 class WindowProcessor(StatefulProcessor):
-    """Runs a job's windows for every key group that Spark hands over.
+    """Runs a job's windows for every share that Spark hands over: the key groups of one partition.
 
-    A key group is visited when it has input, and when its timer has expired; both may happen in one micro-batch. A
-    visit restores the stream, advances it to the batch's watermark, feeds it the input and stores it again: the order
-    of a source that sends a watermark after every batch.
+    A share is visited when it has input, and when its timer has expired; both may happen in one micro-batch. A visit
+    opens the share's stream, advances it to the batch's watermark, feeds it the input and stores what has changed: the
+    order of a source that sends a watermark after every batch.
     """
 
     def __init__(self, job: Job) -> None:
@@ -37,8 +39,11 @@ class WindowProcessor(StatefulProcessor):
         if plan.program is not None and plan.program.rows is not None:  # windows may hold rows
             columns += " from " + ", ".join(f"{field.name} {field.type}" for field in plan.program.rows)
         self._alarms = Alarms(handle, self._job.time_mode)
-        identity = Identity(plan.fingerprint.hex(), str(self._job.spec), columns, self._job.key_groups)
+        shares = shares_of(self._job.key_groups)
+        identity = Identity(plan.fingerprint.hex(), str(self._job.spec), columns, self._job.key_groups, shares)
         self._log = StateLog(handle, identity)
+        run = run_id()
+        self._states = States(self._job, self._log, shares, Shelf(run), run)
 
     def handleInputRows(  # noqa: N802
         self,
@@ -52,12 +57,13 @@ class WindowProcessor(StatefulProcessor):
             return
         bad = [packet for packet in packets if packet.kind == PacketKind.BAD]
         good = [packet for packet in packets if packet.kind == PacketKind.GOOD]
-        visit = Visit(self._job, self._log.load() if good else Head())
+        share = number_of(key[0])
+        visit = Visit(self._job, self._states.open(share) if good else None)
         visit.divert(bad)
         if good:
             visit.advance(self._alarms, timerValues)
             visit.feed(good)
-            visit.store(self._log, self._alarms, timerValues)
+            visit.store(self._states, share, self._alarms, timerValues)
         yield from visit.output()
 
     def handleExpiredTimer(  # noqa: N802
@@ -68,9 +74,11 @@ class WindowProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         if self._alarms.asleep(timerValues):
             return
-        visit = Visit(self._job, self._log.load())
+        share = number_of(key[0])
+        visit = Visit(self._job, self._states.open(share))
         visit.advance(self._alarms, timerValues)
-        visit.store(self._log, self._alarms, timerValues, expired=expiredTimerInfo.getExpiryTimeInMs())
+        expired = expiredTimerInfo.getExpiryTimeInMs()
+        visit.store(self._states, share, self._alarms, timerValues, expired)
         yield from visit.output()
 
     def close(self) -> None:
@@ -78,15 +86,19 @@ class WindowProcessor(StatefulProcessor):
 
 
 class Visit:
-    """One turn of one key group: its stream, what the stream gave back, and what is to be counted."""
+    """One turn of one share: its stream, what the stream gave back, and what is to be counted.
 
-    def __init__(self, job: Job, head: Head) -> None:
+    opened: None where bad rows pass and nothing else.
+    """
+
+    def __init__(self, job: Job, opened: Opened | None) -> None:
         self._job = job
-        self._head = head
-        self._stream = job.plan.open(coalesce=job.coalesce)
-        if head.chunks:
-            self._stream.restore(list(head.chunks))
-        self._before = self._stream.metrics
+        if opened is None:
+            stream = job.plan.open(coalesce=job.coalesce)
+            opened = Opened(stream, stream.metrics, Head())
+        self._opened = opened
+        self._stream = opened.stream
+        self._before = self._after = opened.before
         self._results: list[fw.Result] = []
         self._diverted: list[bytes] = []
         self._bad = 0
@@ -109,13 +121,13 @@ class Visit:
             if packet.blob is not None:
                 self._diverted.append(packet.blob)
 
-    def store(self, log: StateLog, alarms: Alarms, values: TimerValues, expired: int | None = None) -> None:
+    def store(
+        self, states: States, share: int, alarms: Alarms, values: TimerValues, expired: int | None = None
+    ) -> None:
         """Stores the stream and sees to its timer. expired: the timer that led here; Spark removes that one itself."""
-        timer = alarms.set(self._stream, values, self._head.timer, expired)
-        if self._stream.metrics.state_rows == 0:
-            log.clear()
-        else:
-            self._written = log.save([self._stream.snapshot()], timer)
+        timer = alarms.set(self._stream, values, self._opened.head.timer, expired)
+        self._after = self._stream.metrics
+        self._written = states.store(share, self._opened, self._after, timer)
 
     def output(self) -> Iterator[pd.DataFrame]:
         """Yields the results and the counters as rows of ``wire.RESULT``; the counters are in the first row."""
@@ -128,7 +140,7 @@ class Visit:
         yield from wire.result_frames(blobs, self._counters())
 
     def _counters(self) -> dict[str, int]:
-        now, before = self._stream.metrics, self._before
+        now, before = self._after, self._before
         return {
             "events": now.events - before.events,
             "late": now.late - before.late,

@@ -1,24 +1,29 @@
-"""What a key group leaves in Spark's state store between two micro-batches."""
+"""What a query leaves in Spark's state store between two micro-batches: a log of deltas, and a head with its book.
+
+Spark's groups here are shares: all key groups that sit on one partition. A share has one head, read and written in
+every micro-batch, and the chunks of its deltas, written once.
+"""
 
 import json
+import secrets
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessorHandle
 
 from fastwin.errors import StateError
+from spark_glue.deltalog import DeltaLog, Entry
 
 __all__ = ["CHUNK_BYTES", "Head", "Identity", "StateLog"]
 
 CHUNK_BYTES = 4 << 20
-"""No value in the state store is larger than this and a head's few fields."""
+"""No value in the state store is larger than this."""
 
 _MAGIC = b"FWSL"
-_FORMAT = 1
-_PREFIX = struct.Struct("<4sHI")  # magic, format, length of the fields that follow as JSON
+_FORMAT = 2
+_PREFIX = struct.Struct("<4sH")  # magic, format; fields as JSON follow
 
 _HEAD = T.StructType([T.StructField("head", T.BinaryType())])
 _CHUNK_NO = T.StructType([T.StructField("chunk", T.LongType())])
@@ -30,13 +35,14 @@ class Identity:
     """What must be the same for the life of a checkpoint.
 
     fingerprint: of the spec, in hex. text: the spec in words, for errors. columns: names and types of the results.
-    key_groups: how many there are.
+    key_groups: how many there are. shares: into how many Spark's partitions divide them.
     """
 
     fingerprint: str
     text: str
     columns: str
     key_groups: int
+    shares: int
 
     def check(self, fields: dict[str, Any]) -> None:
         """Raises StateError if state with these fields was written by another query."""
@@ -55,118 +61,118 @@ class Identity:
                 f"df: the checkpoint was made with results of {fields['columns']}, now they would be {self.columns}; "
                 f"changed types of keys or values need a new checkpoint"
             )
+        if fields["shares"] != self.shares:
+            raise StateError(
+                f"spark.sql.shuffle.partitions: the checkpoint's state lies in {fields['shares']} parts, this query "
+                f"would look for {self.shares}; Spark fixes their number for the life of a checkpoint, and a "
+                f"repartitioned one cannot be used"
+            )
 
 
 @dataclass(frozen=True)
 class Head:
-    """The state of a key group: chunks to restore a stream from (none: no state), and its registered timer, ms."""
+    """The book of a share: its delta log, and its registered timer, ms."""
 
-    chunks: tuple[bytes, ...] = ()
+    log: DeltaLog = field(default_factory=DeltaLog)
     timer: int | None = None
 
 
 class StateLog:
-    """The state of the current key group, as one snapshot. Made once per task, in the processor's ``init``.
-
-    A short snapshot lies in the head itself, so that a key group costs one read and one write; a longer one lies in
-    numbered chunks beside it.
-    """
+    """The state of the current share. Made once per task, in the processor's ``init``."""
 
     def __init__(self, handle: StatefulProcessorHandle, identity: Identity) -> None:
         self._identity = identity
         self._head = handle.getValueState("head", _HEAD)
         self._chunks = handle.getMapState("chunks", _CHUNK_NO, _CHUNK)
-        self._stored = 0  # chunks beside the head of the current key group
 
     def load(self) -> Head:
-        """Returns what is stored for the current key group.
+        """Returns the head of the current share.
 
         Raises StateError if it was written by another spec, or with another number of key groups, or is damaged.
         """
-        self._stored = 0
         value = self._head.get()
         if value is None:
             return Head()
-        fields, inline = _unpack(bytes(value[0]))
+        fields = _unpack(bytes(value[0]))
         self._identity.check(fields)
-        self._stored = int(fields["chunks"])
-        data = inline + b"".join(self._chunk(number) for number in range(self._stored))
-        sizes: list[int] = fields["sizes"]
-        if sum(sizes) != len(data):
-            raise StateError(f"state: {sum(sizes)} bytes were written, {len(data)} are there")
-        return Head(tuple(_cut(data, sizes)), fields["timer"])
+        return Head(DeltaLog.from_json(fields["log"]), fields["timer"])
+
+    def read(self, entry: Entry) -> bytes:
+        """Returns a delta of the current share. Raises StateError if it is not there as it was written."""
+        parts = []
+        for number in entry.numbers():
+            value = self._chunks.getValue((number,))
+            if value is None:
+                raise StateError(f"state: chunk {number} of the delta {entry.numbers()} is missing")
+            parts.append(bytes(value[0]))
+        data = b"".join(parts)
+        if len(data) != entry.size:
+            raise StateError(f"state: {entry.size} bytes were written, {len(data)} are there")
+        return data
+
+    def append(
+        self, head: Head, delta: bytes, meta: dict[str, Any], groups: int, cleaned_until: int | None
+    ) -> tuple[Head, list[Entry]]:
+        """Stores a delta of the current share and removes those that it makes needless.
+
+        head: as loaded. meta: the delta's. groups, cleaned_until: see DeltaLog.append. Returns the head that save() is
+        to store, and what was removed.
+        """
+        parts = [delta[at : at + CHUNK_BYTES] for at in range(0, len(delta), CHUNK_BYTES)]
+        entry = Entry.of(head.log.next_chunk, len(parts), len(delta), secrets.token_hex(16), meta)
+        for number, part in zip(entry.numbers(), parts, strict=True):
+            self._chunks.updateValue((number,), (part,))
+        log, gone = head.log.append(entry, meta.get("refreshed", 0), groups, cleaned_until)
+        self._remove(gone)
+        return replace(head, log=log), gone
+
+    def save(self, head: Head) -> int:
+        """Stores the head of the current share; returns its bytes."""
+        blob = _pack(self._fields() | {"timer": head.timer, "log": head.log.to_json()})
+        self._head.update((blob,))
+        return len(blob)
+
+    def clear(self, head: Head) -> None:
+        """Removes every byte about the current share, whose head was loaded before."""
+        self._head.clear()
+        self._remove(head.log.entries)
 
     def sign(self) -> None:
         """Checks the query's own record against this query, or writes it if there is none yet.
 
-        The current group is the one that all of a query's tasks know (keygroups.LEDGER_ID). Because every batch with
+        The current share is the one that all of a query's tasks know (keygroups.LEDGER_ID). Because every batch with
         input comes here, a query that does not belong to its checkpoint fails before it changes any state.
         """
         value = self._head.get()
         if value is None:
             record = {"text": f" ({self._identity.text})", "columns": self._identity.columns}
-            self._head.update((_pack(self._fields() | record, b""),))
+            self._head.update((_pack(self._fields() | record),))
         else:
-            self._identity.check(_unpack(bytes(value[0]))[0])
-
-    def save(self, chunks: Iterable[bytes], timer: int | None) -> int:
-        """Stores the chunks and the timer of the current key group, loaded before; returns the bytes written."""
-        chunks = list(chunks)
-        data = b"".join(chunks)
-        inline, numbered = (data, []) if len(data) <= CHUNK_BYTES else (b"", _split(data))
-        sizes = [len(chunk) for chunk in chunks]
-        head = _pack(self._fields() | {"timer": timer, "sizes": sizes, "chunks": len(numbered)}, inline)
-        self._head.update((head,))
-        for number, chunk in enumerate(numbered):
-            self._chunks.updateValue((number,), (chunk,))
-        for number in range(len(numbered), self._stored):
-            self._chunks.removeKey((number,))
-        self._stored = len(numbered)
-        return len(head) + sum(map(len, numbered))
-
-    def clear(self) -> None:
-        """Removes every byte about the current key group, loaded before."""
-        self._head.clear()
-        for number in range(self._stored):
-            self._chunks.removeKey((number,))
-        self._stored = 0
+            self._identity.check(_unpack(bytes(value[0])))
 
     def _fields(self) -> dict[str, Any]:
-        return {"key_groups": self._identity.key_groups, "fingerprint": self._identity.fingerprint}
+        one = self._identity
+        return {"key_groups": one.key_groups, "shares": one.shares, "fingerprint": one.fingerprint}
 
-    def _chunk(self, number: int) -> bytes:
-        value = self._chunks.getValue((number,))
-        if value is None:
-            raise StateError(f"state: chunk {number} of {self._stored} is missing")
-        return bytes(value[0])
-
-
-def _pack(fields: dict[str, Any], inline: bytes) -> bytes:
-    text = json.dumps(fields, separators=(",", ":")).encode()
-    return _PREFIX.pack(_MAGIC, _FORMAT, len(text)) + text + inline
+    def _remove(self, entries: "list[Entry] | tuple[Entry, ...]") -> None:
+        for entry in entries:
+            for number in entry.numbers():
+                self._chunks.removeKey((number,))
 
 
-def _unpack(head: bytes) -> tuple[dict[str, Any], bytes]:
+def _pack(fields: dict[str, Any]) -> bytes:
+    return _PREFIX.pack(_MAGIC, _FORMAT) + json.dumps(fields, separators=(",", ":")).encode()
+
+
+def _unpack(head: bytes) -> dict[str, Any]:
     if len(head) < _PREFIX.size:
         raise StateError(f"state: a head of {len(head)} bytes is no state of fastwin")
-    magic, version, length = _PREFIX.unpack_from(head)
+    magic, version = _PREFIX.unpack_from(head)
     if magic != _MAGIC:
         raise StateError(f"state: starts with {magic!r}, state of fastwin with {_MAGIC!r}")
     if version != _FORMAT:
         raise StateError(f"state: has format {version}, this version of fastwin reads format {_FORMAT}")
-    start = _PREFIX.size + length
     try:
-        return json.loads(head[_PREFIX.size : start]), head[start:]
+        return json.loads(head[_PREFIX.size :])
     except ValueError as error:
         raise StateError(f"state: a head cannot be read: {error}") from error
-
-
-def _split(data: bytes) -> list[bytes]:
-    return [data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES)]
-
-
-def _cut(data: bytes, sizes: list[int]) -> Iterable[bytes]:
-    at = 0
-    for size in sizes:
-        yield data[at : at + size]
-        at += size

@@ -21,13 +21,17 @@ from fastwin.operators.base import (
     Config,
     Counters,
     Fed,
+    Refresh,
     fill_rows,
     load_keys,
     load_rows,
     read_chunks,
     save_rows,
+    some_rows,
+    with_refreshed,
 )
 from fastwin.operators.slicing import LateWindows, Slicing
+from fastwin.statecodec import Chunk
 from fastwin.windows import MIN_TIMESTAMP
 
 __all__ = ["AlignedOperator"]
@@ -207,29 +211,48 @@ class AlignedOperator:
         """Returns all rows and the watermark."""
         return self._save("snapshot", self._panes.rows.slots())
 
-    def delta(self) -> bytes:
+    def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
-        return self._save("delta", self._panes.rows.dirty_slots())
+        slots = self._panes.rows.dirty_slots()
+        if refresh is None:
+            return self._save("delta", slots)
+        slots, refreshed = with_refreshed(self._keys, self._panes.rows, slots, refresh)
+        return self._save("delta", slots, refreshed=refreshed)
 
-    def _save(self, kind: str, slots: NDArray[np.int32]) -> bytes:
-        tables = save_rows(self._config.codec, self._keys, self._panes.rows, slots, {"start": 1}, _HEAD_CELLS)
-        self._panes.rows.clear_dirty()
-        return self._config.encode_state(kind, self.watermark, tables)
+    def _save(self, kind: str, slots: NDArray[np.int32], **more: int) -> bytes:
+        rows = self._panes.rows
+        tables = save_rows(self._config.codec, self._keys, rows, slots, {"start": 1}, _HEAD_CELLS)
+        rows.clear_dirty()
+        last = self._slicing.last_end(int(rows.starts(slots).max())) if len(slots) else None
+        return self._config.encode_state(kind, self.watermark, tables, rows=len(slots), last_end=last, **more)
 
     def restore(self, chunks: list[bytes]) -> None:
         """Takes the state of one snapshot and the deltas after it; raises StateError unless the operator is fresh."""
         if self.counters.events or self.state_rows or self.watermark != MIN_TIMESTAMP:
             raise StateError("restore: the operator has run already")
+        self._apply(read_chunks(chunks, self._config))
+
+    def apply(self, chunks: list[bytes]) -> None:
+        """Takes deltas of an operator that went on from this one's state."""
+        self._apply(read_chunks(chunks, self._config, deltas=True))
+
+    def _apply(self, chunks: list[Chunk]) -> None:
         rows = self._panes.rows
         wanted = ["start", *(f"c{cell}" for cell in range(_HEAD_CELLS, rows.stride // 8))]
-        for chunk in read_chunks(chunks, self._config):
+        # What is gone by the last watermark need not come first.
+        self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
+        kept = self._slicing.first_kept(self.watermark, self._config.lateness_ms)
+        self._panes.drop_before(kept)
+        for chunk in chunks:
+            last = chunk.meta["last_end"]
+            if last is None or last - 1 + self._config.lateness_ms <= self.watermark:
+                continue
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
             columns = load_rows(chunk.tables, ids, wanted)
+            columns = some_rows(columns, columns["start"] >= kept)
             slots = self._panes.ensure(columns["key"], columns["start"])
             fill_rows(self._accumulators, rows, slots, columns, _HEAD_CELLS)
-            self.watermark = max(self.watermark, chunk.meta["watermark"])
-            self._panes.drop_before(self._slicing.first_kept(self.watermark, self._config.lateness_ms))
-            self._keys.sweep()
+        self._keys.sweep()
         rows.clear_dirty()
 
     def _check(self) -> None:

@@ -16,7 +16,7 @@ from fastwin.core.rows import RowStore
 from fastwin.errors import StateError
 from fastwin.keycodec import EncodedKeys, KeyCodec
 
-__all__ = ["TIME_TYPE", "Batch", "Config", "Counters", "Fed", "Operator", "ResultColumn"]
+__all__ = ["TIME_TYPE", "Batch", "Config", "Counters", "Fed", "Operator", "Refresh", "ResultColumn"]
 
 TIME_TYPE = pa.timestamp("ms", tz="UTC")
 
@@ -151,6 +151,18 @@ class Fed:
     late: NDArray[np.bool_] | None = None
 
 
+@dataclass(frozen=True)
+class Refresh:
+    """Which unchanged rows a delta is to repeat, so that deltas before it can be forgotten in the end.
+
+    key_groups: into how many the keys are divided, by their hash. groups: those to repeat, in this order: the first
+        one, and more as long as they add no more than a quarter to what has changed.
+    """
+
+    key_groups: int
+    groups: tuple[int, ...]
+
+
 class Operator(Protocol):
     """What the aligned, session and general operators offer to those who run them."""
 
@@ -169,8 +181,20 @@ class Operator(Protocol):
     def snapshot(self) -> bytes:
         """Returns all state as one chunk."""
 
-    def delta(self) -> bytes:
-        """Returns the state changed since the last snapshot() or delta() as one chunk."""
+    def delta(self, refresh: Refresh | None = None) -> bytes:
+        """Returns the state changed since the last snapshot() or delta() as one chunk.
+
+        Its meta holds ``rows``, how many there are, and ``last_end``, the last end of a window that they are part of
+        (null: there is none; missing: not known). With ``refresh``, unchanged rows are repeated, and ``refreshed`` says
+        of how many groups.
+        """
+
+    def apply(self, chunks: list[bytes]) -> None:
+        """Takes the deltas of an operator that went on from this one's state; a fresh one takes its first ones, too.
+
+        Deltas may be missing if by the last one's watermark all their windows are cleaned, or if refreshes have
+        repeated all rows since.
+        """
 
     def restore(self, chunks: list[bytes]) -> None:
         """Puts a fresh operator into the state of one snapshot and the deltas after it."""
@@ -197,11 +221,15 @@ def save_rows(
 
     cells: head cells to keep, by column name. first_cell: where the accumulators begin.
     """
-    ids, key_of = np.unique(rows.keys(slots), return_inverse=True)
-    columns: dict[str, Any] = {"key": key_of.astype(np.int32), "bits": rows.bits(slots)}
+    held = rows.keys(slots)
+    marks = np.zeros(keys.top, dtype=np.bool_)
+    marks[held] = True
+    ids = np.flatnonzero(marks).astype(np.int32)
+    position = np.cumsum(marks, dtype=np.int32) - np.int32(1)
+    columns: dict[str, Any] = {"key": position[held], "bits": rows.bits(slots)}
     for name, cell in {**cells, **{f"c{cell}": cell for cell in range(first_cell, rows.stride // 8)}}.items():
         columns[name] = _blobs(*rows.blobs(slots, cell)) if cell in rows.owned_cells else rows.cells(slots, cell)
-    return {"keys": key_rows(codec, keys, ids.astype(np.int32)), "rows": pa.table(columns)}
+    return {"keys": key_rows(codec, keys, ids), "rows": pa.table(columns)}
 
 
 def _blobs(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
@@ -244,6 +272,17 @@ def load_rows(tables: dict[str, pa.Table], ids: NDArray[np.int32], wanted: list[
     return columns
 
 
+def some_rows(columns: dict[str, Any], wanted: NDArray[np.bool_]) -> dict[str, Any]:
+    """Returns those of the rows of load_rows() that are marked."""
+    if wanted.all():
+        return columns
+    mask = pa.array(wanted)
+    return {
+        name: column.filter(mask) if isinstance(column, pa.Array) else column[wanted]
+        for name, column in columns.items()
+    }
+
+
 def fill_rows(
     accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32], columns: dict[str, Any], first_cell: int
 ) -> None:
@@ -264,11 +303,43 @@ def fill_rows(
         raise StateError(f"state: {problem}") from problem
 
 
-def read_chunks(chunks: list[bytes], config: Config) -> list[statecodec.Chunk]:
-    """Decodes the chunks of a restore: one snapshot, then deltas. Raises StateError for anything else."""
+def with_refreshed(
+    keys: KeyTable, rows: RowStore, changed: NDArray[np.int32], refresh: Refresh
+) -> tuple[NDArray[np.int32], int]:
+    """Returns the changed slots and those of unchanged rows to repeat, ascending, and how many groups that repeats.
+
+    O(rows of state).
+    """
+    clean = np.ones(rows.top, dtype=np.bool_)
+    clean[changed] = False
+    slots = rows.slots()
+    slots = slots[clean[slots]]
+    ids = keys.ids()
+    group_of = np.full(keys.top, -1, dtype=np.int32)
+    group_of[ids] = key_groups(keys, ids, refresh.key_groups)
+    group = group_of[rows.keys(slots)]
+    sizes = np.bincount(group, minlength=refresh.key_groups)[list(refresh.groups)]
+    fit = int(np.searchsorted(np.cumsum(sizes), len(changed) // 4, side="right"))
+    taken = refresh.groups[: max(fit, 1)]
+    wanted = np.zeros(refresh.key_groups, dtype=np.bool_)
+    wanted[list(taken)] = True
+    return np.sort(np.concatenate([changed, slots[wanted[group]]])), len(taken)
+
+
+def key_groups(keys: KeyTable, ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """Returns the key group of each key: its hash modulo ``count``, int32[n]."""
+    encoded = keys.take_bytes(ids) if keys.is_bytes else keys.take_int64(ids)
+    return (KeyCodec.hash(encoded) % np.uint64(count)).astype(np.int32)
+
+
+def read_chunks(chunks: list[bytes], config: Config, deltas: bool = False) -> list[statecodec.Chunk]:
+    """Decodes the chunks of a restore: one snapshot, then deltas. Raises StateError for anything else.
+
+    deltas: the first one may be a delta, too.
+    """
     decoded = [statecodec.decode(chunk, config.fingerprint, config.text) for chunk in chunks]
     kinds = [chunk.kind for chunk in decoded]
-    if kinds != ["snapshot", *["delta"] * (len(kinds) - 1)]:
+    if kinds[1:] != ["delta"] * (len(kinds) - 1) or (kinds[:1] != ["snapshot"] and not deltas):
         raise StateError(f"state: takes one snapshot and then deltas, got {kinds}")
     for chunk in decoded:
         if chunk.meta.get("layout") != config.layout:

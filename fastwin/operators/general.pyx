@@ -344,9 +344,14 @@ cdef class GeneralOperator:
         """Returns all state as one chunk."""
         return generalstate.save(self, "snapshot")
 
-    def delta(self):
-        """Returns the state changed since the last snapshot() or delta() as one chunk."""
-        return generalstate.save(self, "delta")
+    def delta(self, refresh=None):
+        """Returns the state changed since the last snapshot() or delta() as one chunk; with a refresh, all of it."""
+        return generalstate.save(self, "delta", refresh)
+
+    def apply(self, chunks):
+        """Takes deltas of an operator that went on from this one's state."""
+        generalstate.load(self, chunks, deltas=True)
+        self.keys.sweep()
 
     def restore(self, chunks, forget_watermark=False):
         """Puts a fresh operator into the state of one snapshot and the deltas after it.

@@ -12,7 +12,7 @@ from fastwin import statecodec
 from fastwin.core.windowtable import HEAD_CELLS
 from fastwin.errors import StateError
 from fastwin.operators import userobjects
-from fastwin.operators.base import fill_rows, key_rows, load_keys, load_rows, read_chunks, save_rows
+from fastwin.operators.base import Refresh, fill_rows, key_rows, load_keys, load_rows, read_chunks, save_rows
 from fastwin.operators.keeper import Keeper
 from fastwin.rowview import RowType, TimedRow, decode_column, row_of, rows_to_arrays
 
@@ -35,11 +35,11 @@ def settle(keeper: Keeper) -> None:
         keeper.saved_keys()  # nobody asks for deltas yet, or ever again
 
 
-def save(operator: Any, kind: Any) -> bytes:
-    """Returns all state, or what has changed since the last call, as one chunk."""
+def save(operator: Any, kind: Any, refresh: Refresh | None = None) -> bytes:
+    """Returns all state, or what has changed since the last call, as one chunk; with a refresh, all as a delta."""
     keeper, table, config = operator.keeper, operator.table, operator.config
     codec, keys, rows = config.codec, table.keys, table.rows
-    whole = kind == "snapshot" or keeper.journal is None
+    whole = kind == "snapshot" or keeper.journal is None or refresh is not None
     slots = rows.slots() if whole else rows.dirty_slots()
     tables = save_rows(codec, keys, rows, slots, {"start": 1, "end": 3}, HEAD_CELLS)
     tables["rows"] = (
@@ -66,7 +66,10 @@ def save(operator: Any, kind: Any) -> bytes:
     keeper.journal = []
     if operator.contents.keeps_rows:
         _lists_are_saved(keeper, slots)
-    more = {"processing_time": keeper.clock, "whole": whole}
+    kept = len(tables["state_keys"]) if "state_keys" in tables else 0
+    more = {"processing_time": keeper.clock, "whole": whole, "rows": len(slots) + kept}
+    if refresh is not None:
+        more["refreshed"] = len(refresh.groups)
     return config.encode_state(kind, keeper.watermark, tables, objects, **more)
 
 
@@ -122,10 +125,10 @@ def _lists_are_saved(keeper: Keeper, slots: NDArray[np.int32]) -> None:
             keeper.saved_lists[slot] = (elements, len(elements))
 
 
-def load(operator: Any, chunks: list[bytes]) -> None:
-    """Puts a fresh operator into the state of one snapshot and the deltas after it."""
+def load(operator: Any, chunks: list[bytes], deltas: bool = False) -> None:
+    """Takes one snapshot and the deltas after it; deltas: the first one may be a delta, too."""
     keeper, table = operator.keeper, operator.table
-    for chunk in read_chunks(chunks, operator.config):
+    for chunk in read_chunks(chunks, operator.config, deltas):
         try:
             _apply(operator, chunk)
         except (KeyError, TypeError, ValueError, IndexError) as problem:

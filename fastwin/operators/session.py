@@ -19,12 +19,15 @@ from fastwin.operators.base import (
     Config,
     Counters,
     Fed,
+    Refresh,
     fill_rows,
     key_rows,
     load_keys,
     load_rows,
     read_chunks,
     save_rows,
+    some_rows,
+    with_refreshed,
 )
 from fastwin.windows import MIN_TIMESTAMP
 
@@ -181,11 +184,15 @@ class SessionOperator:
         """Returns all sessions and the watermark."""
         return self._save("snapshot", self._sessions.rows.slots())
 
-    def delta(self) -> bytes:
+    def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns the sessions changed since the last call, those merged away, and the watermark."""
-        return self._save("delta", self._sessions.rows.dirty_slots())
+        slots = self._sessions.rows.dirty_slots()
+        if refresh is None:
+            return self._save("delta", slots)
+        slots, refreshed = with_refreshed(self._keys, self._sessions.rows, slots, refresh)
+        return self._save("delta", slots, refreshed=refreshed)
 
-    def _save(self, kind: str, slots: NDArray[np.int32]) -> bytes:
+    def _save(self, kind: str, slots: NDArray[np.int32], **more: int) -> bytes:
         codec = self._config.codec
         tables = save_rows(codec, self._keys, self._sessions.rows, slots, {"start": 1, "end": _END_CELL}, HEAD_CELLS)
         if kind == "delta":
@@ -193,27 +200,39 @@ class SessionOperator:
             if len(ids):
                 tables["removed_keys"] = key_rows(codec, self._keys, ids)
                 tables["removed"] = pa.table({"start": starts})
+        # What was merged away ended no later than what it was merged into.
+        last = int(self._sessions.ends(slots).max()) if len(slots) else None
         self._sessions.saved(slots)
-        return self._config.encode_state(kind, self.watermark, tables)
+        return self._config.encode_state(kind, self.watermark, tables, rows=len(slots), last_end=last, **more)
 
     def restore(self, chunks: list[bytes]) -> None:
         """Takes the state of one snapshot and the deltas after it; raises StateError unless the operator is fresh."""
         if self.counters.events or self.state_rows or self.watermark != MIN_TIMESTAMP:
             raise StateError("restore: the operator has run already")
-        for chunk in read_chunks(chunks, self._config):
-            self._apply(chunk)
+        self._apply_all(read_chunks(chunks, self._config))
+
+    def apply(self, chunks: list[bytes]) -> None:
+        """Takes deltas of an operator that went on from this one's state."""
+        self._apply_all(read_chunks(chunks, self._config, deltas=True))
+
+    def _apply_all(self, chunks: list[statecodec.Chunk]) -> None:
         rows = self._sessions.rows
+        # What the last watermark has cleaned goes first, and comes no more: other sessions may touch it.
+        self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
         slots = rows.slots()
-        self._sessions.saved(slots)
+        self._sessions.drop(slots[self._cleaned(self._sessions.ends(slots))])
+        for chunk in chunks:
+            self._apply(chunk)
+        changed = rows.dirty_slots()
+        self._sessions.saved(changed)
         self._keys.sweep()
-        self._arm(slots)
+        self._arm(changed)
+
+    def _cleaned(self, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return ends - 1 + self._config.lateness_ms <= self.watermark
 
     def _apply(self, chunk: statecodec.Chunk) -> None:
         codec, rows = self._config.codec, self._sessions.rows
-        # What the watermark has cleaned goes first: sessions of the chunk may touch it.
-        self.watermark = max(self.watermark, chunk.meta["watermark"])
-        slots = rows.slots()
-        self._sessions.drop(slots[self._sessions.ends(slots) - 1 + self._config.lateness_ms <= self.watermark])
         if "removed" in chunk.tables:
             ids = load_keys(codec, self._keys, chunk.tables["removed_keys"])
             starts = chunk.tables["removed"]["start"].combine_chunks().to_numpy()
@@ -221,6 +240,7 @@ class SessionOperator:
         ids = load_keys(codec, self._keys, chunk.tables["keys"])
         wanted = ["start", "end", *(f"c{cell}" for cell in range(HEAD_CELLS, rows.stride // 8))]
         columns = load_rows(chunk.tables, ids, wanted)
+        columns = some_rows(columns, ~self._cleaned(columns["end"]))
         self._keys.retain_ids(ids)  # a key outlives the session that is replaced
         self._drop_found(self._sessions.find(columns["key"], columns["start"]))
         try:

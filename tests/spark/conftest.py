@@ -18,8 +18,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The tests' own folder for copies of state; Spark's workers inherit it."""
+    from spark_glue.cache import ROOT_VARIABLE
+
+    folder = tmp_path_factory.mktemp("copies")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(ROOT_VARIABLE, str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator:
+def spark(cache_folder: Path) -> Iterator:
     """A session as users get it, on two cores, and quiet."""
     import spark_glue
 

@@ -1,13 +1,16 @@
-"""The state of a key group: what was saved is loaded, in values of bounded size, by the same query only."""
+"""The log of a share in the state store: what was appended is read, in values of bounded size, by the same query only."""
+
+import json
 
 import pytest
 
+import fastwin as fw
 from fastwin.errors import StateError
 from spark_glue import statelog
 from spark_glue.statelog import CHUNK_BYTES, Head, Identity, StateLog
 from tests.spark.fakes import FakeHandle
 
-ME = Identity("ab" * 16, "the spec", "k int64, n int64", 64)
+ME = Identity("ab" * 16, "the spec", "k int64, n int64", 64, 2)
 
 
 @pytest.fixture
@@ -16,91 +19,87 @@ def handle() -> FakeHandle:
 
 
 def stored(handle: FakeHandle) -> list[int]:
-    """Sizes of the numbered chunks in the store."""
+    """Sizes of the chunks in the store."""
     return [len(value[0]) for _, value in sorted(handle.values[handle.key].get("chunks", {}).items())]
 
 
+def append(log: StateLog, head: Head, delta: bytes, **meta) -> Head:
+    head, _ = log.append(head, delta, {"rows": 1, "last_end": 100} | meta, 4, meta.pop("cleaned", None))
+    log.save(head)
+    return head
+
+
 def test_nothing_stored_is_an_empty_head(handle):
-    assert StateLog(handle, ME).load() == Head()
+    head = StateLog(handle, ME).load()
+    assert head == Head()
+    assert head.log.token is None
 
 
-@pytest.mark.parametrize(
-    "chunks",
-    [
-        [b""],
-        [b"x"],
-        [b"snapshot", b"", b"delta"],
-        [b"s" * CHUNK_BYTES],
-        [b"s" * (CHUNK_BYTES + 1)],
-        [b"s" * (CHUNK_BYTES - 1), b"dd"],
-        [b"s" * (2 * CHUNK_BYTES + 5), b"d" * CHUNK_BYTES],
-    ],
-    ids=lambda chunks: "+".join(str(len(chunk)) for chunk in chunks),
-)
-def test_saved_is_loaded(handle, chunks):
+@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 7])
+def test_appended_is_read(handle, size):
     log = StateLog(handle, ME)
-    log.load()
-    written = log.save(chunks, timer=123)
-    assert written == handle.written
-    assert sum(map(len, chunks)) < written < sum(map(len, chunks)) + 300
-    assert StateLog(handle, ME).load() == Head(tuple(chunks), 123)
-    assert all(size <= CHUNK_BYTES for size in stored(handle))
-    assert len(handle.values[0]["head"][0]) <= CHUNK_BYTES + 300
-
-
-def test_smaller_state_leaves_no_chunk_behind(handle):
-    log = StateLog(handle, ME)
-    log.load()
-    log.save([b"s" * (3 * CHUNK_BYTES)], None)
-    assert stored(handle) == [CHUNK_BYTES] * 3
+    data = (b"0123456789abcdef" * (size // 16 + 1))[:size]
+    head, _ = log.append(log.load(), b"first", {"rows": 3}, 4, None)
+    head, gone = log.append(Head(head.log, 123), data, {"rows": 5, "last_end": 77}, 4, None)
+    assert gone == []
+    log.save(head)
     again = StateLog(handle, ME)
-    again.load()
-    again.save([b"s" * (CHUNK_BYTES + 1)], None)
-    assert stored(handle) == [CHUNK_BYTES, 1]
-    again.save([b"s"], None)
-    assert stored(handle) == []
-    again.load()
-    again.clear()
+    assert again.load() == head
+    assert head.timer == 123
+    assert [again.read(entry) for entry in head.log.entries] == [b"first", data]
+    assert [(entry.rows, entry.last_end) for entry in head.log.entries] == [(3, None), (5, 77)]
+    assert max(stored(handle)) <= CHUNK_BYTES
+    assert sum(stored(handle)) == 5 + size
+
+
+def test_tokens_differ_though_all_else_is_equal(handle):
+    log = StateLog(handle, ME)
+    tokens = {log.append(Head(), b"same", {"rows": 1}, 4, None)[0].log.token for _ in range(10)}
+    assert len(tokens) == 10
+
+
+def test_what_is_cleaned_leaves_no_chunk_behind(handle):
+    log = StateLog(handle, ME)
+    head = append(log, Head(), b"a" * (2 * CHUNK_BYTES), last_end=50)
+    head = append(log, head, b"b", last_end=60)
+    head = append(log, head, b"c", last_end=70, cleaned=50)
+    assert stored(handle) == [1, 1]
+    head = append(log, head, b"d", last_end=None, cleaned=70)
+    assert stored(handle) == [1]
+    log.clear(head)
     assert handle.values[0] == {"chunks": {}}
 
 
-def test_key_groups_do_not_mix(handle):
+def test_shares_do_not_mix(handle):
     log = StateLog(handle, ME)
-    log.load()
-    log.save([b"s" * (2 * CHUNK_BYTES)], 1)
+    mine = append(log, log.load(), b"mine")
     handle.key = 1
     assert log.load() == Head()
-    log.save([b"t"], None)
-    log.clear()
+    other = append(log, log.load(), b"other")
+    log.clear(other)
     handle.key = 0
-    assert log.load() == Head((b"s" * (2 * CHUNK_BYTES),), 1)
+    assert log.load() == mine
+    assert log.read(mine.log.entries[0]) == b"mine"
 
 
-@pytest.mark.parametrize(
-    ("other", "says"),
-    [
-        (Identity(ME.fingerprint, ME.text, ME.columns, 32), "key_groups=64, this query has key_groups=32"),
-        (Identity("cd" * 16, "another spec", ME.columns, 64), "spec: .* this query has another spec"),
-    ],
-)
+OTHERS = [
+    (Identity(ME.fingerprint, ME.text, ME.columns, 32, 2), "key_groups=64, this query has key_groups=32"),
+    (Identity("cd" * 16, "another spec", ME.columns, 64, 2), "spec: .* this query has another spec"),
+    (Identity(ME.fingerprint, ME.text, ME.columns, 64, 3), "lies in 2 parts, this query would look for 3"),
+]
+
+
+@pytest.mark.parametrize(("other", "says"), OTHERS)
 def test_state_of_another_query_is_refused(handle, other, says):
     log = StateLog(handle, ME)
-    log.load()
-    log.save([b"s"], None)
+    append(log, log.load(), b"s")
     with pytest.raises(StateError, match=says):
         StateLog(handle, other).load()
 
 
 @pytest.mark.parametrize(
     ("other", "says"),
-    [
-        (Identity(ME.fingerprint, ME.text, ME.columns, 32), "key_groups=64, this query has key_groups=32"),
-        (
-            Identity("cd" * 16, "another spec", ME.columns, 64),
-            r"spec: .* one \(the spec\); this query has another spec",
-        ),
-        (Identity(ME.fingerprint, ME.text, "k int32, n int64", 64), "of k int64, n int64, now they would be k int32"),
-    ],
+    [*OTHERS, (Identity(ME.fingerprint, ME.text, "k int32", 64, 2), "of k int64, n int64, now they would be k int32")],
 )
 def test_the_record_knows_its_query(handle, other, says):
     StateLog(handle, ME).sign()
@@ -109,40 +108,52 @@ def test_the_record_knows_its_query(handle, other, says):
         StateLog(handle, other).sign()
 
 
-def damage(head: bytes) -> dict[str, bytes]:
+def damage(head: bytes) -> dict[str, tuple[bytes, str]]:
     return {
-        "empty": b"",
-        "short": head[:5],
-        "foreign": b"\x00" + head[1:],
-        "other format": head[:4] + b"\x63\x00" + head[6:],
-        "cut off": head[:-1],
-        "too long": head + b"x",
-        "garbled fields": head[:12] + b"\xff" + head[13:],
+        "empty": (b"", "0 bytes is no state"),
+        "short": (head[:5], "5 bytes is no state"),
+        "foreign": (b"\x00" + head[1:], "starts with"),
+        "other format": (head[:4] + b"\x63\x00" + head[6:], "format 99, this version of fastwin reads format 2"),
+        "cut off": (head[:-1], "cannot be read"),
+        "garbled fields": (head[:12] + b"\xff" + head[13:], "cannot be read"),
     }
 
 
 @pytest.mark.parametrize("kind", damage(b""))
-def test_damaged_state_is_refused(handle, kind):
+def test_damaged_head_is_refused(handle, kind):
     log = StateLog(handle, ME)
-    log.load()
-    log.save([b"snapshot"], None)
+    append(log, log.load(), b"delta")
     (head,) = handle.values[0]["head"]
-    handle.values[0]["head"] = (damage(head)[kind],)
-    with pytest.raises(StateError, match="state: "):
+    blob, says = damage(head)[kind]
+    handle.values[0]["head"] = (blob,)
+    with pytest.raises(StateError, match=says):
         log.load()
 
 
-def test_missing_chunk_is_refused(handle):
+def test_missing_and_shortened_chunks_are_refused(handle):
     log = StateLog(handle, ME)
-    log.load()
-    log.save([b"s" * (2 * CHUNK_BYTES)], None)
+    head = append(log, log.load(), b"s" * (2 * CHUNK_BYTES))
+    handle.values[0]["chunks"][(0,)] = (b"s",)
+    with pytest.raises(StateError, match=f"{2 * CHUNK_BYTES} bytes were written, {CHUNK_BYTES + 1} are there"):
+        log.read(head.log.entries[0])
     del handle.values[0]["chunks"][(1,)]
-    with pytest.raises(StateError, match="chunk 1 of 2 is missing"):
-        log.load()
+    with pytest.raises(StateError, match="chunk 1 of the delta"):
+        log.read(head.log.entries[0])
 
 
-def test_split_and_join_are_inverse():
-    data = bytes(range(256)) * 100_000
-    pieces = statelog._split(data)
-    assert b"".join(pieces) == data
-    assert max(map(len, pieces)) == CHUNK_BYTES
+def test_a_head_is_small(handle):
+    log = StateLog(handle, ME)
+    head = Head()
+    for _ in range(20):
+        head = append(log, head, b"delta")
+    fields = json.loads(handle.values[0]["head"][0][statelog._PREFIX.size :])
+    assert len(json.dumps(fields)) < 4_000
+    assert fields["key_groups"] == 64
+
+
+def test_a_delta_without_rows_is_needless_with_the_next_one(handle):
+    log = StateLog(handle, ME)
+    head = append(log, Head(), b"a", rows=0, last_end=None)
+    assert head.log.entries[0].last_end == fw.MIN_TIMESTAMP
+    head = append(log, head, b"b", cleaned=0)
+    assert stored(handle) == [1]

@@ -1,0 +1,214 @@
+"""Copies of state on an executor, so that a micro-batch reads what has changed and not the whole.
+
+Two of them. ``LIVE``: the streams that this Python worker has left standing. ``Shelf``: a folder, in memory where the
+machine has such a place, in which the executor's workers leave the deltas that they write; a worker that gets a key
+group which another one had before takes the missing deltas from there, and asks the state store only for what it lacks.
+
+Neither is believed: the state store says by token which state is the right one. A token is random for each attempt of
+a task and becomes known with the commit of that attempt, so what a failed, repeated or forgotten attempt leaves behind
+has a token that nobody asks for. A file is written aside, then renamed, and never changed; a stream is taken out of
+``LIVE`` before it is touched, and put back after all has been stored.
+
+The module is imported by the workers, not pickled to them: what it holds outlives the micro-batch.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["LIVE", "Live", "LiveStreams", "Shelf", "cache_root", "forget_run", "sweep"]
+
+ROOT_VARIABLE = "FASTWIN_CACHE_DIR"
+BYTES_VARIABLE = "FASTWIN_CACHE_BYTES"
+LIVE_VARIABLE = "FASTWIN_LIVE_BYTES"
+
+_MEMORY = Path("/dev/shm")
+_LEAST_FREE = 64 << 20  # below that, the folder in memory is left alone
+_DEFAULT_LIVE_BYTES = 2 << 30
+_IDLE_S = 600.0
+_ALIVE = ".alive"
+
+
+def cache_root() -> Path:
+    """Returns the folder of all shelves of this user: in /dev/shm where it has room, else in the temporary folder."""
+    named = os.environ.get(ROOT_VARIABLE)
+    if named:
+        return Path(named)
+    base = Path(tempfile.gettempdir())
+    with contextlib.suppress(OSError):
+        if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _LEAST_FREE:
+            base = _MEMORY
+    return base / f"fastwin-{os.getuid()}"
+
+
+def _limit(variable: str, otherwise: int) -> int:
+    try:
+        return int(os.environ[variable])
+    except (KeyError, ValueError):
+        return otherwise
+
+
+@dataclass
+class Live:
+    """A stream as a task has left it. metrics: as they stood then. nbytes: what it takes, about."""
+
+    token: str
+    stream: Any
+    metrics: Any
+    nbytes: int
+    used: float = 0.0
+
+
+class LiveStreams:
+    """The streams of one Python worker, by run and place; the least recently used go when there are too many bytes.
+
+    limit: bytes; None: FASTWIN_LIVE_BYTES, or 2 GiB.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
+        self._held: OrderedDict[tuple, Live] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the streams take, about."""
+        return sum(live.nbytes for live in self._held.values())
+
+    def take(self, place: tuple) -> Live | None:
+        """Returns the stream left at a place, which is then no longer there."""
+        return self._held.pop(place, None)
+
+    def put(self, place: tuple, live: Live) -> None:
+        """Leaves a stream at a place (run, ...), and lets go of others that are too many or long unused."""
+        live.used = time.monotonic()
+        self._held[place] = live
+        limit = _limit(LIVE_VARIABLE, _DEFAULT_LIVE_BYTES) if self._limit is None else self._limit
+        total = self.nbytes
+        for other in list(self._held):
+            if total <= limit and (other[0] == place[0] or live.used - self._held[other].used < _IDLE_S):
+                continue
+            total -= self._held.pop(other).nbytes
+
+    def clear(self) -> None:
+        """Lets go of all."""
+        self._held.clear()
+
+
+LIVE = LiveStreams()
+
+
+class Shelf:
+    """The deltas of one run of a query, a file each, named by their tokens.
+
+    run: the id of the run. root: the folder of all shelves; None: cache_root(). limit: bytes that all shelves may take
+    together; None: FASTWIN_CACHE_BYTES, or a quarter of what is free and taken.
+
+    Nothing here raises OSError: what cannot be written or read is not there, and the state store has it.
+    """
+
+    def __init__(self, run: str, root: Path | None = None, limit: int | None = None) -> None:
+        self._root = cache_root() if root is None else root
+        self._folder = self._root / run
+        self._limit = limit
+
+    def put(self, token: str, data: bytes) -> bool:
+        """Leaves a delta; returns False if there was no room, or no such folder could be made."""
+        try:
+            return _hold(self._folder) and self._make_room(len(data)) and self._write(token, data)
+        except OSError:
+            return False
+
+    def _write(self, token: str, data: bytes) -> bool:
+        # The name says who writes, so that two attempts never write the same file.
+        hidden = self._folder / f".{token}.{os.getpid()}"
+        try:
+            hidden.write_bytes(data)
+            os.replace(hidden, self._folder / token)
+        except OSError:
+            hidden.unlink(missing_ok=True)
+            raise
+        return True
+
+    def get(self, token: str, size: int) -> bytes | None:
+        """Returns a delta of this size; None if it is not there, or another size."""
+        try:
+            data = (self._folder / token).read_bytes()
+        except OSError:
+            return None
+        if len(data) == size:
+            return data
+        self.remove(token)
+        return None
+
+    def remove(self, token: str) -> None:
+        """Takes a delta away, if it is there."""
+        with contextlib.suppress(OSError):
+            (self._folder / token).unlink()
+
+    def _make_room(self, size: int) -> bool:
+        files = []
+        for path in self._root.glob("*/*"):
+            with contextlib.suppress(OSError):
+                told = path.stat()
+                files.append((told.st_mtime, told.st_size, path))
+        taken = sum(size for _, size, _ in files)
+        limit = self._limit
+        if limit is None:
+            limit = _limit(BYTES_VARIABLE, (shutil.disk_usage(self._root).free + taken) // 4)
+        for _, old, path in sorted(files):
+            if taken + size <= limit:
+                break
+            if path.name != _ALIVE:
+                path.unlink(missing_ok=True)
+                taken -= old
+        return taken + size <= limit
+
+
+# The folders that this process holds, each by a shared lock that goes with the process, however it ends.
+_held: dict[Path, int] = {}
+
+
+def _hold(folder: Path) -> bool:
+    """Makes a shelf's folder if need be, and keeps others from sweeping it; sweeps once, when first called."""
+    if folder in _held and folder.is_dir():
+        return True
+    if not _held:
+        sweep(folder.parent)
+    if folder in _held:
+        os.close(_held.pop(folder))
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(folder / _ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    _held[folder] = handle
+    return True
+
+
+def sweep(root: Path | None = None) -> None:
+    """Removes the shelves that no living process holds: of queries that have ended, or whose executor has crashed."""
+    base = cache_root() if root is None else root
+    with contextlib.suppress(OSError):
+        for folder in list(base.iterdir()):
+            if folder in _held or not folder.is_dir():
+                continue
+            with contextlib.suppress(OSError):
+                handle = os.open(folder / _ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
+                finally:
+                    os.close(handle)
+
+
+def forget_run(run: str, root: Path | None = None) -> None:
+    """Removes the shelf of a run that has ended, whoever holds it."""
+    shutil.rmtree((cache_root() if root is None else root) / run, ignore_errors=True)

@@ -1,0 +1,125 @@
+"""The book of a delta log: which deltas are needed, when rows are to be repeated, what can be forgotten.
+
+A log has no snapshots. Once it holds much more rows than there are, each delta repeats the unchanged rows of one key
+group as well; when all key groups have had their turn, the deltas before that round hold nothing that is not repeated.
+"""
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastwin import MAX_TIMESTAMP, MIN_TIMESTAMP
+from fastwin.operators.base import Refresh
+
+__all__ = ["DeltaLog", "Entry"]
+
+_SLACK_ROWS = 10_000  # a log of few rows is not worth a round
+_MOST_ENTRIES = 100  # each costs a read when the state is loaded
+_RECENT = 16  # states that a copy may go on from
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A delta in the store: in ``chunks`` values, from number ``first`` on, of ``size`` bytes together.
+
+    token: tells it from all others. rows: of state. last_end: after which none of them counts; None: not known.
+    """
+
+    first: int
+    chunks: int
+    size: int
+    token: str
+    rows: int
+    last_end: int | None
+
+    @classmethod
+    def of(cls, first: int, chunks: int, size: int, token: str, meta: dict[str, Any]) -> "Entry":
+        """Returns the entry of a delta with this meta."""
+        last = meta.get("last_end", MAX_TIMESTAMP)
+        # Without rows, it only brings the watermark on, and so does the next one.
+        last_end = None if last == MAX_TIMESTAMP else MIN_TIMESTAMP if last is None else last
+        return cls(first, chunks, size, token, meta["rows"], last_end)
+
+    def numbers(self) -> range:
+        """Returns the numbers of its chunks."""
+        return range(self.first, self.first + self.chunks)
+
+
+@dataclass(frozen=True)
+class DeltaLog:
+    """The deltas to load, oldest first, and the round that is on.
+
+    turn: how many key groups have been repeated in this round; None: none is on. since: number of its first chunk.
+    recent: the last states, by the token and the last chunk's number of the delta that led to them.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    turn: int | None = None
+    since: int = 0
+    recent: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def token(self) -> str | None:
+        """The token of the last delta, which tells the state; None: there is no state."""
+        return self.entries[-1].token if self.entries else None
+
+    @property
+    def next_chunk(self) -> int:
+        """The number that the next delta begins with."""
+        return self.entries[-1].numbers().stop if self.entries else 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of all deltas."""
+        return sum(entry.size for entry in self.entries)
+
+    def refresh(self, state_rows: int, key_groups: int, groups: Sequence[int]) -> Refresh | None:
+        """Returns what the next delta is to repeat; None: nothing.
+
+        state_rows: how many rows there are. key_groups: into how many all keys are divided. groups: those of this log.
+        """
+        if self.turn is not None:
+            return Refresh(key_groups, tuple(groups[self.turn :]))
+        logged = sum(entry.rows for entry in self.entries)
+        if logged > 2 * state_rows + _SLACK_ROWS or len(self.entries) >= _MOST_ENTRIES:
+            return Refresh(key_groups, tuple(groups))
+        return None
+
+    def append(
+        self, entry: Entry, refreshed: int, groups: int, cleaned_until: int | None
+    ) -> tuple["DeltaLog", list[Entry]]:
+        """Returns the log with a delta more, and the deltas that are not needed any longer.
+
+        refreshed: how many groups it repeats, out of ``groups``. cleaned_until: windows with an end up to here are
+        cleaned; None: none is.
+        """
+        since, turn = (entry.first, 0) if self.turn is None else (self.since, self.turn)
+        turn += refreshed
+        done = turn >= groups
+        kept, gone = [], []
+        for old in self.entries:
+            over = old.last_end is not None and cleaned_until is not None and old.last_end <= cleaned_until
+            (gone if over or (done and old.first < since) else kept).append(old)
+        on = turn > 0 and not done
+        recent = (*self.recent, (entry.token, entry.numbers().stop))[-_RECENT:]
+        return DeltaLog((*kept, entry), turn if on else None, since if on else 0, recent), gone
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the log as plain values."""
+        rows = [[e.first, e.chunks, e.size, e.token, e.rows, e.last_end] for e in self.entries]
+        return {"entries": rows, "turn": self.turn, "since": self.since, "recent": self.recent}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "DeltaLog":
+        """Returns the log that ``to_json`` gave."""
+        entries = tuple(Entry(*row) for row in values["entries"])
+        return cls(entries, values["turn"], values["since"], tuple((token, at) for token, at in values["recent"]))
+
+    def since_one_of(self, tokens: Container[str]) -> Iterator[tuple[str, tuple[Entry, ...]]]:
+        """Yields, latest first, each of these tokens that a recent state has, with the deltas that came after it.
+
+        Deltas that are gone from between hold nothing that is not cleaned, or repeated by later ones.
+        """
+        for token, at in reversed(self.recent):
+            if token in tokens:
+                yield token, tuple(entry for entry in self.entries if entry.first >= at)

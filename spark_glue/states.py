@@ -1,0 +1,138 @@
+"""The stream of a share: taken from where it is quickest to have, stored, and left standing for the next batch."""
+
+from dataclasses import dataclass, replace
+
+from pyspark import TaskContext
+
+import fastwin as fw
+from fastwin.errors import StateError
+from fastwin.statecodec import read_meta
+from spark_glue.cache import LIVE, Live, LiveStreams, Shelf
+from spark_glue.deltalog import Entry
+from spark_glue.job import Job
+from spark_glue.statelog import Head, StateLog
+
+__all__ = ["Opened", "States", "run_id", "shares_of"]
+
+_PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+_DEFAULT_PARTITIONS = 200  # Spark's
+_RUN_KEY = "spark.jobGroup.id"  # a streaming query runs its jobs in a group named by the id of the run
+
+
+def shares_of(key_groups: int) -> int:
+    """Returns into how many shares a task's query divides its key groups: one per partition, as far as they go.
+
+    Key group i is in share ``i % shares``, which Spark puts on partition ``i % partitions``. Called within a task;
+    the setting that it sees is the one that Spark has fixed in the checkpoint.
+    """
+    context = TaskContext.get()
+    value = None if context is None else context.getLocalProperty(_PARTITIONS_KEY)
+    try:
+        partitions = int(value or _DEFAULT_PARTITIONS)
+    except ValueError:
+        partitions = _DEFAULT_PARTITIONS
+    return max(1, min(key_groups, partitions))
+
+
+def run_id() -> str:
+    """Returns the id of the run of the streaming query that this task belongs to."""
+    context = TaskContext.get()
+    found = None if context is None else context.getLocalProperty(_RUN_KEY)
+    return found if found and found.replace("-", "").isalnum() else "unnamed"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A stream in the state of a share; what it counted before; and the head of the share's log."""
+
+    stream: fw.Stream
+    before: fw.Metrics
+    head: Head
+
+
+class States:
+    """Opens and stores the streams of a task's shares.
+
+    log: of the share that Spark is at. shares: how many there are. live: None for that of this process.
+    """
+
+    def __init__(
+        self, job: Job, log: StateLog, shares: int, shelf: Shelf, run: str, live: LiveStreams | None = None
+    ) -> None:
+        self._job = job
+        self._log = log
+        self._shares = shares
+        self._shelf = shelf
+        self._place = (run, job.plan.fingerprint)
+        self._live = LIVE if live is None else live
+
+    def open(self, share: int) -> Opened:
+        """Returns the stream of the current share, whose number is given, in the state that the store knows.
+
+        Raises StateError if the stored state is damaged or of another query.
+        """
+        head = self._log.load()
+        left = self._live.take((*self._place, share))
+        if head.log.token is None:
+            return self._fresh(head, [])
+        if left is not None:
+            if left.token == head.log.token:
+                return Opened(left.stream, left.metrics, head)
+            for _, missing in head.log.since_one_of({left.token}):
+                found = [self._shelf.get(entry.token, entry.size) for entry in missing]
+                deltas = [data for data in found if data is not None]
+                if len(deltas) == len(missing) and self._catches_up(left.stream, deltas):
+                    return Opened(left.stream, left.stream.metrics, head)
+        entries = head.log.entries
+        try:
+            return self._fresh(head, [self._fetch(entry) for entry in entries])
+        except StateError:
+            for entry in entries:  # perhaps only the copies are damaged
+                self._shelf.remove(entry.token)
+            return self._fresh(head, [self._log.read(entry) for entry in entries])
+
+    def _catches_up(self, stream: fw.Stream, deltas: list[bytes]) -> bool:
+        try:
+            stream.catch_up(deltas)
+        except StateError:
+            return False
+        return True
+
+    def _fresh(self, head: Head, deltas: list[bytes]) -> Opened:
+        stream = self._job.plan.open(coalesce=self._job.coalesce)
+        if deltas:
+            stream.catch_up(deltas)
+        return Opened(stream, stream.metrics, head)
+
+    def _fetch(self, entry: Entry) -> bytes:
+        data = self._shelf.get(entry.token, entry.size)
+        if data is None:
+            data = self._log.read(entry)
+            self._shelf.put(entry.token, data)
+        return data
+
+    def store(self, share: int, opened: Opened, after: fw.Metrics, timer: int | None) -> int:
+        """Stores what has changed in the stream; returns the bytes written to the state store.
+
+        after: the stream's metrics. timer: the one registered for the share.
+        """
+        head = opened.head
+        if after.state_rows == 0:
+            self._log.clear(head)
+            for entry in head.log.entries:
+                self._shelf.remove(entry.token)
+            return 0
+        groups = range(share, self._job.key_groups, self._shares)
+        delta = opened.stream.delta(head.log.refresh(after.state_rows, self._job.key_groups, groups))
+        lateness = self._job.spec.lateness_ms
+        # A window is cleaned once the watermark has reached its end - 1 + lateness.
+        cleaned = after.watermark - lateness + 1 if after.watermark > fw.MIN_TIMESTAMP + lateness else None
+        head, gone = self._log.append(replace(head, timer=timer), delta, read_meta(delta), len(groups), cleaned)
+        written = len(delta) + self._log.save(head)
+        for entry in gone:
+            self._shelf.remove(entry.token)
+        token = head.log.token
+        assert token is not None
+        self._shelf.put(token, delta)
+        self._live.put((*self._place, share), Live(token, opened.stream, after, after.state_bytes))
+        return written

@@ -1,0 +1,194 @@
+"""A delta log that repeats and forgets: whoever loads what is left has the state, and so has whoever catches up."""
+
+import copy
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastwin as fw
+from fastwin.statecodec import read_meta
+from spark_glue import deltalog
+from spark_glue.deltalog import DeltaLog, Entry
+from tests.lockstep import assert_rows_agree, emitted, main_rows
+from tests.property.test_operators import MANY, Case, cases
+
+GROUPS = 4
+
+
+class Store:
+    """A log with the deltas themselves."""
+
+    def __init__(self, groups: list[int]) -> None:
+        self.log = DeltaLog()
+        self.groups = groups
+        self.deltas: dict[str, bytes] = {}
+
+    def save(self, stream: fw.Stream, lateness: int) -> None:
+        metrics = stream.metrics
+        delta = stream.delta(self.log.refresh(metrics.state_rows, GROUPS, self.groups))
+        meta = read_meta(delta)
+        token = f"{random.getrandbits(64):016x}"
+        entry = Entry.of(self.log.next_chunk, 1, len(delta), token, meta)
+        cleaned = None if stream.watermark < fw.MIN_TIMESTAMP + lateness else stream.watermark - lateness + 1
+        before = {entry.token for entry in self.log.entries}
+        self.log, gone = self.log.append(entry, meta.get("refreshed", 0), len(self.groups), cleaned)
+        self.deltas[token] = delta
+        assert before | {token} == {entry.token for entry in (*self.log.entries, *gone)}
+        for old in gone:
+            del self.deltas[old.token]
+        assert DeltaLog.from_json(self.log.to_json()) == self.log
+
+    def read(self, entries) -> list[bytes]:
+        return [self.deltas[entry.token] for entry in entries]
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch):
+    """Rounds begin as soon as there is something to forget."""
+    monkeypatch.setattr(deltalog, "_SLACK_ROWS", 0)
+    monkeypatch.setattr(deltalog, "_MOST_ENTRIES", 3)
+
+
+@MANY
+@given(cases(), st.randoms(use_true_random=False))
+def test_what_is_left_of_the_log_is_the_state(case: Case, dice: random.Random) -> None:
+    spec = case.spec()
+    stream, model, store = None, case.model(), Store(list(range(GROUPS)))
+    copies: list[tuple[str, fw.Stream]] = []
+    for kind, argument, rows in case.play():
+        if stream is None:
+            if kind != "batch":
+                model.step(kind, argument)
+                waiting = argument
+                stream = spec.open(schema=case.table([], 0).schema)
+                stream.advance_watermark(waiting)
+                store.save(stream, case.lateness)
+                continue
+            stream = spec.open(schema=argument.schema)
+        model.step(kind, argument if rows is None else rows)
+        stream.process(argument) if kind == "batch" else stream.advance_watermark(argument)
+        store.save(stream, case.lateness)
+
+        fresh = spec.open(schema=stream._plan.input_schema)
+        fresh.catch_up(store.read(store.log.entries))
+        found = [fresh]
+        kept = []
+        for token, one in copies:
+            for _, missing in store.log.since_one_of({token}):
+                if dice.random() < 0.5:
+                    kept.append((token, one))
+                    continue
+                one.catch_up(store.read(missing))
+                one._check_invariants()
+                found.append(one)
+        copies = [*kept, (store.log.token, fresh)]
+        for one in found:
+            assert one.watermark == stream.watermark
+            assert one.metrics.state_rows == stream.metrics.state_rows
+            twin = spec.open(schema=stream._plan.input_schema)
+            twin.restore([one.snapshot()])
+            wanted = emitted(copy.deepcopy(model).advance(fw.MAX_TIMESTAMP).emissions)
+            assert_rows_agree(main_rows(twin.advance_watermark(fw.MAX_TIMESTAMP).main, case.key_count), wanted)
+        for one in found[1:]:
+            copies.append((store.log.token, one))
+        copies = copies[-4:]
+
+
+def entry(first: int, rows: int = 10, last_end: int | None = None, chunks: int = 1) -> Entry:
+    return Entry(first, chunks, 100, f"t{first}", rows, last_end)
+
+
+def test_a_round_forgets_what_came_before_it():
+    log = DeltaLog()
+    for first in range(3):
+        log, gone = log.append(entry(first), 0, 4, None)
+        assert not gone
+    for turn in range(1, 4):
+        log, gone = log.append(entry(log.next_chunk), 1, 4, None)
+        assert (log.turn, log.since, gone) == (turn, 3, [])
+    log, gone = log.append(entry(log.next_chunk), 1, 4, None)
+    assert [old.first for old in gone] == [0, 1, 2]
+    assert (log.turn, log.since) == (None, 0)
+    assert [one.first for one in log.entries] == [3, 4, 5, 6]
+
+
+def test_all_groups_at_once_forget_all_that_came_before():
+    log, _ = DeltaLog().append(entry(0), 0, 4, None)
+    log, gone = log.append(entry(1), 4, 4, None)
+    assert [old.first for old in gone] == [0]
+    assert log.turn is None
+
+
+def test_rows_are_repeated_only_when_the_log_outweighs_them(monkeypatch):
+    monkeypatch.setattr(deltalog, "_SLACK_ROWS", 100)
+    log, _ = DeltaLog().append(entry(0, rows=1000), 0, 2, None)
+    assert log.refresh(450, 8, [1, 5]) is None
+    refresh = log.refresh(449, 8, [1, 5])
+    assert (refresh.key_groups, refresh.groups) == (8, (1, 5))
+    log, _ = log.append(entry(1, rows=1), 1, 2, None)
+    assert log.refresh(10**6, 8, [1, 5]).groups == (5,)
+
+
+def test_many_small_deltas_are_gathered():
+    log = DeltaLog()
+    for first in range(3):
+        assert log.refresh(10**6, 1, [0]) is None
+        log, _ = log.append(entry(first, rows=0), 0, 1, None)
+    assert log.refresh(10**6, 1, [0]) is not None
+
+
+def test_a_copy_that_lags_too_far_is_given_up():
+    log = DeltaLog()
+    for first in range(40):
+        log, _ = log.append(entry(first), 0, 1, None)
+    assert list(log.since_one_of({"t0"})) == []
+    ((token, missing),) = log.since_one_of({"t37"})
+    assert token == "t37"
+    assert [one.first for one in missing] == [38, 39]
+
+
+@pytest.mark.parametrize("kind", ["aligned", "session", "general"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_never_change_outlive_the_deltas_that_made_them(kind, seed):
+    assigner = {
+        "aligned": fw.SlidingEventTimeWindows.of(4_000, 1_000),
+        "session": fw.EventTimeSessionWindows.with_gap(1_500),
+        "general": fw.TumblingEventTimeWindows.of(4_000),
+    }[kind]
+    spec = fw.key_by("k").event_time("ts").window(assigner).allowed_lateness(500, coalesce=True)
+    if kind == "general":
+        spec = spec.with_pane_info()
+    spec = spec.aggregate(n=fw.Count(), high=fw.Max("v"))
+    schema = pa.schema([("k", pa.string()), ("ts", pa.int64()), ("v", pa.int64())])
+    dice = random.Random(seed)
+    stream, store = spec.open(schema=schema), Store([3, 0, 2, 1])
+    copy_of, token, most = spec.open(schema=schema), None, 0
+    for step in range(80):
+        keys = [dice.randrange(40 if dice.random() < 0.1 else 4) for _ in range(6)]
+        times = [step * 30 + dice.randrange(-500, 3_000) for _ in keys]
+        rows = {"k": [f"key {key}" for key in keys], "ts": times, "v": [dice.randrange(100) for _ in keys]}
+        stream.process(pa.table(rows, schema=schema))
+        stream.advance_watermark(step * 30 - 600)
+        store.save(stream, 500)
+        fresh = spec.open(schema=schema)
+        fresh.catch_up(store.read(store.log.entries))
+        if dice.random() < 0.5:
+            found = list(store.log.since_one_of({token}))
+            copy_of.catch_up(store.read(found[0][1] if found else store.log.entries))
+            token = store.log.token
+            copy_of._check_invariants()
+        for one in (fresh, copy_of) if token == store.log.token else (fresh,):
+            assert state_of(one) == state_of(stream)
+        most = max(most, len(store.log.entries))
+    assert most < 20
+    assert store.log.next_chunk == 80
+
+
+def state_of(stream: fw.Stream) -> list[dict]:
+    """What the stream would give for its open windows. Right after a delta(), a snapshot leaves no trace."""
+    twin = stream._plan.open(coalesce=True)
+    twin.restore([stream.snapshot()])
+    return sorted(twin.advance_watermark(fw.MAX_TIMESTAMP).main.to_pylist(), key=repr)
