@@ -121,13 +121,13 @@ def _start(
     spark: SparkSession, stream: DataFrame, name: str, spec: fw.WindowSpec, watermark: str, out: Path
 ) -> StreamingQuery:
     frame = spark_glue.apply(spec, stream, watermark=watermark)
-    sinks = {"main": _parquet(out / name)}
-    if spec.late_output:
-        sinks["late"] = _parquet(out / "late")
-    if spec.bad_row_policy == "divert":
-        sinks["bad"] = _parquet(out / "bad")
+    sinks = spark_glue.route(
+        main=_parquet(out / name),
+        late=_parquet(out / "late") if spec.late_output else None,
+        bad=_parquet(out / "bad") if spec.bad_row_policy == "divert" else None,
+    )
     writer = frame.writeStream.queryName(name).option("checkpointLocation", str(out / "checkpoints" / name))
-    return writer.trigger(availableNow=True).foreachBatch(spark_glue.route(**sinks)).start()
+    return writer.trigger(availableNow=True).foreachBatch(sinks).start()
 
 
 def _parquet(folder: Path) -> Callable[[DataFrame, int], None]:

@@ -1,0 +1,89 @@
+"""The examples as modules, and what each of them gives over its whole table."""
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+NAMES = (
+    "thirty_seconds",
+    "one_second_trigger",
+    "certain_element",
+    "two_of_a_kind",
+    "bounds_from_data",
+    "session_totals",
+    "average_with_window",
+    "last_three",
+    "early_and_late",
+)
+
+# The key, the window's bounds in seconds after noon, and the other columns.
+EXPECTED: dict[str, list[tuple[Any, ...]]] = {
+    "thirty_seconds": [
+        ("a", 0, 30, 2, 21.0),
+        ("a", 30, 60, 1, 22.5),
+        ("a", 90, 120, 1, 23.0),
+        ("b", 0, 30, 1, 18.0),
+        ("b", 30, 60, 1, 17.0),
+        ("b", 60, 90, 1, 16.5),
+    ],
+    "one_second_trigger": [
+        *[("a", 0, 4, 4)] * 4,  # at the seconds 1, 2, 3 and 4
+        *[("b", 0, 4, 1)] * 2,  # at 3 and 4
+        *[("b", 12, 16, 1)] * 4,
+    ],
+    "certain_element": [
+        ("ann", None, None, ["tea", "milk"]),
+        ("ann", None, None, ["jam"]),
+        ("bob", None, None, ["rice"]),
+    ],
+    "two_of_a_kind": [("m1", None, None, "heat", 5), ("m2", None, None, "heat", 13)],
+    "bounds_from_data": [("lamp", 0, 60, 5, 12), ("desk", 30, 45, 3, 90)],
+    "session_totals": [
+        ("ann", 0, 32, ["home", "news", "shop"], 4),
+        ("ann", 70, 80, ["home"], 1),
+        ("bob", 3, 13, ["home"], 1),
+        ("bob", 50, 60, ["shop"], 1),
+    ],
+    "average_with_window": [
+        ("a", 0, 60, 21.0, 2, None),
+        ("a", 60, 120, 40.0, 1, 19.0),
+        ("a", 120, 180, 41.0, 1, 1.0),
+        ("b", 0, 60, 10.0, 1, None),
+        ("b", 60, 120, 11.5, 2, 1.5),
+        ("b", 180, 240, 13.0, 1, 1.5),
+    ],
+    "last_three": [
+        ("x", None, None, [1.0, 2.0], 1.5),
+        ("x", None, None, [2.0, 3.0, 4.0], 3.0),
+        ("x", None, None, [4.0, 5.0, 6.0], 5.0),
+        ("y", None, None, [50.0, 52.0], 51.0),
+    ],
+    "early_and_late": [
+        ("north", 0, 3600, 2, 30, 0, "EARLY", False),
+        ("north", 0, 3600, 3, 60, 1, "ON_TIME", False),
+        ("north", 3600, 7200, 2, 15, 0, "EARLY", False),
+        ("north", 3600, 7200, 2, 15, 1, "ON_TIME", False),
+        ("north", 7200, 10800, 1, 9, 0, "ON_TIME", False),
+        ("south", 0, 3600, 2, 11, 0, "EARLY", False),
+        ("south", 0, 3600, 3, 15, 1, "ON_TIME", False),
+    ],
+}
+
+
+def load(name: str) -> ModuleType:
+    """Returns an example as a module."""
+    return importlib.import_module(f"examples.{name}")
+
+
+def simplified(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Returns rows in a fixed order, with times as seconds after noon."""
+    rows = [
+        tuple(
+            (value.hour - 12) * 3600 + value.minute * 60 + value.second if hasattr(value, "hour") else value
+            for value in row.values()
+        )
+        for row in table.to_pylist()
+    ]
+    return sorted(rows, key=repr)

@@ -1,0 +1,58 @@
+"""The examples as Spark streams: the same rows as in this process, micro-batch by micro-batch."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spark_glue
+from tests.examples import EXPECTED, NAMES, load, simplified
+from tests.spark.streams import Recorder, Source, assert_replayed, micro_batches, parts, start
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def ran(spark, tmp_path_factory):
+    """The micro-batches of each example; the queries run side by side."""
+    queries = {}
+    for name in NAMES:
+        example, folder, recorder = load(name), tmp_path_factory.mktemp(name), Recorder()
+        source = Source(folder, example.BATCHES[0].schema)
+        source.put(*example.BATCHES)
+        frame = spark_glue.apply(example.SPEC, source.frame(spark), watermark=example.WATERMARK, key_groups=2)
+        queries[name] = start(frame, folder, recorder, available_now=True), recorder
+    for query, _ in queries.values():
+        query.awaitTermination()
+    return {name: micro_batches(*query) for name, query in queries.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_example_on_a_stream(ran, name):
+    example, batches = load(name), ran[name]
+    assert_replayed(example.SPEC, example.BATCHES, batches)
+    main = simplified(parts(batches, "main"))
+    assert main
+    if example.WATERMARK is None:
+        assert main == sorted(EXPECTED[name], key=repr)
+    elif name not in ("bounds_from_data", "early_and_late", "one_second_trigger"):  # the order of arrival matters there
+        assert set(map(repr, main)) <= set(map(repr, EXPECTED[name]))
+    if name == "bounds_from_data":
+        assert parts(batches, "late")["price"].to_pylist() == [90]
+    if name == "average_with_window":
+        assert parts(batches, "side_jumps").to_pylist() == [{"sensor": "a", "was": 21.0, "now": 40.0}]
+    if name == "early_and_late":
+        assert set(parts(batches, "main")["pane_timing"].to_pylist()) == {"EARLY", "ON_TIME", "LATE"}
+
+
+def test_a_script_on_spark():
+    """Its classes are those of a script, and instances of them are in the state."""
+    command = [sys.executable, str(ROOT / "examples" / "session_totals.py"), "--spark"]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    row = "  user=ann, window_start=12:00:00, window_end=12:00:32, pages=['home', 'news', 'shop'], clicks=4"
+    assert row in done.stdout.splitlines()
