@@ -122,7 +122,10 @@ servers:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "Installing$$missing, for the tests"; \
 	  export DEBIAN_FRONTEND=noninteractive; \
-	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null || true; \
+	  for attempt in 1 2 3; do \
+	    if { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null; then break; fi; \
+	    sleep $$((5 * attempt)); \
+	  done; \
 	else \
 	  echo "Tests that need$$missing are skipped: install it to run them." >&2; \
 	fi
