@@ -29,7 +29,6 @@ def to_store(
     spec: fw.WindowSpec,
     *,
     retention: Duration | None = None,
-    report: Callable[[int, Written], None] | None = None,
 ) -> "StoreSink":
     """Returns a function for ``foreachBatch`` that puts the panes of each micro-batch into a store.
 
@@ -42,13 +41,12 @@ def to_store(
 
         For panes of another width, ``spec.panes(width)`` in both places.
     retention: how long before the watermark panes are kept; None: eight windows.
-    report: called after each micro-batch, with its number and what was written.
 
     Every start of a query has an epoch of its own, so that its panes win over those of earlier runs, whose batches can
     not overwrite them any more. A batch that is run again sets the same panes. The store's watermark moves when
     a micro-batch is written whole. Raises SpecError for arguments that do not fit; StoreError ends the query.
     """
-    return StoreSink(url, spec, retention, report)
+    return StoreSink(url, spec, retention)
 
 
 class StoreSink:
@@ -59,11 +57,10 @@ class StoreSink:
         url: str,
         spec: fw.WindowSpec,
         retention: Duration | None,
-        report: Callable[[int, Written], None] | None,
     ) -> None:
         if not isinstance(spec, fw.WindowSpec):
             raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
-        self._url, self._retention, self._report = url, retention, report
+        self._url, self._retention = url, retention
         self._panes = spec if spec.origin is not None else spec.panes()
         self._store: PaneStore | None = PaneStore.open(url, self._panes, retention=retention)
         self._epoch = self._last = -1
@@ -75,8 +72,8 @@ class StoreSink:
             self._store.close()
             self._store = None
 
-    def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        """Writes the panes of one micro-batch."""
+    def __call__(self, frame: DataFrame, batch_id: int) -> Written:
+        """Writes the panes of one micro-batch; returns what was done."""
         if self._store is None:
             raise StoreError("to_store: this sink was closed")
         for side in ("late", "bad"):
@@ -92,8 +89,7 @@ class StoreSink:
         written, first, last = write(panes, (self._epoch, batch_id))
         if last is not None:
             self._store.advance_watermark(last + window_of(self._panes)[0], first)
-        if self._report is not None:
-            self._report(batch_id, written)
+        return written
 
     def _from_driver(self, panes: DataFrame, revision: Revision) -> _Done:
         """Fetches a bounded number of panes at a time, whole partitions, and puts them."""

@@ -63,8 +63,8 @@ def test_stream_to_store_and_back(spark, tmp_path, url):
     table = clicks(4_000)
     source = feed(tmp_path, table)
     reports = []
-    sink = spark_glue.to_store(url, SPEC, report=lambda batch, written: reports.append((batch, written)))
-    run(spark, source, sink, tmp_path)
+    sink = spark_glue.to_store(url, SPEC)
+    run(spark, source, lambda frame, batch: reports.append((batch, sink(frame, batch))), tmp_path)
     sink.close()
     with PaneStore.open(url, read_only=True) as store:
         assert_counted(store, table)

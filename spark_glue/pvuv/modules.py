@@ -1,0 +1,67 @@
+"""From requests to events: which module a request belongs to, and who made it."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastwin.errors import SpecError
+
+__all__ = ["OTHER", "Events", "module_of"]
+
+OTHER = "(other)"
+_ASSET = r"(?i)\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|eot|otf|mp[34]|webm|pdf|zip|gz)$"
+
+
+def module_of(text: str) -> tuple[str, Callable[[str | None], str]]:
+    """Returns the column that ``--module`` reads, and the function from its value to a module.
+
+    Raises SpecError for what is none of ``path``, ``path:N``, ``host`` and ``regex:PATTERN``.
+    """
+    kind, _, argument = text.partition(":")
+    if kind == "path" and (not argument or re.fullmatch("[1-9]", argument)):
+        count = int(argument or 1)
+        return "path", lambda path: "/" + "/".join([part for part in (path or "").split("/") if part][:count])
+    if text == "host":
+        return "host", lambda host: host.lower() if host else OTHER
+    if kind == "regex" and argument:
+        try:
+            pattern = re.compile(argument)
+        except re.error as problem:
+            raise SpecError(f"--module: {argument!r} is no regular expression: {problem}") from None
+
+        def matched(path: str | None) -> str:
+            found = pattern.search(path or "")
+            if found is None:
+                return OTHER
+            return (found[1] if pattern.groups else found[0]) or OTHER
+
+        return "path", matched
+    raise SpecError(f"--module: must be path, path:N with N from 1 to 9, host or regex:PATTERN, got {text!r}")
+
+
+@dataclass(frozen=True)
+class Events:
+    """Makes events of requests. module: of ``--module``. visitor: ``ip`` or ``ip+agent``. pages_only: only views."""
+
+    module: str
+    visitor: str = "ip+agent"
+    pages_only: bool = False
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        """Returns module, ts and visitor for rows of ``accesslog``."""
+        if self.pages_only:
+            view = pc.and_(pc.equal(rows["method"], "GET"), pc.less(rows["status"], 400))
+            view = pc.and_(view, pc.invert(pc.match_substring_regex(rows["path"], _ASSET)))
+            rows = rows.filter(view)
+        column, name = module_of(self.module)
+        encoded = rows[column].combine_chunks().dictionary_encode(null_encoding="encode")
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        names = pa.array([name(value) for value in encoded.dictionary.to_pylist()], pa.string())
+        visitor = rows["ip"]
+        if self.visitor == "ip+agent":
+            visitor = pc.binary_join_element_wise(visitor, rows["agent"].fill_null(""), " ")
+        return pa.table({"module": names.take(encoded.indices), "ts": rows["ts"], "visitor": visitor})
