@@ -14,6 +14,7 @@ from fastwin.panespec import window_of
 from fastwin.store import PaneStore, Revision, Written
 from spark_glue.frames import quoted
 from spark_glue.types import arrow_schema
+from spark_glue.unpack import SIDE_PREFIX
 
 __all__ = ["StoreSink", "to_store"]
 
@@ -76,14 +77,15 @@ class StoreSink:
         """Writes the panes of one micro-batch; returns what was done."""
         if self._store is None:
             raise StoreError("to_store: this sink was closed")
-        for side in ("late", "bad"):
-            if side in frame.columns and frame.schema[side].dataType.typeName() == "struct":
+        for side in (name for name in frame.columns if name in ("late", "bad") or name.startswith(SIDE_PREFIX)):
+            if frame.schema[side].dataType.typeName() == "struct":
                 raise SpecError(
                     f"to_store: the spec has {side} rows as well; use route(main=to_store(...), {side}=...)"
                 )
         if batch_id < self._last or self._epoch < 0:  # counted anew: another checkpoint
             self._epoch = self._store.new_epoch()
         self._last = batch_id
+        self._store.check_kept()
         panes = frame.select(*(F.col(quoted(name)) for name in self._columns))
         write = self._from_driver if self._url.startswith("rocksdb:") else self._from_executors
         written, first, last = write(panes, (self._epoch, batch_id))

@@ -1,6 +1,8 @@
 """A real Redis server for tests: on a free port of the loopback, in a folder of its own, stopped at the end."""
 
+import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -29,9 +31,12 @@ def need_redis_server() -> str:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Returns a port up to 55535: in cluster mode the one 10,000 above it is taken, too."""
+    while True:
+        port = random.randrange(20_000, 32_000)  # below those that are given out for port 0
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class RedisServer:

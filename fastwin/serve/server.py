@@ -1,6 +1,7 @@
 """Runs the service: arguments of the command to settings, a socket, and uvicorn."""
 
 import argparse
+import contextlib
 import ipaddress
 import secrets
 import socket
@@ -76,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     secret = "" if token is None else f"#token={token}"
     print(f"fastwin serve: http://{name}:{bound.getsockname()[1]}/{secret}  (stop it with Ctrl-C)", flush=True)
     try:
-        server.run(sockets=[bound])
+        with contextlib.suppress(KeyboardInterrupt):  # the usual end; uvicorn passes it on when all is closed
+            server.run(sockets=[bound])
     finally:
         answers.close()
         print("fastwin serve: stopped", file=sys.stderr)

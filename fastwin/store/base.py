@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
@@ -30,12 +31,15 @@ _TIME = pa.timestamp("ms", tz="UTC")
 class PaneStore(ABC):
     """Panes by key and time in a store of their own. Open one with ``PaneStore.open(url)``."""
 
+    _shown = ""  # the store's address, without secrets
+
     def __init__(self, spec: WindowSpec | None, retention: Duration | None, read_only: bool) -> None:
         self._spec = spec
         self._retention_ms = None if retention is None else to_ms(retention, argument="retention")
         self._read_only = read_only
         self._epoch: int | None = None
         self._batch = 0
+        self._seen = False
 
     @staticmethod
     def open(
@@ -92,6 +96,16 @@ class PaneStore(ABC):
         """Moves the watermark forward, notes from where on there are panes, and drops those before ``floor``."""
 
     # --- writing ---
+
+    def check_kept(self) -> None:
+        """Warns if panes that this object has seen are gone from the store: it was emptied by somebody else."""
+        if self._seen and self.meta() is None:
+            self._seen = False
+            warnings.warn(
+                f"store: {self._shown} has lost all panes since the last batch; those that the stream still writes "
+                f"come back, earlier ones do not",
+                stacklevel=4,
+            )
 
     def put(
         self, panes: Any, revision: Revision | None = None, *, advance: bool = True, watermark: int | None = None
@@ -152,6 +166,8 @@ class PaneStore(ABC):
             wanted = Layout.of(self._spec, schema, self._retention_ms)
             if meta is not None:
                 meta.layout.check_same(wanted)
+            if meta is None:
+                self.check_kept()
             if meta is None or (self._retention_ms is not None and meta.layout != wanted):
                 self._create(wanted)
                 meta = self.meta()
@@ -204,12 +220,19 @@ class PaneStore(ABC):
             dict(zip((f.name for f in layout.keys), column_from_text(self._key_texts(), layout.keys), strict=True))
         )
 
-    def query(self, keys: Sequence[Any] | None = None, start: int | None = None, end: int | None = None) -> pa.Table:
+    def query(
+        self,
+        keys: Sequence[Any] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        coarse: bool = True,
+    ) -> pa.Table:
         """Returns the aggregates over ``[start, end)`` for each key that has panes there.
 
         keys: values of the key column, tuples of several; None: all. end: ms, on the panes' grid; None: the watermark.
         start: ms; None: one window before the end. Columns: key columns, window_start, window_end, aggregates.
-        Reads a coarse pane where one fits: 43 panes for 24 h of 3 min and 1 h.
+        coarse: whether a coarse pane is read where one fits: 43 panes for 24 h of 3 min and 1 h, instead of 480.
 
         Raises SpecError for bounds off the grid, out of order, or too far apart, StoreError for an empty store.
         """
@@ -224,7 +247,7 @@ class PaneStore(ABC):
         if end <= start:
             raise SpecError(f"query: end must be after start, got start={start} end={end}")
         texts = self._texts(layout, keys)
-        spans = list(cover(start, end, layout.coarse))
+        spans = list(cover(start, end, layout.coarse if coarse else None))
         check_size(layout, spans, len(texts))
         scan = self._scan(layout, texts, spans)
         groups, _, columns = _merged(layout, scan, (end - start, end - start, start))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -75,7 +74,6 @@ class RedisStore(PaneStore):
             name: self._client.register_script(getattr(redisscripts, name))
             for name in ("WRITE", "ADVANCE", "NEW_EPOCH")
         }
-        self._seen = False
         with self._calls():
             self._client.ping()
 
@@ -144,12 +142,6 @@ class RedisStore(PaneStore):
             return int(self._scripts["NEW_EPOCH"](keys=[self._own("meta")], args=[time.time_ns() // 1_000_000]))
 
     def _create(self, layout: Layout) -> None:
-        if self._seen and self.meta() is None:
-            warnings.warn(
-                f"redis: {self._shown} has lost all panes since the last batch; those that the stream still writes "
-                f"come back, earlier ones do not",
-                stacklevel=4,
-            )
         with self._calls():
             self._client.hset(self._own("meta"), "layout", layout.to_json())
 

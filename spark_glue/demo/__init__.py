@@ -9,7 +9,8 @@ _EPILOG = """\
 Without --events, the stream is the 336,776 departures from New York's airports in 2013: they arrive by scheduled
 time, but their event time is the actual departure, so the stream is really out of order. Three windows run over it:
 hourly departures and mean delay per airport, departures per airport over the last 24 hours every 15 minutes, and the
-flying sessions of each aircraft.
+flying sessions of each aircraft. A fourth query keeps departures and distinct aircraft per airport in a store; the demo
+ends with the command that shows them on a page.
 
 With --events, --key and --time, the same windows count the rows of your own file, in the order of the file.
 """

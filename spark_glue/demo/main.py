@@ -1,12 +1,11 @@
 """Runs the demo: writes the stream, starts the queries, follows them, and tells what came out."""
 
 import argparse
-import contextlib
 import os
-import shutil
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,10 @@ from fastwin.errors import SpecError
 from spark_glue.demo.chart import draw
 from spark_glue.demo.progress import Tally, follow
 from spark_glue.demo.source import Source, flights, own_file, write_parts
+from spark_glue.folders import fresh_folder, stderr_to
 
-__all__ = ["run", "specs"]
+__all__ = ["page_spec", "run", "specs"]
 
-_MARK = ".fastwin-demo"
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
@@ -56,6 +55,15 @@ def specs(source: Source, arguments: argparse.Namespace) -> dict[str, fw.WindowS
     }
 
 
+def page_spec(source: Source, arguments: argparse.Namespace) -> fw.WindowSpec:
+    """Returns the spec whose windows the page shows: how many events there are, and of how many aircraft."""
+    aggregates: dict[str, Any] = {"pv": fw.Count()}
+    if source.session_key != source.key:
+        aggregates["uv"] = fw.HyperLogLog(source.session_key)
+    windows = fw.SlidingEventTimeWindows.of(arguments.window, arguments.slide)
+    return fw.key_by(source.key).event_time(source.time).window(windows).bad_rows("drop").aggregate(**aggregates)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Runs the demo with the parsed arguments of its command; returns the exit status."""
     if arguments.batches < 1:
@@ -66,17 +74,20 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = specs(source, arguments)
     for spec in wanted.values():
         fw.plan(spec, source.table.schema)  # a wrong option shall show before Spark starts
-    out = _fresh_folder(arguments.out)
+    page = page_spec(source, arguments)
+    page.panes()
+    out = fresh_folder(arguments.out, "demo")
     print(f"fastwin demo: {source.table.num_rows:,} {source.name}, in order of arrival")
     for name, spec in wanted.items():
         print(f"  {name:<9} per {spec.keys[0]}: {spec.assigner}")
+    print(f"  page      per {page.keys[0]}: {page.panes().assigner}, kept in a store")
     parts = write_parts(source.table, arguments.batches, out / "input")
     print(
         f"  as {parts} micro-batches, watermark {arguments.watermark} behind the newest event; starting Spark ...\n",
         flush=True,
     )
 
-    with _stderr_to(out / "spark.log"):
+    with stderr_to(out / "spark.log"):
         spark = spark_glue.session("fastwin demo", arguments.master, _SETTINGS)
     started = time.monotonic()
     try:
@@ -85,6 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
             _start(spark, stream.parquet(str(out / "input")), name, spec, arguments.watermark, out)
             for name, spec in wanted.items()
         ]
+        url = f"rocksdb:{out / 'store'}"
+        queries.append(_start_page(stream.parquet(str(out / "input")), page, arguments.watermark, url, out))
         tallies = follow(queries, lambda line: print(line, flush=True))
     finally:
         spark.stop()
@@ -93,28 +106,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _fresh_folder(path: Path) -> Path:
-    """Empties the folder of an earlier demo, and no other."""
-    if path.exists() and any(path.iterdir()) and not (path / _MARK).exists():
-        raise SpecError(f"--out: {path} is not empty, and was not made by the demo; name a new folder")
-    shutil.rmtree(path, ignore_errors=True)
-    path.mkdir(parents=True)
-    (path / _MARK).touch()
-    return path.resolve()
-
-
-@contextlib.contextmanager
-def _stderr_to(log: Path) -> Iterator[None]:
-    """Lets a process started meanwhile, Spark's, write its messages to a file instead of the terminal."""
-    sys.stderr.flush()
-    terminal = os.dup(2)
-    try:
-        with log.open("ab") as file:
-            os.dup2(file.fileno(), 2)
-        yield
-    finally:
-        os.dup2(terminal, 2)
-        os.close(terminal)
+def _start_page(stream: DataFrame, spec: fw.WindowSpec, watermark: str, url: str, out: Path) -> StreamingQuery:
+    """Starts the query whose panes the page shows."""
+    frame = spark_glue.apply(spec.panes(), stream, watermark=watermark)
+    writer = frame.writeStream.queryName("page").option("checkpointLocation", str(out / "checkpoints" / "page"))
+    return writer.trigger(availableNow=True).foreachBatch(spark_glue.to_store(url, spec)).start()
 
 
 def _start(
@@ -170,7 +166,7 @@ def _report(
         + ", ".join(f"{name} {tallies[name]['late'] + tallies[name]['dropped']:,}" for name in wanted)
     )
     print(
-        f"\n{rows * len(wanted):,} events through {len(wanted)} queries in {seconds:.1f} s, Spark's start not counted"
+        f"\n{rows * len(tallies):,} events through {len(tallies)} queries in {seconds:.1f} s, Spark's start not counted"
     )
     print("\nWhere everything lies")
     for what, names in (
@@ -180,6 +176,19 @@ def _report(
         ("Spark's messages", ["spark.log"]),
     ):
         print(f"  {what:<19}{', '.join(os.path.relpath(out / name) for name in names)}")
+    shown = "departures and aircraft" if source.delay is not None else source.noun
+    print(f"\nTo see the {shown} of the last {arguments.window} on a page, start this and open the address it prints:")
+    print(f"  {_how_to_serve(source, out)}")
+
+
+def _how_to_serve(source: Source, out: Path) -> str:
+    """Returns the command that shows the page."""
+    words = [os.path.relpath(sys.executable), "-m", "fastwin", "serve"]
+    words += ["--store", f"rocksdb:{os.path.relpath(out / 'store')}"]
+    words += ["--title", source.name.capitalize(), "--label", f"pv={source.noun.capitalize()}"]
+    if source.session_key != source.key:
+        words += ["--label", "uv=Aircraft"]
+    return shlex.join(words)
 
 
 def _key_lines(source: Source, tumbling: pa.Table, sliding: pa.Table) -> list[str]:

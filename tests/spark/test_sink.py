@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import redis
 
 import fastwin as fw
 import spark_glue
@@ -113,6 +114,22 @@ def test_redis_stopped_in_the_middle_of_a_batch(spark, tmp_path, server):
     with PaneStore.open(server.url, read_only=True) as store:
         assert_counted(store, table)
     assert seen[-1] == 2
+
+
+def test_redis_emptied_between_batches(spark, server):
+    """What is still written comes back; what was written before does not, and that is said."""
+    panes = SPEC.panes().run(clicks(1_000)).main.sort_by("window_start")
+    half = panes.num_rows // 2
+    sink = spark_glue.to_store(server.url, SPEC)
+    sink(spark.createDataFrame(panes.slice(0, half).to_pandas()), 0)
+    redis.Redis.from_url(server.url).flushall()
+    with pytest.warns(UserWarning, match="has lost all panes since the last batch"):
+        sink(spark.createDataFrame(panes.slice(half).to_pandas()), 1)
+    with PaneStore.open(server.url, read_only=True) as store:
+        meta = store.meta()
+        assert meta.since == panes["window_start"][half].value
+        found = store.query(start=meta.since, end=meta.watermark)
+        assert sum(found["pv"].to_pylist()) == sum(panes["pv"].slice(half).to_pylist())
 
 
 def test_portions_are_bounded(spark, tmp_path, monkeypatch):

@@ -1,0 +1,97 @@
+"""``fastwin serve`` as a process: what it prints, and how it ends."""
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastwin.store import PaneStore
+from tests.serve.conftest import SPEC, put_clicks
+from tests.store.clicks import clicks
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNNER = """
+import argparse, sys
+from fastwin.errors import FastwinError
+from fastwin.serve import command
+parser = argparse.ArgumentParser()
+command(parser.add_subparsers())
+parsed = parser.parse_args(["serve", *sys.argv[1:]])
+try:
+    sys.exit(parsed.run(parsed))
+except FastwinError as problem:
+    sys.exit(f"fastwin: {problem}")
+"""
+
+
+@pytest.fixture
+def url(tmp_path):
+    address = f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(address, SPEC) as store:
+        put_clicks(store, clicks(500))
+    return address
+
+
+def start(*arguments: str) -> subprocess.Popen:
+    command = [sys.executable, "-c", RUNNER, *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def get(port: str, path: str, **headers: str) -> tuple[int, dict]:
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def test_on_the_loopback(url):
+    with start("--store", url, "--port", "0", "--title", "Clicks", "--label", "pv=Clicks") as process:
+        try:
+            said = process.stdout.readline()
+            port = re.search(r"http://127\.0\.0\.1:(\d+)/  \(stop it", said)[1]
+            assert get(port, "/api/settings") == (
+                200,
+                {"title": "Clicks", "labels": {"pv": "Clicks"}, "refresh_ms": 3_000},
+            )
+            assert get(port, "/api/store")[0] == 200
+            assert get(port, "/api/store", Host="elsewhere.example")[0] == 421
+        finally:
+            process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert "Traceback" not in errors and "stopped" in errors and process.returncode == 0
+
+
+def test_elsewhere_it_wants_a_token(url):
+    with start("--store", url, "--port", "0", "--host", "0.0.0.0") as process:
+        try:
+            said = process.stdout.readline()
+            port, token = re.search(r"http://0\.0\.0\.0:(\d+)/#token=([\w-]{32})", said).groups()
+            assert get(port, "/api/store")[0] == 401
+            assert get(port, "/api/store", Authorization=f"Bearer {token}")[0] == 200
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--store", "rocksdb:/nowhere/at/all"), "there is no store at /nowhere/at/all"),
+        (("--store", "mysql://x"), "must begin with rocksdb: or redis://"),
+        (("--store", "redis://127.0.0.1:1"), "is out of reach"),
+        (("--store", "URL", "--token", "short"), "--token: must have at least 8 characters"),
+        (("--store", "URL", "--refresh", "0"), "--refresh: must be 0.2 to 3600"),
+        (("--store", "URL", "--label", "pv"), "--label: must be NAME=TEXT"),
+        (("--store", "URL", "--host", "192.0.2.1", "--port", "0"), "cannot bind 192.0.2.1"),
+    ],
+)
+def test_what_cannot_work_is_told_at_once(url, arguments, says):
+    with start(*(url if part == "URL" else part for part in arguments)) as process:
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert says in errors and "Traceback" not in errors
