@@ -56,12 +56,22 @@ def specs(source: Source, arguments: argparse.Namespace) -> dict[str, fw.WindowS
 
 
 def page_spec(source: Source, arguments: argparse.Namespace) -> fw.WindowSpec:
-    """Returns the spec whose windows the page shows: how many events there are, and of how many aircraft."""
+    """Returns the spec whose windows the page shows: how many events there are, and of how many aircraft.
+
+    An element that is late for its pane is not late for the windows over it, so panes are kept as long as a window.
+    """
     aggregates: dict[str, Any] = {"pv": fw.Count()}
     if source.session_key != source.key:
         aggregates["uv"] = fw.HyperLogLog(source.session_key)
     windows = fw.SlidingEventTimeWindows.of(arguments.window, arguments.slide)
-    return fw.key_by(source.key).event_time(source.time).window(windows).bad_rows("drop").aggregate(**aggregates)
+    return (
+        fw.key_by(source.key)
+        .event_time(source.time)
+        .window(windows)
+        .allowed_lateness(arguments.window)
+        .bad_rows("drop")
+        .aggregate(**aggregates)
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -185,7 +195,7 @@ def _how_to_serve(source: Source, out: Path) -> str:
     """Returns the command that shows the page."""
     words = [os.path.relpath(sys.executable), "-m", "fastwin", "serve"]
     words += ["--store", f"rocksdb:{os.path.relpath(out / 'store')}"]
-    words += ["--title", source.name.capitalize(), "--label", f"pv={source.noun.capitalize()}"]
+    words += ["--title", source.name[0].upper() + source.name[1:], "--label", f"pv={source.noun.capitalize()}"]
     if source.session_key != source.key:
         words += ["--label", "uv=Aircraft"]
     return shlex.join(words)
