@@ -21,7 +21,7 @@ FLOORS: list[list[str]] = [
         "core.accumulator_set core.keys core.registers core.rowcodec core.slices core.timers",
         "core.redishll",
         "core.accumulators core.hyperloglog core.panes core.sessions core.timerqueue core.windowtable",
-        "core.combine core.slider",
+        "core.combine core.sessiontimers core.slider",
         "core",
     ],
     [

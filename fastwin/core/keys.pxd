@@ -23,6 +23,7 @@ cdef class KeyTable:
     cdef readonly idx_t top     # ids ever used are [0, top)
     cdef readonly idx_t live
     cdef idx_t free, newest, null_id
+    cdef idx_t dying, dying_n   # chained: keys that release_later() has left without rows
 
     cdef int _reserve(self, Py_ssize_t extra) except -1 nogil
     cdef int _grow(self, Py_ssize_t capacity) except -1 nogil
@@ -32,6 +33,7 @@ cdef class KeyTable:
     cdef idx_t _null(self) except -1 nogil
     cdef uint64_t _hash_of(self, idx_t key) noexcept nogil
     cdef void _forget(self, idx_t key) noexcept nogil
+    cdef int bury(self) except -1 nogil
     cdef void _start_over(self) noexcept nogil
     cdef int intern_block(self, const int64_t* values, const uint8_t* valid, Py_ssize_t n, idx_t* ids) except -1 nogil
     cdef idx_t _chained(self, idx_t key) noexcept nogil
@@ -44,3 +46,11 @@ cdef class KeyTable:
         self.refs[key] -= 1
         if self.refs[key] == 0 and self.chain[key] == SETTLED:
             self._forget(key)
+
+    cdef inline void release_later(self, idx_t key) noexcept nogil:
+        # For many at once: bury() is to follow before anything else.
+        self.refs[key] -= 1
+        if self.refs[key] == 0 and self.chain[key] == SETTLED:
+            self.chain[key] = self.dying
+            self.dying = key
+            self.dying_n += 1

@@ -6,7 +6,7 @@ from fastwin.core.hashing import group_rows, hash_int64, hash_text
 
 cimport cython
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from fastwin._typedefs cimport NONE, idx_t, int32_t, int64_t, uint8_t, uint64_t
 from fastwin.core.bounds cimport check_ids, check_length, check_offsets, offset_t
@@ -54,7 +54,7 @@ cdef class KeyTable:
             raise ValueError(f"kind: must be 'int64' or 'bytes', got {kind!r}")
         self.is_bytes = kind == "bytes"
         self.texts = TextStore()
-        self.free = self.newest = self.null_id = NONE
+        self.free = self.newest = self.null_id = self.dying = NONE
 
     def __dealloc__(self):
         free(self.ints)
@@ -198,6 +198,38 @@ cdef class KeyTable:
                 self.intern_block(&values[at], marks, min(n - at, KEYS_BLOCK), &ids[at])
                 at += KEYS_BLOCK
         return out
+
+    cdef int bury(self) except -1 nogil:
+        """Forgets the keys that release_later() has left without rows: one by one if they are few, else by making the
+        index anew, and by emptying the table where no other is left."""
+        cdef idx_t key = self.dying, after
+        cdef bint few = self.dying_n < self.live // 4
+        if self.dying_n == 0:
+            return 0
+        if self.dying_n == self.live:
+            memset(self.index, 0xFF, self.index_size * sizeof(idx_t))
+            if self.is_bytes:
+                self.texts.clear()
+                self.texts.reserve_ids(self.capacity)
+            self.live, self.null_id = 0, NONE
+            self._start_over()
+            key = NONE
+        while key != NONE:
+            after = self.chain[key]
+            if few:
+                self._forget(key)
+            else:
+                if key == self.null_id:
+                    self.null_id = NONE
+                elif self.is_bytes:
+                    self.texts.drop(key)
+                self.refs[key], self.chain[key], self.free = FREE_ID, self.free, key
+                self.live -= 1
+            key = after
+        if not few and self.live:
+            self._rehash(self.index_size)
+        self.dying, self.dying_n = NONE, 0
+        return 0
 
     cdef int intern_block(self, const int64_t* values, const uint8_t* valid, Py_ssize_t n, idx_t* ids) except -1 nogil:
         """Fills in the ids of up to KEYS_BLOCK keys, of which ``valid`` marks the null ones."""

@@ -338,7 +338,7 @@ cdef class PaneTable:
                 slot = self.panes[i].newest
                 while slot != NONE:
                     after = self.rows.head(slot).link
-                    self.keys.release(self.rows.head(slot).key)
+                    self.keys.release_later(self.rows.head(slot).key)
                     self.rows.release(slot)
                     slot = after
                 free(self.panes[i].index)
@@ -346,6 +346,7 @@ cdef class PaneTable:
             self.count -= gone
             memmove(self.panes, self.panes + gone, self.count * sizeof(Pane*))
             self.last = 0
+            self.keys.bury()
             self.rows.trim()
 
     def _check(self):

@@ -43,6 +43,7 @@ cdef class SessionTable:
     cdef idx_t _insert(self, idx_t key, ts_t start, ts_t end, idx_t before) noexcept nogil
     cdef bint _extend(self, idx_t slot, ts_t start, ts_t end, ts_t watermark, Block* block) noexcept nogil
     cdef void _unlink(self, idx_t slot) noexcept nogil
+    cdef void _fetch_neighbours(self, idx_t slot, idx_t next) noexcept nogil
     cdef void _retire(self, idx_t slot) noexcept nogil
 
     cdef inline Session* at(self, idx_t slot) noexcept nogil:

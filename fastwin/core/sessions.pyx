@@ -14,6 +14,9 @@ from fastwin.core.memory cimport prefetch
 from fastwin.core.rows cimport RowStore
 from fastwin.core.timemath cimport check_duration, check_times, is_past
 
+cdef enum:
+    AHEAD = 16                  # sessions fetched before it is their turn to be dropped
+
 HEAD_CELLS = sizeof(Session) // 8
 
 cdef ts_t UNSAVED = INT64_MIN
@@ -179,9 +182,9 @@ cdef class SessionTable:
         _held = self.accumulators.hold(columns, n)
         out, armed_out = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
         cdef idx_t[::1] slots = out, armed = armed_out
-        while at < n:
-            block.n = block.merges = 0
-            with nogil:
+        with nogil:
+            while at < n:
+                block.n = block.merges = 0
                 # Sessions are at least a gap long and apart, so an element joins two at most: one merge each.
                 self._reserve(BLOCK)
                 self._fetch(&keys[at], min(n - at, BLOCK))
@@ -207,14 +210,14 @@ cdef class SessionTable:
                     slots[i] = slot
                     block.into[block.n] = slot
                     block.n += 1
-            if block.n:
-                self.accumulators.add(self.rows, block.into, block.n, at)
-            if block.merges:
-                self.accumulators.merge(self.rows, block.target, self.rows, block.source, block.merges)
-                for i in range(block.merges):
-                    self._retire(block.source[i])
-            retired += block.merges
-            at += block.n
+                if block.n:
+                    self.accumulators.add(self.rows, block.into, block.n, at)
+                if block.merges:
+                    self.accumulators.merge(self.rows, block.target, self.rows, block.source, block.merges)
+                    for i in range(block.merges):
+                        self._retire(block.source[i])
+                retired += block.merges
+                at += block.n
         armed_out = armed_out[:armed_n]
         return out, armed_out[self.rows.live_marks(armed_out)] if retired else armed_out
 
@@ -235,23 +238,39 @@ cdef class SessionTable:
         They are none of the removals(), and a key without sessions has none: who keeps a copy knows from
         the watermark. Raises IndexError for a slot that holds no session; those before it are freed.
         """
-        cdef Py_ssize_t i, kept = 0
+        cdef Py_ssize_t i, kept = 0, n = slots.shape[0]
         cdef idx_t key
-        for i in range(slots.shape[0]):
-            if not 0 <= slots[i] < self.rows.top or not self.rows.is_live(slots[i]):
-                raise IndexError(f"slots: {slots[i]} holds no session")
-            self._unlink(slots[i])
-            key = self.at(slots[i]).head.key
-            self.rows.release(slots[i])
-            self.keys.release(key)
-        for i in range(self.removed_n):
-            if self.cursor[self.removed[i].key] == NONE:
-                self.keys.release(self.removed[i].key)
-            else:
-                self.removed[kept] = self.removed[i]
-                kept += 1
-        self.removed_n = kept
+        try:
+            for i in range(n):
+                if not 0 <= slots[i] < self.rows.top or not self.rows.is_live(slots[i]):
+                    raise IndexError(f"slots: {slots[i]} holds no session")
+                if i + AHEAD < n:
+                    self._fetch_neighbours(slots[i + AHEAD // 2], slots[i + AHEAD])
+                key = self.at(slots[i]).head.key
+                self._unlink(slots[i])
+                self.rows.release(slots[i])
+                self.keys.release_later(key)
+            for i in range(self.removed_n):
+                if self.cursor[self.removed[i].key] == NONE:
+                    self.keys.release_later(self.removed[i].key)
+                else:
+                    self.removed[kept] = self.removed[i]
+                    kept += 1
+            self.removed_n = kept
+        finally:
+            self.keys.bury()
         self.rows.trim()
+
+    cdef void _fetch_neighbours(self, idx_t slot, idx_t next) noexcept nogil:
+        """Fetches the sessions beside one about to be unlinked, and one whose turn comes after that."""
+        cdef Session* session
+        if 0 <= next < self.rows.top:
+            prefetch(self.rows.head(next))
+        if 0 <= slot < self.rows.top:
+            session = self.at(slot)
+            prefetch(self.cursor + session.head.key)
+            if session.later != NONE:
+                prefetch(self.rows.head(session.later))
 
     def current(self, const idx_t[::1] slots not None, const idx_t[::1] keys not None):
         """Tells which slots still hold a session of the given key: bool[n].

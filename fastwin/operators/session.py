@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastwin import statecodec
 from fastwin.core.sessions import HEAD_CELLS, SessionTable
-from fastwin.core.timers import TimerHeap
+from fastwin.core.sessiontimers import SessionTimers
 from fastwin.errors import StateError
 from fastwin.keycodec import KeyCodec
 from fastwin.operators.base import (
@@ -34,17 +34,10 @@ from fastwin.windows import MIN_TIMESTAMP
 __all__ = ["SessionOperator"]
 
 _END_CELL = 3
-# Watermarks handed to the kernels, whose sums must stay in int64.
-_KERNEL_LIMIT = 2**62
-
-
-def _distinct(slots: NDArray[np.int32], top: int) -> NDArray[np.int32]:
-    """Returns each slot below ``top`` once, ascending: by sorting a few, by marking many."""
-    if len(slots) < top // 64:
-        return np.unique(slots)
-    marks = np.zeros(top, dtype=np.bool_)
-    marks[slots] = True
-    return np.flatnonzero(marks).astype(np.int32)
+# Fired rows are handed over while they are in the cache.
+_FLUSH_ROWS = 1 << 15
+# Buckets of timers in a gap.
+_BUCKETS = 16
 
 
 class SessionOperator:
@@ -56,7 +49,7 @@ class SessionOperator:
         self._keys = config.codec.new_table()
         self._accumulators = config.new_accumulators(HEAD_CELLS)
         self._sessions = SessionTable(self._keys, self._accumulators)
-        self._timers = TimerHeap()
+        self._timers = SessionTimers(self._sessions, max(1, gap_ms // _BUCKETS))
         self.watermark = MIN_TIMESTAMP
         self.counters = Counters()
 
@@ -91,18 +84,15 @@ class SessionOperator:
 
     def _add_with_ids(self, batch: Batch) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         ids = KeyCodec.intern(self._keys, batch.keys)
-        watermark = max(min(self.watermark, _KERNEL_LIMIT), -_KERNEL_LIMIT)
         slots, armed = self._sessions.add(
-            ids, batch.times, self._gap, watermark, self._config.lateness_ms, batch.columns
+            ids, batch.times, self._gap, self.watermark, self._config.lateness_ms, batch.columns
         )
-        self._arm(armed[self._sessions.current(armed, self._sessions.rows.keys(armed))])
+        self._arm(armed)
         return slots, ids
 
     def _arm(self, slots: NDArray[np.int32]) -> None:
         """Sets a timer for each session: for its firing, or for its cleanup if its end has passed."""
-        last = self._sessions.ends(slots) - 1
-        times = np.where(last > self.watermark, last, last + self._config.lateness_ms)
-        self._timers.register_many(times, self._sessions.rows.keys(slots), slots.astype(np.int64))
+        self._timers.arm(slots, self.watermark, self._config.lateness_ms)
 
     def _process_coalesced(self, batch: Batch, passed: NDArray[np.bool_], fed: Fed) -> NDArray[np.int32]:
         """Takes the order that accepts most: elements in time first, then from the latest back."""
@@ -138,28 +128,21 @@ class SessionOperator:
         """Appends the results of sessions, in order of their ends."""
         if not len(slots):
             return
-        ends = self._sessions.ends(slots)
-        order = np.argsort(ends, kind="stable")
+        results.append(self._result(slots[np.argsort(self._sessions.ends(slots), kind="stable")]))
+
+    def _result(self, slots: NDArray[np.int32]) -> pa.RecordBatch:
         self.counters.fired += len(slots)
-        rows = self._sessions.rows
-        results.append(self._config.rows_to_result(self._keys, self._accumulators, rows, slots[order], ends[order]))
+        rows, ends = self._sessions.rows, self._sessions.ends(slots)
+        return self._config.rows_to_result(self._keys, self._accumulators, rows, slots, ends)
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
         """Fires the sessions with watermark before < end - 1 <= watermark, in order of their ends."""
         if watermark <= self.watermark:
             return []
         before, self.watermark = self.watermark, watermark
-        results: list[pa.RecordBatch] = []
-        _, ids, namespaces = self._timers.pop_until(watermark)
-        slots = namespaces.astype(np.int32)
-        slots = _distinct(slots[self._sessions.current(slots, ids)], self._sessions.rows.top)
-        lateness = self._config.lateness_ms
-        last = self._sessions.ends(slots) - 1
-        cleanup = last + lateness
-        self._fire(slots[(last > before) & (last <= watermark)], results)
-        waiting = cleanup > watermark
-        self._arm(slots[waiting])
-        self._sessions.drop(slots[~waiting])
+        fired, over = self._timers.advance(before, watermark, self._config.lateness_ms)
+        results = [self._result(fired[at : at + _FLUSH_ROWS]) for at in range(0, len(fired), _FLUSH_ROWS)]
+        self._sessions.drop(over)
         return results
 
     def next_timer(self) -> int | None:
@@ -255,12 +238,9 @@ class SessionOperator:
 
     def _check(self) -> None:
         self._sessions._check()
-        self._timers._check()
+        self._timers._check(self.watermark, self._config.lateness_ms)
         rows = self._sessions.rows
         slots = rows.slots()
         removed, _ = self._sessions.removals(np.zeros(0, dtype=np.int32))
         held = {*rows.keys(slots).tolist(), *removed.tolist()}
         assert held == set(self._keys.ids().tolist()), "a key has no session, and none to call removed"
-        timed = {(key, slot) for _, key, slot in zip(*(c.tolist() for c in self._timers.timers()), strict=True)}
-        for slot, key in zip(slots.tolist(), rows.keys(slots).tolist(), strict=True):
-            assert (key, slot) in timed, f"session {slot} of key {key} has no timer"

@@ -1,0 +1,379 @@
+"""SessionTimers: which sessions fire and which are over, as the watermark advances."""
+
+import numpy as np
+
+cimport cython
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t
+from fastwin.core.bounds cimport check_ids
+from fastwin.core.hashing cimport mix
+from fastwin.core.memory cimport prefetch
+from fastwin.core.sessions cimport Session, SessionTable
+from fastwin.core.timemath cimport check_duration, floor_to
+
+cdef enum:
+    FIRST_SIZE = 16
+    AHEAD = 12                  # entries whose sessions are fetched beforehand
+    FEW = 48                    # sorted by insertion
+
+
+cdef inline bint bit_of(const uint64_t* bits, idx_t slot) noexcept nogil:
+    return bits[slot >> 6] >> (slot & 63) & 1
+
+
+cdef inline void set_bit(uint64_t* bits, idx_t slot) noexcept nogil:
+    bits[slot >> 6] |= (<uint64_t> 1) << (slot & 63)
+
+
+cdef int append(Slots* slots, idx_t slot) except -1 nogil:
+    cdef void* moved
+    if slots.n == slots.capacity:
+        moved = realloc(slots.found, (2 * slots.capacity + 64) * sizeof(idx_t))
+        if moved == NULL:
+            with gil:
+                raise MemoryError(f"SessionTimers: no memory for {slots.n} sessions")
+        slots.found = <idx_t*> moved
+        slots.capacity = 2 * slots.capacity + 64
+    slots.found[slots.n] = slot
+    slots.n += 1
+    return 0
+
+
+cdef object as_array(const Slots* slots):
+    out = np.empty(slots.n, dtype=np.int32)
+    cdef idx_t[::1] view = out
+    if slots.n:
+        memcpy(&view[0], slots.found, slots.n * sizeof(idx_t))
+    return out
+
+
+cdef int sort_entries(Entry* entries, Py_ssize_t n, ts_t base) except -1 nogil:
+    """Sorts by time: bytewise radix sort of the times behind ``base``, of which only a few bytes vary. Stable."""
+    cdef Entry* spare
+    cdef Entry* source = entries
+    cdef Entry* target
+    cdef Entry entry
+    cdef Py_ssize_t[256] counts
+    cdef Py_ssize_t i, k, total, count
+    cdef uint64_t highest = 0
+    cdef int shift = 0, digit
+    if n < FEW:
+        for i in range(1, n):
+            entry = entries[i]
+            k = i
+            while k > 0 and entry.time < entries[k - 1].time:
+                entries[k] = entries[k - 1]
+                k -= 1
+            entries[k] = entry
+        return 0
+    spare = <Entry*> malloc(n * sizeof(Entry))
+    if spare == NULL:
+        with gil:
+            raise MemoryError(f"SessionTimers: no memory to sort {n} sessions")
+    target = spare
+    for i in range(n):
+        highest |= <uint64_t> (max(entries[i].time, base) - base)
+    while shift < 64 and highest >> shift:
+        memset(counts, 0, sizeof(counts))
+        for i in range(n):
+            counts[<uint64_t> (max(source[i].time, base) - base) >> shift & 255] += 1
+        total = 0
+        for digit in range(256):
+            count = counts[digit]
+            counts[digit] = total
+            total += count
+        for i in range(n):
+            digit = <int> (<uint64_t> (max(source[i].time, base) - base) >> shift & 255)
+            target[counts[digit]] = source[i]
+            counts[digit] += 1
+        source, target = target, source
+        shift += 8
+    if source != entries:
+        memcpy(entries, source, n * sizeof(Entry))
+    free(spare)
+    return 0
+
+
+@cython.final
+cdef class SessionTimers:
+    """Timers of sessions: each session has one at or before the time at which it is due next.
+
+    sessions: whose ends the timers look up when they go off; so extending a session costs nothing here.
+    width: ms of a bucket. The first buckets are taken whole, so that nothing is sorted but what is due.
+    """
+
+    def __cinit__(self, SessionTable sessions not None, int64_t width):
+        check_duration("width", width, 1)
+        self.sessions = sessions
+        self.width = width
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.heap_n):
+            free(self.heap[i].entries)
+            free(self.heap[i])
+        free(self.heap)
+        free(self.table)
+
+    def __len__(self):
+        return self.entries_n
+
+    @property
+    def nbytes(self):
+        """Bytes allocated."""
+        return self.bytes_n + (self.heap_capacity + self.table_size) * <Py_ssize_t> sizeof(Bucket*)
+
+    cdef Py_ssize_t _place(self, ts_t start) noexcept nogil:
+        """Returns where the bucket is in the table, or the empty place where looking for it ends."""
+        cdef Py_ssize_t at = <Py_ssize_t> (mix(<uint64_t> start) & <uint64_t> (self.table_size - 1))
+        while self.table[at] != NULL and self.table[at].start != start:
+            at = (at + 1) & (self.table_size - 1)
+        return at
+
+    cdef int _grow(self) except -1 nogil:
+        """Makes room for one more bucket."""
+        cdef Py_ssize_t size = max(2 * self.table_size, FIRST_SIZE), i
+        cdef void* moved
+        cdef Bucket** table
+        if self.heap_n < self.heap_capacity:
+            return 0
+        table = <Bucket**> calloc(size, sizeof(Bucket*))
+        moved = realloc(self.heap, size // 2 * sizeof(Bucket*))
+        if moved != NULL:
+            self.heap = <Bucket**> moved
+        if moved == NULL or table == NULL:
+            free(table)
+            with gil:
+                raise MemoryError(f"SessionTimers: no memory for {size} buckets")
+        free(self.table)
+        self.table, self.table_size, self.heap_capacity = table, size, size // 2
+        for i in range(self.heap_n):
+            self.table[self._place(self.heap[i].start)] = self.heap[i]
+        return 0
+
+    cdef Bucket* _bucket(self, ts_t start) except NULL nogil:
+        cdef Bucket* bucket
+        cdef Py_ssize_t at
+        if self.last != NULL and self.last.start == start:
+            return self.last
+        self._grow()
+        at = self._place(start)
+        bucket = self.table[at]
+        if bucket == NULL:
+            bucket = <Bucket*> calloc(1, sizeof(Bucket))
+            if bucket == NULL:
+                with gil:
+                    raise MemoryError("SessionTimers: no memory for a bucket")
+            bucket.start = start
+            self.table[at] = bucket
+            at = self.heap_n
+            self.heap_n += 1
+            while at > 0 and start < self.heap[(at - 1) >> 1].start:
+                self.heap[at] = self.heap[(at - 1) >> 1]
+                at = (at - 1) >> 1
+            self.heap[at] = bucket
+            self.bytes_n += sizeof(Bucket)
+        self.last = bucket
+        return bucket
+
+    cdef int _push(self, ts_t time, idx_t key, idx_t slot) except -1 nogil:
+        cdef Bucket* bucket = self._bucket(floor_to(time, self.width, 0))
+        cdef Py_ssize_t capacity
+        cdef void* moved
+        if bucket.n == bucket.capacity:
+            capacity = bucket.capacity + bucket.capacity // 2 + 4
+            moved = realloc(bucket.entries, capacity * sizeof(Entry))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError(f"SessionTimers: no memory for {capacity} timers")
+            bucket.entries = <Entry*> moved
+            self.bytes_n += (capacity - bucket.capacity) * <Py_ssize_t> sizeof(Entry)
+            bucket.capacity = capacity
+        bucket.entries[bucket.n].time = time
+        bucket.entries[bucket.n].key = key
+        bucket.entries[bucket.n].slot = slot
+        bucket.n += 1
+        self.entries_n += 1
+        return 0
+
+    cdef void _sift_down(self) noexcept nogil:
+        cdef Bucket* bucket = self.heap[0]
+        cdef Py_ssize_t at = 0, child
+        while True:
+            child = 2 * at + 1
+            if child >= self.heap_n:
+                break
+            if child + 1 < self.heap_n and self.heap[child + 1].start < self.heap[child].start:
+                child += 1
+            if self.heap[child].start >= bucket.start:
+                break
+            self.heap[at] = self.heap[child]
+            at = child
+        self.heap[at] = bucket
+
+    cdef Bucket* _take_first(self) noexcept nogil:
+        """Takes the first bucket out; the caller frees it."""
+        cdef Bucket* bucket = self.heap[0]
+        cdef Py_ssize_t mask = self.table_size - 1, at = self._place(bucket.start), gap = at, home
+        self.table[at] = NULL
+        while True:             # close the gap: move back what probing would no longer reach
+            at = (at + 1) & mask
+            if self.table[at] == NULL:
+                break
+            home = <Py_ssize_t> (mix(<uint64_t> self.table[at].start) & <uint64_t> mask)
+            if ((at - home) & mask) >= ((at - gap) & mask):
+                self.table[gap] = self.table[at]
+                self.table[at] = NULL
+                gap = at
+        self.heap_n -= 1
+        self.heap[0] = self.heap[self.heap_n]
+        if self.heap_n:
+            self._sift_down()
+        self.last = NULL
+        self.entries_n -= bucket.n
+        self.bytes_n -= sizeof(Bucket) + bucket.capacity * <Py_ssize_t> sizeof(Entry)
+        return bucket
+
+    cdef bint _is_current(self, const Entry* entry) noexcept nogil:
+        # Sessions that were merged into others or dropped leave their timers behind.
+        return entry.slot < self.sessions.rows.top and self.sessions.rows.is_live(entry.slot) and (
+            self.sessions.at(entry.slot).head.key == entry.key)
+
+    def arm(self, const idx_t[::1] slots not None, int64_t watermark, int64_t lateness):
+        """Sets a timer for each session: for its firing at end - 1, or for its cleanup if it has passed.
+
+        slots: of sessions; those that hold none are passed over. watermark: ms, int64 min for none. lateness: 0 to
+        2**61 ms. Raises IndexError for a slot that was never used. Amortised O(1) for a session.
+        """
+        cdef Py_ssize_t i
+        cdef Session* session
+        check_ids("slots", slots, self.sessions.rows.top)
+        check_duration("lateness", lateness, 0)
+        with nogil:
+            for i in range(slots.shape[0]):
+                if self.sessions.rows.is_live(slots[i]):
+                    session = self.sessions.at(slots[i])
+                    self._push(session.end - 1 + (lateness if session.end - 1 <= watermark else 0),
+                               session.head.key, slots[i])
+
+    def advance(self, int64_t before, int64_t watermark, int64_t lateness):
+        """Takes out the timers due by ``watermark``, the last watermark having been ``before``.
+
+        Returns ``(fired, over)``, slots: sessions with before < end - 1 <= watermark, in order of their ends, and
+        those with end - 1 + lateness <= watermark. The others get their next timers. O(timers taken out + rows / 64).
+        """
+        cdef Advance step
+        cdef Py_ssize_t words = self.sessions.rows.top // 64 + 1
+        check_duration("lateness", lateness, 0)
+        if self.heap_n == 0 or self.heap[0].start > watermark:
+            return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
+        memset(&step, 0, sizeof(step))
+        step.before, step.now, step.lateness = before, watermark, lateness
+        step.fired, step.gone = <uint64_t*> calloc(words, 8), <uint64_t*> calloc(words, 8)
+        try:
+            if step.fired == NULL or step.gone == NULL:
+                raise MemoryError(f"SessionTimers: no memory for the marks of {64 * words} sessions")
+            with nogil:
+                self._pop(&step)
+            return as_array(&step.due), as_array(&step.over)
+        finally:
+            free(step.fired)
+            free(step.gone)
+            free(step.due.found)
+            free(step.over.found)
+
+    cdef int _pop(self, Advance* step) except -1 nogil:
+        cdef Bucket* bucket
+        cdef ts_t first
+        while self.heap_n and self.heap[0].start <= step.now:
+            bucket = self._take_first()
+            first = bucket.start
+            try:
+                self._run(bucket, step)
+            finally:
+                free(bucket.entries)
+                free(bucket)
+            if self.heap_n and self.heap[0].start == first:
+                break           # what of the bucket is not due yet
+        return 0
+
+    cdef int _run(self, Bucket* bucket, Advance* step) except -1 nogil:
+        """Fires and ends the sessions of a bucket; moves on what is due later."""
+        cdef Entry* entries = bucket.entries
+        cdef Py_ssize_t i, n = 0
+        cdef ts_t last, due, limit = min(step.now, bucket.start + self.width - 1)
+        cdef idx_t slot
+        cdef bint fires
+        for i in range(bucket.n):
+            if i + AHEAD < bucket.n:
+                prefetch(self.sessions.rows.head(entries[i + AHEAD].slot))
+            slot = entries[i].slot
+            if not self._is_current(entries + i) or bit_of(step.gone, slot):
+                continue
+            last = self.sessions.at(slot).end - 1
+            due = last if last > step.before and not bit_of(step.fired, slot) else last + step.lateness
+            if due > limit:
+                self._push(due, entries[i].key, slot)
+            else:
+                entries[n] = entries[i]
+                entries[n].time = due
+                n += 1
+        sort_entries(entries, n, bucket.start)
+        for i in range(n):
+            if i + AHEAD < n:
+                prefetch(self.sessions.rows.head(entries[i + AHEAD].slot))
+            slot = entries[i].slot
+            last = self.sessions.at(slot).end - 1
+            fires = last > step.before and not bit_of(step.fired, slot)
+            due = last + step.lateness
+            if fires:
+                append(&step.due, slot)
+                set_bit(step.fired, slot)
+                if due > limit:
+                    self._push(due, entries[i].key, slot)
+            if due <= limit and not bit_of(step.gone, slot):
+                append(&step.over, slot)
+                set_bit(step.gone, slot)
+        return 0
+
+    def peek(self):
+        """Returns a time below which no session is due, ms; None where there are no sessions. O(one bucket)."""
+        cdef Py_ssize_t i
+        cdef ts_t first
+        cdef bint found = False
+        cdef Bucket* bucket
+        while self.heap_n:
+            bucket = self.heap[0]
+            for i in range(bucket.n):
+                if self._is_current(bucket.entries + i):
+                    first = min(first, bucket.entries[i].time) if found else bucket.entries[i].time
+                    found = True
+            if found:
+                return first
+            bucket = self._take_first()
+            free(bucket.entries)
+            free(bucket)
+        return None
+
+    def _check(self, int64_t watermark, int64_t lateness):
+        """Raises AssertionError where an invariant does not hold, or a session could be missed. O(sessions)."""
+        cdef Py_ssize_t i, k, total = 0
+        cdef Entry* entry
+        cdef ts_t last
+        timed = set()
+        for i in range(self.heap_n):
+            assert i == 0 or self.heap[(i - 1) >> 1].start <= self.heap[i].start, "buckets are out of order"
+            assert self.table[self._place(self.heap[i].start)] == self.heap[i], "a bucket cannot be found"
+            total += self.heap[i].n
+            for k in range(self.heap[i].n):
+                entry = self.heap[i].entries + k
+                assert floor_to(entry.time, self.width, 0) == self.heap[i].start, "a timer is in the wrong bucket"
+                if self._is_current(entry):
+                    last = self.sessions.at(entry.slot).end - 1
+                    if entry.time <= (last if last > watermark else last + lateness):
+                        timed.add(entry.slot)
+        assert total == self.entries_n, f"{total} timers, counted {self.entries_n}"
+        for slot in self.sessions.rows.slots().tolist():
+            assert slot in timed, f"session {slot} has no timer that goes off in time"
