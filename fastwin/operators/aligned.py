@@ -50,10 +50,14 @@ class AlignedOperator:
         self._keys = config.codec.new_table()
         self._accumulators = config.new_accumulators(_HEAD_CELLS)
         self._panes = PaneTable(self._keys, self._accumulators)
-        self._slider = WindowSlider(self._panes, slicing.slide, slicing.offset, slicing.blocks)
+        self._slider = self._new_slider()
         self._combiner = WindowCombiner(self._panes)
         self.watermark = MIN_TIMESTAMP
         self.counters = Counters()
+
+    def _new_slider(self) -> WindowSlider:
+        slicing = self._slicing
+        return WindowSlider(self._panes, slicing.slide, slicing.offset, slicing.blocks)
 
     def process(self, batch: Batch) -> Fed:
         """Adds elements to their slices; windows that have passed and are kept fire again."""
@@ -242,6 +246,7 @@ class AlignedOperator:
         # What is gone by the last watermark need not come first.
         self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
         kept = self._slicing.first_kept(self.watermark, self._config.lateness_ms)
+        self._slider = self._new_slider()  # it did not see what the panes are about to take
         self._panes.drop_before(kept)
         for chunk in chunks:
             last = chunk.meta["last_end"]

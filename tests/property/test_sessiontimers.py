@@ -56,6 +56,7 @@ def test_many_sessions_fire_in_order_of_their_ends() -> None:
     timers.arm(armed, NEVER, 0)
     _, armed = sessions.add(keys[:7_000], times[:7_000] + 700, 1_000, NEVER, 0, [(times[:7_000], None)])
     assert len(armed) == 0
+    sessions.keys.sweep()
     assert len(timers) == 20_000
     assert timers.nbytes >= 16 * 20_000
     before, seen = NEVER, 0

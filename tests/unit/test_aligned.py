@@ -208,3 +208,18 @@ def test_key_comes_back_after_it_was_gone() -> None:
         assert len(fired(stream.advance_watermark(start + 9))) == 2
         assert len(stream._operator._keys) == 0
         stream._check_invariants()
+
+
+@pytest.mark.parametrize("lateness", [0, 100])
+def test_copy_that_has_fired_follows_by_deltas(lateness: int) -> None:
+    """A copy that takes deltas goes on as the original does, also where both have fired windows before."""
+    original, copy = (spec_of(100, 10, lateness=lateness).open() for _ in range(2))
+    original.process(table(1, 5, 40))
+    copy.restore(original.snapshot())
+    for step in range(1, 30):
+        assert fired(copy.advance_watermark(10 * step + 9)) == fired(original.advance_watermark(10 * step + 9))
+        original.process(table(10 * step, 10 * step - 5, 10 * step + 60, 10 * step + 80))
+        copy._operator.apply([original.delta()])
+        copy._check_invariants()
+        assert copy.metrics.state_rows == original.metrics.state_rows
+    assert fired(copy.advance_watermark(MAX)) == fired(original.advance_watermark(MAX))
