@@ -2,8 +2,9 @@
 
 from fastwin import __version__
 from spark_glue.apply import apply
+from spark_glue.progress import progress_listener
 from spark_glue.route import route
 from spark_glue.session import session
 from spark_glue.sink import StoreSink, to_store
 
-__all__ = ["StoreSink", "__version__", "apply", "route", "session", "to_store"]
+__all__ = ["StoreSink", "__version__", "apply", "progress_listener", "route", "session", "to_store"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -21,6 +21,7 @@ from spark_glue.job import LOCAL_MS, Job
 from spark_glue.keygroups import check_key_groups
 from spark_glue.pack import pack_frame
 from spark_glue.processor import WindowProcessor
+from spark_glue.progress import check_name, observed
 from spark_glue.session import check_state_store
 from spark_glue.types import arrow_schema, check_columns, check_keys, local_to_ms, spark_struct
 from spark_glue.unpack import Output, output_for, unpack_frame
@@ -35,7 +36,7 @@ def apply(
     key_groups: int = 64,
     max_future_skew: Duration | None = "1 day",
     coalesce: bool | None = None,
-    name: str = "fastwin",
+    name: str | Observation = "fastwin",
 ) -> DataFrame:
     """Windows a Spark frame as the specification says; returns a frame, streaming if ``df`` is.
 
@@ -50,7 +51,8 @@ def apply(
         close all windows; None: any.
     coalesce: whether the rows of a micro-batch have no order among each other, with one late firing per (key, window)
         and batch. None: as the spec says, else True.
-    name: of the counters in ``query.lastProgress["observedMetrics"]``; needs changing where one query has two.
+    name: of the counters in ``query.lastProgress["observedMetrics"]``; needs changing where one query has two. For a
+        batch frame, give a ``pyspark.sql.Observation``: its ``get`` has the counters when the frame has been computed.
 
     Result columns: the keys, ``window_start``, ``window_end`` (TIMESTAMP) and the aggregates. If the spec hands out
     late or bad rows there are also the structs ``late`` and ``bad`` with the input's columns, and a struct ``side_tag``
@@ -60,8 +62,9 @@ def apply(
     batch frame that of this call. Such a query runs micro-batches without data, too: with the trigger ``availableNow``
     it would never end.
 
-    The counters of a micro-batch: events, late, dropped, bad, unassigned, fired, open_windows_change,
-    state_rows_change, state_bytes (written to the state store) and watermark_ms (null while there is none).
+    The counters of a micro-batch (see ``progress_listener``), or of a batch frame: events, late, dropped, bad,
+    unassigned, fired, open_windows_change, state_rows_change, state_bytes (written to the state store) and watermark_ms
+    (null while there is none).
 
     Everything is checked here, before any job runs. Raises SpecError for an argument, a column or a setting that does
     not fit, naming it, its value and what is needed. Bad rows under the policy "raise", state of another query (the
@@ -72,8 +75,7 @@ def apply(
     _check_spec(spec)
     if not isinstance(df, DataFrame):
         raise SpecError(f"df: must be a Spark DataFrame, got {type(df).__name__}")
-    if not isinstance(name, str) or not name:
-        raise SpecError(f"name: must be the name of the counters, got {name!r}")
+    check_name(name, df.isStreaming)
     key_groups = check_key_groups(key_groups)
     delay_ms = _duration(watermark, "watermark")
     skew_ms = _duration(max_future_skew, "max_future_skew")
@@ -87,7 +89,7 @@ def apply(
     output = output_for(job, df.schema, case_sensitive)
     packed = pack_frame(df, job, is_columnar(df, job.packed_schema.names))
     if not job.streaming:
-        return run_frame(packed, job, output)
+        return run_frame(packed, job, output, name)
     if job.carrier:
         # The carrier rows have done their work in the watermark; this filter, on the watermark's own column, stays
         # behind it.
@@ -95,18 +97,11 @@ def apply(
     return _run_stream(packed, job, output, name)
 
 
-def _run_stream(packed: DataFrame, job: Job, output: Output, name: str) -> DataFrame:
+def _run_stream(packed: DataFrame, job: Job, output: Output, name: str | Observation) -> DataFrame:
     results = packed.groupBy("key_group").transformWithStateInPandas(
         WindowProcessor(job), spark_struct(wire.RESULT), "append", job.time_mode
     )
-    return unpack_frame(results.observe(name, *_counters()), output)
-
-
-def _counters() -> list[Column]:
-    columns = {name: F.col("counters")[i] for i, name in enumerate(wire.COUNTERS)}
-    newest = F.max(columns.pop("watermark_ms"))
-    sums = [F.coalesce(F.sum(column), F.lit(0)).alias(name) for name, column in columns.items()]
-    return [*sums, F.when(newest > 0, newest).alias("watermark_ms")]
+    return unpack_frame(observed(results, name, "counters"), output)
 
 
 def _job(spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | None, coalesce: bool, own: bool) -> Job:

@@ -1,0 +1,83 @@
+"""Counters of what a query does: as observed metrics of its frame, and as lines of text for each micro-batch."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+)
+
+from fastwin.errors import SpecError
+from spark_glue.wire import COUNTERS
+
+__all__ = ["check_name", "observed", "progress_listener"]
+
+
+def check_name(name: object, streaming: bool) -> None:
+    """Raises SpecError unless ``name`` can name the counters of a frame."""
+    if isinstance(name, Observation):
+        if streaming:
+            raise SpecError("name: an Observation is for batch frames; for a streaming frame give text")
+    elif not isinstance(name, str) or not name:
+        raise SpecError(f"name: must be the name of the counters, got {name!r}")
+
+
+def observed(frame: DataFrame, name: str | Observation, counters: str) -> DataFrame:
+    """Returns the frame with its counters observed. counters: a column of arrays in the order of COUNTERS, or null."""
+    columns = {counter: F.col(counters)[i] for i, counter in enumerate(COUNTERS)}
+    newest = F.max(columns.pop("watermark_ms"))
+    sums: list[Column] = [F.coalesce(F.sum(column), F.lit(0)).alias(counter) for counter, column in columns.items()]
+    return frame.observe(name, *sums, F.when(newest > 0, newest).alias("watermark_ms"))
+
+
+def progress_listener(write: Callable[[str], object] = print) -> StreamingQueryListener:
+    """Returns a listener that writes a line of counters for each micro-batch of each frame of ``apply``.
+
+    write: takes a line: ``print``, or for instance the ``info`` of a logger.
+
+    Use it with ``spark.streams.addListener(spark_glue.progress_listener())``. Micro-batches without work are left out.
+    Raises SpecError if ``write`` cannot be called.
+    """
+    if not callable(write):
+        raise SpecError(f"progress_listener: write must be a function of a line of text, got {write!r}")
+    return _Listener(write)
+
+
+class _Listener(StreamingQueryListener):
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        progress = event.progress
+        for name, row in progress.observedMetrics.items():
+            counters = row.asDict()
+            if set(counters) == set(COUNTERS):
+                query = progress.name or str(progress.id)
+                self._write(f"{query}, batch {progress.batchId}, {name}: {_line(counters)}")
+
+
+def _line(counters: Mapping[str, Any]) -> str:
+    watermark = counters["watermark_ms"]
+    parts = [f"{counters[name]:,} {name.replace('_', ' ')}" for name in COUNTERS if name != "watermark_ms"]
+    when = (
+        "none yet"
+        if watermark is None
+        else datetime.fromtimestamp(watermark / 1000, UTC).isoformat(" ", "milliseconds")
+    )
+    return ", ".join([*parts, f"watermark {when}"])

@@ -1,0 +1,87 @@
+"""Counters as lines for each micro-batch, and those of a batch frame; several specs in one query."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+
+import fastwin as fw
+import spark_glue
+from fastwin.errors import SpecError
+from tests.spark.events import START_MS, events
+from tests.spark.streams import Recorder, Source, rows_of, start
+
+SPEC = (
+    fw.key_by("k")
+    .event_time("ts")
+    .window(fw.TumblingEventTimeWindows.of("1 min"))
+    .bad_rows("drop")
+    .aggregate(n=fw.Count())
+)
+SESSIONS = (
+    fw.key_by()
+    .event_time("ts")
+    .window(fw.EventTimeSessionWindows.with_gap("1 s"))
+    .bad_rows("drop")
+    .trigger(fw.after_watermark(early=fw.CountTrigger.of(2)))
+    .aggregate(n=fw.Count())
+)
+
+
+def test_a_batch_frame_counts(spark, tmp_path):
+    table = events(1, 500, null_times=0.05)
+    pq.write_table(table, tmp_path / "t.parquet")
+    observation = Observation()
+    result = spark_glue.apply(SPEC, spark.read.parquet(str(tmp_path)), name=observation)
+    rows = result.toArrow()
+    bad = table["ts"].null_count
+    assert bad > 0
+    assert result.columns == ["k", "window_start", "window_end", "n"]
+    assert rows_of(rows) == rows_of(SPEC.run(table).main)
+    found = observation.get
+    assert (found["events"], found["bad"], found["fired"]) == (500 - bad, bad, rows.num_rows)
+    assert found["watermark_ms"] is None
+
+
+def test_several_specs_over_one_frame_in_one_query_and_a_line_for_each(spark, tmp_path):
+    tables = [events(i, 200, start_ms=START_MS + i * 100_000, span_ms=200_000) for i in range(4)]
+    source, recorder, lines = Source(tmp_path, tables[0].schema), Recorder(), []
+    source.put(*tables)
+    frame = source.frame(spark)
+    both = [
+        spark_glue.apply(spec, frame, watermark="10 s", key_groups=2, name=name).select(
+            F.lit(name).alias("of"), "window_start", "window_end", "n"
+        )
+        for name, spec in (("minutes", SPEC), ("sessions", SESSIONS))
+    ]
+    listener = spark_glue.progress_listener(lines.append)
+    spark.streams.addListener(listener)
+    try:
+        query = start(both[0].unionByName(both[1]), tmp_path, recorder, available_now=True)
+        query.awaitTermination()
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    finally:
+        spark.streams.removeListener(listener)
+    found = pa.concat_tables(list(recorder.tables.values()))
+    for name, spec in (("minutes", SPEC), ("sessions", SESSIONS)):
+        mine = found.filter(pa.compute.equal(found["of"], name)).drop_columns("of")
+        stream = spec.open("10 s")
+        expected = pa.concat_tables([stream.process(table).main for table in tables])
+        assert mine.num_rows > 10
+        assert rows_of(mine).total() >= expected.num_rows * 0.9, "the second operator's watermark must move, too"
+        assert sum(f", {name}: " in line for line in lines) >= len(tables)
+    taken = [int(line.split(": ", 1)[1].split(" events")[0]) for line in lines if "minutes" in line]
+    assert sum(taken) == 800
+    assert any("watermark 2023-11-14 " in line for line in lines)
+
+
+def test_arguments():
+    with pytest.raises(SpecError, match="progress_listener: write must be a function of a line of text, got 'x'"):
+        spark_glue.progress_listener("x")
+
+
+def test_an_observation_is_for_batch_frames(spark):
+    rate = spark.readStream.format("rate").load().selectExpr("value k", "timestamp ts")
+    with pytest.raises(SpecError, match="name: an Observation is for batch frames"):
+        spark_glue.apply(SPEC, rate, watermark="1 s", name=Observation())
