@@ -46,6 +46,7 @@ FLOORS: list[list[str]] = [
     ["batches panespec speccheck", "spec", "planner"],
     [
         "local",
+        "parallel",
         "testing",
         "store.cells store.keytext store.spans",
         "store.layout",
@@ -65,6 +66,7 @@ FLOORS: list[list[str]] = [
 # that hands its object on to what is built upon it: spec.run(), spec.open(), spec.explain(), plan.open().
 LAZY = {
     ("fastwin.spec", "fastwin.local"),
+    ("fastwin.spec", "fastwin.parallel"),
     ("fastwin.spec", "fastwin.planner"),
     ("fastwin.planner", "fastwin.local"),
     ("fastwin.store.base", "fastwin.store.opening"),

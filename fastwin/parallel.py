@@ -1,0 +1,59 @@
+"""Runs a spec over a bounded input on several threads: each takes the elements of some of the keys."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastwin import batches
+from fastwin.arrowbuffers import take_rows
+from fastwin.errors import SpecError
+from fastwin.local import Result, run
+from fastwin.planner import Plan
+from fastwin.planner import plan as make_plan
+from fastwin.spec import WindowSpec
+
+__all__ = ["run_threads"]
+
+# Below, starting threads and dividing the rows costs more than they save.
+_FEW_ROWS = 100_000
+
+
+def run_threads(spec: WindowSpec, data: Any, threads: int) -> Result:
+    """Runs a spec over a bounded input; see ``WindowSpec.run``."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise SpecError(f"threads: must be an int of at least 1, got {threads!r}")
+    if threads == 1:
+        return run(spec, data)
+    table = batches.as_table(data)
+    plan = make_plan(spec, table.schema)
+    # The general operator calls Python, one thread at a time; without keys there is nothing to divide by.
+    if plan.operator == "general" or not spec.keys or table.num_rows < _FEW_ROWS:
+        return run(spec, table)
+    table = batches.conform(table, plan.input_schema).combine_chunks()
+    rows = table.to_batches()[0]
+    _refuse_bad_rows(plan, rows)
+    # Not the low bits: those find the keys' places in tables.
+    group = (batches.key_hash(rows, spec.keys) >> np.uint64(33)) % np.uint64(threads)
+
+    def run_part(part: int) -> Result:
+        return run(spec, take_rows(rows, np.flatnonzero(group == part)))
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
+        results = list(pool.map(run_part, range(threads)))
+    return Result(
+        pa.concat_tables([result.main for result in results]),
+        pa.concat_tables([result.late for result in results]),
+        pa.concat_tables([result.bad for result in results]),
+    )
+
+
+def _refuse_bad_rows(plan: Plan, rows: pa.RecordBatch) -> None:
+    """Raises BadRowError for bad rows, if that is the policy, by their place in the whole input."""
+    spec = plan.spec
+    if spec.bad_row_policy == "raise" and spec.time_column is not None:
+        limits = plan.limits(batches.Limits())
+        batches.check_rows(rows.column(spec.time_column), spec.time_column, spec.bad_row_policy, limits)

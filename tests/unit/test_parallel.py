@@ -1,0 +1,88 @@
+"""spec.run on several threads: the rows of one."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from fastwin import parallel
+
+WINDOWS = [
+    fw.TumblingEventTimeWindows.of(100),
+    fw.SlidingEventTimeWindows.of(300, 40),
+    fw.CumulativeEventTimeWindows.of(400, 100),
+    fw.EventTimeSessionWindows.with_gap(30),
+]
+KEYS = ["int", "text", "dictionary", "float"]
+
+
+def table_of(rows: int) -> pa.Table:
+    random = np.random.default_rng(8)
+    keys = random.integers(0, 50, rows)
+    texts = pa.array([f"key {key}" if key else None for key in keys.tolist()])
+    return pa.table(
+        {
+            "int": pa.array(keys, mask=keys == 3),
+            "text": texts,
+            "dictionary": texts.dictionary_encode(),
+            "float": pa.array(np.where(keys % 2, keys / 7, -0.0)),
+            "t": np.sort(random.integers(0, 3_000, rows)),
+            "v": pa.array(random.integers(-9, 9, rows), mask=keys == 5),
+        }
+    )
+
+
+def spec_of(assigner: fw.WindowAssigner, *keys: str) -> fw.WindowSpec:
+    spec = fw.key_by(*keys).event_time("t").window(assigner)
+    return spec.aggregate(n=fw.Count(), s=fw.Sum("v"), lo=fw.Min("v"), m=fw.Mean("v"))
+
+
+def rows_of(result: fw.Result) -> list:
+    return sorted(map(repr, result.main.to_pylist()))
+
+
+@pytest.fixture(autouse=True)
+def few_rows_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_FEW_ROWS", 10)
+
+
+@pytest.mark.parametrize("assigner", WINDOWS, ids=str)
+@pytest.mark.parametrize("keys", [*([key] for key in KEYS), ["text", "int"], []], ids=str)
+def test_rows_are_those_of_one_thread(assigner: fw.WindowAssigner, keys: list[str]) -> None:
+    spec, table = spec_of(assigner, *keys), table_of(2_000)
+    chunked = pa.concat_tables([table.slice(0, 700), table.slice(700)])
+    one = spec.run(table)
+    for threads in (2, 3, 60):
+        many = spec.run(chunked, threads=threads)
+        assert many.main.schema == one.main.schema
+        assert rows_of(many) == rows_of(one)
+        assert many.late.num_rows == many.bad.num_rows == 0
+
+
+def test_bad_rows_are_told_by_their_place_in_the_input() -> None:
+    table = table_of(1_000).set_column(4, "t", pa.array([None if i == 777 else i for i in range(1_000)], pa.int64()))
+    spec = spec_of(WINDOWS[0], "int")
+    with pytest.raises(fw.BadRowError, match="row 777"):
+        spec.run(table, threads=4)
+    diverted = spec.bad_rows("divert").run(table, threads=4)
+    assert diverted.bad.num_rows == 1
+    assert rows_of(diverted) == rows_of(spec.bad_rows("drop").run(table))
+
+
+def test_overflow_is_raised_from_a_thread() -> None:
+    table = pa.table({"int": [1] * 20, "t": range(20), "v": [2**62] * 20})
+    with pytest.raises(fw.AggregateOverflowError):
+        spec_of(WINDOWS[0], "int").run(table, threads=2)
+
+
+def test_few_rows_and_the_general_operator_run_on_one() -> None:
+    spec = spec_of(WINDOWS[0], "int")
+    assert rows_of(spec.run(table_of(5), threads=4)) == rows_of(spec.run(table_of(5)))
+    custom = spec.trigger(fw.CountTrigger.of(3))
+    assert rows_of(custom.run(table_of(300), threads=4)) == rows_of(custom.run(table_of(300)))
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True, None])
+def test_threads_are_at_least_one(threads: object) -> None:
+    with pytest.raises(fw.SpecError, match="threads"):
+        spec_of(WINDOWS[0], "int").run(table_of(5), threads=threads)
