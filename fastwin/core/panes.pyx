@@ -171,7 +171,8 @@ cdef class PaneTable:
                 slots[i] = self.ensure_row(pane, keys[i])
             return 0
         for i in range(n):
-            slot = pane.index[keys[i]] if keys[i] < pane.index_size else <idx_t> NONE
+            # A row made on the way may have turned the index into a hashed one.
+            slot = pane.index[keys[i]] if pane.direct and keys[i] < pane.index_size else <idx_t> NONE
             if slot == NONE:
                 slot = self.ensure_row(pane, keys[i])
             else:

@@ -120,3 +120,14 @@ def test_slots_stay_while_the_store_grows() -> None:
     panes.add(panes.keys.intern_int64(np.arange(5000)), np.zeros(5000, np.int64), no_columns(5000))
     assert panes.rows.keys(slots(0)).tolist() == one.tolist()
     assert counts(panes, 0)[0] == 1
+
+
+@pytest.mark.parametrize("repeat", [1, 3, 6])
+def test_index_that_becomes_a_hashed_one_within_a_block(repeat: int) -> None:
+    """The ids of a block are looked up by one kind of index, and a row that is made may change the kind."""
+    panes = pane_table()
+    values = np.repeat(np.arange(10_000), repeat)
+    n = len(values)
+    panes.feed(None, values, None, np.zeros(n, dtype=np.int64), 1, 0, 0, no_columns(n))
+    panes._check()
+    assert counts(panes, 0) == [repeat] * 10_000
