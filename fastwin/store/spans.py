@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 __all__ = ["FIRST_MS", "LAST_MS", "Level", "Span", "coarse_width", "cover", "floor_to", "time_text"]
 
@@ -82,6 +83,7 @@ def cover(start: int, end: int, coarse: Level | None) -> Iterator[Span]:
         yield Span(0, start, end)
 
 
+@lru_cache(maxsize=65_536)
 def time_text(ms: int) -> str:
     """Returns a time of the years 1 to 9999 in UTC, as short as it is exact from minutes on; it sorts like the time.
 
