@@ -16,7 +16,8 @@ from fastwin.duration import Duration, format_ms, to_ms
 from fastwin.errors import SpecError
 from spark_glue import wire
 from spark_glue.batch import run_frame
-from spark_glue.frames import is_columnar, watermark_of
+from spark_glue.chain import chained, check_chain
+from spark_glue.frames import Watermark, is_columnar, watermark_of
 from spark_glue.job import LOCAL_MS, Job
 from spark_glue.keygroups import check_key_groups
 from spark_glue.pack import pack_frame
@@ -37,6 +38,7 @@ def apply(
     max_future_skew: Duration | None = "1 day",
     coalesce: bool | None = None,
     name: str | Observation = "fastwin",
+    chain: bool = False,
 ) -> DataFrame:
     """Windows a Spark frame as the specification says; returns a frame, streaming if ``df`` is.
 
@@ -53,6 +55,9 @@ def apply(
         and batch. None: as the spec says, else True.
     name: of the counters in ``query.lastProgress["observedMetrics"]``; needs changing where one query has two. For a
         batch frame, give a ``pyspark.sql.Observation``: its ``get`` has the counters when the frame has been computed.
+    chain: whether the result is to be windowed again, in the same query: it gets the column ``window_time``, the last
+        millisecond of each window, which the second specification must take for its event time. Needs windows of event
+        time that end, no allowed lateness and no outputs beside the main one. The second ``apply`` has no watermark=.
 
     Result columns: the keys, ``window_start``, ``window_end`` (TIMESTAMP) and the aggregates. If the spec hands out
     late or bad rows there are also the structs ``late`` and ``bad`` with the input's columns, and a struct ``side_tag``
@@ -80,21 +85,21 @@ def apply(
     delay_ms = _duration(watermark, "watermark")
     skew_ms = _duration(max_future_skew, "max_future_skew")
     coalesce = _coalesce(spec, coalesce)
-    own_delay_ms = None
-    if df.isStreaming:
-        own_delay_ms = _check_streaming(spec, df, delay_ms)
+    own = _check_streaming(spec, df, delay_ms) if df.isStreaming else None
 
-    job = _job(spec, df, key_groups=key_groups, skew_ms=skew_ms, coalesce=coalesce, own=own_delay_ms is not None)
+    job = _job(spec, df, key_groups=key_groups, skew_ms=skew_ms, coalesce=coalesce, own=own)
+    if chain is not False:
+        check_chain(job, chain)
     case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     output = output_for(job, df.schema, case_sensitive)
     packed = pack_frame(df, job, is_columnar(df, job.packed_schema.names))
     if not job.streaming:
-        return run_frame(packed, job, output, name)
+        return chained(run_frame(packed, job, output, name), chain)
     if job.carrier:
         # The carrier rows have done their work in the watermark; this filter, on the watermark's own column, stays
         # behind it.
         packed = packed.withWatermark("carrier", f"{delay_ms} milliseconds").where(F.col("carrier").isNull())
-    return _run_stream(packed, job, output, name)
+    return chained(_run_stream(packed, job, output, name), chain)
 
 
 def _run_stream(packed: DataFrame, job: Job, output: Output, name: str | Observation) -> DataFrame:
@@ -104,7 +109,9 @@ def _run_stream(packed: DataFrame, job: Job, output: Output, name: str | Observa
     return unpack_frame(observed(results, name, "counters"), output)
 
 
-def _job(spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | None, coalesce: bool, own: bool) -> Job:
+def _job(
+    spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | None, coalesce: bool, own: Watermark | None
+) -> Job:
     schema = arrow_schema(df.schema)
     fw.plan(spec, schema)  # names unknown columns and unsuitable types
     time_zone = None
@@ -113,6 +120,7 @@ def _job(spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | 
         time_zone = _time_zone(df, time_column)
         spec = replace(spec, time_column=LOCAL_MS)
         schema = schema.append(pa.field(LOCAL_MS, pa.int64()))
+    is_chained = own is not None and own.chained
     job = Job(
         spec=spec,
         schema=schema,
@@ -120,10 +128,11 @@ def _job(spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | 
         time_zone=time_zone,
         key_groups=key_groups,
         streaming=df.isStreaming,
-        carrier=df.isStreaming and time_column is not None and not own,
-        max_future_skew_ms=skew_ms if df.isStreaming else None,
+        carrier=df.isStreaming and time_column is not None and own is None,
+        max_future_skew_ms=skew_ms if df.isStreaming and not is_chained else None,
         coalesce=coalesce,
         started_ms=time.time_ns() // 1_000_000,
+        chained=is_chained,
     )
     check_keys(df.schema, spec.keys)
     check_columns(df.schema, job.packed_schema.names)
@@ -152,8 +161,8 @@ def _time_zone(df: DataFrame, column: str) -> str:
     return time_zone
 
 
-def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -> int | None:
-    """Checks what only streams need; returns the delay of the watermark that the frame has itself, ms, if it has."""
+def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -> Watermark | None:
+    """Checks what only streams need; returns the watermark that the frame has itself, if it has."""
     check_state_store(df.sparkSession)
     if importlib.util.find_spec("google.protobuf") is None:
         raise SpecError("the package protobuf is missing, which Spark's state API needs: pip install 'fastwin[spark]'")
@@ -172,6 +181,10 @@ def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -
         raise SpecError(
             f"event_time: the spec has {spec.time_column!r}, but the frame has its watermark on {own.column!r}"
         )
+    if own.chained:
+        if delay_ms is not None:
+            raise SpecError(f"watermark: a window behind a window has the first one's, got {format_ms(delay_ms)}")
+        return own
     if delay_ms is not None and delay_ms != own.delay_ms:
         raise SpecError(
             f"watermark: got {format_ms(delay_ms)}, but the frame has one of {format_ms(own.delay_ms)} already; Spark "
@@ -182,7 +195,7 @@ def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -
         "without withWatermark, with watermark= given to apply",
         stacklevel=3,
     )
-    return own.delay_ms
+    return own
 
 
 def _duration(value: Duration | None, argument: str) -> int | None:

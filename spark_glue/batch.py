@@ -23,14 +23,19 @@ _LIST = pa.list_(pa.int64())
 
 
 def run_frame(packed: DataFrame, job: Job, output: Output, name: str | Observation) -> DataFrame:
-    """Returns the result frame of packed rows: what ``spec.run`` gives for all of them. name: of its counters."""
+    """Returns the result frame of packed rows: what ``spec.run`` gives for all of them.
+
+    name: an Observation takes the counters; text is of no use without a query's progress.
+    """
     struct = T.StructType([*output.struct, T.StructField(_COUNTERS, T.ArrayType(T.LongType()))])
 
     # Spark reads the kind of function from its annotations, and takes them from plain functions only.
     def run_group(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _run_group(job, output, batches)
 
-    counted = observed(packed.groupBy("key_group").applyInArrow(run_group, struct), name, _COUNTERS)
+    counted = packed.groupBy("key_group").applyInArrow(run_group, struct)
+    if isinstance(name, Observation):
+        counted = observed(counted, name, _COUNTERS)
     return counted.where(F.col(_COUNTERS).isNull()).drop(_COUNTERS)
 
 

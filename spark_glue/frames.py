@@ -9,19 +9,39 @@ from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
 
-__all__ = ["RunningQuery", "Watermark", "is_columnar", "quoted", "running_query", "watermark_of"]
+__all__ = [
+    "CHAIN_KEY",
+    "WINDOW_TIME",
+    "RunningQuery",
+    "Watermark",
+    "is_columnar",
+    "quoted",
+    "running_query",
+    "watermark_of",
+]
+
+WINDOW_TIME = "window_time"
+"""The column that ``chain=True`` adds: the last millisecond of each window."""
 
 _DELAY_KEY = "spark.watermarkDelayMs"
 _COLUMNAR_SOURCES = ("orc", "parquet")
 _STATEFUL = ("TransformWithState", "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState")
 
 
+CHAIN_KEY = "fastwin.chained"
+"""In the metadata of the column that a window behind this frame takes for its event time."""
+
+
 @dataclass(frozen=True)
 class Watermark:
-    """A frame's own watermark: on which column, and how far behind the newest row, ms."""
+    """A frame's own watermark: on which column, and how far behind the newest row, ms.
+
+    chained: it is that of another ``apply``, of which the frame is the result.
+    """
 
     column: str
     delay_ms: int
+    chained: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,9 +99,13 @@ def watermark_of(df: DataFrame) -> Watermark | None:
     """
     for node in _nodes(df):
         if node.nodeName().startswith(_STATEFUL):
+            for field in df.schema:
+                if CHAIN_KEY in field.metadata:
+                    return Watermark(field.name, 0, chained=True)
             raise SpecError(
-                f"df: it comes out of another stateful operator ({node.nodeName()}); windows behind windows in one "
-                f"query are not supported: write the first result to a table and read that as a stream"
+                f"df: it comes out of another stateful operator ({node.nodeName()}); for windows behind windows in one "
+                f"query, give the first apply chain=True and keep its column {WINDOW_TIME!r}, or write the first "
+                f"result to a table and read that as a stream"
             )
     for field in df.schema:
         if _DELAY_KEY in field.metadata:

@@ -33,6 +33,7 @@ class Job:
     max_future_skew_ms: rows further ahead of the clock are bad; None: the clock does not matter.
     coalesce: whether the rows of a micro-batch have no order among each other.
     started_ms: the processing time of a batch frame.
+    chained: whether the rows come from windows before, in the same micro-batch whose watermark made these fire.
     """
 
     spec: fw.WindowSpec
@@ -45,6 +46,7 @@ class Job:
     max_future_skew_ms: int | None
     coalesce: bool
     started_ms: int = 0
+    chained: bool = False
 
     @cached_property
     def plan(self) -> fw.Plan:

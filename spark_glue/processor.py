@@ -61,8 +61,11 @@ class WindowProcessor(StatefulProcessor):
         visit = Visit(self._job, self._states.open(share) if good else None)
         visit.divert(bad)
         if good:
-            visit.advance(self._alarms, timerValues)
+            if not self._job.chained:
+                visit.advance(self._alarms, timerValues)
             visit.feed(good)
+            if self._job.chained:  # the watermark that made windows fire comes behind their results
+                visit.advance(self._alarms, timerValues)
             visit.store(self._states, share, self._alarms, timerValues)
         yield from visit.output()
 

@@ -159,7 +159,7 @@ def test_windows_behind_windows_are_refused(stream, no_jobs):
         fw.key_by("k").event_time("window_end").window(fw.TumblingEventTimeWindows.of("1 h")).aggregate(n=fw.Sum("n"))
     )
     with pytest.raises(SpecError, match="df: it comes out of another stateful operator"):
-        spark_glue.apply(second, first, watermark="1 s")
+        spark_glue.apply(second, first, watermark="1 s")  # test_chain has what is possible
 
 
 def test_time_zone_that_arrow_does_not_know(spark, batch, no_jobs):
