@@ -1,7 +1,21 @@
 """fastwin: Flink's windows for Python and Spark, on a core at the speed of C."""
 
 from fastwin import batches, duration, hyperloglog
-from fastwin.aggregates import Aggregate, Count, HyperLogLog, Max, Mean, Min, Sum
+from fastwin.aggregates import (
+    Aggregate,
+    ArgMax,
+    ArgMin,
+    Count,
+    First,
+    HyperLogLog,
+    Last,
+    Max,
+    Mean,
+    Min,
+    StdDev,
+    Sum,
+    Variance,
+)
 from fastwin.assigners import (
     CumulativeEventTimeWindows,
     CumulativeProcessingTimeWindows,
@@ -65,6 +79,8 @@ __all__ = [
     "AggregateFunction",
     "AggregateOverflowError",
     "AggregatingStateDescriptor",
+    "ArgMax",
+    "ArgMin",
     "BadRowError",
     "ContinuousEventTimeTrigger",
     "ContinuousProcessingTimeTrigger",
@@ -81,9 +97,11 @@ __all__ = [
     "EventTimeTrigger",
     "Evictor",
     "FastwinError",
+    "First",
     "GlobalWindow",
     "GlobalWindows",
     "HyperLogLog",
+    "Last",
     "ListStateDescriptor",
     "MapStateDescriptor",
     "Max",
@@ -107,6 +125,7 @@ __all__ = [
     "SlidingProcessingTimeWindows",
     "SpecError",
     "StateError",
+    "StdDev",
     "StoreError",
     "Stream",
     "Sum",
@@ -118,6 +137,7 @@ __all__ = [
     "TumblingProcessingTimeWindows",
     "UserFunctionError",
     "ValueStateDescriptor",
+    "Variance",
     "WindowAssigner",
     "WindowSpec",
     "after_watermark",

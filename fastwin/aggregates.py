@@ -5,14 +5,34 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
+from fastwin.arrowbuffers import decoded_type
 from fastwin.core import accumulators, hyperloglog
+from fastwin.core.picks import Pick
+from fastwin.core.variance import Variance as VarianceKernel
 from fastwin.errors import SpecError
-from fastwin.valuecolumns import Reading, can_hash
+from fastwin.valuecolumns import Reading, can_hash, stored_as
 
-__all__ = ["Aggregate", "Count", "HyperLogLog", "Input", "Max", "Mean", "Min", "Sum"]
+__all__ = [
+    "Aggregate",
+    "ArgMax",
+    "ArgMin",
+    "Count",
+    "First",
+    "HyperLogLog",
+    "Input",
+    "Last",
+    "Max",
+    "Mean",
+    "Min",
+    "StdDev",
+    "Sum",
+    "Variance",
+]
 
 Input = tuple[str, Reading]
-"""A column by name, and how it is read."""
+"""A column by name, and how it is read; the name is "" for the event times."""
+
+_TIMES: Input = ("", "time")
 
 
 def _number_of(kind: pa.DataType) -> Literal["int64", "float64"] | None:
@@ -189,3 +209,126 @@ class HyperLogLog(Aggregate):
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
         return hyperloglog.HyperLogLog("int64", at[0], self.output)
+
+
+@dataclass(frozen=True)
+class Variance(Aggregate):
+    """The variance, float64, with Welford's and Chan's formulas: values far from zero cost no accuracy.
+
+    ddof: what the number of values is lessened by in the denominator: 1, the default, estimates the variance of what
+        the values are a sample of, as SQL's VARIANCE and polars do; 0 takes them for the whole, as numpy does. The result
+        over no more values than that is null.
+    """
+
+    ddof: int = 1
+    root: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.ddof, bool) or not isinstance(self.ddof, int) or not 0 <= self.ddof < 2**31:
+            raise SpecError(f"{self.name}: ddof must be an int of at least 0, got {self.ddof!r}")
+
+    def result_type(self, *kinds: pa.DataType) -> pa.DataType:
+        return pa.float64()
+
+    def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
+        return VarianceKernel(self._number(kinds[0]), at[0], self.ddof, self.root)
+
+
+@dataclass(frozen=True)
+class StdDev(Variance):
+    """The standard deviation, float64: the square root of the Variance with the same ``ddof``."""
+
+    root: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class _InTime(Aggregate):
+    takes: ClassVar[str] = "a column of numbers, text, bytes, booleans, dates or times"
+    last: ClassVar[bool]
+
+    def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
+        return ((self.columns[0], _stored(self, self.columns[0], kinds[0])), _TIMES)
+
+    def result_type(self, *kinds: pa.DataType) -> pa.DataType:
+        return decoded_type(kinds[0])
+
+    def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
+        return Pick(_stored(self, self.columns[0], kinds[0]), at[0], at[1], last=self.last)
+
+
+@dataclass(frozen=True)
+class First(_InTime):
+    """The value of the element that is first in event time (ms), of the column's own type.
+
+    Of elements at the same time, the one that arrived first. Elements without a value are passed over.
+    """
+
+    last: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Last(_InTime):
+    """The value of the element that is last in event time (ms), of the column's own type.
+
+    Of elements at the same time, the one that arrived last. Elements without a value are passed over.
+    """
+
+    last: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class _AtExtreme(Aggregate):
+    by: str | None = None
+    takes: ClassVar[str] = "columns of numbers, text, bytes, booleans, dates or times"
+    largest: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.by, str) or not self.by:
+            raise SpecError(f"{self.name}: by must be the name of a column, got {self.by!r}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        assert self.column is not None
+        assert self.by is not None
+        return self.column, self.by
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.column!r}, by={self.by!r})"
+
+    def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
+        value, by = (_stored(self, column, kind) for column, kind in zip(self.columns, kinds, strict=True))
+        return ((self.columns[0], value), _TIMES, (self.columns[1], "sortable"))
+
+    def result_type(self, *kinds: pa.DataType) -> pa.DataType:
+        return decoded_type(kinds[0])
+
+    def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
+        value, by = (_stored(self, column, kind) for column, kind in zip(self.columns, kinds, strict=True))
+        return Pick(value, at[0], at[1], by, at[2], self.largest)
+
+
+@dataclass(frozen=True)
+class ArgMin(_AtExtreme):
+    """``ArgMin(column, by)``: the value of ``column`` where ``by`` is smallest, of the column's own type.
+
+    Of equal ones, the first in event time, and of those the first to arrive. Elements that lack one of both are passed
+    over. ``by`` may be of any type that can be compared: text and bytes are by their bytes, NaN is above all others.
+    """
+
+    largest: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class ArgMax(_AtExtreme):
+    """``ArgMax(column, by)``: the value of ``column`` where ``by`` is largest; otherwise as ArgMin."""
+
+    largest: ClassVar[bool] = True
+
+
+def _stored(aggregate: Aggregate, column: str, kind: pa.DataType) -> Literal["int64", "float64", "text"]:
+    stored = stored_as(kind)
+    if stored is None:
+        raise SpecError(f"{aggregate}: takes {aggregate.takes}, but column {column!r} is {kind}")
+    return stored

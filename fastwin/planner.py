@@ -135,7 +135,10 @@ class Plan:
 
     def batch(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> Batch:
         """Returns checked rows, with their times in ms (int64[n]), as the operator takes them."""
-        columns = [value_column(rows.column(name), reading) for name, reading in self.inputs]
+        columns = [
+            (times, None) if reading == "time" else value_column(rows.column(name), reading)
+            for name, reading in self.inputs
+        ]
         elements = None
         if self.program is not None and self.program.rows is not None:
             seen = self.program.rows.names
@@ -176,7 +179,7 @@ def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False, hidden: 
                 f"bad_rows: result.bad adds the column {batches.BAD_REASON!r}, which the input has; rename it"
             )
     time_columns = [] if spec.time_column is None else [spec.time_column]
-    fed = [name for name, _ in inputs]
+    fed = [name for name, reading in inputs if reading != "time"]
     names = schema.names if takes_all else list(dict.fromkeys([*spec.keys, *time_columns, *fed]))
     names = names or schema.names[:1]  # something that tells how many rows there are
     if not names:

@@ -1,4 +1,4 @@
-"""Columns of values as accumulators take them: numbers, validity alone, or hashes."""
+"""Columns of values as accumulators take them: numbers, text, hashes, or validity alone."""
 
 from typing import Literal
 
@@ -9,19 +9,38 @@ from numpy.typing import NDArray
 from fastwin.arrowbuffers import decoded, decoded_type, from_int64, int64_values, text_values, validity
 from fastwin.core.hyperloglog import hash_int64, hash_text, hash_uint64
 
-__all__ = ["Reading", "can_hash", "hashes", "value_column"]
+__all__ = ["Reading", "ValueColumn", "can_hash", "hashes", "stored_as", "value_column"]
 
-Reading = Literal["int64", "float64", "hash", "valid"]
-"""How a column is read: as numbers, as hashes of its values, or only for what is null."""
+Reading = Literal["int64", "float64", "text", "sortable", "hash", "valid", "time"]
+"""How a column is read: as numbers or bytes that it is stored as, as numbers or bytes in the order of its values, as
+hashes of its values, or only for what is null. ``"time"`` is none of the input's columns but the event times."""
+
+Stored = Literal["int64", "float64", "text"]
+"""What accumulators keep."""
+
+ValueColumn = tuple
+"""``(values, valid)``: int64[n], float64[n] or None, and bool[n] or None; or for text ``(offsets, data, valid)``:
+int64[n + 1], uint8[bytes]."""
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def value_column(column: pa.Array, reading: Reading) -> tuple[NDArray | None, NDArray[np.bool_] | None]:
-    """Returns ``(values, valid)`` as accumulators take them: int64[n], float64[n] or None, and bool[n] or None."""
+def stored_as(kind: pa.DataType) -> Stored | None:
+    """Returns what values of a type are stored as; None for those that are kept in no accumulator, such as lists."""
+    kind = decoded_type(kind)
+    if not can_hash(kind):
+        return None
+    if pa.types.is_floating(kind):
+        return "float64"
+    fixed = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
+    return "int64" if fixed or pa.types.is_temporal(kind) else "text"
+
+
+def value_column(column: pa.Array, reading: Reading) -> ValueColumn:
+    """Returns the values of an array, read in one way."""
+    if reading == "hash" and pa.types.is_dictionary(column.type):
+        return _dictionary_hashes(column)
     if reading != "valid" or pa.types.is_dictionary(column.type):
-        if reading == "hash" and pa.types.is_dictionary(column.type):
-            return _dictionary_hashes(column)
         column = decoded(column)
     valid = validity(column)
     marks = None if valid is None else valid.view(np.bool_)
@@ -29,12 +48,42 @@ def value_column(column: pa.Array, reading: Reading) -> tuple[NDArray | None, ND
         return None, marks
     if reading == "hash":
         return hashes(column), marks
+    if reading == "sortable":
+        return (*_sortable(column), marks)
+    if reading == "text":
+        return (*_text(column), marks)
     if reading == "float64":
-        # Not through Python: null slots may hold anything, and are not read.
-        floats = np.frombuffer(column.buffers()[1] or b"", dtype=f"f{column.type.bit_width // 8}")
-        floats = floats[column.offset : column.offset + len(column)] if len(floats) else np.zeros(len(column))
-        return floats.astype(np.float64, copy=False), marks
+        return _floats(column), marks
     return int64_values(column), marks
+
+
+def _floats(column: pa.Array) -> NDArray[np.float64]:
+    # Not through Python: null slots may hold anything, and are not read.
+    floats = np.frombuffer(column.buffers()[1] or b"", dtype=f"f{column.type.bit_width // 8}")
+    floats = floats[column.offset : column.offset + len(column)] if len(floats) else np.zeros(len(column))
+    return floats.astype(np.float64, copy=False)
+
+
+def _text(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    offsets, data = text_values(column)
+    return offsets.astype(np.int64, copy=False), data
+
+
+def _sortable(column: pa.Array) -> tuple[NDArray, ...]:
+    """Returns numbers, or offsets and bytes, that sort as the values do."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return (_floats(column),)
+    if kind == pa.uint64():
+        return (int64_values(column) ^ np.int64(-(2**63)),)
+    if pa.types.is_decimal(kind):
+        # Two's complement with the low byte first: the other way round, and the sign bit turned.
+        width = kind.bit_width // 8
+        offsets, data = _text(column)
+        digits = data[offsets[0] : offsets[-1]].reshape(-1, width)[:, ::-1].copy()
+        digits[:, 0] ^= 0x80
+        return offsets - offsets[0], digits.reshape(-1)
+    return (int64_values(column),) if stored_as(kind) == "int64" else _text(column)
 
 
 def can_hash(kind: pa.DataType) -> bool:

@@ -20,7 +20,8 @@ FLOORS: list[list[str]] = [
         "core.fused core.hashing core.rows",
         "core.accumulator_set core.keys core.registers core.rowcodec core.slices core.timers",
         "core.redishll",
-        "core.accumulators core.hyperloglog core.panes core.sessions core.timerqueue core.windowtable",
+        "core.accumulators core.hyperloglog core.panes core.picks core.sessions core.timerqueue "
+        "core.variance core.windowtable",
         "core.combine core.sessiontimers core.slider",
         "core",
     ],

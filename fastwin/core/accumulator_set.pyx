@@ -5,7 +5,7 @@ import numpy as np
 from libc.stdlib cimport calloc, free
 
 from fastwin._typedefs cimport idx_t, int64_t, uint8_t, uint64_t
-from fastwin.core.bounds cimport check_ids, check_length
+from fastwin.core.bounds cimport check_ids, check_length, check_offsets
 from fastwin.core.fused cimport COUNT, OTHER, add_fused, merge_one
 from fastwin.core.rows cimport HEAD_BYTES, RowStore
 
@@ -21,6 +21,15 @@ cdef int check_array(str name, array, tuple dtypes, Py_ssize_t n) except -1:
         kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
         raise ValueError(f"{name}: must be of {' or '.join(dtype.__name__ for dtype in dtypes)}, got {kind}")
     return check_length(name, len(array), n)
+
+
+cdef int check_column(Accumulator member, list held, int index, str dtype) except -1:
+    """Raises ValueError unless a column is there and holds what ``dtype`` says: int64, float64 or text."""
+    values, _, text = held[index]
+    found = "none" if values is None else "text" if text is not None else str(values.dtype)
+    if found != dtype:
+        raise ValueError(f"columns: column {index} does not suit {type(member).__name__}")
+    return 0
 
 
 cdef class Accumulator:
@@ -44,7 +53,7 @@ cdef class Accumulator:
         self.column = column
         self.cells = 1
         self.takes_values = True
-        self.owned = ()
+        self.owned = self.columns = ()
 
     cdef void blank(self, char* row) noexcept nogil:
         pass
@@ -67,9 +76,23 @@ cdef class Accumulator:
         """Returns the results of one that gives_bytes: ``(offsets, data, valid)``."""
         raise NotImplementedError
 
+    cdef int check_columns(self, list held) except -1:
+        """Raises ValueError where the columns do not suit; held: ``(values, valid, text)`` of each."""
+        if self.takes_values:
+            check_column(self, held, self.column, "float64" if self.is_float else "int64")
+        return 0
+
     cdef bint sound(self, const char* row) noexcept nogil:
         """Tells whether the block that a row got from a saved state can be one of this accumulator's."""
         return True
+
+    cdef int64_t arrived(self, const char* row) noexcept nogil:
+        """Returns a number above those of all elements whose arrival a row remembers; 0 for none."""
+        return 0
+
+    cdef void shift(self, char* row, int64_t by) noexcept nogil:
+        """Moves the arrivals that a row remembers."""
+        pass
 
     def result(self, RowStore rows not None, const idx_t[::1] slots not None):
         """Returns ``(values, valid)`` of the rows: int64[n] or float64[n], and bool[n] or None where no value is null.
@@ -158,7 +181,8 @@ cdef class AccumulatorSet:
             member.seen = (<uint64_t> 1) << <int> i
             owned += [self.cells + cell for cell in member.owned]
             self.cells += member.cells
-            self.columns = max(self.columns, member.column + 1)
+            self.columns = max(self.columns, member.column + 1, *(index + 1 for index in member.columns))
+            self.fallible |= member.fallible or len(member.owned) > 0
         self.owned = tuple(owned)
         self._column = <Column*> calloc(max(self.columns, 1), sizeof(Column))
         if self._column == NULL:
@@ -205,10 +229,19 @@ cdef class AccumulatorSet:
             raise ValueError(f"columns: the accumulators read {self.columns}, got {len(columns)}")
         for i in range(self.columns):
             self._column[i].values = NULL
-            self._column[i].valid = NULL
-            values, mask = columns[i]
-            held += (values, mask)
-            check_array(f"columns: column {i}", values, (np.int64, np.float64), n)
+            self._column[i].valid = self._column[i].text = NULL
+            if len(columns[i]) == 3:
+                values, text, mask = columns[i]
+                values = values.astype(np.int64, copy=False)
+                check_offsets[int64_t](values, text.shape[0])
+                check_length(f"columns: column {i}", values.shape[0] - 1, n)
+                valid = text
+                self._column[i].text = &valid[0] if valid.shape[0] else NULL
+            else:
+                text = None
+                values, mask = columns[i]
+                check_array(f"columns: column {i}", values, (np.int64, np.float64), n)
+            held.append((values, mask, text))
             check_array(f"columns: mask of column {i}", mask, (np.bool_, np.uint8), n)
             if values is not None and n and values.dtype == np.float64:
                 floats = values
@@ -220,10 +253,9 @@ cdef class AccumulatorSet:
                 valid = mask.view(np.uint8)
                 self._column[i].valid = &valid[0]
         for member in self.members:
-            if member.takes_values:
-                values = held[2 * member.column]
-                if values is None or (values.dtype == np.float64) != member.is_float:
-                    raise ValueError(f"columns: column {member.column} does not suit {type(member).__name__}")
+            member.check_columns(held)
+        self._before = self.arrived
+        self.arrived += n
         return held
 
     cdef int add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1 nogil:
@@ -246,15 +278,18 @@ cdef class AccumulatorSet:
         cdef Column column
         for member in self.members:
             column.values = NULL
-            column.valid = NULL
+            column.valid = column.text = NULL
             if member.column >= 0:
                 column = self._column[member.column]
                 if column.values != NULL:
                     column.values = <const char*> column.values + offset * 8
                 if column.valid != NULL:
                     column.valid = column.valid + offset
+            column.all = self._column
+            column.offset = offset
+            column.arrived = self._before + offset
             member.add(rows.data, rows.stride, slots, n, column)
-        return self._check_memory()
+        return self._check_failures()
 
     cdef int merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
                    Py_ssize_t n) except -1 nogil:
@@ -283,33 +318,51 @@ cdef class AccumulatorSet:
             bits_of(into(&pairs, i))[0] |= (<const uint64_t*> taken(&pairs, i))[0]
         for member in self.members:
             member.merge(pairs)
-        return self._check_memory()
+        return self._check_failures()
 
-    cdef int _check_memory(self) except -1:
+    cdef int _check_failures(self) except -1:
         cdef Accumulator member
-        if self.owned:
+        if self.fallible:
             for member in self.members:
                 if member.starved:
                     member.starved = False
                     raise MemoryError(f"{type(member).__name__}: no memory for what its rows hold")
+                if member.problem is not None:
+                    problem, member.problem = member.problem, None
+                    raise problem
         return 0
 
     def new_rows(self):
         """Returns an empty store for rows of this set."""
         return RowStore(self.blank(), self.owned)
 
-    def check_rows(self, RowStore rows not None, const idx_t[::1] slots not None):
-        """Raises ValueError if what a restore has put into rows cannot be what these accumulators keep.
+    def adopt_rows(self, RowStore rows not None, const idx_t[::1] slots not None):
+        """Takes in rows that a restore has filled: what arrives from now on comes behind what they hold.
 
-        Only what lies outside of the rows is looked at: any cells are accumulators' cells.
+        Raises ValueError if what they own cannot be what these accumulators keep; any cells can.
         """
         cdef Accumulator member
         cdef Py_ssize_t i
         self._check_rows(rows, slots)
         for member in self.members:
-            for i in range(slots.shape[0] if member.owned else 0):
+            for i in range(slots.shape[0]):
                 if not member.sound(<const char*> rows.head(slots[i])):
                     raise ValueError(f"{type(member).__name__}: a row holds what is none of its forms")
+                self.arrived = max(self.arrived, member.arrived(<const char*> rows.head(slots[i])))
+
+    def renumber_rows(self, RowStore rows not None, const idx_t[::1] slots not None):
+        """Makes what rows of another set remember arrive now, behind all that this set has been fed.
+
+        To be called once for rows that were put together elsewhere, before they are merged into rows of this set.
+        """
+        cdef Accumulator member
+        cdef Py_ssize_t i
+        cdef int64_t before = self.arrived
+        self._check_rows(rows, slots)
+        for member in self.members:
+            for i in range(slots.shape[0]):
+                member.shift(<char*> rows.head(slots[i]), before)
+                self.arrived = max(self.arrived, member.arrived(<const char*> rows.head(slots[i])))
 
     def _check_rows(self, RowStore rows, const idx_t[::1] slots):
         if rows.stride != self.cells * 8:
@@ -320,7 +373,8 @@ cdef class AccumulatorSet:
         """Adds one value a slot.
 
         columns: ``(values, valid)`` a column: int64[n] or float64[n] (None where only nulls are
-            counted) and bool[n], False for null (None: no nulls).
+            counted) and bool[n], False for null (None: no nulls); or ``(offsets, data, valid)`` for text: int64[n + 1]
+            and uint8[bytes].
         Raises ValueError if the columns do not suit the members, or for rows of another layout;
         IndexError for a slot that was never used.
         """

@@ -15,6 +15,7 @@ from fastwin.core.keys import KeyTable
 from fastwin.core.rows import RowStore
 from fastwin.errors import StateError
 from fastwin.keycodec import EncodedKeys, KeyCodec
+from fastwin.valuecolumns import ValueColumn
 
 __all__ = ["TIME_TYPE", "Batch", "Config", "Counters", "Fed", "Operator", "Refresh", "ResultColumn"]
 
@@ -25,14 +26,13 @@ TIME_TYPE = pa.timestamp("ms", tz="UTC")
 class Batch:
     """Elements as kernels take them; made and checked by ``fastwin.batches``.
 
-    keys: encoded key columns. times: int64[n], ms. columns: ``(values, valid)`` for each column
-    that an aggregate reads: int64[n] or float64[n] or None, and bool[n] or None. rows: the same elements as they
+    keys: encoded key columns. times: int64[n], ms. columns: what accumulators are fed with. rows: the same elements as they
     came in, where Python code reads them.
     """
 
     keys: EncodedKeys
     times: NDArray[np.int64]
-    columns: list[tuple[NDArray | None, NDArray | None]]
+    columns: list[ValueColumn]
     rows: pa.RecordBatch | None = None
 
     def __len__(self) -> int:
@@ -42,9 +42,11 @@ class Batch:
         """Returns the elements whose indices or marks (bool[n]) are given, in that order."""
         if rows.dtype == np.bool_:
             rows = np.flatnonzero(rows)
-        columns = [
-            (None if values is None else values[rows], None if valid is None else valid[rows])
-            for values, valid in self.columns
+        columns: list[ValueColumn] = [
+            KeyCodec.select(column, rows)
+            if len(column) == 3
+            else (None if column[0] is None else column[0][rows], None if column[1] is None else column[1][rows])
+            for column in self.columns
         ]
         taken = None if self.rows is None else take_rows(self.rows, rows)
         return Batch(KeyCodec.select(self.keys, rows), self.times[rows], columns, taken)
@@ -298,7 +300,7 @@ def fill_rows(
         else:
             rows.set_cells(slots, cell, saved)
     try:
-        accumulators.check_rows(rows, slots)
+        accumulators.adopt_rows(rows, slots)
     except ValueError as problem:
         raise StateError(f"state: {problem}") from problem
 

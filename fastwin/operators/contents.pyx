@@ -48,7 +48,7 @@ cdef class Contents:
                 kinds = dict(zip(column.aggregate.columns, column.kinds))
                 for at, (name, reading) in zip(column.at, column.aggregate.inputs(*column.kinds)):
                     if self._columns[at] is None or reading != "valid":
-                        self._columns[at] = (name, kinds[name], reading)
+                        self._columns[at] = (name, kinds.get(name), reading)
 
     cdef int add(self, idx_t slot, Py_ssize_t i, ts_t time) except -1:
         """Adds element i; built-in accumulators are fed apart."""
@@ -193,12 +193,17 @@ cdef class Contents:
         if gone:
             elements[:] = [element for i, element in enumerate(elements) if i not in gone]
 
-    def accumulate(self, rows_store, idx_t slot, list rows not None):
+    def accumulate(self, rows_store, idx_t slot, list elements not None):
         """Computes the built-in aggregates of elements that are kept, in a fresh row of another store."""
-        if not rows:
+        if not elements:
             return
         columns = []
+        rows = [(<TimedRow> element).value for element in elements]
         for name, kind, reading in self._columns:
+            if reading == "time":
+                times = [NO_TIME if element.timestamp is None else element.timestamp for element in elements]
+                columns.append((np.array(times, dtype=np.int64), None))
+                continue
             array = pa.array([row[name] for row in rows], kind)
             columns.append(value_column(array, reading))
         self.scratch.add_rows(rows_store, np.full(len(rows), slot, dtype=np.int32), columns)

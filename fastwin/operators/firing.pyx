@@ -77,7 +77,7 @@ cdef class Firing:
         if not self.keeps_rows or rows is not None:
             row = self._row(slot, time, by_timer, pane)
             if self.keeps_rows and len(self.config.results):
-                self.contents.accumulate(self.fired, row, rows)
+                self.contents.accumulate(self.fired, row, elements)
             if self.process is not None:
                 result = self._result(slot, row, held)
                 self._take_back(row)

@@ -176,4 +176,4 @@ def test_blocks_of_another_form_are_refused(blob: bytes) -> None:
     data = np.frombuffer(blob, np.uint8)
     panes.rows.set_blobs(slots(0), 3, np.array([0, len(data)]), data)
     with pytest.raises(ValueError, match="HyperLogLog: a row holds what is none of its forms"):
-        members.check_rows(panes.rows, slots(0))
+        members.adopt_rows(panes.rows, slots(0))
