@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 MIN = -(2**63)
+PICKS = ("first", "last", "argmin", "argmax")
 
 
 class Row(NamedTuple):
@@ -102,15 +103,41 @@ def touch(a: Window, b: Window) -> bool:
     return a.start <= b.end and a.end >= b.start
 
 
+def order(value: Any) -> tuple:
+    """What values are compared by: NaN is above all other numbers."""
+    return (True, 0) if value != value else (False, value)
+
+
+def pick(kind: str, rows: list[Row], index: Any) -> Any:
+    """The value of one row: the first or last in time, or where another column is smallest or largest."""
+    column, by = index if isinstance(index, tuple) else (index, None)
+    rows = [row for row in rows if row.values[column] is not None and (by is None or row.values[by] is not None)]
+    if not rows:
+        return None
+    rows = sorted(rows, key=lambda row: (row.time, row.id))
+    if by is not None:
+        most = (min if kind == "argmin" else max)(order(row.values[by]) for row in rows)
+        rows = [row for row in rows if order(row.values[by]) == most]
+    return rows[-1 if kind == "last" else 0].values[column]
+
+
 def aggregate(kind: str, values: list) -> Any:
     """One aggregate as SQL has it: nulls are skipped, NaN is above all other numbers."""
     values = [value for value in values if value is not None]
     if kind == "count":
         return len(values)
+    if kind in ("variance", "stddev"):
+        if len(values) < 2:
+            return None
+        if not all(map(math.isfinite, values)):
+            return math.nan
+        mean = Fraction(sum(map(Fraction, values)), len(values))
+        squares = sum((Fraction(value) - mean) ** 2 for value in values) / (len(values) - 1)
+        return math.sqrt(squares) if kind == "stddev" else float(squares)
     if not values:
         return None
     if kind in ("min", "max"):
-        return (min if kind == "min" else max)(values, key=lambda value: (value != value, value))
+        return (min if kind == "min" else max)(values, key=order)
     if isinstance(values[0], int):
         total = sum(values)
         return total if kind == "sum" else float(Fraction(total, len(values)))
@@ -119,7 +146,8 @@ def aggregate(kind: str, values: list) -> Any:
 
 
 class Model:
-    """windows: Tumbling, Sliding, Cumulative or Sessions. aggregates: ``(kind, index into the values)``, index None: no column.
+    """windows: Tumbling, Sliding, Cumulative or Sessions. aggregates: ``(kind, index into the values)``,
+    index None: no column; for argmin and argmax the indices of the value and of what decides.
 
     coalesce: the rows of a batch have no order: sessions are joined before lateness is decided, and a batch
         fires each passed window once, at its end, in order of window ends.
@@ -136,7 +164,7 @@ class Model:
         self.windows, self.aggregates, self.lateness = windows, aggregates, lateness
         self.late_output, self.coalesce = late_output, coalesce
         self.watermark = MIN
-        self.contents: dict[tuple[Any, Window], list[tuple]] = {}
+        self.contents: dict[tuple[Any, Window], list[Row]] = {}
         self.sessions: dict[Any, list[Window]] = {}
         self.timers: set[tuple[int, Any, Window]] = set()
         self.events = self.bad = self.late = self.dropped = self.unassigned = self.fired = 0
@@ -266,7 +294,7 @@ class Model:
     def _add(self, row: Row, window: Window) -> None:
         if (row.key, window) not in self.contents:
             self._open(row.key, window)
-        self.contents[row.key, window].append(row.values)
+        self.contents[row.key, window].append(row)
 
     def _refuse(self, row: Row, fed: Fed) -> None:
         """No window took the element."""
@@ -281,7 +309,10 @@ class Model:
     def _fire(self, key: Any, window: Window, timer: int | None, fed: Fed) -> None:
         rows = self.contents[key, window]
         values = tuple(
-            aggregate(kind, [True if index is None else row[index] for row in rows]) for kind, index in self.aggregates
+            pick(kind, rows, index)
+            if kind in PICKS
+            else aggregate(kind, [True if index is None else row.values[index] for row in rows])
+            for kind, index in self.aggregates
         )
         fed.emissions.append(Emission(key, *window, values, timer))
         self.fired += 1

@@ -2,6 +2,7 @@
 
 cimport cython
 from libc.math cimport sqrt
+from libc.string cimport memcpy
 
 from fastwin._typedefs cimport idx_t, int64_t, uint8_t
 from fastwin.core.accumulator_set cimport NULL_VALUE, VALUE, Accumulator as Base, Column, Merge, Take
@@ -14,7 +15,7 @@ cdef extern from *:
 
 cdef struct Moments:
     int64_t count
-    int64_t origin              # of int64 values: the first one, which the others are told from, exactly
+    int64_t origin              # the first value, or the bits of a double; the others are told from it
     double mean                 # of the differences to the origin
     double squares              # the sum of squared differences to the mean
 
@@ -29,12 +30,18 @@ cdef inline void add_value(Moments* to, double value) noexcept nogil:
 
 
 @cython.overflowcheck(False)
-cdef inline double difference(int64_t a, int64_t b) noexcept nogil:
+cdef inline double difference(int64_t a, int64_t b, bint is_float) noexcept nogil:
+    # Exact for ints; for floats that lie close together as well, and so they lose nothing to lying far from zero.
+    cdef double x, y
+    if is_float:
+        memcpy(&x, &a, 8)
+        memcpy(&y, &b, 8)
+        return x - y
     return <double> (<int128> a - <int128> b)
 
 
 @cython.cdivision(True)
-cdef inline void add_moments(Moments* to, const Moments* other) noexcept nogil:
+cdef inline void add_moments(Moments* to, const Moments* other, bint is_float) noexcept nogil:
     # Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
     cdef double apart, share
     if other.count == 0:
@@ -42,7 +49,7 @@ cdef inline void add_moments(Moments* to, const Moments* other) noexcept nogil:
     if to.count == 0:
         to[0] = other[0]
         return
-    apart = difference(other.origin, to.origin) + other.mean - to.mean
+    apart = difference(other.origin, to.origin, is_float) + other.mean - to.mean
     share = <double> other.count / <double> (to.count + other.count)
     to.squares += other.squares + apart * apart * share * <double> to.count
     to.mean += apart * share
@@ -71,22 +78,19 @@ cdef class Variance(Base):
     cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
         cdef Py_ssize_t i
         cdef Moments* moments
-        cdef const int64_t* ints = <const int64_t*> column.values
-        cdef const double* floats = <const double*> column.values
+        cdef const int64_t* values = <const int64_t*> column.values
         for i in range(n):
             if has(column.valid, i):
                 moments = <Moments*> (rows + slots[i] * stride + self.at)
-                if self.is_float:
-                    add_value(moments, floats[i])
-                else:
-                    if moments.count == 0:
-                        moments.origin = ints[i]
-                    add_value(moments, difference(ints[i], moments.origin))
+                if moments.count == 0:
+                    moments.origin = values[i]
+                add_value(moments, difference(values[i], moments.origin, self.is_float))
 
     cdef void merge(self, Merge pairs) noexcept nogil:
         cdef Py_ssize_t i
         for i in range(pairs.n):
-            add_moments(<Moments*> (into(&pairs, i) + self.at), <const Moments*> (taken(&pairs, i) + self.at))
+            add_moments(<Moments*> (into(&pairs, i) + self.at), <const Moments*> (taken(&pairs, i) + self.at),
+                        self.is_float)
 
     @cython.cdivision(True)
     cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:

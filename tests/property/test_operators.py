@@ -47,6 +47,13 @@ AGGREGATES = {
     "hix": (fw.Max("x"), ("max", 1)),
     "mv": (fw.Mean("v"), ("mean", 0)),
     "mx": (fw.Mean("x"), ("mean", 1)),
+    "vv": (fw.Variance("v"), ("variance", 0)),
+    "dx": (fw.StdDev("x"), ("stddev", 1)),
+    "fx": (fw.First("x"), ("first", 1)),
+    "lw": (fw.Last("w"), ("last", 2)),
+    "aw": (fw.ArgMin("w", by="x"), ("argmin", (2, 1))),
+    "av": (fw.ArgMax("v", by="w"), ("argmax", (0, 2))),
+    "ax": (fw.ArgMax("x", by="x"), ("argmax", (1, 1))),
 }
 
 # One visit to a row feeds all of these where the column has no nulls; the others take their turns.
@@ -111,7 +118,12 @@ class Case:
         """Drawn rows as the model takes them."""
         choices = KEYS[self.keys][1]
         return [
-            naive.Row(first_id + i, tuple(map(plain, choices[key])), None if time is None else self.ms(time), (v, x))
+            naive.Row(
+                first_id + i,
+                tuple(map(plain, choices[key])),
+                None if time is None else self.ms(time),
+                (v, x, text(key, first_id + i)),
+            )
             for i, (key, time, v, x) in enumerate(drawn)
         ]
 
@@ -128,6 +140,7 @@ class Case:
         columns["x"] = pa.array([row[3] for row in drawn], pa.float64())
         columns["t"] = pa.array(stamps, pa.int64()).cast(TIME_TYPES[self.unit])
         columns["v"] = pa.array([row[2] for row in drawn], pa.int64())
+        columns["w"] = pa.array([text(row[0], first_id + i) for i, row in enumerate(drawn)], pa.string())
         columns["id"] = pa.array(range(first_id, first_id + len(drawn)), pa.int64())
         table = pa.table(columns)
         cuts = [len(drawn) * i // self.chunks for i in range(self.chunks + 1)]
@@ -143,6 +156,11 @@ class Case:
                 yield kind, self.table(argument, done), self.rows(argument, done)
                 done += len(argument)
         yield "watermark", fw.MAX_TIMESTAMP, None
+
+
+def text(key: int, row: int) -> str | None:
+    """A text for a row: null, empty, or of any length, and seldom the same twice."""
+    return None if (key + row) % 5 == 0 else "xyz"[row % 3] * (row * 7 % 11) + str(row % 4)
 
 
 def windows(grid: int) -> st.SearchStrategy:
