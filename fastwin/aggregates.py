@@ -298,7 +298,7 @@ class _AtExtreme(Aggregate):
         return f"{self.name}({self.column!r}, by={self.by!r})"
 
     def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
-        value, by = (_stored(self, column, kind) for column, kind in zip(self.columns, kinds, strict=True))
+        value, _ = (_stored(self, column, kind) for column, kind in zip(self.columns, kinds, strict=True))
         return ((self.columns[0], value), _TIMES, (self.columns[1], "sortable"))
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:

@@ -26,8 +26,8 @@ TIME_TYPE = pa.timestamp("ms", tz="UTC")
 class Batch:
     """Elements as kernels take them; made and checked by ``fastwin.batches``.
 
-    keys: encoded key columns. times: int64[n], ms. columns: what accumulators are fed with. rows: the same elements as they
-    came in, where Python code reads them.
+    keys: encoded key columns. times: int64[n], ms. columns: what accumulators are fed with. rows: the same elements
+    as they came in, where Python code reads them.
     """
 
     keys: EncodedKeys

@@ -65,7 +65,9 @@ class Distinct(Model):
     def _fire(self, key, window, timer, fed) -> None:
         super()._fire(key, window, timer, fed)
         rows = self.contents[key, window]
-        users, items = (pa.array([row.values[i] for row in rows], kind) for i, kind in ((0, pa.string()), (1, pa.int32())))
+        users, items = (
+            pa.array([row.values[i] for row in rows], kind) for i, kind in ((0, pa.string()), (1, pa.int32()))
+        )
         sketch = hyperloglog.sketch(users)
         values = (hyperloglog.estimate(sketch), sketch, hyperloglog.estimate(hyperloglog.sketch(items)))
         fed.emissions[-1] = fed.emissions[-1]._replace(values=values)

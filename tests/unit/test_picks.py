@@ -52,7 +52,12 @@ def test_extremes_decide_then_time_then_arrival(operator: str) -> None:
         }
     )
     found = run(
-        table, operator, lo=fw.ArgMin("x", by="by"), hi=fw.ArgMax("x", by="by"), y=fw.ArgMax("y", "x"), z=fw.ArgMin("by", "y")
+        table,
+        operator,
+        lo=fw.ArgMin("x", by="by"),
+        hi=fw.ArgMax("x", by="by"),
+        y=fw.ArgMax("y", "x"),
+        z=fw.ArgMin("by", "y"),
     )
     assert found == {"lo": "b", "hi": "d", "y": 6.5, "z": 1}
 
@@ -124,7 +129,9 @@ def test_lists_are_refused() -> None:
     table = pa.table({"ts": [1], "x": [[1]], "y": [1]})
     with pytest.raises(fw.SpecError, match=r"First\('x'\): takes a column of numbers, text, .* but column 'x' is list"):
         run(table, f=fw.First("x"))
-    with pytest.raises(fw.SpecError, match=r"ArgMax\('y', by='x'\): takes columns of numbers, .* but column 'x' is list"):
+    with pytest.raises(
+        fw.SpecError, match=r"ArgMax\('y', by='x'\): takes columns of numbers, .* but column 'x' is list"
+    ):
         run(table, f=fw.ArgMax("y", by="x"))
     with pytest.raises(fw.SpecError, match="ArgMin: by must be the name of a column, got None"):
         fw.ArgMin("y")
@@ -153,9 +160,11 @@ def test_equal_to_polars() -> None:
     )  # fmt: skip
     mine = pl.from_arrow(spec.run(frame).main).with_columns(start=pl.col("window_start").cast(pl.Int64))
     whole = frame.filter(pl.col("v").is_not_null())
+
     def grouped(rows: pl.DataFrame, *parts: pl.Expr) -> pl.DataFrame:
         start = (pl.col("ts") // 20_000 * 20_000).alias("start")
         return rows.sort("ts").group_by("key", start).agg(*parts).sort("key", "start")
+
     theirs = grouped(
         frame, pl.col("v").var().alias("vv"), pl.col("v").var(ddof=0).alias("pv"), pl.col("x").std().alias("sx"),
         pl.col("x").std(ddof=2).alias("px"), pl.col("w").first().alias("fw"), pl.col("w").last().alias("lw"),
@@ -198,6 +207,8 @@ def test_variance_of_floats_keeps_its_accuracy() -> None:
 
 def test_few_values_have_no_variance() -> None:
     table = pa.table({"ts": [1], "v": [3], "x": pa.array([None], pa.float64())})
-    found = run(table, a=fw.Variance("v"), b=fw.Variance("v", ddof=0), c=fw.StdDev("x", ddof=0), d=fw.StdDev("v", ddof=3))
+    found = run(
+        table, a=fw.Variance("v"), b=fw.Variance("v", ddof=0), c=fw.StdDev("x", ddof=0), d=fw.StdDev("v", ddof=3)
+    )
     assert found == {"a": None, "b": 0.0, "c": None, "d": None}
     assert math.isnan(run(pa.table({"ts": [1, 2], "v": [math.inf, 1.0]}), v=fw.Variance("v"))["v"])

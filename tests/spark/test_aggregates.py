@@ -1,0 +1,80 @@
+"""Distinct counts, variances and picks on Spark: the same as in this process, batch and stream."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import types as T
+
+import fastwin as fw
+import spark_glue
+from fastwin import hyperloglog
+from tests.spark.events import START_MS, events
+from tests.spark.streams import assert_same_rows, parts, run_stream
+
+WINDOWS = {
+    "sliding": fw.SlidingEventTimeWindows.of("2 minutes", "25 s"),
+    "session": fw.EventTimeSessionWindows.with_gap("3 s"),
+}
+FAR_MS = START_MS + 86_400_000
+
+
+def spec_of(windows: str) -> fw.WindowSpec:
+    return (
+        fw.key_by("k")
+        .event_time("ts")
+        .window(WINDOWS[windows])
+        .aggregate(
+            uv=fw.HyperLogLog("w"), sketch=fw.HyperLogLog("v", output="sketch"), var=fw.Variance("v"),
+            sd=fw.StdDev("x", ddof=0), first=fw.First("w"), last=fw.Last("v"), low=fw.ArgMin("w", by="x"),
+            high=fw.ArgMax("at", by="v"),
+        )
+    )  # fmt: skip
+
+
+def with_more(table: pa.Table, seed: int) -> pa.Table:
+    """The events with a text and a time of their own."""
+    texts = [None if i % 7 == 0 else f"é{(i * 31 + seed) % 97}" for i in range(len(table))]
+    return table.append_column("w", pa.array(texts)).append_column("at", table["ts"])
+
+
+def assert_same(found: pa.Table, wanted: pa.Table) -> None:
+    """The same rows; floats may differ in their last digits, which depend on how rows are split."""
+    assert_same_rows(found.drop_columns(["var", "sd"]), wanted.drop_columns(["var", "sd"]))
+    order = [("k", "ascending"), ("window_start", "ascending")]
+    for name in ("var", "sd"):
+        mine, theirs = (table.sort_by(order)[name].to_pylist() for table in (found, wanted))
+        assert [value is None for value in mine] == [value is None for value in theirs]
+        assert [value for value in mine if value is not None] == pytest.approx(
+            [value for value in theirs if value is not None], rel=1e-9
+        )
+
+
+@pytest.mark.parametrize("windows", WINDOWS)
+def test_batch_frames(spark, tmp_path, windows):
+    tables = [with_more(events(seed, 1_500, keys="bigint"), seed) for seed in range(2)]
+    for number, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    result = spark_glue.apply(spec_of(windows), spark.read.parquet(str(tmp_path)))
+    assert result.schema["uv"].dataType == T.LongType()
+    assert result.schema["sketch"].dataType == T.BinaryType()
+    assert result.schema["first"].dataType == T.StringType()
+    assert result.schema["var"].dataType == T.DoubleType()
+    found, wanted = result.toArrow(), spec_of(windows).run(pa.concat_tables(tables)).main
+    assert_same(found, wanted)
+    assert hyperloglog.estimate(found["sketch"].to_pylist()) == hyperloglog.estimate(
+        hyperloglog.sketch(pa.concat_tables(tables)["v"])
+    )
+
+
+@pytest.mark.parametrize("windows", WINDOWS)
+def test_streams(spark, tmp_path, windows):
+    tables = [
+        with_more(events(i, 600, keys="bigint", start_ms=START_MS + i * 120_000, span_ms=300_000), i) for i in range(3)
+    ]
+    closing = with_more(events(99, 1, keys="bigint", start_ms=FAR_MS), 1).select(tables[0].column_names)
+    batches = run_stream(spark, spec_of(windows), [*tables, closing], tmp_path, watermark="10 minutes")
+    main = parts(batches, "main")
+    before = pc.less(main["window_start"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()), FAR_MS - 200_000)
+    wanted = spec_of(windows).run(pa.concat_tables(tables)).main
+    assert_same(main.filter(before), wanted)
