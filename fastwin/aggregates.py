@@ -216,8 +216,8 @@ class Variance(Aggregate):
     """The variance, float64, with Welford's and Chan's formulas: values far from zero cost no accuracy.
 
     ddof: what the number of values is lessened by in the denominator: 1, the default, estimates the variance of what
-        the values are a sample of, as SQL's VARIANCE and polars do; 0 takes them for the whole, as numpy does. The result
-        over no more values than that is null.
+        the values are a sample of, as SQL's VARIANCE and polars do; 0 takes them for the whole, as numpy does. Over no
+        more values than that the result is null.
     """
 
     ddof: int = 1
