@@ -41,6 +41,7 @@ from fastwin.errors import (
 from fastwin.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from fastwin.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction
 from fastwin.local import Metrics, Result, Stream
+from fastwin.numpyaggregates import NumpyAggregate
 from fastwin.planner import Plan, plan
 from fastwin.rowview import Row
 from fastwin.sessionwindows import (
@@ -110,6 +111,7 @@ __all__ = [
     "Metrics",
     "Min",
     "NeverTrigger",
+    "NumpyAggregate",
     "Plan",
     "ProcessWindowFunction",
     "ProcessingTimeSessionWindows",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +21,14 @@ __all__ = [
     "BAD_REASON",
     "Limits",
     "as_table",
+    "check_names",
     "check_rows",
     "conform",
     "encode_keys",
     "event_times",
     "key_hash",
     "schema_to_text",
+    "tells_no_types",
     "text_to_schema",
 ]
 
@@ -81,17 +84,35 @@ def as_table(data: Any) -> pa.Table:
     )
 
 
+def tells_no_types(data: Any, table: pa.Table, names: Iterable[str]) -> bool:
+    """Tells whether an input has no rows and types that pandas has made up for columns without values.
+
+    names: the columns that count. Raises SpecError if one is missing or there twice.
+    """
+    if table.num_rows or not hasattr(data, "iloc"):
+        return False
+    names = list(names)
+    check_names(table.column_names, names)
+    return any(table.schema.field(name).type in (pa.float64(), pa.null()) for name in names)
+
+
+def check_names(names: list[str], wanted: Iterable[str]) -> None:
+    """Raises SpecError for a column that is missing or there more than once."""
+    for name in wanted:
+        count = names.count(name)
+        if count != 1:
+            found = f"is there {count} times" if count else "is missing"
+            raise SpecError(f"column {name!r} {found}; the input has {', '.join(names) or 'none'}")
+
+
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Returns the columns of ``schema``, cast where a batch came with another but harmless type.
 
     Raises SpecError if one is missing or there twice, or cannot be cast without loss. Without rows, any types do.
     """
     columns = []
+    check_names(table.column_names, schema.names)
     for field in schema:
-        count = table.column_names.count(field.name)
-        if count != 1:
-            found = f"is there {count} times" if count else "is missing"
-            raise SpecError(f"column {field.name!r} {found}; the input has {', '.join(table.column_names) or 'none'}")
         columns.append(_cast(table.column(field.name), field) if table.num_rows else pa.chunked_array([], field.type))
     return pa.Table.from_arrays(columns, schema=schema) if columns else table.select([])
 

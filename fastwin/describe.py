@@ -50,6 +50,8 @@ def _object(value: Any, depth: int) -> str:
     name = kind.__qualname__ if built_in else f"{kind.__module__}.{kind.__qualname__}"
     if dataclasses.is_dataclass(value):
         held = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        # What a user's subclass holds beyond the fields counts as well.
+        held |= {} if built_in else dict(sorted(item for item in vars(value).items() if item[0] not in held))
     elif built_in or kind.__module__.split(".")[0] in ("pyarrow", "numpy", "datetime"):
         return str(value) if not hasattr(value, "__dict__") else f"{name}({_items(vars(value), depth)})"
     else:

@@ -18,6 +18,7 @@ from fastwin.operators.base import Operator, Refresh
 from fastwin.operators.general import GeneralOperator
 from fastwin.planner import Plan
 from fastwin.planner import plan as make_plan
+from fastwin.planner import columns_named, schema_before_input
 from fastwin.spec import WindowSpec
 from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -122,6 +123,8 @@ class Stream:
         """
         table = batches.as_table(data)
         self._refuse_if_failed()
+        if self._operator is None and batches.tells_no_types(data, table, columns_named(self._spec)):
+            return self._nothing()
         operator = self._operator or self._bind(make_plan(self._spec, table.schema))
         assert self._plan is not None
         table = batches.conform(table, self._plan.input_schema)
@@ -232,13 +235,18 @@ class Stream:
 
     def _advance(self, advance: Callable[[Any], list[pa.RecordBatch]]) -> Result:
         if self._operator is None:
-            return Result(pa.table({}), pa.table({}), pa.table({}))
+            return self._nothing()
         try:
             main = advance(self._operator)
         except BaseException as problem:
             self._failed = f"{type(problem).__name__}: {problem}"
             raise
         return self._result(main, [], [])
+
+    def _nothing(self) -> Result:
+        """Returns a result without rows, as long as the types of the input are not known."""
+        side = {tag: schema.empty_table() for tag, schema in self._spec.sides}
+        return Result(schema_before_input(self._spec).empty_table(), pa.table({}), pa.table({}), side)
 
     def _result(self, main: list, late: list, bad: list) -> Result:
         plan = self._plan

@@ -19,7 +19,7 @@ from fastwin.duration import Duration, format_ms
 from fastwin.errors import SpecError
 from fastwin.keycodec import KeyCodec
 from fastwin.operators.aligned import AlignedOperator
-from fastwin.operators.base import Batch, Config, Operator, ResultColumn
+from fastwin.operators.base import TIME_TYPE, Batch, Config, Operator, ResultColumn
 from fastwin.operators.general import GeneralOperator
 from fastwin.operators.generalparts import reads_rows, waits_for_clock
 from fastwin.operators.program import PANE_FIELDS, GeneralConfig, Program, PythonAggregate
@@ -33,7 +33,7 @@ from fastwin.valuecolumns import value_column
 if TYPE_CHECKING:
     from fastwin.local import Stream
 
-__all__ = ["Explanation", "Plan", "choose", "explain", "plan"]
+__all__ = ["Explanation", "Plan", "choose", "columns_named", "explain", "plan", "schema_before_input"]
 
 
 class Explanation(str):
@@ -275,6 +275,23 @@ def _general_schema(spec: WindowSpec, config: Config, program: Program) -> pa.Sc
         named = {field.name for field in fields[len(spec.keys) + 2 :]}
         fields += [field for field in program.output if field.name not in named]
     return pa.schema([*fields, *(PANE_FIELDS if spec.pane_info else [])])
+
+
+def columns_named(spec: WindowSpec) -> list[str]:
+    """Returns the columns of the input that a spec names."""
+    read = [name for _, part in spec.aggregates if isinstance(part, Aggregate) for name in part.columns]
+    return list(dict.fromkeys([*spec.keys, *([] if spec.time_column is None else [spec.time_column]), *read]))
+
+
+def schema_before_input(spec: WindowSpec) -> pa.Schema:
+    """Returns the columns of ``result.main`` as far as they are known without an input; other types are null."""
+    spec.check_complete()
+    fields = [pa.field(name, pa.null()) for name in spec.keys]
+    fields += [pa.field("window_start", TIME_TYPE), pa.field("window_end", TIME_TYPE)]
+    told = {} if spec.output is None else {field.name: field for field in spec.output}
+    if spec.processor is None:
+        fields += [told.pop(name, pa.field(name, pa.null())) for name, _ in spec.aggregates]
+    return pa.schema([*fields, *told.values(), *(PANE_FIELDS if spec.pane_info else [])])
 
 
 def explain(spec: WindowSpec) -> Explanation:

@@ -20,7 +20,7 @@ FLOORS: list[list[str]] = [
         "core.fused core.hashing core.rows",
         "core.accumulator_set core.keys core.registers core.rowcodec core.slices core.timers",
         "core.redishll",
-        "core.accumulators core.hyperloglog core.panes core.picks core.sessions core.timerqueue "
+        "core.accumulators core.hyperloglog core.numpyaccumulator core.panes core.picks core.sessions core.timerqueue "
         "core.variance core.windowtable",
         "core.combine core.sessiontimers core.slider",
         "core",
@@ -29,6 +29,7 @@ FLOORS: list[list[str]] = [
         "arrowbuffers ddl describe functions statecodec",
         "evictors keycodec rowview state valuecolumns",
         "aggregates hyperloglog",
+        "numpyaggregates",
         "keyedstate triggers",
         "assigners combinators",
         "sessionwindows",

@@ -1,5 +1,6 @@
 """Distinct counts, variances and picks on Spark: the same as in this process, batch and stream."""
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -33,7 +34,13 @@ def spec_of(windows: str) -> fw.WindowSpec:
 
 
 def with_more(table: pa.Table, seed: int) -> pa.Table:
-    """The events with a text and a time of their own."""
+    """The events at times of which no two are equal, with a text and a time of their own."""
+    spread = np.random.default_rng(seed).permutation(len(table)) * 3 + seed % 3
+    first = pc.min(table["ts"]).cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).as_py() // 120_000 * 120_000
+    times = (
+        pa.array(first + spread * 50, pa.int64()).cast(pa.timestamp("ms", "UTC")).cast(table.schema.field("ts").type)
+    )
+    table = table.set_column(table.column_names.index("ts"), "ts", times)
     texts = [None if i % 7 == 0 else f"é{(i * 31 + seed) % 97}" for i in range(len(table))]
     return table.append_column("w", pa.array(texts)).append_column("at", table["ts"])
 

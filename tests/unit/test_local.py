@@ -444,8 +444,30 @@ def test_empty_input_gives_an_empty_result(spec: fw.WindowSpec) -> None:
     typed = pd.DataFrame({"k": pd.Series([], dtype="string"), "t": pd.Series([], dtype="datetime64[ms]")})
     assert spec.run(typed).main.num_rows == 0
     assert spec.run(pl.DataFrame({"k": [], "t": []})).main.num_rows == 0
+    # pandas makes up types for columns without values; they bind nothing.
+    for untyped in (pd.DataFrame({"k": [], "t": []}), pd.DataFrame(columns=["k", "t"])):
+        result = spec.run(untyped)
+        assert result.main.num_rows == 0
+        assert result.main.column_names == ["k", "window_start", "window_end", "n"]
+        stream = spec.open()
+        assert stream.process(untyped).main.num_rows == 0
+        assert stream.process(table(names="kt")).main.num_rows == 0
+    with pytest.raises(fw.SpecError, match="column 't' is missing; the input has k"):
+        spec.run(pd.DataFrame({"k": []}))
     with pytest.raises(fw.SpecError, match="event_time: column 't' must be a timestamp or int64 milliseconds, got"):
-        spec.run(pd.DataFrame({"k": [], "t": pd.Series([], dtype="float64")}))
+        spec.run(pd.DataFrame({"k": ["a"], "t": [1.5]}))
+
+
+def test_before_the_first_batch_results_have_their_columns() -> None:
+    spec = BASE.aggregate(n=fw.Count(), s=fw.Sum("v"))
+    stream = spec.open()
+    main = stream.advance_watermark(5).main
+    assert main.column_names == ["k", "window_start", "window_end", "n", "s"]
+    assert main.schema.field("window_end").type == pa.timestamp("ms", "UTC")
+    later = stream.process(table(names="ktv")).main
+    assert pa.concat_tables([main, later], promote_options="default").column_names == main.column_names
+    panes = spec.with_pane_info().open().advance_watermark(5).main
+    assert panes.column_names[-3:] == ["pane_index", "pane_timing", "pane_is_last"]
 
 
 def test_all_inputs_give_the_same() -> None:
