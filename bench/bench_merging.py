@@ -1,4 +1,4 @@
-"""Accumulators: rows merged and read, each beside numpy; and what only some of them do, beside numpy or a plain Python."""
+"""Accumulators: rows merged and read, beside numpy; variances, picks and distinct counts of a table, beside polars."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -102,8 +102,8 @@ def _add(name: str) -> None:
             "fastwin": Contender(Rows.merge, lambda: (Rows(name, rows, copies),), lambda r: _rounded(r.results()))
         }
         if name == "hyperloglog":
-            parts = [[hyperloglog.registers(hyperloglog.sketch(pa.array(row[4 * i : 4 * i + 4]))) for i in range(copies)]
-                     for row in by_row[0][: max(rows // 20, 1)]]  # fmt: skip
+            some = by_row[0][: max(rows // 20, 1)].reshape(-1, copies, 4)
+            parts = [[hyperloglog.registers(hyperloglog.sketch(pa.array(four))) for four in row] for row in some]
             contenders["numpy"] = Contender(
                 lambda: [np.maximum.reduce(row) for row in parts], units=len(parts) * (copies - 1)
             )

@@ -16,9 +16,8 @@ from fastwin.duration import Duration, to_ms
 from fastwin.errors import SpecError, StateError
 from fastwin.operators.base import Operator, Refresh
 from fastwin.operators.general import GeneralOperator
-from fastwin.planner import Plan
+from fastwin.planner import Plan, columns_named, schema_before_input
 from fastwin.planner import plan as make_plan
-from fastwin.planner import columns_named, schema_before_input
 from fastwin.spec import WindowSpec
 from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 

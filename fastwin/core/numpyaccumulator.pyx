@@ -67,7 +67,8 @@ cdef class NumpyAccumulator(Base):
         problem, self.problem_in_take = self.problem_in_take, None
         raise problem
 
-    cdef int _add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, const Column* column) except -1:
+    cdef int _add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n,
+                  const Column* column) except -1:
         cdef Py_ssize_t i, m = 0
         cdef int index
         cdef const uint8_t* valid
@@ -118,7 +119,8 @@ cdef class NumpyAccumulator(Base):
     cdef int _merge_some(self, const Merge* pairs, from_slots, slots) except -1:
         held = self._held(pairs.from_rows, pairs.stride, from_slots)
         if held.any():
-            self._fold(pairs.rows, pairs.stride, slots[held], self._states(pairs.from_rows, pairs.stride, from_slots[held]))
+            states = self._states(pairs.from_rows, pairs.stride, from_slots[held])
+            self._fold(pairs.rows, pairs.stride, slots[held], states)
         return 0
 
     cdef int _take(self, const Take* rows, void* values, uint8_t* marks) except -1:
@@ -136,7 +138,8 @@ cdef class NumpyAccumulator(Base):
             return 0
         states = self._states(rows.rows, rows.stride, slots[held])
         where = np.flatnonzero(held)
-        result = self._call("lower", self.user.lower, (states,), len(where), ("float64" if self.gives_float else "int64",))
+        dtype = "float64" if self.gives_float else "int64"
+        result = self._call("lower", self.user.lower, (states,), len(where), (dtype,))
         present = ~np.ma.getmaskarray(result[0])
         bits = np.zeros(rows.n, dtype=np.int64)
         bits[where] = np.ascontiguousarray(np.ma.getdata(result[0])).view(np.int64)
