@@ -112,7 +112,7 @@ def _add(name: str) -> None:
             contenders["numpy"] = Contender(lambda: _by_numpy(name, *by_row), answer=_rounded)
         return Entry(f"merge: {name}, {copies} into each of {amount(rows)} rows", rows * (copies - 1), contenders)
 
-    WORKS.add(f"merge-{name}", "merge", ("numpy",))(make)
+    WORKS.add(f"rows-merge-{name}", "merge", ("numpy",))(make)
 
 
 for _name in MEMBERS:
@@ -129,7 +129,7 @@ def _result(name: str) -> None:
             contenders["numpy"] = Contender(lambda: _by_numpy(name, values, times), answer=_rounded)
         return Entry(f"result: {name}, {amount(rows)} rows", rows, contenders)
 
-    WORKS.add(f"result-{name}", "row", () if name == "hyperloglog" else ("numpy",))(make)
+    WORKS.add(f"rows-result-{name}", "row", () if name == "hyperloglog" else ("numpy",))(make)
 
 
 for _name in MEMBERS:
