@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -136,21 +137,7 @@ class Layout:
     @classmethod
     def from_json(cls, text: str | bytes) -> Layout:
         """Returns the layout that ``to_json`` had made text. Raises StoreError for any other text."""
-        try:
-            found = json.loads(text)
-            if found["version"] != _VERSION:
-                raise StoreError(
-                    f"store: its layout has version {found['version']}, this fastwin reads version {_VERSION}"
-                )
-            schema = text_to_schema(found["schema"])
-            return cls(
-                tuple(schema.field(name) for name in found["keys"]),
-                tuple(Field(name, schema.field(name).type, merge) for name, (_, merge) in found["fields"].items()),
-                tuple(Output(name, how, tuple(fields)) for name, (how, *fields) in found["outputs"].items()),
-                *(found[name] for name in ("pane_ms", "coarse_ms", "offset_ms", "window_ms", "retention_ms")),
-            )
-        except (ValueError, KeyError, TypeError, pa.ArrowException) as problem:
-            raise StoreError(f"store: its layout cannot be read, so it is none of fastwin's: {problem}") from None
+        return _read(text)
 
     def check_same(self, other: Layout) -> None:
         """Raises StoreError if another layout means something else; retention may differ."""
@@ -161,6 +148,23 @@ class Layout:
                     f"store: it holds panes with {what}={_shown(mine)}, and the spec has {_shown(theirs)}; "
                     f"use another store or another namespace"
                 )
+
+
+@lru_cache(maxsize=64)  # every question to a store reads it
+def _read(text: str | bytes) -> Layout:
+    try:
+        found = json.loads(text)
+        if found["version"] != _VERSION:
+            raise StoreError(f"store: its layout has version {found['version']}, this fastwin reads version {_VERSION}")
+        schema = text_to_schema(found["schema"])
+        return Layout(
+            tuple(schema.field(name) for name in found["keys"]),
+            tuple(Field(name, schema.field(name).type, merge) for name, (_, merge) in found["fields"].items()),
+            tuple(Output(name, how, tuple(fields)) for name, (how, *fields) in found["outputs"].items()),
+            *(found[name] for name in ("pane_ms", "coarse_ms", "offset_ms", "window_ms", "retention_ms")),
+        )
+    except (ValueError, KeyError, TypeError, pa.ArrowException) as problem:
+        raise StoreError(f"store: its layout cannot be read, so it is none of fastwin's: {problem}") from None
 
 
 def _output(output: PaneOutput) -> Output:
