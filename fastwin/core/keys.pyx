@@ -11,12 +11,13 @@ from libc.string cimport memcpy, memset
 from fastwin._typedefs cimport NONE, idx_t, int32_t, int64_t, uint8_t, uint64_t
 from fastwin.core.bounds cimport check_ids, check_length, check_offsets, offset_t
 from fastwin.core.hashing cimport hash_bytes
-from fastwin.core.memory cimport prefetch
+from fastwin.core.memory cimport ask_large_pages, prefetch
 from fastwin.core.texts cimport TextStore
 
 __all__ = ["KeyTable", "group_rows", "hash_int64", "hash_text"]
 
 cdef enum:
+    AHEAD = 16                  # keys whose places are fetched beforehand
     FIRST_CAPACITY = 64
     CACHED = 16384              # size of an index that needs no fetching
     KEPT_CAPACITY = 65536       # an empty table keeps no more than this
@@ -101,14 +102,16 @@ cdef class KeyTable:
 
     cdef int _rehash(self, Py_ssize_t size) except -1 nogil:
         cdef idx_t* index = <idx_t*> malloc(size * sizeof(idx_t))
-        cdef Py_ssize_t i, at
+        cdef Py_ssize_t at
         cdef idx_t key
         if index == NULL:
             with gil:
                 raise MemoryError(f"KeyTable: no memory for an index of {size}")
-        for i in range(size):
-            index[i] = NONE
+        ask_large_pages(index, size * sizeof(idx_t))
+        memset(index, 0xFF, size * sizeof(idx_t))
         for key in range(self.top):
+            if not self.is_bytes and key + AHEAD < self.top:
+                prefetch(index + (spread(<uint64_t> self.ints[key + AHEAD]) & <uint64_t> (size - 1)))
             if self.refs[key] != FREE_ID and key != self.null_id:
                 at = <Py_ssize_t> (self._hash_of(key) & <uint64_t> (size - 1))
                 while index[at] != NONE:
@@ -204,16 +207,13 @@ cdef class KeyTable:
         index anew, and by emptying the table where no other is left."""
         cdef idx_t key = self.dying, after
         cdef bint few = self.dying_n < self.live // 4
-        if self.dying_n == 0:
-            return 0
-        if self.dying_n == self.live:
+        if self.dying_n and self.dying_n == self.live:
             memset(self.index, 0xFF, self.index_size * sizeof(idx_t))
             if self.is_bytes:
                 self.texts.clear()
                 self.texts.reserve_ids(self.capacity)
-            self.live, self.null_id = 0, NONE
+            self.live, self.null_id, key = 0, NONE, NONE
             self._start_over()
-            key = NONE
         while key != NONE:
             after = self.chain[key]
             if few:
@@ -226,10 +226,11 @@ cdef class KeyTable:
                 self.refs[key], self.chain[key], self.free = FREE_ID, self.free, key
                 self.live -= 1
             key = after
-        if not few and self.live:
+        if not few and self.dying_n and self.live:
+            while self.index_size > 16 * (<Py_ssize_t> self.live + FIRST_CAPACITY):
+                self.index_size //= 2
             self._rehash(self.index_size)
         self.dying, self.dying_n = NONE, 0
-        return 0
 
     cdef int intern_block(self, const int64_t* values, const uint8_t* valid, Py_ssize_t n, idx_t* ids) except -1 nogil:
         """Fills in the ids of up to KEYS_BLOCK keys, of which ``valid`` marks the null ones."""

@@ -3,13 +3,13 @@
 import numpy as np
 
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memmove
+from libc.string cimport memmove, memset
 
 from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t
 from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.bounds cimport check_ids, check_length
 from fastwin.core.keys cimport KeyTable
-from fastwin.core.memory cimport prefetch
+from fastwin.core.memory cimport ask_large_pages, prefetch
 from fastwin.core.rows cimport Head
 from fastwin.core.slices cimport Slicer, slice_of
 from fastwin.core.timemath cimport check_duration, check_times
@@ -105,12 +105,12 @@ cdef class PaneTable:
 
     cdef int resize_index(self, Pane* pane, Py_ssize_t rows) except -1 nogil:
         """Makes the index anew for ``rows`` rows: by key id where that takes no more memory than hashing does."""
-        cdef Py_ssize_t size = FIRST_INDEX, i, at
+        cdef Py_ssize_t size = FIRST_INDEX, at
         cdef idx_t slot = pane.newest
         cdef idx_t* index
         cdef Head* head
         cdef bint direct
-        while 3 * size < 4 * rows:
+        while 5 * size < 8 * rows:
             size *= 2
         direct = self.keys.capacity <= size
         if direct:
@@ -119,8 +119,8 @@ cdef class PaneTable:
         if index == NULL:
             with gil:
                 raise MemoryError(f"PaneTable: no memory for an index of {size}")
-        for i in range(size):
-            index[i] = NONE
+        ask_large_pages(index, size * sizeof(idx_t))
+        memset(index, 0xFF, size * sizeof(idx_t))
         while slot != NONE:
             head = self.rows.head(slot)
             at = head.key if direct else place(head.key, size)
@@ -141,7 +141,7 @@ cdef class PaneTable:
         if slot != NONE:
             self.rows.mark(slot)
             return slot
-        if key >= pane.index_size if pane.direct else 4 * (<Py_ssize_t> pane.count + 1) > 3 * pane.index_size:
+        if key >= pane.index_size if pane.direct else 8 * (<Py_ssize_t> pane.count + 1) > 5 * pane.index_size:
             self.resize_index(pane, pane.count + 1)
         slot = self.rows.alloc(key, pane.start)
         self.rows.head(slot).link = pane.newest

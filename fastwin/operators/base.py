@@ -224,11 +224,14 @@ def save_rows(
     cells: head cells to keep, by column name. first_cell: where the accumulators begin.
     """
     held = rows.keys(slots)
-    marks = np.zeros(keys.top, dtype=np.bool_)
-    marks[held] = True
-    ids = np.flatnonzero(marks).astype(np.int32)
-    position = np.cumsum(marks, dtype=np.int32) - np.int32(1)
-    columns: dict[str, Any] = {"key": position[held], "bits": rows.bits(slots)}
+    if len(held) < keys.top // 32:  # a small delta of a large state: no pass over all keys
+        ids, key_of = np.unique(held, return_inverse=True)
+    else:
+        marks = np.zeros(keys.top, dtype=np.bool_)
+        marks[held] = True
+        ids = np.flatnonzero(marks).astype(np.int32)
+        key_of = (np.cumsum(marks, dtype=np.int32) - np.int32(1))[held]
+    columns: dict[str, Any] = {"key": key_of.astype(np.int32, copy=False), "bits": rows.bits(slots)}
     for name, cell in {**cells, **{f"c{cell}": cell for cell in range(first_cell, rows.stride // 8)}}.items():
         columns[name] = _blobs(*rows.blobs(slots, cell)) if cell in rows.owned_cells else rows.cells(slots, cell)
     return {"keys": key_rows(codec, keys, ids), "rows": pa.table(columns)}

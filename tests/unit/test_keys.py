@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from fastwin.core.keys import KeyTable
-from tests.kernels import ids, times
+from fastwin.core.panes import PaneTable
+from tests.kernels import accumulators, ids, no_columns, times
 
 
 def texts(*keys: bytes) -> tuple[np.ndarray, np.ndarray]:
@@ -151,3 +152,31 @@ def test_id_not_in_use_is_neither_retained_nor_released() -> None:
     with pytest.raises(IndexError, match="ids: 0 is not retained"):
         table.release_ids(ids(0))
     table._check()
+
+
+@pytest.mark.parametrize("kind", ["int64", "bytes"])
+@pytest.mark.parametrize("left", [0, 1, 3, 60, 99, 390])
+def test_many_keys_go_at_once(kind: str, left: int) -> None:
+    """Keys of rows that are dropped together; a few, most or all of them."""
+    panes = PaneTable(KeyTable(kind), accumulators())
+    names = np.arange(400) * 7
+
+    def intern(values: np.ndarray) -> np.ndarray:
+        if kind == "int64":
+            return panes.keys.intern_int64(values)
+        texts = [str(value).encode() for value in values.tolist()]
+        offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
+        return panes.keys.intern_bytes(offsets, np.frombuffer(b"".join(texts), np.uint8))
+
+    ids = intern(names)
+    panes.add(ids, np.zeros(400, np.int64), no_columns(400))
+    panes.add(ids[:left], np.ones(left, np.int64), no_columns(left))
+    panes.keys.sweep()
+    panes.drop_before(1)
+    panes._check()
+    assert len(panes.keys) == left
+    again = intern(names)
+    assert again[:left].tolist() == ids[:left].tolist()
+    panes.keys.sweep()
+    panes._check()
+    assert len(panes.keys) == left
