@@ -30,6 +30,8 @@ test: .venv/.compiled | java servers ## set up, then run all tests
 
 bench: .venv/.compiled | java ## run the benchmarks, print the table, keep JSON and chart in bench/results
 	$(PY) -m bench $(ARGS)
+	$(if $(ARGS),,$(PY) -m bench.growth)
+	$(if $(ARGS),,$(PY) -m bench.memory)
 
 lint: .venv/.compiled ## ruff, cython-lint, mypy, and the stubs against the compiled modules
 	.venv/bin/ruff check .
