@@ -1,0 +1,86 @@
+"""As people run Spark: spark-submit with a module of theirs, on two executors that are processes of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MODULE = """
+import fastwin as fw
+
+
+class Joined(fw.AggregateFunction):
+    def create_accumulator(self):
+        return ()
+
+    def add(self, value, accumulator):
+        return (*accumulator, value.v)
+
+    def get_result(self, accumulator):
+        return sorted(accumulator)
+"""
+
+APP = """
+import sys
+import pyarrow as pa
+import fastwin as fw
+import spark_glue
+from theirs import Joined
+
+folder = sys.argv[1]
+spark = spark_glue.session(app_name="submitted")
+spark.sparkContext.setLogLevel("OFF")
+spec = (
+    fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min"))
+    .aggregate(Joined(), output="vs array<bigint>")
+)
+events = spark.range(0, 400, 1, 2).selectExpr("id % 7 k", "timestamp_seconds(id) ts", "id v")
+events.write.mode("overwrite").parquet(folder + "/in")
+stream = spark.readStream.schema(events.schema).option("maxFilesPerTrigger", 1).parquet(folder + "/in")
+closing = spark.range(1).selectExpr("0l k", "timestamp_seconds(100000) ts", "-1l v")
+closing.coalesce(1).write.mode("append").parquet(folder + "/in")
+found = []
+query = (
+    spark_glue.apply(spec, stream, watermark="1 hour", key_groups=4).writeStream.trigger(availableNow=True)
+    .option("checkpointLocation", folder + "/checkpoint").foreachBatch(lambda rows, _: found.extend(rows.collect()))
+)
+query.start().awaitTermination()
+expected = spec.run(events.toArrow()).main
+got = sorted((row.k, row.vs) for row in found)
+want = sorted(zip(expected["k"].to_pylist(), expected["vs"].to_pylist()))
+tracker = spark.sparkContext._jsc.sc().statusTracker()
+print("RESULT", got == want, len(want), len(tracker.getExecutorInfos()) - 1)
+"""
+
+
+def test_submitted_with_py_files_to_two_executors(tmp_path):
+    (tmp_path / "theirs.py").write_text(MODULE)
+    (tmp_path / "app.py").write_text(APP)
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    options = {
+        "spark.executorEnv.PYTHONPATH": str(ROOT),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    command = [str(submit), "--master", "local-cluster[2,1,1024]", "--py-files", str(tmp_path / "theirs.py")]
+    for key, value in options.items():
+        command += ["--conf", f"{key}={value}"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "app.py"), str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    (result,) = (line for line in done.stdout.splitlines() if line.startswith("RESULT"))
+    same, rows, executors = result.split()[1:]
+    assert same == "True"
+    assert int(rows) == 49
+    assert executors == "2"
