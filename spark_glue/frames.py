@@ -97,16 +97,17 @@ def watermark_of(df: DataFrame) -> Watermark | None:
 
     Raises SpecError if its column is gone from the frame, or if there is a stateful operator of Spark's before it.
     """
-    for node in _nodes(df):
-        if node.nodeName().startswith(_STATEFUL):
-            for field in df.schema:
-                if CHAIN_KEY in field.metadata:
-                    return Watermark(field.name, 0, chained=True)
-            raise SpecError(
-                f"df: it comes out of another stateful operator ({node.nodeName()}); for windows behind windows in one "
-                f"query, give the first apply chain=True and keep its column {WINDOW_TIME!r}, or write the first "
-                f"result to a table and read that as a stream"
-            )
+    stateful = [node.nodeName() for node in _nodes(df) if node.nodeName().startswith(_STATEFUL)]
+    if stateful or not hasattr(df, "_jdf"):  # a table may have the mark, too, so it counts behind an operator only
+        for field in df.schema:
+            if CHAIN_KEY in field.metadata:
+                return Watermark(field.name, 0, chained=True)
+    if stateful:
+        raise SpecError(
+            f"df: it comes out of another stateful operator ({stateful[0]}); for windows behind windows in one query, "
+            f"give the first apply chain=True and keep its column {WINDOW_TIME!r}, or write the first result to a "
+            f"table and read that as a stream"
+        )
     for field in df.schema:
         if _DELAY_KEY in field.metadata:
             return Watermark(field.name, int(field.metadata[_DELAY_KEY]))
