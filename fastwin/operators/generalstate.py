@@ -175,7 +175,10 @@ def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
     kept = tables["kept"].to_pydict() if "kept" in tables else {"row": [], "n": []}
     beginnings = {int(slots[at]): n for at, n in zip(kept["row"], kept["n"], strict=True)}
     for slot in slots.tolist():
-        _keep_beginning(keeper, slot, beginnings.get(slot, 0))
+        if operator.contents.keeps_rows:
+            _keep_beginning(keeper, slot, beginnings.get(slot, 0))
+        else:
+            keeper.contents[slot] = None
         keeper.states[slot] = None
     if "elements" in tables:
         _load_elements(operator, tables["elements"], slots)

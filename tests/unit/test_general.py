@@ -310,3 +310,32 @@ def test_a_session_that_is_extended_past_the_watermark_counts_its_late_elements_
     assert values(harness.advance_watermark(20), "n") == [(3,)]
     assert not harness.push({"k": "a", "ts": 2, "v": 1})
     assert values(harness.push({"k": "a", "ts": 3, "v": 1}), "n") == [(5,)]
+
+
+class _Box:
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+
+class _Boxed(fw.AggregateFunction):
+    def create_accumulator(self):
+        return _Box(0)
+
+    def add(self, value, accumulator):
+        return _Box(accumulator.n + 1)
+
+    def get_result(self, accumulator):
+        return accumulator.n
+
+
+def test_deltas_replace_accumulators_of_any_class() -> None:
+    spec = fw.key_by("k").count_window(3).aggregate(_Boxed(), output="n int")
+    table = pa.table({"k": [1]})
+    stream = spec.open(schema=table.schema)
+    stream.process(table)
+    chunks = [stream.snapshot()]
+    stream.process(table)
+    chunks.append(stream.delta())
+    again = spec.open(schema=table.schema)
+    again.restore(chunks)
+    assert again.process(table).main["n"].to_pylist() == [3]
