@@ -37,10 +37,13 @@ class PurgingTrigger(Trigger):
 
     trigger: Trigger
 
+    def __post_init__(self) -> None:
+        _trigger(type(self).__name__, "trigger", self.trigger)
+
     @classmethod
     def of(cls, trigger: Trigger) -> Self:
-        """Returns a trigger that fires as ``trigger`` does, and purges."""
-        return cls(_trigger(cls.__name__, "trigger", trigger))
+        """Returns a trigger that fires as ``trigger`` does, and purges. Raises SpecError for what is no trigger."""
+        return cls(trigger)
 
     @staticmethod
     def _purging(result: TriggerResult) -> TriggerResult:
@@ -83,6 +86,12 @@ class ProcessingTimeoutTrigger(Trigger):
     reset_timer_on_new_record: bool = False
     should_clear_on_timeout: bool = True
 
+    def __post_init__(self) -> None:
+        name, ms = type(self).__name__, self.timeout_ms
+        _trigger(name, "trigger", self.trigger)
+        if isinstance(ms, bool) or not isinstance(ms, int) or ms < 1:
+            raise SpecError(f"{name}: timeout must be at least 1 ms, got {ms!r}")
+
     @classmethod
     def of(
         cls,
@@ -97,9 +106,7 @@ class ProcessingTimeoutTrigger(Trigger):
             clears the other trigger. Raises SpecError for a timeout below 1 ms.
         """
         ms = to_ms(timeout, argument=f"{cls.__name__}: timeout")
-        if ms < 1:
-            raise SpecError(f"{cls.__name__}: timeout must be at least 1 ms, got {ms} ms")
-        return cls(_trigger(cls.__name__, "trigger", trigger), ms, reset_timer_on_new_record, should_clear_on_timeout)
+        return cls(trigger, ms, reset_timer_on_new_record, should_clear_on_timeout)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:
         result = self.trigger.on_element(element, timestamp, window, ctx)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastwin.duration import Duration, format_ms, to_ms
 from fastwin.errors import SpecError
+from fastwin.functions import check_delta
 
 __all__ = ["CountEvictor", "DeltaEvictor", "Evictor", "TimeEvictor"]
 
@@ -34,7 +35,11 @@ class Evictor:
 
 @dataclass(frozen=True)
 class _BuiltIn(Evictor):
-    do_evict_after: bool = False
+    do_evict_after: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.do_evict_after, bool):
+            raise SpecError(f"{type(self).__name__}: do_evict_after must be True or False, got {self.do_evict_after!r}")
 
     def evict_before(self, elements: Sequence[Any], size: int, window: Any, ctx: Any) -> Iterable[int] | None:
         return None if self.do_evict_after else self._evict(elements)
@@ -50,14 +55,18 @@ class _BuiltIn(Evictor):
 class CountEvictor(_BuiltIn):
     """Keeps the last ``max_count`` elements. Source: Flink's CountEvictor."""
 
-    max_count: int = 0
+    max_count: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        count = self.max_count
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise SpecError(f"{type(self).__name__}: max_count must be an int of at least 0, got {count!r}")
 
     @classmethod
     def of(cls, max_count: int, do_evict_after: bool = False) -> CountEvictor:
         """Returns an evictor that keeps the last ``max_count`` elements. Raises SpecError for a negative count."""
-        if isinstance(max_count, bool) or not isinstance(max_count, int) or max_count < 0:
-            raise SpecError(f"{cls.__name__}: max_count must be an int of at least 0, got {max_count!r}")
-        return cls(do_evict_after, max_count)
+        return cls(max_count, do_evict_after=do_evict_after)
 
     def _evict(self, elements: Sequence[Any]) -> Iterable[int]:
         return range(max(len(elements) - self.max_count, 0))
@@ -73,12 +82,20 @@ class TimeEvictor(_BuiltIn):
     Source: Flink's TimeEvictor.
     """
 
-    size_ms: int = 0
+    size_ms: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.size_ms, bool) or not isinstance(self.size_ms, int) or self.size_ms < 0:
+            raise SpecError(f"{type(self).__name__}: size must be at least 0 ms, got {self.size_ms!r}")
 
     @classmethod
     def of(cls, size: Duration, do_evict_after: bool = False) -> TimeEvictor:
-        """Returns an evictor of what is ``size`` or more older than the newest element in the window."""
-        return cls(do_evict_after, to_ms(size, argument=f"{cls.__name__}: size"))
+        """Returns an evictor of what is ``size`` or more older than the newest element in the window.
+
+        Raises SpecError for a negative size.
+        """
+        return cls(to_ms(size, argument=f"{cls.__name__}: size"), do_evict_after=do_evict_after)
 
     def _evict(self, elements: Sequence[Any]) -> Iterable[int]:
         if not elements or elements[0].timestamp is None:
@@ -100,8 +117,12 @@ class DeltaEvictor(_BuiltIn):
     Source: Flink's DeltaEvictor.
     """
 
-    threshold: float = 0.0
-    delta: Callable[[Any, Any], float] = None  # type: ignore[assignment]
+    threshold: float
+    delta: Callable[[Any, Any], float]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_delta(type(self).__name__, self.threshold, self.delta)
 
     @classmethod
     def of(cls, threshold: float, delta: Callable[[Any, Any], float], do_evict_after: bool = False) -> DeltaEvictor:
@@ -109,11 +130,7 @@ class DeltaEvictor(_BuiltIn):
 
         delta: a callable of two rows that returns a number. Raises SpecError for anything else.
         """
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-            raise SpecError(f"{cls.__name__}: threshold must be a number, got {threshold!r}")
-        if not callable(delta):
-            raise SpecError(f"{cls.__name__}: delta must be a callable of two rows, got {delta!r}")
-        return cls(do_evict_after, threshold, delta)
+        return cls(threshold, delta, do_evict_after=do_evict_after)
 
     def _evict(self, elements: Sequence[Any]) -> Iterable[int]:
         if not elements:

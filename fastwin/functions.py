@@ -7,7 +7,7 @@ from typing import Any
 
 from fastwin.errors import SpecError
 
-__all__ = ["AggregateFunction", "ProcessWindowFunction", "ReduceFunction", "as_reduce_function"]
+__all__ = ["AggregateFunction", "ProcessWindowFunction", "ReduceFunction", "as_reduce_function", "check_delta"]
 
 
 class AggregateFunction:
@@ -74,6 +74,7 @@ class _Callable(ReduceFunction):
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self.reduce = function  # type: ignore[assignment, method-assign]
+        self.name = getattr(function, "__qualname__", type(function).__qualname__)
 
 
 def as_reduce_function(function: Any, argument: str) -> ReduceFunction:
@@ -83,3 +84,11 @@ def as_reduce_function(function: Any, argument: str) -> ReduceFunction:
     if callable(function) and not isinstance(function, type):
         return _Callable(function)
     raise SpecError(f"{argument}: must be a ReduceFunction or a callable of two values, got {function!r}")
+
+
+def check_delta(owner: str, threshold: Any, delta: Any) -> None:
+    """Raises SpecError unless a threshold is a number, and a delta a callable."""
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or threshold != threshold:
+        raise SpecError(f"{owner}: threshold must be a number, got {threshold!r}")
+    if not callable(delta):
+        raise SpecError(f"{owner}: delta must be a callable of two rows, got {delta!r}")

@@ -17,6 +17,11 @@ __all__ = ["AggregatingState", "ListState", "MapState", "ReducingState", "State"
 cdef tuple PLAIN = (int, float, str, bytes, bool, type(None))
 
 
+cdef object given(object value):
+    """Returns a stored value for user code: a copy, so that what is changed in place is not taken for saved."""
+    return value if type(value) in PLAIN else deepcopy(value)
+
+
 cdef class StateHolder:
     """Where state objects find the values of the window or key that is current."""
 
@@ -54,7 +59,7 @@ cdef class ValueState(State):
         """Returns the value, or the descriptor's default."""
         cdef dict values = self.holder.read()
         value = self.descriptor.default if values is None else values.get(self.name, self.descriptor.default)
-        return value if type(value) in PLAIN else deepcopy(value)
+        return given(value)
 
     def update(self, value):
         """Stores a value; None clears, as in Flink."""
@@ -65,11 +70,11 @@ cdef class ValueState(State):
 
 
 cdef class ListState(State):
-    """A list of values."""
+    """A list of values. What is handed out is a copy."""
 
     def get(self):
         """Returns the values as a new list."""
-        return list(self.stored() or ())
+        return [given(value) for value in self.stored() or ()]
 
     def add(self, value):
         """Appends a value."""
@@ -92,11 +97,11 @@ cdef class ListState(State):
 
 
 cdef class MapState(State):
-    """A map of values."""
+    """A map of values. What is handed out is a copy: use ``put()`` to save a changed value."""
 
     def get(self, key):
         """Returns the value of a key, or None."""
-        return (self.stored() or {}).get(key)
+        return given((self.stored() or {}).get(key))
 
     def put(self, key, value):
         """Stores the value of a key."""
@@ -121,11 +126,11 @@ cdef class MapState(State):
 
     def values(self):
         """Returns the values as a list."""
-        return list((self.stored() or {}).values())
+        return [given(value) for value in (self.stored() or {}).values()]
 
     def items(self):
         """Returns the entries as a list of pairs."""
-        return list((self.stored() or {}).items())
+        return [(key, given(value)) for key, value in (self.stored() or {}).items()]
 
     def is_empty(self):
         """Tells whether there is no entry."""
@@ -133,11 +138,11 @@ cdef class MapState(State):
 
 
 cdef class ReducingState(State):
-    """A value that others are reduced into."""
+    """A value that others are reduced into. What is handed out is a copy."""
 
     def get(self):
         """Returns the value, None when empty."""
-        return self.stored()
+        return given(self.stored())
 
     def add(self, value):
         """Reduces a value into what is there."""
@@ -156,7 +161,7 @@ cdef class AggregatingState(State):
         cdef dict values = self.holder.read()
         if values is None or self.name not in values:
             return None
-        return self.function.get_result(values[self.name])
+        return given(self.function.get_result(values[self.name]))
 
     def add(self, value):
         """Adds a value to the accumulator."""

@@ -21,7 +21,7 @@ from fastwin.keycodec import KeyCodec
 from fastwin.operators.aligned import AlignedOperator
 from fastwin.operators.base import TIME_TYPE, Batch, Config, Operator, ResultColumn
 from fastwin.operators.general import GeneralOperator
-from fastwin.operators.generalparts import reads_rows, waits_for_clock
+from fastwin.operators.generalparts import check_assigner, reads_rows, waits_for_clock
 from fastwin.operators.program import PANE_FIELDS, GeneralConfig, Program, PythonAggregate
 from fastwin.operators.session import SessionOperator
 from fastwin.operators.slicing import CumulativeSlicing, SlidingSlicing
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from fastwin.local import Stream
 
 __all__ = ["Explanation", "Plan", "choose", "columns_named", "explain", "plan", "schema_before_input"]
+
+
+_ASKED = "it was asked for"
 
 
 class Explanation(str):
@@ -107,11 +110,11 @@ class Plan:
         """Returns the bounds on timestamps, with those that the operator does not need left out."""
         assert self.spec.assigner is not None
         general = self.operator == "general"
-        return replace(limits, any_int64=general, nulls=general and not self.spec.assigner.is_event_time())
+        return replace(limits, any_int64=self.why == _ASKED, nulls=general and not self.spec.assigner.is_event_time())
 
     def explain(self) -> Explanation:
         """Says which operator runs, and why."""
-        return explain(self.spec)
+        return _explained(self.spec, self.operator, self.why)
 
     def new_operator(self, coalesce: bool) -> Operator:
         """Returns a fresh operator. coalesce: what holds where the spec leaves it open."""
@@ -167,7 +170,7 @@ def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False, hidden: 
     if spec.time_column is not None:
         batches.check_time_type(spec.time_column, _kind_of(schema, spec.time_column, "event_time"))
     results, inputs = _results(spec, schema)
-    operator, why = ("general", "it was asked for") if general else choose(spec)
+    operator, why = ("general", _ASKED) if general else choose(spec)
     sees_rows = operator == "general" and _reads_rows(spec)
     takes_all = spec.late_output or spec.bad_row_policy == "divert" or sees_rows
     if takes_all:
@@ -191,6 +194,7 @@ def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False, hidden: 
     config = Config(codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text)
     program = None
     if operator == "general":
+        check_assigner(spec.assigner)
         seen = pa.schema([field for field in input_schema if field.name not in hidden])
         program = _program(spec, seen if sees_rows else None)
         columns = _general_schema(spec, config, program)
@@ -246,7 +250,7 @@ def _program(spec: WindowSpec, rows: pa.Schema | None) -> Program:
         output = pa.schema([field for field in rows if field.name not in spec.keys])
         if spec.processor is None and not output.names:
             raise SpecError("reduce: the input has key columns only; name the result's columns with output=")
-    if spec.reducer is not None and rows is not None and output is not None:
+    if spec.reducer is not None and spec.processor is None and rows is not None and output is not None:
         for name in output.names:
             _kind_of(rows, name, "reduce: output")
     return Program(
@@ -297,7 +301,10 @@ def schema_before_input(spec: WindowSpec) -> pa.Schema:
 def explain(spec: WindowSpec) -> Explanation:
     """Says which operator runs a spec, and why."""
     spec.check_complete()
-    operator, why = choose(spec)
+    return _explained(spec, *choose(spec))
+
+
+def _explained(spec: WindowSpec, operator: str, why: str) -> Explanation:
     lines = [str(spec), f"  operator: {operator}, because {why}", f"  windows: {spec.assigner}"]
     lines.append(f"  fires: {_trigger(spec)}")
     if spec.eviction is not None:

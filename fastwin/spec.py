@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from fastwin import panespec, speccheck
@@ -104,6 +105,8 @@ class WindowSpec:
         for name, count in (("size", size), ("slide", 1 if slide is None else slide)):
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise SpecError(f"count_window: {name} must be an int of at least 1, got {count!r}")
+        if self.firing is not None or self.eviction is not None:
+            raise SpecError("count_window: brings its own trigger and evictor, but the spec has one already")
         if slide is None:
             return self._with(assigner=GlobalWindows(), firing=PurgingTrigger.of(CountTrigger.of(size)))
         return self._with(assigner=GlobalWindows(), firing=CountTrigger.of(slide), eviction=CountEvictor.of(size))
@@ -208,15 +211,26 @@ class WindowSpec:
         )
 
     def reduce(
-        self, function: ReduceFunction | Callable[[Any, Any], Any], *, output: str | pa.Schema | None = None
+        self,
+        function: ReduceFunction | Callable[[Any, Any], Any],
+        *,
+        then: ProcessWindowFunction | None = None,
+        output: str | pa.Schema | None = None,
     ) -> WindowSpec:
         """Reduces the elements of each (key, window), two by two, to one.
 
         function: a ReduceFunction or a callable of two rows; it returns a row (``a._replace(...)``), a dict, or a
             tuple with all columns of the input. output: the columns of the result; None: the input's but the keys.
+        then: is called with the one reduced element; its rows are the output, and ``output`` names them.
         """
         made = as_reduce_function(function, "reduce")
-        return self._ending(reducer=made, output=None if output is None else to_schema(output, "reduce: output"))
+        if then is not None and not isinstance(then, ProcessWindowFunction):
+            raise SpecError(f"reduce: then must be a ProcessWindowFunction, got {then!r}")
+        if then is not None and output is None:
+            raise SpecError(f"reduce: then={type(then).__name__} needs output=, the columns of the rows that it yields")
+        return self._ending(
+            reducer=made, processor=then, output=None if output is None else to_schema(output, "reduce: output")
+        )
 
     def process(self, function: ProcessWindowFunction, *, output: str | pa.Schema) -> WindowSpec:
         """Calls a function with all elements of each (key, window) that fires.
@@ -231,6 +245,7 @@ class WindowSpec:
         empty: dict[str, Any] = {"aggregates": (), "function": None, "reducer": None, "processor": None, "output": None}
         complete = self._with(**{**empty, **changes})
         complete.check_complete()
+        _ = complete.fingerprint
         return complete
 
     def panes(self, width: Duration | None = None) -> WindowSpec:
@@ -249,7 +264,7 @@ class WindowSpec:
         """Raises SpecError if a part without which nothing runs is missing."""
         speccheck.check_complete(self)
 
-    @property
+    @cached_property  # once: user code may keep something in itself while it runs
     def fingerprint(self) -> bytes:
         """16 bytes that tell this spec from others whose state means something else."""
         return hashlib.blake2b(str(self).encode(), digest_size=16).digest()
@@ -277,7 +292,8 @@ class WindowSpec:
             then = [] if self.processor is None else [f"then={describe(self.processor)}"]
             parts.append(f"aggregate({', '.join([*arguments, *then, *output])})")
         elif self.reducer is not None:
-            parts.append(f"reduce({', '.join([describe(self.reducer), *output])})")
+            then = [] if self.processor is None else [f"then={describe(self.processor)}"]
+            parts.append(f"reduce({', '.join([describe(self.reducer), *then, *output])})")
         elif self.processor is not None:
             parts.append(f"process({', '.join([describe(self.processor), *output])})")
         return ".".join(parts)

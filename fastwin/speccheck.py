@@ -8,6 +8,7 @@ from fastwin.aggregates import Aggregate
 from fastwin.assigners import MergingWindowAssigner
 from fastwin.errors import SpecError
 from fastwin.functions import AggregateFunction
+from fastwin.triggers import Trigger
 
 __all__ = ["PANE_COLUMNS", "check_complete", "check_parts"]
 
@@ -18,10 +19,16 @@ _BOUNDS = ("window_start", "window_end")
 def check_parts(spec: Any) -> None:
     """Raises SpecError for parts that do not go together, as far as they are there."""
     assigner, trigger = spec.assigner, spec.firing
+    if assigner is not None and trigger is None:
+        trigger = assigner.get_default_trigger()
+        if not isinstance(trigger, Trigger):
+            raise SpecError(
+                f"window: {type(assigner).__name__}.get_default_trigger() must return a trigger, returned {trigger!r}"
+            )
     if assigner is not None and spec.arrival and assigner.is_event_time():
         raise SpecError(f"window: {assigner} needs .event_time(column), but the spec says .processing_time()")
     if isinstance(assigner, MergingWindowAssigner):
-        if trigger is not None and not trigger.can_merge():
+        if not trigger.can_merge():
             raise SpecError(
                 f"trigger: {type(trigger).__name__} cannot merge, so it does not go with {assigner}, whose windows do"
             )

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from fastwin.errors import SpecError, StateError
 from fastwin.local import Result, Stream
 from fastwin.operators.general import GeneralOperator
 from fastwin.planner import plan as make_plan
 from fastwin.spec import WindowSpec
 from fastwin.windows import MIN_TIMESTAMP, GlobalWindow, TimeWindow
 
-__all__ = ["Emission", "WindowHarness"]
+__all__ = ["Emission", "PendingTimer", "WindowHarness"]
 
 _WIDER = {pa.int8(): pa.int64(), pa.int16(): pa.int64(), pa.int32(): pa.int64(), pa.float32(): pa.float64()}
 
@@ -30,6 +31,15 @@ class Emission(NamedTuple):
     value: dict[str, Any]
     timestamp: int
     timer: int | None
+
+
+class PendingTimer(NamedTuple):
+    """A registered timer. time: ms; of the processing time if ``event_time`` is False."""
+
+    key: Any
+    window: TimeWindow | GlobalWindow
+    time: int
+    event_time: bool
 
 
 class WindowHarness:
@@ -81,12 +91,22 @@ class WindowHarness:
         return operator
 
     def push(self, element: Mapping[str, Any]) -> list[Emission]:
-        """Takes one element, by column; returns what it fires."""
+        """Takes one element, by column; returns what it fires.
+
+        Raises SpecError for columns that the first element, or ``schema``, does not have, or has otherwise.
+        """
+        if self._schema is not None and set(element) != set(self._schema.names):
+            raise SpecError(
+                f"push: the elements have the columns {', '.join(self._schema.names)}, got {', '.join(element)}"
+            )
         if self._schema is None:
             told = pa.Table.from_pylist([dict(element)]).schema
             self._schema = pa.schema([field.with_type(_WIDER.get(field.type, field.type)) for field in told])
         stream = self._stream or self._open()
-        table = pa.Table.from_pylist([dict(element)], schema=self._schema)
+        try:
+            table = pa.Table.from_pylist([dict(element)], schema=self._schema)
+        except (pa.ArrowException, TypeError, OverflowError) as problem:
+            raise SpecError(f"push: {dict(element)} does not suit the schema: {problem}") from problem
         return self._take(stream.process(table))
 
     def advance_watermark(self, watermark: int) -> list[Emission]:
@@ -126,12 +146,37 @@ class WindowHarness:
     @property
     def watermark(self) -> int:
         """The watermark, ms; int64 min for none yet."""
-        return self._stream.watermark if self._stream is not None else (self._watermark or MIN_TIMESTAMP)
+        if self._stream is not None:
+            return self._stream.watermark
+        return MIN_TIMESTAMP if self._watermark is None else self._watermark
 
     @property
     def timers(self) -> int:
         """How many timers are registered, of event and processing time."""
         return self._stream.metrics.timers if self._stream is not None else 0
+
+    def pending_timers(self) -> list[PendingTimer]:
+        """Returns the registered timers, of triggers and for cleaning, in order of time."""
+        if self._stream is None:
+            return []
+        keeper = self._operator.keeper
+        found = []
+        for event_time, timers in ((True, keeper.event_timers), (False, keeper.processing_timers)):
+            times, _, slots = timers.timers()
+            for time, slot in zip(times.tolist(), slots.tolist(), strict=True):
+                key, window = keeper.key_and_window(slot)
+                found.append(PendingTimer(key, window, time, event_time))
+        return sorted(found, key=lambda timer: timer.time)
+
+    def states(self) -> dict[tuple[Any, TimeWindow | GlobalWindow], dict[str, Any]]:
+        """Returns what is kept per window by triggers and functions: by (key, window), then by the state's name.
+
+        Names of a trigger's state begin with ``trigger0:``, ``trigger1:`` and so on.
+        """
+        keeper = self._operator.keeper if self._stream is not None else None
+        if keeper is None:
+            return {}
+        return {keeper.key_and_window(slot): dict(held) for slot, held in enumerate(keeper.states) if held}
 
     @property
     def open_windows(self) -> int:
@@ -161,6 +206,8 @@ class WindowHarness:
             self._watermark = None
         if not saved:
             return
+        if self._schema is None:
+            raise StateError("WindowHarness: restore() before the first element needs the schema= of the elements")
         stream = self._stream or self._open()
         stream.restore(saved, forget_watermark=forget_watermark)
         self._dropped_before = 0

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from fastwin.duration import Duration, format_ms, to_ms
 from fastwin.errors import SpecError
+from fastwin.functions import check_delta
 from fastwin.state import ReducingStateDescriptor, ValueStateDescriptor
 
 __all__ = [
@@ -167,11 +168,15 @@ class CountTrigger(Trigger):
 
     n: int
 
+    def __post_init__(self) -> None:
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 0:
+            raise SpecError(f"{type(self).__name__}: n must be an int of at least 0, got {self.n!r}")
+        if self.n >= 2**63:
+            raise SpecError(f"{type(self).__name__}: n must be below 2**63, got {self.n}")
+
     @classmethod
     def of(cls, n: int) -> Self:
-        """Returns a trigger for every ``n`` elements; 0 means every element. Raises SpecError for no int >= 0."""
-        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-            raise SpecError(f"{cls.__name__}: n must be an int of at least 0, got {n!r}")
+        """Returns a trigger for every ``n`` elements; 0 means every element. Raises SpecError for no int64 >= 0."""
         return cls(n)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:
@@ -198,26 +203,27 @@ class CountTrigger(Trigger):
 _FIRE_TIME = ReducingStateDescriptor("fire-time", min)
 
 
-def _interval(owner: str, interval: Duration) -> int:
-    ms = to_ms(interval, argument=f"{owner}: interval")
-    if ms < 1:
-        raise SpecError(f"{owner}: interval must be at least 1 ms, got {ms} ms")
-    return ms
+@dataclass(frozen=True)
+class _Continuous(Trigger):
+    interval_ms: int
+
+    def __post_init__(self) -> None:
+        ms = self.interval_ms
+        if isinstance(ms, bool) or not isinstance(ms, int) or ms < 1:
+            raise SpecError(f"{type(self).__name__}: interval must be at least 1 ms, got {ms!r}")
+
+    @classmethod
+    def of(cls, interval: Duration) -> Self:
+        """Returns a trigger for every ``interval``. Raises SpecError below 1 ms."""
+        return cls(to_ms(interval, argument=f"{cls.__name__}: interval"))
 
 
 @dataclass(frozen=True)
-class ContinuousEventTimeTrigger(Trigger):
+class ContinuousEventTimeTrigger(_Continuous):
     """Fires whenever the watermark passes a multiple of ``interval``, at the window's end, and for late elements.
 
     Multiples count from the epoch. Source: Flink's ContinuousEventTimeTrigger.
     """
-
-    interval_ms: int
-
-    @classmethod
-    def of(cls, interval: Duration) -> Self:
-        """Returns a trigger for every ``interval`` of event time. Raises SpecError below 1 ms."""
-        return cls(_interval(cls.__name__, interval))
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:
         if window.max_timestamp() <= ctx.get_current_watermark():
@@ -262,18 +268,11 @@ class ContinuousEventTimeTrigger(Trigger):
 
 
 @dataclass(frozen=True)
-class ContinuousProcessingTimeTrigger(Trigger):
+class ContinuousProcessingTimeTrigger(_Continuous):
     """Fires whenever the processing time passes a multiple of ``interval``, up to the window's end.
 
     Source: Flink's ContinuousProcessingTimeTrigger.
     """
-
-    interval_ms: int
-
-    @classmethod
-    def of(cls, interval: Duration) -> Self:
-        """Returns a trigger for every ``interval`` of processing time. Raises SpecError below 1 ms."""
-        return cls(_interval(cls.__name__, interval))
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:
         if ctx.get_partitioned_state(_FIRE_TIME).get() is None:
@@ -327,13 +326,12 @@ class DeltaTrigger(Trigger):
     threshold: float
     delta: Callable[[Any, Any], float]
 
+    def __post_init__(self) -> None:
+        check_delta(type(self).__name__, self.threshold, self.delta)
+
     @classmethod
     def of(cls, threshold: float, delta: Callable[[Any, Any], float]) -> Self:
         """Returns a trigger for ``delta(last, element) > threshold``; delta: a callable of two rows."""
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-            raise SpecError(f"{cls.__name__}: threshold must be a number, got {threshold!r}")
-        if not callable(delta):
-            raise SpecError(f"{cls.__name__}: delta must be a callable of two rows, got {delta!r}")
         return cls(threshold, delta)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: Any) -> TriggerResult:

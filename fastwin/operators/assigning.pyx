@@ -1,5 +1,7 @@
 """The assigners at C level: the windows of one element, latest start first."""
 
+from operator import index
+
 from libc.stdlib cimport free, realloc
 
 from fastwin._typedefs cimport idx_t, ts_t
@@ -170,7 +172,10 @@ cdef class UserNode(AssignerNode):
     cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
         cdef Py_ssize_t n = 0
         try:
-            for window in self._assign(self.keeper.element(i), None if time == NO_TIME else time, self.clocks):
+            windows = self._assign(self.keeper.element(i), None if time == NO_TIME else time, self.clocks)
+            if windows is None or isinstance(windows, (TimeWindow, GlobalWindow)):
+                raise TypeError(f"must return a list of windows, returned {windows!r}")
+            for window in windows:
                 if n == LIMIT:
                     raise SpecError(f"one element has more than {LIMIT} windows")
                 self.reserve(n + 1)
@@ -192,7 +197,7 @@ cdef class UserNode(AssignerNode):
                 f"windows must be TimeWindow(start, end) or GlobalWindow(), not of a type of their own: got {window!r}"
             )
         try:
-            start, end = window.start, window.end
+            start, end = index(window.start), index(window.end)
         except (OverflowError, TypeError):
             raise SpecError(f"{window} has bounds that are no int64 milliseconds") from None
         if end <= start:

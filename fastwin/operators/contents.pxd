@@ -9,7 +9,7 @@ cdef class Contents:
     cdef Keeper keeper
     cdef readonly AccumulatorSet accumulators
     cdef bint built_in                  # rows carry built-in accumulators, fed as elements come
-    cdef bint in_python                 # Python objects are fed as elements come
+    cdef readonly bint in_python        # Python objects are fed as elements come
     cdef readonly bint keeps_rows       # all elements are kept
     cdef readonly bint folds            # there is something to aggregate or reduce
     cdef object evictor, reduce

@@ -1,5 +1,7 @@
 """Contents: what a window of the general operator holds, how elements get in and out, and what comes of them."""
 
+from operator import index
+
 import numpy as np
 import pyarrow as pa
 
@@ -11,6 +13,19 @@ from fastwin.operators.program import reduced_maker, row_maker
 from fastwin.operators.usercode cimport Clocks
 from fastwin.rowview cimport Row, RowType, TimedRow
 from fastwin.valuecolumns import value_column
+
+
+cdef object as_index(object i, Py_ssize_t n):
+    """Returns an index that an evictor has named; raises TypeError for what is none of n elements."""
+    told = i
+    if not isinstance(i, (bool, np.bool_)):     # a mask is no list of indices
+        try:
+            i = index(i)
+            if 0 <= i < n:
+                return i
+        except TypeError:
+            pass
+    raise TypeError(f"must return indices of the {n} elements, returned {told!r}")
 
 
 cdef class Contents:
@@ -38,7 +53,7 @@ cdef class Contents:
         self.in_python = bool(self.adds) or self.reduce is not None or self.keeps_rows
         self.clocks = Clocks(keeper)
         if self.reduce is not None:
-            what = f"{type(program.reduce).__qualname__}.reduce"
+            what = getattr(program.reduce, "name", f"{type(program.reduce).__qualname__}.reduce")
             self.whats = [what]
             self.reduced = reduced_maker(RowType(program.rows.names), what)
         if self.keeps_rows and len(accumulators.members):
@@ -184,10 +199,7 @@ cdef class Contents:
             gone = method(tuple(elements), len(elements), self.keeper.window_of(slot), self.clocks)
             if gone is None:
                 return
-            gone = set(gone)
-            wrong = [i for i in gone if not isinstance(i, int) or not 0 <= i < len(elements)]
-            if wrong:
-                raise TypeError(f"must return indices of the {len(elements)} elements, returned {wrong[0]!r}")
+            gone = {as_index(i, len(elements)) for i in gone}
         except Exception as problem:
             raise self.keeper.blame(what, slot, problem) from problem
         if gone:

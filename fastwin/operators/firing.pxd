@@ -5,6 +5,11 @@ from fastwin.operators.contents cimport Contents
 from fastwin.operators.keeper cimport Keeper
 from fastwin.operators.usercode cimport WindowContext
 
+cdef enum:
+    BY_ELEMENT = 0              # what has fired a window
+    BY_EVENT_TIMER = 1
+    BY_PROCESSING_TIMER = 2
+
 cdef class Firing:
     cdef Keeper keeper
     cdef Contents contents
@@ -21,8 +26,8 @@ cdef class Firing:
     cdef list _batches
     cdef Py_ssize_t _full
 
-    cdef int fire(self, idx_t slot, ts_t time, bint by_timer) except -1
-    cdef idx_t _row(self, idx_t slot, ts_t time, bint by_timer, tuple pane) except -1
-    cdef tuple _pane(self, idx_t slot, ts_t time, bint by_timer)
-    cdef int _process(self, idx_t slot, object elements, ts_t time, bint by_timer, tuple pane) except -1
+    cdef int fire(self, idx_t slot, ts_t time, int by_timer) except -1
+    cdef idx_t _row(self, idx_t slot, ts_t time, int by_timer, tuple pane) except -1
+    cdef tuple _pane(self, idx_t slot, ts_t time, int by_timer)
+    cdef int _process(self, idx_t slot, object elements, ts_t time, int by_timer, tuple pane) except -1
     cdef int clear(self, idx_t slot) except -1

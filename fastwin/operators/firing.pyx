@@ -7,6 +7,7 @@ from fastwin._typedefs cimport idx_t, ts_t
 from fastwin.arrowbuffers import from_values
 from fastwin.core.rows cimport HEAD_BYTES, RowStore
 from fastwin.core.windowtable cimport FIRED, ON_TIME, Window, last_ms
+from fastwin.errors import SpecError
 from fastwin.functions import ProcessWindowFunction
 from fastwin.operators.base import TIME_TYPE
 from fastwin.operators.contents cimport Contents
@@ -52,8 +53,8 @@ cdef class Firing:
         self.panes = []
         self.causes = None if self.causes is None else []
 
-    cdef int fire(self, idx_t slot, ts_t time, bint by_timer) except -1:
-        """Emits what a window with contents holds. time: of the timer that has fired it."""
+    cdef int fire(self, idx_t slot, ts_t time, int by_timer) except -1:
+        """Emits what a window with contents holds. time: of the timer that has fired it, if ``by_timer`` says so."""
         cdef Window* window = self.keeper.at(slot)
         cdef tuple pane = self._pane(slot, time, by_timer) if self.pane_info else None
         cdef list elements = None
@@ -96,7 +97,7 @@ cdef class Firing:
             self._flush()
         return 0
 
-    cdef idx_t _row(self, idx_t slot, ts_t time, bint by_timer, tuple pane) except -1:
+    cdef idx_t _row(self, idx_t slot, ts_t time, int by_timer, tuple pane) except -1:
         """Copies a window's row to those that have fired; its key is retained until they leave."""
         cdef Window* window = self.keeper.at(slot)
         cdef idx_t row
@@ -141,7 +142,7 @@ cdef class Firing:
         values.extend(self.contents.python_results(slot, held))
         return new_row(self.result_row, tuple(values))
 
-    cdef int _process(self, idx_t slot, object elements, ts_t time, bint by_timer, tuple pane) except -1:
+    cdef int _process(self, idx_t slot, object elements, ts_t time, int by_timer, tuple pane) except -1:
         cdef Keeper keeper = self.keeper
         cdef WindowContext ctx = self.ctx
         ctx.move_to(slot, keeper.window_of(slot))
@@ -149,8 +150,8 @@ cdef class Firing:
             results = self.process(keeper.key_value(keeper.at(slot).head.key), ctx, elements)
             if results is None:
                 return 0
-            if isinstance(results, (dict, Row, str, bytes)) or not hasattr(results, "__iter__"):
-                raise TypeError(f"must yield rows, returned {results!r}")
+            if isinstance(results, (tuple, dict, Row, str, bytes)) or not hasattr(results, "__iter__"):
+                raise TypeError(f"must yield rows, or return a list of them, returned {results!r}")
             for value in results:
                 values = self.maker(value)
                 self._row(slot, time, by_timer, pane)
@@ -170,18 +171,19 @@ cdef class Firing:
             raise self.keeper.blame(self.what.replace(".process", ".clear"), slot, problem) from problem
         return 0
 
-    cdef tuple _pane(self, idx_t slot, ts_t time, bint by_timer):
+    cdef tuple _pane(self, idx_t slot, ts_t time, int by_timer):
         """Says which firing of its window this is."""
         cdef Window* window = self.keeper.at(slot)
         cdef ts_t last = last_ms(window)
         cdef bint event = self.keeper.event_time
+        cdef bint same = by_timer == (BY_EVENT_TIMER if event else BY_PROCESSING_TIMER)     # the window's own clock
         timing = "LATE"
-        if (self.keeper.watermark if event else self.keeper.clock) < last or (by_timer and time < last):
+        if (self.keeper.watermark if event else self.keeper.clock) < last or (same and time < last):
             timing = "EARLY"
         elif by_timer and not window.flags & ON_TIME:
             timing = "ON_TIME"
             window.flags |= ON_TIME
-        return window.panes, timing, by_timer and time == self.keeper.cleanup_time(window)
+        return window.panes, timing, same and time == self.keeper.cleanup_time(window)
 
     def _flush(self):
         """Turns the rows that have fired into a record batch."""
@@ -198,7 +200,7 @@ cdef class Firing:
         if self.process is None:
             columns += self.config.values_of(self.contents.accumulators, fired, slots)
         if self.values is not None:
-            columns += columns_to_batch(self.values, self.program.output, self.what or "output")
+            columns += self._python_columns()
         if self.pane_info:
             columns += columns_to_batch(self.panes, pa.schema(PANE_FIELDS), "pane")
         batch = pa.RecordBatch.from_arrays(columns, names=self.made_names())
@@ -206,6 +208,22 @@ cdef class Firing:
         for slot in range(n):
             self.keeper.table.keys.release(self.fired.head(slot).key)
         self._renew()
+
+    def _python_columns(self):
+        """Returns the columns that Python code has filled; blames the key and window of a value that does not suit."""
+        what = self.what or ", ".join(self.contents.whats) or "output"
+        try:
+            return columns_to_batch(self.values, self.program.output, what)
+        except SpecError as problem:
+            for row, values in enumerate(self.values):
+                try:
+                    columns_to_batch([values], self.program.output, what)
+                except SpecError as wrong:
+                    head = <Window*> self.fired.head(row)
+                    where = f"key {self.keeper.key_value(head.head.key)!r}, "
+                    where += str(self.keeper.window_object(head.head.start, head.end))
+                    raise self.keeper.blame(what, where, ValueError(str(wrong)[len(what) + 2:])) from problem
+            raise
 
     def made_names(self):
         """Returns the names of the result columns in the order in which they are made."""

@@ -19,7 +19,7 @@ from fastwin.operators import generalparts, generalstate
 from fastwin.operators.assigning cimport AssignerNode
 from fastwin.operators.base import Counters, Fed
 from fastwin.operators.contents cimport Contents
-from fastwin.operators.firing cimport Firing
+from fastwin.operators.firing cimport BY_ELEMENT, BY_EVENT_TIMER, BY_PROCESSING_TIMER, Firing
 from fastwin.operators.keeper cimport NO_TIME, Keeper
 from fastwin.operators.placing cimport Placing
 from fastwin.operators.triggernodes cimport CONTINUE, FIRE, PURGE, TriggerNode
@@ -219,7 +219,7 @@ cdef class GeneralOperator:
                     self.table.at(slot).flags |= TOUCHED
                     self.touched.append(slot)
             else:
-                self.firing.fire(slot, NO_TIME, False)
+                self.firing.fire(slot, NO_TIME, BY_ELEMENT)
         if result & PURGE:
             self.contents.clear(slot)
         return 0
@@ -268,7 +268,7 @@ cdef class GeneralOperator:
             return self.placing.let_go(slot)       # merged away: what its trigger left behind means nothing
         result = self.trigger.on_event_time(slot, time) if event else self.trigger.on_processing_time(slot, time)
         if result & FIRE and self.table.at(slot).flags & HAS_CONTENTS:
-            self.firing.fire(slot, time, True)
+            self.firing.fire(slot, time, BY_EVENT_TIMER if event else BY_PROCESSING_TIMER)
         if result & PURGE:
             self.contents.clear(slot)
         window = self.table.at(slot)
@@ -291,7 +291,7 @@ cdef class GeneralOperator:
         for slot in touched:
             self.table.at(slot).flags &= ~<unsigned int> TOUCHED
             if self.table.at(slot).flags & HAS_CONTENTS:
-                self.firing.fire(slot, NO_TIME, False)
+                self.firing.fire(slot, NO_TIME, BY_ELEMENT)
 
     def _settle(self):
         """Forgets keys that nothing holds any more."""

@@ -81,6 +81,18 @@ def reads_rows(assigner: Any, trigger: triggers.Trigger) -> bool:
     return type(assigner) not in _ASSIGNERS or asks(trigger_node(trigger))
 
 
+def check_assigner(assigner: Any) -> None:
+    """Raises SpecError for an assigner whose elements have too many windows, before there are any."""
+    windows = 0
+    match assigner:
+        case assigners.SlidingEventTimeWindows() | assigners.SlidingProcessingTimeWindows():
+            windows = -(-assigner.size_ms // assigner.slide_ms)
+        case assigners.CumulativeEventTimeWindows():
+            windows = assigner.max_size_ms // assigner.step_ms
+    if windows > assigning.MAX_WINDOWS and type(assigner) in _ASSIGNERS:
+        raise assigning.too_many(assigner, windows)
+
+
 def waits_for_clock(assigner: Any, trigger: triggers.Trigger) -> bool:
     """Tells whether windows or triggers may wait for the processing time, and so have to be told it at all times."""
     passes_with_clock = not assigner.is_event_time() and type(assigner) is not assigners.GlobalWindows

@@ -13,6 +13,7 @@ from fastwin.core.windowtable import HEAD_CELLS
 from fastwin.errors import StateError
 from fastwin.operators import userobjects
 from fastwin.operators.base import Refresh, fill_rows, key_rows, load_keys, load_rows, read_chunks, save_rows
+from fastwin.operators.generalparts import reads_rows
 from fastwin.operators.keeper import Keeper
 from fastwin.rowview import RowType, TimedRow, decode_column, row_of, rows_to_arrays
 
@@ -115,7 +116,25 @@ def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table
     user = (contents, states, [keeper.key_states.get(key) for key in ids])
     if not any(user):
         return None
-    return userobjects.dumps(user, operator.program.classes)
+    try:
+        return userobjects.dumps(user, operator.program.classes)
+    except Exception as problem:
+        raise _unpicklable(operator, position, user, problem) from problem
+
+
+def _unpicklable(operator: Any, position: dict[int, int], user: Any, problem: Exception) -> StateError:
+    """Returns the error for user state that cannot be pickled; names the key and window that hold it."""
+    windows = {at: slot for slot, at in position.items()}
+    where = "some key"
+    for held in user[:2]:
+        for at, value in held.items():
+            try:
+                userobjects.dumps(value, operator.program.classes)
+            except Exception:
+                where = operator.keeper.where(windows[at])
+    return StateError(
+        f"snapshot: what user code keeps for {where} cannot be pickled: {type(problem).__name__}: {problem}"
+    )
 
 
 def _lists_are_saved(keeper: Keeper, slots: NDArray[np.int32]) -> None:
@@ -184,6 +203,8 @@ def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
         _load_elements(operator, tables["elements"], slots)
     known = load_keys(codec, table.keys, tables["state_keys"]) if "state_keys" in tables else np.zeros(0, np.int32)
     nothing: tuple[dict[int, Any], dict[int, Any], list[Any]] = ({}, {}, [None] * len(known))
+    if chunk.objects is not None and not _runs_python(operator):
+        raise StateError("state: it holds Python objects, and nothing of the spec is written in Python")
     contents, states, by_key = (
         nothing if chunk.objects is None else userobjects.loads(chunk.objects, operator.program.classes)
     )
@@ -193,6 +214,12 @@ def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
         keeper.states[int(slots[at])] = value
     for key, values in zip(known.tolist(), by_key, strict=True):
         keeper.set_key_state(key, values)
+
+
+def _runs_python(operator: Any) -> bool:
+    program = operator.program
+    asks = reads_rows(program.assigner, program.trigger)
+    return operator.contents.in_python or program.process is not None or asks
 
 
 def _keep_beginning(keeper: Keeper, slot: int, n: int) -> None:

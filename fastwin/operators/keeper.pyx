@@ -302,9 +302,17 @@ cdef class Keeper:
         if isinstance(problem, UserFunctionError):
             return problem
         if isinstance(where, int):
-            key = self.key_value(self.at(where).head.key)
-            where = f"key {key!r}, {self.window_of(where)}"
+            where = self.where(where)
         return UserFunctionError(f"{what}: for {where}: {type(problem).__name__}: {problem}")
+
+    def key_and_window(self, idx_t slot):
+        """Returns the key and the window of a row as user code sees them."""
+        return self.key_value(self.at(slot).head.key), self.window_of(slot)
+
+    def where(self, idx_t slot):
+        """Returns the key and the window of a row in words."""
+        key, window = self.key_and_window(slot)
+        return f"key {key!r}, {window}"
 
     def blame_words(self, what, where, problem):
         """Returns the error to raise for a problem in user code; where: in words."""

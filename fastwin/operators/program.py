@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from fastwin.assigners import WindowAssigner
@@ -144,12 +146,18 @@ def reduced_maker(kind: RowType, what: str) -> Any:
     return make
 
 
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(kind) and any(isinstance(value, float | np.floating | Decimal) for value in values):
+        return pa.array(values).cast(kind)  # which refuses to cut off a fraction
+    return pa.array(values, kind)
+
+
 def columns_to_batch(rows: list[tuple[Any, ...]], schema: pa.Schema, what: str) -> list[pa.Array]:
     """Returns rows as Arrow arrays of a schema. Raises SpecError for a value that does not suit its column."""
     arrays = []
     for field, values in zip(schema, zip(*rows, strict=True) if rows else [()] * len(schema), strict=True):
         try:
-            arrays.append(pa.array(values, field.type))
+            arrays.append(_array(values, field.type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
             raise SpecError(f"{what}: column {field.name!r} is {field.type}: {problem}") from problem
     return arrays

@@ -1,8 +1,11 @@
 """User-written triggers as nodes of the general operator, and the contexts that user code is handed."""
 
+from operator import index
+
 from fastwin._typedefs cimport idx_t, ts_t
 from fastwin.errors import SpecError
 from fastwin.keyedstate cimport State, StateHolder, new_state
+from fastwin.keyedstate import MapState, ValueState
 from fastwin.operators.keeper cimport NO_TIME, Keeper, KeyStates, WindowStates
 from fastwin.operators.triggernodes cimport CONTINUE, FIRE, FIRE_AND_PURGE, PURGE, TriggerNode
 from fastwin.triggers import Trigger, TriggerResult
@@ -15,7 +18,7 @@ cdef object RESULT_FIRE_AND_PURGE = TriggerResult.FIRE_AND_PURGE
 
 cdef ts_t to_time(object time, str method) except? -2:
     try:
-        return time
+        return index(time)
     except OverflowError:
         raise SpecError(f"{method}: the time must fit in int64, got {time}") from None
     except TypeError:
@@ -26,6 +29,8 @@ cdef State find_state(dict states, object descriptor, StateHolder holder, str pr
     """Returns the state object made for a descriptor, or makes one."""
     cdef State state = states.get(getattr(descriptor, "name", None))
     if state is None or state.descriptor is not descriptor:
+        if state is not None and type(state.descriptor) is not type(descriptor):
+            raise SpecError(f"state {descriptor.name!r}: is named by {state.descriptor!r} and by {descriptor!r}")
         state = new_state(descriptor, holder, prefix)
         states[descriptor.name] = state
     return state
@@ -80,6 +85,8 @@ cdef class TriggerContext:
         cdef idx_t here = self.slot
         if not self.merging:
             raise SpecError("merge_partitioned_state: is for on_merge only")
+        if isinstance(state, (ValueState, MapState)):
+            state.merged(None, None)        # says that it cannot
         values = self.holder.read()
         if values is not None and state.name in values:
             found.append(self.holder.write().pop(state.name))
@@ -94,8 +101,6 @@ cdef class TriggerContext:
             for other in found[1:]:
                 merged = state.merged(merged, other)
             self.holder.write()[state.name] = merged
-        elif type(state).__name__ in ("ValueState", "MapState"):
-            state.merged(None, None)
 
 
 cdef class UserTriggerNode(TriggerNode):
