@@ -96,7 +96,8 @@ class DeltaLog:
         since, turn = (entry.first, 0) if self.turn is None else (self.since, self.turn)
         turn += refreshed
         done = turn >= groups
-        kept, gone = [], []
+        kept: list[Entry] = []
+        gone: list[Entry] = []
         for old in self.entries:
             over = old.last_end is not None and cleaned_until is not None and old.last_end <= cleaned_until
             (gone if over or (done and old.first < since) else kept).append(old)

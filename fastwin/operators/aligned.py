@@ -223,7 +223,7 @@ class AlignedOperator:
         slots, refreshed = with_refreshed(self._keys, self._panes.rows, slots, refresh)
         return self._save("delta", slots, refreshed=refreshed)
 
-    def _save(self, kind: str, slots: NDArray[np.int32], **more: int) -> bytes:
+    def _save(self, kind: str, slots: NDArray[np.int32], **more: Any) -> bytes:
         rows = self._panes.rows
         tables = save_rows(self._config.codec, self._keys, rows, slots, {"start": 1}, _HEAD_CELLS)
         rows.clear_dirty()

@@ -175,7 +175,7 @@ class SessionOperator:
         slots, refreshed = with_refreshed(self._keys, self._sessions.rows, slots, refresh)
         return self._save("delta", slots, refreshed=refreshed)
 
-    def _save(self, kind: str, slots: NDArray[np.int32], **more: int) -> bytes:
+    def _save(self, kind: str, slots: NDArray[np.int32], **more: Any) -> bytes:
         codec = self._config.codec
         tables = save_rows(codec, self._keys, self._sessions.rows, slots, {"start": 1, "end": _END_CELL}, HEAD_CELLS)
         if kind == "delta":
