@@ -5,6 +5,7 @@ slices when it fires, incrementally. Which windows have fired follows from the w
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa

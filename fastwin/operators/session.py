@@ -5,6 +5,8 @@ are due. A timer is set once and looks up the session's end when it goes off, so
 costs nothing.
 """
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
