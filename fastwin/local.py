@@ -147,6 +147,21 @@ class Stream:
             raise
         return self._result(main, late, bad)
 
+    def merge(self, partials: list[bytes]) -> Result:
+        """Takes partial results of elements that a feeder has made; see ``Plan.new_feeder``.
+
+        They count as one batch of elements without order. Raises StateError for chunks that are none, or of another
+        spec; the stream is of no use then, and every call but restore() is refused.
+        """
+        operator = self._planned("merge")
+        try:
+            main, late = operator.merge(partials)
+        except BaseException as problem:
+            self._failed = f"{type(problem).__name__}: {problem}"
+            raise
+        operator.counters.num_late_records_dropped += late
+        return self._result(main, [], [])
+
     def _follow(self, newest: int) -> int:
         """Returns the watermark after a batch whose newest element has this time, int64 min for an empty one."""
         assert self._delay_ms is not None

@@ -22,9 +22,10 @@ from fastwin.operators.aligned import AlignedOperator
 from fastwin.operators.base import TIME_TYPE, Batch, Config, Operator, ResultColumn
 from fastwin.operators.general import GeneralOperator
 from fastwin.operators.generalparts import check_assigner, reads_rows, waits_for_clock
+from fastwin.operators.partial import AlignedFeeder, SessionFeeder, can_count
 from fastwin.operators.program import PANE_FIELDS, GeneralConfig, Program, PythonAggregate
 from fastwin.operators.session import SessionOperator
-from fastwin.operators.slicing import CumulativeSlicing, SlidingSlicing
+from fastwin.operators.slicing import CumulativeSlicing, Slicing, SlidingSlicing
 from fastwin.sessionwindows import EventTimeSessionWindows
 from fastwin.spec import WindowSpec
 from fastwin.triggers import EventTimeTrigger
@@ -120,21 +121,37 @@ class Plan:
         """Returns a fresh operator. coalesce: what holds where the spec leaves it open."""
         chosen = coalesce if self.spec.coalesce is None else self.spec.coalesce
         config = replace(self.config, coalesce=chosen)
-        assigner = self.spec.assigner
         if self.program is not None:
             return GeneralOperator(config, self.program)
-        match assigner:
+        if isinstance(self.spec.assigner, EventTimeSessionWindows):
+            return SessionOperator(config, self.spec.assigner.gap_ms)
+        return AlignedOperator(config, self._slicing())
+
+    def _slicing(self) -> Slicing:
+        match assigner := self.spec.assigner:
             case TumblingEventTimeWindows():
-                return AlignedOperator(config, SlidingSlicing(assigner.size_ms, assigner.size_ms, assigner.offset_ms))
+                return SlidingSlicing(assigner.size_ms, assigner.size_ms, assigner.offset_ms)
             case SlidingEventTimeWindows():
-                return AlignedOperator(config, SlidingSlicing(assigner.size_ms, assigner.slide_ms, assigner.offset_ms))
+                return SlidingSlicing(assigner.size_ms, assigner.slide_ms, assigner.offset_ms)
             case CumulativeEventTimeWindows():
-                return AlignedOperator(
-                    config, CumulativeSlicing(assigner.max_size_ms, assigner.step_ms, assigner.offset_ms)
-                )
-            case EventTimeSessionWindows():
-                return SessionOperator(config, assigner.gap_ms)
+                return CumulativeSlicing(assigner.max_size_ms, assigner.step_ms, assigner.offset_ms)
         raise SpecError(f"window: no operator runs {assigner!r}")
+
+    def new_feeder(self, coalesce: bool) -> AlignedFeeder | SessionFeeder | None:
+        """Returns what makes partial results of elements, for ``Stream.merge``; None where rows themselves are needed.
+
+        coalesce: what holds where the spec leaves it open. Rows are needed by the general operator, where late rows are
+        handed out or fire one by one, and where windows leave gaps.
+        """
+        chosen = coalesce if self.spec.coalesce is None else self.spec.coalesce
+        assigner = self.spec.assigner
+        if self.program is not None or self.spec.late_output or not chosen or not can_count(self.config):
+            return None
+        if isinstance(assigner, EventTimeSessionWindows):
+            return SessionFeeder(self.config, assigner.gap_ms)
+        if isinstance(assigner, SlidingEventTimeWindows) and assigner.size_ms < assigner.slide_ms:
+            return None
+        return AlignedFeeder(self.config, self._slicing())
 
     def batch(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> Batch:
         """Returns checked rows, with their times in ms (int64[n]), as the operator takes them."""
@@ -147,6 +164,11 @@ class Plan:
             seen = self.program.rows.names
             elements = rows if len(seen) == rows.num_columns else rows.select(seen)
         return Batch(batches.encode_keys(rows, self.config.codec), times, columns, elements)
+
+    def times(self, rows: pa.RecordBatch) -> NDArray[np.int64]:
+        """Returns the times, ms, of rows that have been checked: int64[n]."""
+        assert self.spec.time_column is not None
+        return batches.event_times(rows.column(self.spec.time_column))[0]
 
     def open(self, *, coalesce: bool | None = None, max_future_skew: Duration | None = None) -> Stream:
         """Opens a stream for this plan; coalesce: what holds where the spec leaves it open, None: False."""

@@ -102,7 +102,9 @@ class DeltaLog:
             over = old.last_end is not None and cleaned_until is not None and old.last_end <= cleaned_until
             (gone if over or (done and old.first < since) else kept).append(old)
         on = turn > 0 and not done
-        recent = (*self.recent, (entry.token, entry.numbers().stop))[-_RECENT:]
+        # Who lacks some of what is forgotten cannot tell which of the repeated rows it lacks, and must load all.
+        recent = [(token, at) for token, at in self.recent if not done or at >= since]
+        recent = (*recent, (entry.token, entry.numbers().stop))[-_RECENT:]
         return DeltaLog((*kept, entry), turn if on else None, since if on else 0, recent), gone
 
     def to_json(self) -> dict[str, Any]:
@@ -119,7 +121,7 @@ class DeltaLog:
     def since_one_of(self, tokens: Container[str]) -> Iterator[tuple[str, tuple[Entry, ...]]]:
         """Yields, latest first, each of these tokens that a recent state has, with the deltas that came after it.
 
-        Deltas that are gone from between hold nothing that is not cleaned, or repeated by later ones.
+        Deltas that are gone from between held nothing but what is cleaned by now.
         """
         for token, at in reversed(self.recent):
             if token in tokens:

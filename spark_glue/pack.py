@@ -24,10 +24,14 @@ from spark_glue.states import shares_of
 from spark_glue.types import conform, spark_struct
 from spark_glue.wire import PacketKind
 
-__all__ = ["FLUSH_BYTES", "FLUSH_ROWS", "Packer", "pack_frame"]
+__all__ = ["FLUSH_BYTES", "FLUSH_ROWS", "MOST_HELD", "MOST_PARTIALS", "Packer", "pack_frame"]
 
 FLUSH_ROWS = 262_144
 FLUSH_BYTES = 64 << 20
+MOST_PARTIALS = 1 << 20
+"""A task ships its partial results when it holds more of them."""
+MOST_HELD = 0.7
+"""A task ships rows instead of partial results if these are more than so many for a row."""
 
 _LAST_CARRIER_MS = 253_402_300_799_999  # the end of the year 9999, Spark's last
 
@@ -53,6 +57,9 @@ class Packer:
         # Spark's watermark starts in 1970, so a stream takes nothing older.
         limits = batches.Limits(job.max_future_skew_ms, 0 if job.streaming else MIN_TIMESTAMP)
         self._limits = job.plan.limits(limits)
+        # A batch frame's rows stay rows: a run of all of them costs less than two steps.
+        self._feeder = job.plan.new_feeder(job.coalesce) if job.streaming else None
+        self._fed = 0
         self._buffer: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._seq = 0
@@ -71,6 +78,8 @@ class Packer:
     def finish(self) -> list[pa.RecordBatch]:
         """Returns the packed rows that are left, and those that every task sends once."""
         packed = [self._flush()] if self._rows else []
+        if self._fed:
+            packed.append(wire.packed_batch(self._partial_rows()))
         if self._seq and self._job.streaming:
             packed.append(wire.packed_batch(self._closing_rows()))
         return [batch for batch in packed if batch is not None]
@@ -97,9 +106,31 @@ class Packer:
             newest = int(times.max())
             if newest > MIN_TIMESTAMP:
                 self._newest = newest if self._newest is None else max(newest, self._newest)
-            packed += self._route(rows)
+            packed += self._route(rows) if self._feeder is None else self._feed(rows, times)
         self._seq += 1
         return wire.packed_batch(packed) if packed else None
+
+    def _feed(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> list[wire.PackedRow]:
+        """Gives rows to the feeder; returns packed rows when it holds enough, or gives up on it."""
+        assert self._feeder is not None
+        self._feeder.add(self._plan.batch(rows, times))
+        self._fed += rows.num_rows
+        held = self._feeder.state_rows
+        if held > MOST_HELD * self._fed and self._fed >= FLUSH_ROWS:
+            packed = self._partial_rows()
+            self._feeder = None  # hardly any two rows meet: as rows, the others cost less
+            return packed
+        return self._partial_rows() if held > MOST_PARTIALS else []
+
+    def _partial_rows(self) -> list[wire.PackedRow]:
+        """Returns the feeder's partial results as packed rows, and empties it."""
+        assert self._feeder is not None
+        partials = self._feeder.partials(self._job.key_groups, self._groups)
+        self._feeder, self._fed = self._plan.new_feeder(self._job.coalesce), 0
+        return [
+            self._row(int(self._ids[one.part]), PacketKind.PARTIAL, one.elements, pa.py_buffer(one.chunk))
+            for one in partials
+        ]
 
     def _check(self, rows: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
         spec = self._job.spec

@@ -1,6 +1,6 @@
 """The stateful operator: one stream per share of the key groups, inside transformWithStateInPandas."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -56,7 +56,7 @@ class WindowProcessor(StatefulProcessor):
             self._log.sign()
             return
         bad = [packet for packet in packets if packet.kind == PacketKind.BAD]
-        good = [packet for packet in packets if packet.kind == PacketKind.GOOD]
+        good = [packet for packet in packets if packet.kind in (PacketKind.GOOD, PacketKind.PARTIAL)]
         share = number_of(key[0])
         visit = Visit(self._job, self._states.open(share) if good else None)
         visit.divert(bad)
@@ -111,11 +111,26 @@ class Visit:
         """Fires what is due."""
         self._results += alarms.advance(self._stream, values)
 
-    def feed(self, packets: Iterable[Packet]) -> None:
-        """Gives the stream the rows of all packets in one call: they are one micro-batch."""
-        schema = self._job.plan.input_schema
-        batches = [wire.decode(packet.blob, schema) for packet in packets if packet.blob is not None]
-        self._results.append(self._stream.process(pa.Table.from_batches(batches, schema)))
+    def feed(self, packets: Sequence[Packet]) -> None:
+        """Gives the stream what all packets hold in one call: they are one micro-batch."""
+        partials = [packet.blob for packet in packets if packet.kind == PacketKind.PARTIAL and packet.blob is not None]
+        plan = self._job.plan
+        batches = [
+            wire.decode(packet.blob, plan.input_schema)
+            for packet in packets
+            if packet.kind == PacketKind.GOOD and packet.blob is not None
+        ]
+        table = pa.Table.from_batches(batches, plan.input_schema)
+        if not partials:
+            self._results.append(self._stream.process(table))
+            return
+        if batches:  # rows of a task that gave up; whether they are late is not known before they have met the others
+            feeder = plan.new_feeder(self._job.coalesce)
+            assert feeder is not None
+            (rows,) = table.combine_chunks().to_batches()
+            feeder.add(plan.batch(rows, plan.times(rows)))
+            partials += [part.chunk for part in feeder.partials(1, 1)]
+        self._results.append(self._stream.merge(partials))
 
     def divert(self, packets: Iterable[Packet]) -> None:
         """Passes bad rows on, or only counts them."""

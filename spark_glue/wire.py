@@ -43,6 +43,7 @@ class PacketKind(IntEnum):
     GOOD = 0  # rows for the operator
     BAD = 1  # rows that the policy diverts; or, without a blob, only their number
     LEDGER = 2  # nothing: it makes the query's own record be compared
+    PARTIAL = 3  # partial results for the operator
 
 
 class ResultKind(IntEnum):

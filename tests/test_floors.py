@@ -22,7 +22,7 @@ FLOORS: list[list[str]] = [
         "core.redishll",
         "core.accumulators core.hyperloglog core.numpyaccumulator core.panes core.picks core.sessions core.timerqueue "
         "core.variance core.windowtable",
-        "core.combine core.sessiontimers core.slider",
+        "core.combine core.sessionmerge core.sessiontimers core.slider",
         "core",
     ],
     [
@@ -43,6 +43,7 @@ FLOORS: list[list[str]] = [
         "operators.firing operators.generalparts",
         "operators.generalstate operators.placing",
         "operators.aligned operators.general operators.session",
+        "operators.partial",
         "operators",
     ],
     ["batches panespec speccheck", "spec", "planner"],

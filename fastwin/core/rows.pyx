@@ -189,6 +189,21 @@ cdef class RowStore:
             self.dirty = NULL
             self.capacity = 0
 
+    def fresh(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None):
+        """Makes a row for each key id and start, ms; returns their slots: int32[n].
+
+        Raises ValueError for unequal lengths.
+        """
+        cdef Py_ssize_t i, n = keys.shape[0]
+        check_length("starts", starts.shape[0], n)
+        out = np.empty(n, dtype=np.int32)
+        cdef idx_t[::1] view = out
+        with nogil:
+            self.reserve(n)
+            for i in range(n):
+                view[i] = self.alloc(keys[i], starts[i])
+        return out
+
     def slots(self):
         """Returns the slots in use, ascending: int32[len]. O(rows ever used)."""
         out = np.empty(self.live, dtype=np.int32)

@@ -91,6 +91,39 @@ class AlignedOperator:
         self._keys.sweep()
         return fed
 
+    def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
+        """Takes what feeders have made of elements; see ``operators.partial``.
+
+        Returns the results of windows that have passed and fire again, each once, and how many elements were late.
+        """
+        wanted = ["start", *(f"c{cell}" for cell in range(_HEAD_CELLS, self._panes.rows.stride // 8)), "elements"]
+        slicing, late, main = self._slicing, 0, []
+        touched: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
+        for chunk in read_chunks(chunks, self._config, partial=True):
+            ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
+            columns = load_rows(chunk.tables, ids, wanted)
+            kept = columns["start"] >= slicing.first_kept(self.watermark, self._config.lateness_ms)
+            self.counters.events += int(columns["elements"].sum())
+            late += int(columns["elements"][~kept].sum())
+            columns = some_rows(columns, kept)
+            keys, starts = columns["key"], columns["start"]
+            others = self._accumulators.new_rows()
+            slots = others.fresh(keys, starts)
+            fill_rows(self._accumulators, others, slots, columns, _HEAD_CELLS)
+            self._accumulators.merge_rows(self._panes.rows, self._panes.ensure(keys, starts), others, slots)
+            if slicing.shared and len(slots):
+                self._slider.absorb(others, slots)
+            passed = starts < slicing.first_unpassed(self.watermark)
+            if passed.any():
+                touched.append((keys[passed], starts[passed]))
+        if touched:
+            keys, starts = (np.concatenate(arrays) for arrays in zip(*touched, strict=True))
+            windows = slicing.late_windows(starts, self.watermark, self._config.lateness_ms)
+            if len(windows.ends):
+                main = list(self._fire_coalesced(keys, windows))
+        self._keys.sweep()
+        return main, late
+
     def _add(self, batch: Batch, starts: NDArray[np.int64]) -> NDArray[np.int32]:
         ids = KeyCodec.intern(self._keys, batch.keys)
         self._panes.add(ids, starts, batch.columns)
@@ -221,8 +254,8 @@ class AlignedOperator:
         slots = self._panes.rows.dirty_slots()
         if refresh is None:
             return self._save("delta", slots)
-        slots, refreshed = with_refreshed(self._keys, self._panes.rows, slots, refresh)
-        return self._save("delta", slots, refreshed=refreshed)
+        both, refreshed = with_refreshed(self._keys, self._panes.rows, slots, refresh)
+        return self._save("delta", both, refreshed=refreshed, changed=len(slots))
 
     def _save(self, kind: str, slots: NDArray[np.int32], **more: Any) -> bytes:
         rows = self._panes.rows
@@ -244,18 +277,27 @@ class AlignedOperator:
     def _apply(self, chunks: list[Chunk]) -> None:
         rows = self._panes.rows
         wanted = ["start", *(f"c{cell}" for cell in range(_HEAD_CELLS, rows.stride // 8))]
+        fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
         # What is gone by the last watermark need not come first.
         self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
         kept = self._slicing.first_kept(self.watermark, self._config.lateness_ms)
-        self._slider = self._new_slider()  # it did not see what the panes are about to take
-        self._panes.drop_before(kept)
+        found = []
         for chunk in chunks:
             last = chunk.meta["last_end"]
-            if last is None or last - 1 + self._config.lateness_ms <= self.watermark:
-                continue
+            if last is not None and last - 1 + self._config.lateness_ms > self.watermark:
+                starts = chunk.tables["rows"]["start"].to_numpy()
+                live = starts >= kept
+                if not fresh:  # what was repeated is here
+                    live[chunk.meta.get("changed", len(live)) :] = False
+                if (starts[live] < self._slider.end).any():
+                    self._slider = self._new_slider()
+                found.append((chunk, live))
+        if self._slicing.shared:
+            self._slider.leave(kept)
+        self._panes.drop_before(kept)
+        for chunk, live in found:
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
-            columns = load_rows(chunk.tables, ids, wanted)
-            columns = some_rows(columns, columns["start"] >= kept)
+            columns = some_rows(load_rows(chunk.tables, ids, wanted), live)
             slots = self._panes.ensure(columns["key"], columns["start"])
             fill_rows(self._accumulators, rows, slots, columns, _HEAD_CELLS)
         self._keys.sweep()

@@ -311,7 +311,7 @@ def fill_rows(
 def with_refreshed(
     keys: KeyTable, rows: RowStore, changed: NDArray[np.int32], refresh: Refresh
 ) -> tuple[NDArray[np.int32], int]:
-    """Returns the changed slots and those of unchanged rows to repeat, ascending, and how many groups that repeats.
+    """Returns the changed slots and, behind them, those of unchanged rows to repeat, and how many groups that repeats.
 
     O(rows of state).
     """
@@ -328,7 +328,7 @@ def with_refreshed(
     taken = refresh.groups[: max(fit, 1)]
     wanted = np.zeros(refresh.key_groups, dtype=np.bool_)
     wanted[list(taken)] = True
-    return np.sort(np.concatenate([changed, slots[wanted[group]]])), len(taken)
+    return np.concatenate([changed, slots[wanted[group]]]), len(taken)
 
 
 def key_groups(keys: KeyTable, ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
@@ -337,16 +337,20 @@ def key_groups(keys: KeyTable, ids: NDArray[np.int32], count: int) -> NDArray[np
     return (KeyCodec.hash(encoded) % np.uint64(count)).astype(np.int32)
 
 
-def read_chunks(chunks: list[bytes], config: Config, deltas: bool = False) -> list[statecodec.Chunk]:
+def read_chunks(
+    chunks: list[bytes], config: Config, deltas: bool = False, partial: bool = False
+) -> list[statecodec.Chunk]:
     """Decodes the chunks of a restore: one snapshot, then deltas. Raises StateError for anything else.
 
-    deltas: the first one may be a delta, too.
+    deltas: the first one may be a delta, too. partial: they are partial results, which deltas are not.
     """
     decoded = [statecodec.decode(chunk, config.fingerprint, config.text) for chunk in chunks]
     kinds = [chunk.kind for chunk in decoded]
-    if kinds[1:] != ["delta"] * (len(kinds) - 1) or (kinds[:1] != ["snapshot"] and not deltas):
+    if kinds[1:] != ["delta"] * (len(kinds) - 1) or (kinds[:1] != ["snapshot"] and not (deltas or partial)):
         raise StateError(f"state: takes one snapshot and then deltas, got {kinds}")
     for chunk in decoded:
+        if "rows" not in chunk.tables or ("elements" in chunk.tables["rows"].column_names) != partial:
+            raise StateError("state: no partial results" if partial else "state: partial results, or none at all")
         if chunk.meta.get("layout") != config.layout:
             raise StateError(f"state: written for columns {chunk.meta.get('layout')}, the input has {config.layout}")
     return decoded

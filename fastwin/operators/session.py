@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin import statecodec
+from fastwin.core.sessionmerge import absorb
 from fastwin.core.sessions import HEAD_CELLS, SessionTable
 from fastwin.core.sessiontimers import SessionTimers
 from fastwin.errors import StateError
@@ -111,6 +112,44 @@ class SessionOperator:
             self._fire(found[self._sessions.ends(found) - 1 <= self.watermark], fed.main)
         return slots
 
+    def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
+        """Takes what feeders have made of elements; see ``operators.partial``.
+
+        They merge with each other and with open sessions, then it is decided what is late. Returns the results of
+        sessions that have passed and fire again, each once, and how many elements were late.
+        """
+        table, lateness = self._sessions, self._config.lateness_ms
+        wanted = ["start", "end", *(f"c{cell}" for cell in range(HEAD_CELLS, table.rows.stride // 8)), "elements"]
+        others = self._accumulators.new_rows()
+        parts = []
+        for chunk in read_chunks(chunks, self._config, partial=True):
+            ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
+            columns = load_rows(chunk.tables, ids, wanted)
+            slots = others.fresh(columns["key"], columns["start"])
+            fill_rows(self._accumulators, others, slots, columns, HEAD_CELLS)
+            parts.append((columns["key"], columns["start"], columns["end"], columns["elements"], slots))
+        if not parts:
+            return [], 0
+        keys, starts, ends, elements, slots = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        if (ends <= starts).any():
+            raise StateError("state: a partial session is empty")
+        self.counters.events += int(elements.sum())
+        passed = ends - 1 <= self.watermark
+        if passed.any():
+            # From the latest back: what connects an early one to a session that is open is there before it.
+            order = np.argsort(-ends, kind="stable")
+            keys, starts, ends, elements, slots = (a[order] for a in (keys, starts, ends, elements, slots))
+            passed = passed[order]
+        into, armed = absorb(table, keys, starts, ends, self.watermark, lateness, others, slots)
+        self._arm(armed)
+        main: list[pa.RecordBatch] = []
+        touched = passed & (into >= 0)
+        if lateness and touched.any():
+            found = np.unique(table.covering(keys[touched], starts[touched]))
+            self._fire(found[table.ends(found) - 1 <= self.watermark], main)
+        self._keys.sweep()
+        return main, int(elements[into < 0].sum())
+
     def _process_one_by_one(self, batch: Batch, passed: NDArray[np.bool_], fed: Fed) -> NDArray[np.int32]:
         """Takes elements in their order; one that leaves its session passed fires it at once."""
         slots = np.empty(len(batch), dtype=np.int32)
@@ -174,8 +213,8 @@ class SessionOperator:
         slots = self._sessions.rows.dirty_slots()
         if refresh is None:
             return self._save("delta", slots)
-        slots, refreshed = with_refreshed(self._keys, self._sessions.rows, slots, refresh)
-        return self._save("delta", slots, refreshed=refreshed)
+        both, refreshed = with_refreshed(self._keys, self._sessions.rows, slots, refresh)
+        return self._save("delta", both, refreshed=refreshed, changed=len(slots))
 
     def _save(self, kind: str, slots: NDArray[np.int32], **more: Any) -> bytes:
         codec = self._config.codec
@@ -202,12 +241,13 @@ class SessionOperator:
 
     def _apply_all(self, chunks: list[statecodec.Chunk]) -> None:
         rows = self._sessions.rows
+        fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
         # What the last watermark has cleaned goes first, and comes no more: other sessions may touch it.
         self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
         slots = rows.slots()
         self._sessions.drop(slots[self._cleaned(self._sessions.ends(slots))])
         for chunk in chunks:
-            self._apply(chunk)
+            self._apply(chunk, fresh)
         changed = rows.dirty_slots()
         self._sessions.saved(changed)
         self._keys.sweep()
@@ -216,7 +256,7 @@ class SessionOperator:
     def _cleaned(self, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
         return ends - 1 + self._config.lateness_ms <= self.watermark
 
-    def _apply(self, chunk: statecodec.Chunk) -> None:
+    def _apply(self, chunk: statecodec.Chunk, fresh: bool) -> None:
         codec, rows = self._config.codec, self._sessions.rows
         if "removed" in chunk.tables:
             ids = load_keys(codec, self._keys, chunk.tables["removed_keys"])
@@ -225,7 +265,10 @@ class SessionOperator:
         ids = load_keys(codec, self._keys, chunk.tables["keys"])
         wanted = ["start", "end", *(f"c{cell}" for cell in range(HEAD_CELLS, rows.stride // 8))]
         columns = load_rows(chunk.tables, ids, wanted)
-        columns = some_rows(columns, ~self._cleaned(columns["end"]))
+        live = ~self._cleaned(columns["end"])
+        if not fresh:  # what was repeated is here
+            live[chunk.meta.get("changed", len(live)) :] = False
+        columns = some_rows(columns, live)
         self._keys.retain_ids(ids)  # a key outlives the session that is replaced
         self._drop_found(self._sessions.find(columns["key"], columns["start"]))
         try:

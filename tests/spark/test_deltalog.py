@@ -97,6 +97,49 @@ def test_what_is_left_of_the_log_is_the_state(case: Case, dice: random.Random) -
         copies = copies[-4:]
 
 
+@pytest.mark.parametrize("kind", ["tumbling", "sliding", "session", "general"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_stream_handed_from_worker_to_worker_gives_what_one_gives(kind, seed):
+    assigner = {
+        "tumbling": fw.TumblingEventTimeWindows.of(500),
+        "sliding": fw.SlidingEventTimeWindows.of(4_000, 500),
+        "session": fw.EventTimeSessionWindows.with_gap(150),
+        "general": fw.TumblingEventTimeWindows.of(500),
+    }[kind]
+    spec = fw.key_by("k").event_time("ts").window(assigner).allowed_lateness(300, coalesce=True)
+    if kind == "general":
+        spec = spec.with_pane_info()
+    spec = spec.aggregate(n=fw.Count(), high=fw.Max("v"))
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
+    dice = random.Random(seed)
+    alone, store = spec.open(schema=schema), Store([3, 0, 2, 1])
+    workers: list[tuple[str | None, fw.Stream]] = [(None, spec.open(schema=schema)) for _ in range(3)]
+    fired = handed = 0
+    for step in range(120):
+        keys = [dice.randrange(12) for _ in range(5)]
+        times = [step * 60 + dice.randrange(-600, 200) for _ in keys]
+        rows = pa.table({"k": keys, "ts": times, "v": [dice.randrange(100) for _ in keys]}, schema=schema)
+        at = dice.randrange(len(workers))
+        token, stream = workers[at]
+        found = list(store.log.since_one_of({token}))
+        if found:
+            handed += 1
+            stream.catch_up(store.read(found[0][1]))
+        else:
+            stream = spec.open(schema=schema)
+            stream.catch_up(store.read(store.log.entries)) if store.log.entries else None
+        stream._check_invariants()
+        for call, argument in (("advance_watermark", step * 60 - 250), ("process", rows)):
+            mine = getattr(stream, call)(argument).main.to_pylist()
+            wanted = getattr(alone, call)(argument).main.to_pylist()
+            fired += len(wanted)
+            assert sorted(mine, key=repr) == sorted(wanted, key=repr)
+        store.save(stream, 300)
+        workers[at] = (store.log.token, stream)
+    assert fired > 200
+    assert handed > 50
+
+
 def entry(first: int, rows: int = 10, last_end: int | None = None, chunks: int = 1) -> Entry:
     return Entry(first, chunks, 100, f"t{first}", rows, last_end)
 
@@ -177,6 +220,7 @@ def test_rows_that_never_change_outlive_the_deltas_that_made_them(kind, seed):
         fresh.catch_up(store.read(store.log.entries))
         if dice.random() < 0.5:
             found = list(store.log.since_one_of({token}))
+            copy_of = copy_of if found else spec.open(schema=schema)
             copy_of.catch_up(store.read(found[0][1] if found else store.log.entries))
             token = store.log.token
             copy_of._check_invariants()

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin import batches
 from spark_glue import pack, wire
 from spark_glue.job import Job
 from spark_glue.keygroups import LEDGER_ID, ids
@@ -57,7 +58,7 @@ def good(rows: list[dict]) -> list[dict]:
 def test_each_row_is_in_its_group_and_in_order():
     table = events(1, 5000).append_column("row", pa.array(range(5000)))
     spec = SPEC.aggregate(n=fw.Count(), last=fw.Max("row"))
-    job = job_for(table, spec)
+    job = job_for(table, spec, coalesce=False)
     rows = good(packed(job, table))
     assert {row["key_group"] for row in rows} <= set(ids(8).tolist())
     group_of_key = {}
@@ -95,7 +96,7 @@ def test_groups_do_not_depend_on_task_or_batches():
 def test_flushes_bound_what_is_held(monkeypatch):
     monkeypatch.setattr(pack, "FLUSH_ROWS", 250)
     table = events(3, 1000)
-    rows = good(packed(job_for(table), table, size=100))
+    rows = good(packed(job_for(table, coalesce=False), table, size=100))
     per_flush = Counter()
     for row in rows:
         per_flush[row["seq"]] += row["rows"]
@@ -105,7 +106,7 @@ def test_flushes_bound_what_is_held(monkeypatch):
 def test_flushes_bound_the_bytes_held(monkeypatch):
     monkeypatch.setattr(pack, "FLUSH_BYTES", 1000)
     table = events(3, 1000)
-    assert max(row["seq"] for row in good(packed(job_for(table), table, size=100))) == 9
+    assert max(row["seq"] for row in good(packed(job_for(table, coalesce=False), table, size=100))) == 9
 
 
 def test_carrier_is_one_less_than_the_newest_good_time():
@@ -191,9 +192,74 @@ def test_a_naive_time_is_read_in_the_time_zone():
     table = pa.table({"k": [1], "ts": pa.array([np.datetime64("2024-07-01T12:00", "us")]), "v": [1]})
     schema = table.schema.append(pa.field("__event_time_ms", pa.int64()))
     spec = SPEC.event_time("__event_time_ms")
-    job = job_for(table, spec, schema=schema, time_column="ts", time_zone="Europe/Berlin")
+    job = job_for(table, spec, schema=schema, time_column="ts", time_zone="Europe/Berlin", coalesce=False)
     assert job.packed_schema.names == ["k", "v", "ts"]
     (row,) = good(packed(job, table))
     assert wire.decode(row["blob"], job.plan.input_schema).to_pylist() == [
         {"k": 1, "__event_time_ms": 1719828000000, "v": 1}
     ]
+
+
+def partials(rows: list[dict]) -> list[dict]:
+    return [row for row in rows if row["kind"] == PacketKind.PARTIAL]
+
+
+def merged(job: Job, rows: list[dict]) -> list[dict]:
+    """What a stream makes of packed partial results."""
+    stream = job.plan.open(coalesce=True)
+    stream.merge([row["blob"] for row in partials(rows)])
+    return sorted(stream.advance_watermark(fw.MAX_TIMESTAMP).main.to_pylist(), key=repr)
+
+
+def expected(job: Job, table: pa.Table) -> list[dict]:
+    stream = job.plan.open(coalesce=True)
+    stream.process(table)
+    return sorted(stream.advance_watermark(fw.MAX_TIMESTAMP).main.to_pylist(), key=repr)
+
+
+@pytest.mark.parametrize("most", [1 << 20, 50])
+def test_partial_results_travel_instead_of_rows(monkeypatch, most):
+    monkeypatch.setattr(pack, "MOST_PARTIALS", most)
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 500)
+    monkeypatch.setattr(pack, "MOST_HELD", 2.0)
+    table = events(1, 5000)
+    job = job_for(table)
+    rows = packed(job, table)
+    assert not good(rows)
+    assert sum(row["rows"] for row in partials(rows)) == 5000
+    assert len({row["seq"] for row in partials(rows)}) == (1 if most > 50 else 10)
+    assert merged(job, rows) == expected(job, table)
+
+
+def test_shares_hold_the_key_groups_of_a_partition():
+    table = events(1, 2000)
+    job = job_for(table, coalesce=False)
+    packer = Packer(job, 0, shares=3)
+    packer.add(table.select(job.packed_schema.names).combine_chunks().to_batches()[0].columns)
+    rows = [row for batch in packer.finish() for row in batch.to_pylist()]
+    by_share = {row["key_group"]: wire.decode(row["blob"], job.plan.input_schema) for row in good(rows)}
+    numbers = {identity: share for share, identity in enumerate(ids(3).tolist())}
+    assert set(by_share) <= set(numbers)
+    for identity in by_share:
+        share = numbers[identity]
+        groups = batches.key_hash(by_share[identity], ["k"]) % np.uint64(8)
+        assert set((groups % np.uint64(3)).tolist()) == {share}
+
+
+def test_a_hot_key_is_one_row_a_window():
+    table = pa.table({"k": [7] * 1000, "ts": pa.array([START_MS] * 1000, pa.timestamp("ms")), "v": [1] * 1000})
+    table = table.set_column(1, "ts", table["ts"].cast(pa.timestamp("us", tz="UTC")))
+    job = job_for(table)
+    (row,) = partials(packed(job, table))
+    assert row["rows"] == 1000
+    assert len(row["blob"]) < 4000
+    assert [one["n"] for one in merged(job, [row])] == [1000]
+
+
+def test_a_task_whose_rows_hardly_meet_ships_rows(monkeypatch):
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 100)
+    stamp = pa.array([START_MS] * 1000, pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
+    table = pa.table({"k": range(1000), "ts": stamp, "v": [1] * 1000})
+    rows = packed(job_for(table), table, size=100)
+    assert sum(row["rows"] for row in partials(rows)) == 100
+    assert sum(row["rows"] for row in good(rows)) == 900

@@ -1,0 +1,127 @@
+"""Partial results, made apart and merged, give what the elements themselves give as one batch without order."""
+
+import random
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import fastwin as fw
+from fastwin.errors import StateError
+from tests import naive
+from tests.lockstep import Lockstep
+from tests.property.test_operators import MANY, Case, cases
+
+
+def fed_apart(plan: fw.Plan, table, dice: random.Random) -> list[bytes]:
+    """Chunks of one to three feeders, each with some of the rows, in some batches."""
+    (rows,) = table.combine_chunks().to_batches() or [None]
+    if rows is None:
+        return []
+    feeders = [plan.new_feeder(True) for _ in range(dice.randint(1, 3))]
+    for i in range(rows.num_rows):
+        row = rows.slice(i, 1)
+        dice.choice(feeders).add(plan.batch(row, plan.times(row)))
+    parts = dice.randint(1, 3)
+    found = [partial for feeder in feeders for partial in feeder.partials(8, parts)]
+    assert sum(partial.elements for partial in found) == rows.num_rows
+    assert all(partial.part < parts for partial in found)
+    return [partial.chunk for partial in found]
+
+
+@MANY
+@given(cases(coalesce=st.just(True)), st.randoms(use_true_random=False))
+def test_partials_give_what_elements_give(case: Case, dice: random.Random) -> None:
+    assume(case.policy == "raise")
+    assume(not (isinstance(case.windows, naive.Sliding) and case.windows.size < case.windows.slide))
+    case = replace(case, late_output=False)
+    played = list(case.play())
+    tables = [argument for kind, argument, _ in played if kind == "batch"]
+    assume(tables)
+    plan = fw.plan(case.spec(), tables[0].schema)
+    stream = plan.open(coalesce=True)
+    pair = Lockstep(stream, case.model(), case.key_count)
+    for kind, argument, rows in played:
+        if kind == "watermark":
+            pair.advance(argument)
+        else:
+            chunks = fed_apart(plan, argument.select(plan.input_columns), dice)
+            pair._compare(stream.merge(chunks), pair.model.batch(rows))
+
+
+def spec_of(assigner: fw.WindowAssigner) -> fw.WindowSpec:
+    return fw.key_by("k").event_time("ts").window(assigner)
+
+
+@pytest.mark.parametrize(
+    ("spec", "coalesce"),
+    [
+        (spec_of(fw.SlidingEventTimeWindows.of(10, 20)).aggregate(n=fw.Count()), True),
+        (spec_of(fw.TumblingEventTimeWindows.of(10)).side_output_late_data().aggregate(n=fw.Count()), True),
+        (spec_of(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count()), False),
+        (spec_of(fw.TumblingEventTimeWindows.of(10)).allowed_lateness(5, coalesce=False).aggregate(n=fw.Count()), True),
+        (spec_of(fw.TumblingEventTimeWindows.of(10)).trigger(fw.CountTrigger.of(2)).aggregate(n=fw.Count()), True),
+        (spec_of(fw.TumblingEventTimeWindows.of(10)).aggregate(**{f"n{i}": fw.Count() for i in range(63)}), True),
+    ],
+    ids=["gaps", "late output", "in order", "in order by the spec", "trigger", "no room for a count"],
+)
+def test_rows_are_needed(spec, coalesce):
+    plan = fw.plan(spec, pa.schema([("k", pa.int64()), ("ts", pa.int64())]))
+    assert plan.new_feeder(coalesce) is None
+
+
+def test_state_is_no_partial_result():
+    table = pa.table({"k": [1], "ts": [5]})
+    plan = fw.plan(spec_of(fw.EventTimeSessionWindows.with_gap(10)).aggregate(n=fw.Count()), table.schema)
+    stream = plan.open(coalesce=True)
+    stream.process(table)
+    with pytest.raises(StateError, match="no partial results"):
+        plan.open(coalesce=True).merge([stream.delta()])
+    feeder = plan.new_feeder(True)
+    (rows,) = table.to_batches()
+    feeder.add(plan.batch(rows, plan.times(rows)))
+    (partial,) = feeder.partials(4, 1)
+    with pytest.raises(StateError, match="partial results"):
+        plan.open(coalesce=True).catch_up([partial.chunk])
+
+
+SHARED = (fw.SlidingEventTimeWindows, fw.CumulativeEventTimeWindows)
+
+
+@pytest.mark.parametrize("lateness", [0, 250])
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        fw.TumblingEventTimeWindows.of(100),
+        fw.SlidingEventTimeWindows.of(400, 100),
+        fw.SlidingEventTimeWindows.of(350, 100),
+        fw.CumulativeEventTimeWindows.of(400, 100),
+        fw.EventTimeSessionWindows.with_gap(60),
+    ],
+    ids=str,
+)
+def test_late_partials_give_what_late_elements_give(assigner, lateness):
+    spec = spec_of(assigner).allowed_lateness(lateness).aggregate(n=fw.Count(), s=fw.Sum("v"), h=fw.Max("v"))
+    plan = fw.plan(spec, pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.float64())]))
+    dice = random.Random(lateness)
+    apart, whole = plan.open(coalesce=True), plan.open(coalesce=True)
+    again = 0
+    for step in range(150):
+        keys = [dice.randrange(4) for _ in range(8)]
+        times = [step * 40 + int(dice.gauss(0, 200)) for _ in keys]
+        values = [float(dice.randrange(100)) for _ in keys]
+        table = pa.table({"k": keys, "ts": times, "v": values}, schema=plan.input_schema)
+        for mine, theirs in (
+            (apart.advance_watermark(step * 40 - 100), whole.advance_watermark(step * 40 - 100)),
+            (apart.merge(fed_apart(plan, table, dice)), whole.process(table)),
+        ):
+            assert sorted(mine.main.to_pylist(), key=repr) == sorted(theirs.main.to_pylist(), key=repr)
+        again += theirs.main.num_rows
+        assert apart.metrics.num_late_records_dropped == whole.metrics.num_late_records_dropped
+        assert apart.metrics.events == whole.metrics.events
+        assert apart.metrics.open_windows == whole.metrics.open_windows
+        apart._check_invariants()
+    assert whole.metrics.num_late_records_dropped > 0 or (lateness and isinstance(assigner, SHARED))
+    assert (again > 10) == (lateness > 0)
