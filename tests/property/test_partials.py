@@ -21,9 +21,12 @@ def fed_apart(plan: fw.Plan, table, dice: random.Random) -> list[bytes]:
     if rows is None:
         return []
     feeders = [plan.new_feeder(True) for _ in range(dice.randint(1, 3))]
-    for i in range(rows.num_rows):
-        row = rows.slice(i, 1)
-        dice.choice(feeders).add(plan.batch(row, plan.times(row)))
+    # Each has a run of the rows: who was first at a time is told by the order of tasks.
+    cuts = sorted(dice.randint(0, rows.num_rows) for _ in feeders[1:])
+    for feeder, begin, end in zip(feeders, [0, *cuts], [*cuts, rows.num_rows], strict=True):
+        for i in range(begin, end):
+            row = rows.slice(i, 1)
+            feeder.add(plan.batch(row, plan.times(row)))
     parts = dice.randint(1, 3)
     found = [partial for feeder in feeders for partial in feeder.partials(8, parts)]
     assert sum(partial.elements for partial in found) == rows.num_rows
@@ -35,6 +38,8 @@ def fed_apart(plan: fw.Plan, table, dice: random.Random) -> list[bytes]:
 @given(cases(coalesce=st.just(True)), st.randoms(use_true_random=False))
 def test_partials_give_what_elements_give(case: Case, dice: random.Random) -> None:
     assume(case.policy == "raise")
+    # Sessions that have passed are taken from the latest back, so their ties are not those of the model.
+    assume(not isinstance(case.windows, naive.Sessions))
     assume(not (isinstance(case.windows, naive.Sliding) and case.windows.size < case.windows.slide))
     case = replace(case, late_output=False)
     played = list(case.play())
