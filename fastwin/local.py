@@ -14,8 +14,10 @@ from fastwin import batches, statecodec
 from fastwin.arrowbuffers import take_rows
 from fastwin.duration import Duration, to_ms
 from fastwin.errors import SpecError, StateError
+from fastwin.operators.aligned import AlignedOperator
 from fastwin.operators.base import Operator, Refresh
 from fastwin.operators.general import GeneralOperator
+from fastwin.operators.session import SessionOperator
 from fastwin.planner import Plan, columns_named, schema_before_input
 from fastwin.planner import plan as make_plan
 from fastwin.spec import WindowSpec
@@ -154,6 +156,8 @@ class Stream:
         spec; the stream is of no use then, and every call but restore() is refused.
         """
         operator = self._planned("merge")
+        if not isinstance(operator, AlignedOperator | SessionOperator):
+            raise SpecError("merge: only aligned and session windows take partial results")
         try:
             main, late = operator.merge(partials)
         except BaseException as problem:

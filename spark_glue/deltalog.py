@@ -103,8 +103,8 @@ class DeltaLog:
             (gone if over or (done and old.first < since) else kept).append(old)
         on = turn > 0 and not done
         # Who lacks some of what is forgotten cannot tell which of the repeated rows it lacks, and must load all.
-        recent = [(token, at) for token, at in self.recent if not done or at >= since]
-        recent = (*recent, (entry.token, entry.numbers().stop))[-_RECENT:]
+        known = [(token, at) for token, at in self.recent if not done or at >= since]
+        recent = (*known, (entry.token, entry.numbers().stop))[-_RECENT:]
         return DeltaLog((*kept, entry), turn if on else None, since if on else 0, recent), gone
 
     def to_json(self) -> dict[str, Any]:

@@ -110,6 +110,7 @@ class AlignedOperator:
             others = self._accumulators.new_rows()
             slots = others.fresh(keys, starts)
             fill_rows(self._accumulators, others, slots, columns, _HEAD_CELLS)
+            self._accumulators.renumber_rows(others, slots)
             self._accumulators.merge_rows(self._panes.rows, self._panes.ensure(keys, starts), others, slots)
             if slicing.shared and len(slots):
                 self._slider.absorb(others, slots)

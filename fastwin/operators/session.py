@@ -127,6 +127,7 @@ class SessionOperator:
             columns = load_rows(chunk.tables, ids, wanted)
             slots = others.fresh(columns["key"], columns["start"])
             fill_rows(self._accumulators, others, slots, columns, HEAD_CELLS)
+            self._accumulators.renumber_rows(others, slots)
             parts.append((columns["key"], columns["start"], columns["end"], columns["elements"], slots))
         if not parts:
             return [], 0
