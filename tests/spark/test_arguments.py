@@ -61,7 +61,7 @@ ON_ANY_FRAME = {
     "spec without windows": ({"spec": fw.key_by("k").event_time("ts")}, r"spec: .*\.window\(assigner\) and"),
     "df is none": ({"df": [1, 2]}, "df: must be a Spark DataFrame, got list"),
     "unknown key": (
-        {"spec": fw.WindowSpec(**(SPEC.__dict__ | {"keys": ("who",)}))},
+        {"spec": replace(SPEC, keys=("who",))},
         "key_by: there is no column 'who'.* has k, ts",
     ),
     "unknown time": ({"spec": SPEC.event_time("when")}, "event_time: there is no column 'when'"),
