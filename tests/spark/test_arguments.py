@@ -1,6 +1,7 @@
 """Bad arguments of apply and session: an error on the driver, naming argument, value and limit, before any job."""
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import pyarrow as pa
@@ -71,7 +72,7 @@ ON_ANY_FRAME = {
         "event_time: column 'text' must be a timestamp or int64 .* got string",
     ),
     "sum of text": ({"spec": SPEC.aggregate(s=fw.Sum("text"))}, r"Sum\('text'\): takes .* 'text' is string"),
-    "key is a list": ({"spec": fw.WindowSpec(**(SPEC.__dict__ | {"keys": ("list",)}))}, "key_by: column 'list'"),
+    "key is a list": ({"spec": replace(SPEC, keys=("list",))}, "key_by: column 'list'"),
     "key_groups too few": ({"key_groups": 0}, "key_groups: must be from 1 to 32768, got 0"),
     "key_groups too many": ({"key_groups": 40_000}, "key_groups: must be from 1 to 32768, got 40000"),
     "key_groups is text": ({"key_groups": "64"}, "key_groups: must be an int from 1 to 32768, got '64'"),
