@@ -54,10 +54,12 @@ sessions = st.builds(fw.EventTimeSessionWindows.with_gap, st.integers(1, 30))
 lateness = st.sampled_from([0, 1, 10, 50])
 
 
-def run_steps(spec: fw.WindowSpec, steps: Any, *, general: bool, one_by_one: bool = False) -> list[Any]:
+def run_steps(
+    spec: fw.WindowSpec, steps: Any, *, general: bool, one_by_one: bool = False, coalesce: bool = False
+) -> list[Any]:
     """Returns what each step has fired, in an order of its own."""
     bound = plan(spec, SCHEMA, general=general)
-    stream = bound.open(coalesce=False)
+    stream = bound.open(coalesce=coalesce)
     chunks: list[bytes] = []
     told = []
 
@@ -77,20 +79,41 @@ def run_steps(spec: fw.WindowSpec, steps: Any, *, general: bool, one_by_one: boo
             chunks = [stream.snapshot()]
         else:
             chunks.append(stream.delta())
-            stream = bound.open(coalesce=False)
+            stream = bound.open(coalesce=coalesce)
             stream.restore(chunks)
         stream._check_invariants()
     return told
 
 
-@given(assigner=st.one_of(aligned, sessions), lateness=lateness, steps=steps)
-def test_aligned_and_session_equal_general(assigner: Any, lateness: int, steps: Any) -> None:
+nulls = st.lists(
+    st.tuples(st.sampled_from(["a", "b", None]), times, st.none() | st.integers(-5, 5)), min_size=1, max_size=12
+)
+steps_with_nulls = st.lists(
+    st.one_of(
+        st.tuples(st.just("e"), nulls),
+        st.tuples(st.just("w"), st.integers(-80, 260)),
+        st.tuples(st.just("save"), st.booleans()),
+    ),
+    min_size=2,
+    max_size=10,
+)
+cumulative = st.builds(
+    lambda step, steps, offset: fw.CumulativeEventTimeWindows.of(step * steps, step, offset % step),
+    st.integers(1, 12), st.integers(1, 5), st.integers(0, 12),
+)  # fmt: skip
+
+
+@given(
+    assigner=st.one_of(aligned, sessions, cumulative), lateness=lateness, steps=steps_with_nulls, coalesce=st.booleans()
+)
+def test_aligned_and_session_equal_general(assigner: Any, lateness: int, steps: Any, coalesce: bool) -> None:
     spec = fw.key_by("k").event_time("ts").window(assigner).allowed_lateness(lateness).side_output_late_data()
     spec = spec.aggregate(**AGGREGATES)
     assert plan(spec, SCHEMA).operator != "general"
-    expected = run_steps(spec, steps, general=True)
-    assert run_steps(spec, steps, general=False) == expected
-    assert run_steps(spec, steps, general=True, one_by_one=True) == expected
+    expected = run_steps(spec, steps, general=True, coalesce=coalesce)
+    assert run_steps(spec, steps, general=False, coalesce=coalesce) == expected
+    if not coalesce:
+        assert run_steps(spec, steps, general=True, one_by_one=True) == expected
 
 
 triggers = st.deferred(
