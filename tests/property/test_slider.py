@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastwin.core.rows import RowStore
@@ -62,6 +62,7 @@ def test_windows_hold_what_their_panes_hold(dtype: str, data: st.DataObject) -> 
             rows = {place: values for place, values in rows.items() if place[0] >= kept}
 
 
+@settings(max_examples=6)  # one is some hundred thousand comparisons
 @given(st.integers(0, 2**32 - 1))
 def test_blocks_of_keys(seed: int) -> None:
     """More keys than a block takes, over windows whose stacks turn over many times."""
