@@ -1,9 +1,11 @@
 # Everything there is to do with fastwin. `make` alone lists it. A target sets up what it needs first, once.
 #   PYTHON=python3.12   the interpreter that .venv is made with (3.11 or newer)
 #   ARGS="..."          further arguments for the demo, pytest or the benchmarks
+#   WORKERS=2           processes that share the tests
 
 PYTHON ?= python3
 ARGS ?=
+WORKERS ?= 2
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -26,7 +28,7 @@ demo: .venv/.compiled | java ## set up, then run the demo on Spark (make demo AR
 	$(PY) -m fastwin demo $(ARGS)
 
 test: .venv/.compiled | java servers ## set up, then run all tests
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile --benchmark-disable $(ARGS)
 
 bench: .venv/.compiled | java ## run the benchmarks, print the table, keep JSON and chart in bench/results
 	$(PY) -m bench $(ARGS)
