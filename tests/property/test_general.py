@@ -32,15 +32,22 @@ class Stats(fw.AggregateFunction):
 
 times = st.integers(-60, 120)
 elements = st.lists(st.tuples(st.sampled_from("abc"), times, st.integers(-5, 5)), min_size=1, max_size=12)
-steps = st.lists(
-    st.one_of(
-        st.tuples(st.just("e"), elements),
-        st.tuples(st.just("w"), st.integers(-80, 260)),
-        st.tuples(st.just("save"), st.booleans()),
-    ),
-    min_size=2,
-    max_size=10,
-)
+
+
+def steps_with(elements: Any) -> Any:
+    """Batches of such elements, watermarks and saves, in any order."""
+    return st.lists(
+        st.one_of(
+            st.tuples(st.just("e"), elements),
+            st.tuples(st.just("w"), st.integers(-80, 260)),
+            st.tuples(st.just("save"), st.booleans()),
+        ),
+        min_size=2,
+        max_size=10,
+    )
+
+
+steps = steps_with(elements)
 aligned = st.one_of(
     st.builds(
         lambda size, offset: fw.TumblingEventTimeWindows.of(size, offset % size), st.integers(1, 40), st.integers(0, 40)
@@ -88,15 +95,6 @@ def run_steps(
 nulls = st.lists(
     st.tuples(st.sampled_from(["a", "b", None]), times, st.none() | st.integers(-5, 5)), min_size=1, max_size=12
 )
-steps_with_nulls = st.lists(
-    st.one_of(
-        st.tuples(st.just("e"), nulls),
-        st.tuples(st.just("w"), st.integers(-80, 260)),
-        st.tuples(st.just("save"), st.booleans()),
-    ),
-    min_size=2,
-    max_size=10,
-)
 cumulative = st.builds(
     lambda step, steps, offset: fw.CumulativeEventTimeWindows.of(step * steps, step, offset % step),
     st.integers(1, 12), st.integers(1, 5), st.integers(0, 12),
@@ -104,7 +102,10 @@ cumulative = st.builds(
 
 
 @given(
-    assigner=st.one_of(aligned, sessions, cumulative), lateness=lateness, steps=steps_with_nulls, coalesce=st.booleans()
+    assigner=st.one_of(aligned, sessions, cumulative),
+    lateness=lateness,
+    steps=steps_with(nulls),
+    coalesce=st.booleans(),
 )
 def test_aligned_and_session_equal_general(assigner: Any, lateness: int, steps: Any, coalesce: bool) -> None:
     spec = fw.key_by("k").event_time("ts").window(assigner).allowed_lateness(lateness).side_output_late_data()
