@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS: list[list[str]] = [
     ["_typedefs errors", "duration windows"],
     [
-        "core.blocks core.bounds core.int128 core.memory core.texts core.timemath core.timersort",
-        "core.fused core.hashing core.rows",
+        "core.blocks core.bounds core.int128 core.memory core.radixsort core.texts core.timemath",
+        "core.fused core.hashing core.rows core.timersort",
         "core.accumulator_set core.keys core.registers core.rowcodec core.slices core.timers",
         "core.redishll",
         "core.accumulators core.hyperloglog core.numpyaccumulator core.panes core.picks core.sessions core.timerqueue "
@@ -35,7 +35,7 @@ FLOORS: list[list[str]] = [
         "sessionwindows",
     ],
     [
-        "operators.base operators.slicing operators.userobjects",
+        "operators.base operators.objectfetch operators.slicing operators.userobjects",
         "operators.keeper operators.program",
         "operators.triggernodes",
         "operators.combinatornodes operators.usercode",

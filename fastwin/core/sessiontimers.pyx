@@ -3,13 +3,14 @@
 import numpy as np
 
 cimport cython
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t
 from fastwin.core.bounds cimport check_ids
 from fastwin.core.hashing cimport mix
 from fastwin.core.memory cimport prefetch
+from fastwin.core.radixsort cimport radix_sort
 from fastwin.core.sessions cimport Session, SessionTable
 from fastwin.core.timemath cimport check_duration, floor_to
 
@@ -49,16 +50,10 @@ cdef object as_array(const Slots* slots):
     return out
 
 
-cdef int sort_entries(Entry* entries, Py_ssize_t n, ts_t base) except -1 nogil:
-    """Sorts by time: bytewise radix sort of the times behind ``base``, of which only a few bytes vary. Stable."""
-    cdef Entry* spare
-    cdef Entry* source = entries
-    cdef Entry* target
+cdef int sort_entries(Entry* entries, Py_ssize_t n) except -1 nogil:
+    """Sorts by time; within a bucket only a few bytes of it vary. Stable. O(n)."""
     cdef Entry entry
-    cdef Py_ssize_t[256] counts
-    cdef Py_ssize_t i, k, total, count
-    cdef uint64_t highest = 0
-    cdef int shift = 0, digit
+    cdef Py_ssize_t i, k, field = <char*> &entries.time - <char*> entries
     if n < FEW:
         for i in range(1, n):
             entry = entries[i]
@@ -68,31 +63,9 @@ cdef int sort_entries(Entry* entries, Py_ssize_t n, ts_t base) except -1 nogil:
                 k -= 1
             entries[k] = entry
         return 0
-    spare = <Entry*> malloc(n * sizeof(Entry))
-    if spare == NULL:
+    if not radix_sort(entries, n, sizeof(Entry), &field, 1):
         with gil:
             raise MemoryError(f"SessionTimers: no memory to sort {n} sessions")
-    target = spare
-    for i in range(n):
-        highest |= <uint64_t> (max(entries[i].time, base) - base)
-    while shift < 64 and highest >> shift:
-        memset(counts, 0, sizeof(counts))
-        for i in range(n):
-            counts[<uint64_t> (max(source[i].time, base) - base) >> shift & 255] += 1
-        total = 0
-        for digit in range(256):
-            count = counts[digit]
-            counts[digit] = total
-            total += count
-        for i in range(n):
-            digit = <int> (<uint64_t> (max(source[i].time, base) - base) >> shift & 255)
-            target[counts[digit]] = source[i]
-            counts[digit] += 1
-        source, target = target, source
-        shift += 8
-    if source != entries:
-        memcpy(entries, source, n * sizeof(Entry))
-    free(spare)
     return 0
 
 
@@ -320,7 +293,7 @@ cdef class SessionTimers:
                 entries[n] = entries[i]
                 entries[n].time = due
                 n += 1
-        sort_entries(entries, n, bucket.start)
+        sort_entries(entries, n)
         for i in range(n):
             if i + AHEAD < n:
                 prefetch(self.sessions.rows.head(entries[i + AHEAD].slot))
