@@ -2,6 +2,7 @@
 cimport cython
 
 from fastwin._typedefs cimport idx_t, int64_t, ts_t
+from fastwin.core.memory cimport prefetch
 from fastwin.core.timers cimport TimerHeap
 from fastwin.core.timersort cimport Timer
 
@@ -21,5 +22,9 @@ cdef class TimerQueue:
     cdef inline const Timer* coming(self, Py_ssize_t ahead) noexcept nogil:
         # The timer that comes after so many others of those sorted already, if none is added; NULL: not known.
         return self.due + self.due_at + ahead if self.due_at + ahead < self.due_n else NULL
+
+    cdef inline void soon(self, const Timer* timer) noexcept nogil:
+        # Fetches the place in the set of a timer that will be taken out.
+        prefetch(self.heap.table + self.heap._place(timer))
 
     cdef int _take_due(self, ts_t until) except -1

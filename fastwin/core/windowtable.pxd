@@ -47,7 +47,7 @@ cdef class WindowTable:
     cdef readonly list removed  # (key id, start, end) of saved rows that are gone; their keys are retained
 
     cdef uint32_t soon(self, idx_t key, ts_t start, ts_t end) noexcept nogil
-    cdef void sooner(self, uint32_t hash) noexcept nogil
+    cdef idx_t sooner(self, uint32_t hash) noexcept nogil
     cdef idx_t find(self, idx_t key, ts_t start, ts_t end) noexcept
     cdef idx_t ensure(self, idx_t key, ts_t start, ts_t end) except -1
     cdef int release(self, idx_t slot) except -1

@@ -79,20 +79,21 @@ cdef class WindowTable:
             prefetch(self.index + (hash & (self.index_size - 1)))
         return hash
 
-    cdef void sooner(self, uint32_t hash) noexcept nogil:
-        """Fetches the row of a window that is about to be asked for."""
+    cdef idx_t sooner(self, uint32_t hash) noexcept nogil:
+        """Fetches the row of a window that is about to be asked for; returns its slot, or NONE."""
         cdef Py_ssize_t at
         cdef char* row
         if self.index_size == 0:
-            return
+            return NONE
         at = hash & (self.index_size - 1)
         while self.index[at].slot != NONE:
             if self.index[at].hash == hash:
                 row = <char*> self.at(self.index[at].slot)
                 prefetch(row)
                 prefetch(row + self.rows.stride - 1)
-                return
+                return self.index[at].slot
             at = (at + 1) & (self.index_size - 1)
+        return NONE
 
     cdef idx_t find(self, idx_t key, ts_t start, ts_t end) noexcept:
         """Returns the slot of a window, or NONE. O(1) expected."""

@@ -120,7 +120,8 @@ cdef class Contents:
             keeper.table.rows.reset(slot, self.accumulators.head_cells)
         if self.in_python and slot < len(keeper.contents):
             keeper.contents[slot] = None
-            keeper.saved_lists.pop(slot, None)
+            if keeper.saved_lists:
+                keeper.saved_lists.pop(slot, None)
         window.flags &= ~<unsigned int> (HAS_CONTENTS | FIRED)
         return 0
 

@@ -20,7 +20,7 @@ cdef class Firing:
     cdef readonly WindowContext ctx
     cdef readonly bint needs_keys
     cdef bint pane_info, keeps_rows
-    cdef list values                # of the Python columns, a tuple for each fired row; None: there are none
+    cdef list values                # of the Python columns, a list for each; None: there are none
     cdef list panes                 # (index, timing, is last) for each fired row
     cdef public list causes         # the time of the timer for each fired row, None for an element; None: not kept
     cdef list _batches
@@ -28,6 +28,7 @@ cdef class Firing:
 
     cdef int fire(self, idx_t slot, ts_t time, int by_timer) except -1
     cdef idx_t _row(self, idx_t slot, ts_t time, int by_timer, tuple pane) except -1
+    cdef int _put(self, list values) except -1
     cdef tuple _pane(self, idx_t slot, ts_t time, int by_timer)
     cdef int _process(self, idx_t slot, object elements, ts_t time, int by_timer, tuple pane) except -1
     cdef int clear(self, idx_t slot) except -1

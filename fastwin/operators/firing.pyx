@@ -12,7 +12,7 @@ from fastwin.functions import ProcessWindowFunction
 from fastwin.operators.base import TIME_TYPE
 from fastwin.operators.contents cimport Contents
 from fastwin.operators.keeper cimport Keeper
-from fastwin.operators.program import PANE_FIELDS, columns_to_batch, row_maker
+from fastwin.operators.program import PANE_FIELDS, row_maker, to_arrays
 from fastwin.operators.usercode cimport WindowContext
 from fastwin.rowview cimport Row, RowType, TimedRow, new_row
 from fastwin.rowview import decode_column
@@ -49,7 +49,7 @@ cdef class Firing:
 
     def _renew(self):
         self.fired = RowStore(*self.blank)
-        self.values = None if self.program.output is None else []
+        self.values = None if self.program.output is None else [[] for _ in self.program.output]
         self.panes = []
         self.causes = None if self.causes is None else []
 
@@ -84,9 +84,9 @@ cdef class Firing:
                 self._take_back(row)
                 self._process(slot, [result], time, by_timer, pane)
             elif self.program.reduce is not None:
-                self.values.append(tuple([None if held is None else held[name] for name in self.program.output.names]))
+                self._put([None if held is None else held[name] for name in self.program.output.names])
             elif self.values is not None:
-                self.values.append(tuple(self.contents.python_results(slot, held)))
+                self._put(self.contents.python_results(slot, held))
         if elements is not None and self.program.evictor is not None:
             self.contents.evict(elements, slot, False)
             if not elements:
@@ -113,6 +113,14 @@ cdef class Firing:
         if pane is not None:
             self.panes.append(pane)
         return row
+
+    cdef int _put(self, list values) except -1:
+        """Adds the values of a row to the Python columns. By column: a tuple for each row would keep Python's garbage
+        collector at work."""
+        cdef Py_ssize_t i
+        for i in range(len(values)):
+            (<list> self.values[i]).append(values[i])
+        return 0
 
     def _take_back(self, idx_t row):
         """Removes the newest fired row again."""
@@ -155,7 +163,7 @@ cdef class Firing:
             for value in results:
                 values = self.maker(value)
                 self._row(slot, time, by_timer, pane)
-                self.values.append(values)
+                self._put(list(values))
         except Exception as problem:
             raise keeper.blame(self.what, slot, problem) from problem
         return 0
@@ -202,7 +210,7 @@ cdef class Firing:
         if self.values is not None:
             columns += self._python_columns()
         if self.pane_info:
-            columns += columns_to_batch(self.panes, pa.schema(PANE_FIELDS), "pane")
+            columns += to_arrays(zip(*self.panes), pa.schema(PANE_FIELDS), "pane")
         batch = pa.RecordBatch.from_arrays(columns, names=self.made_names())
         self._batches.append((batch.select(self.config.main_names), self.causes))
         for slot in range(n):
@@ -213,11 +221,11 @@ cdef class Firing:
         """Returns the columns that Python code has filled; blames the key and window of a value that does not suit."""
         what = self.what or ", ".join(self.contents.whats) or "output"
         try:
-            return columns_to_batch(self.values, self.program.output, what)
+            return to_arrays(self.values, self.program.output, what)
         except SpecError as problem:
-            for row, values in enumerate(self.values):
+            for row, values in enumerate(zip(*self.values)):
                 try:
-                    columns_to_batch([values], self.program.output, what)
+                    to_arrays(zip(values), self.program.output, what)
                 except SpecError as wrong:
                     head = <Window*> self.fired.head(row)
                     where = f"key {self.keeper.key_value(head.head.key)!r}, "
@@ -250,7 +258,7 @@ cdef class Firing:
             rows = self.ctx.side[tag]
             if rows:
                 make = row_maker(tuple(schema.names), f"side output {tag!r}")
-                arrays = columns_to_batch([make(row) for row in rows], schema, f"side output {tag!r}")
+                arrays = to_arrays(zip(*map(make, rows)), schema, f"side output {tag!r}")
                 taken[tag] = pa.RecordBatch.from_arrays(arrays, schema=schema)
                 self.ctx.side[tag] = []
         return taken

@@ -21,6 +21,7 @@ from fastwin.operators.base import Counters, Fed
 from fastwin.operators.contents cimport Contents
 from fastwin.operators.firing cimport BY_ELEMENT, BY_EVENT_TIMER, BY_PROCESSING_TIMER, Firing
 from fastwin.operators.keeper cimport NO_TIME, Keeper
+from fastwin.operators.objectfetch cimport fetch_all
 from fastwin.operators.placing cimport Placing
 from fastwin.operators.triggernodes cimport CONTINUE, FIRE, PURGE, TriggerNode
 from fastwin.rowview cimport RowType, Rows
@@ -192,8 +193,9 @@ cdef class GeneralOperator:
         return 0
 
     cdef int _foresee(self, idx_t[::1] ids, const int64_t[::1] times, Py_ssize_t first, Py_ssize_t stop) except -1:
-        """Fetches the rows of the latest windows of some elements."""
+        """Fetches the rows of the latest windows of some elements, and what they hold in Python."""
         cdef uint32_t[BLOCK] hashes
+        cdef idx_t[BLOCK] slots
         cdef AssignerNode assigner = self.assigner
         cdef Py_ssize_t i
         for i in range(first, stop):
@@ -201,7 +203,9 @@ cdef class GeneralOperator:
             if assigner.assign(i, times[i], ids[i]):
                 hashes[i - first] = self.table.soon(ids[i], assigner.starts[0], assigner.ends[0])
         for i in range(first, stop):
-            self.table.sooner(hashes[i - first])
+            slots[i - first] = self.table.sooner(hashes[i - first])
+        if self.contents.in_python:
+            fetch_all(self.keeper.contents, slots, stop - first)
         return 0
 
     cdef int _feed(self, Py_ssize_t until) except -1:

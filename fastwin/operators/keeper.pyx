@@ -12,15 +12,20 @@ from fastwin.core.timersort cimport Timer
 from fastwin.core.windowtable cimport CLEANUP_TIMER, END_TIMER, Window, WindowTable, is_global, last_ms
 from fastwin.errors import SpecError, UserFunctionError
 from fastwin.keyedstate cimport StateHolder
+from fastwin.operators.objectfetch cimport PyObject, fetch_items, fetch_values, place_in
 from fastwin.rowview cimport Row, Rows
 from fastwin.windows import GlobalWindow, TimeWindow
 
 cdef extern from *:
     bint add_overflows "__builtin_add_overflow"(ts_t a, ts_t b, ts_t* total) noexcept
+    Py_ssize_t references "Py_REFCNT"(PyObject* counted) noexcept
 
 cdef enum:
-    ROW_AHEAD = 16
+    ROW_AHEAD = 16              # timers whose rows are fetched, and so on
+    OBJECT_AHEAD = 12
     INDEX_AHEAD = 8
+    ITEMS_AHEAD = 8
+    VALUES_AHEAD = 4
 
 cdef ts_t MAX_TIME = 0x7fffffffffffffff
 cdef ts_t NO_TIME = -MAX_TIME - 1
@@ -193,12 +198,31 @@ cdef class Keeper:
         return told, window.timers
 
     cdef void _fetch(self, TimerQueue timers) noexcept:
-        """Fetches the rows of timers that are next but a few, and their places in the index."""
+        """Fetches the rows of timers that are next but a few, their places in the index, and their Python contents."""
         cdef const Timer* timer = timers.coming(ROW_AHEAD)
         cdef Window* window
+        cdef PyObject** place
         if timer != NULL:
             prefetch(self.at(<idx_t> timer.namespace))
             prefetch(<char*> self.at(<idx_t> timer.namespace) + self.table.rows.stride - 1)
+            prefetch(place_in(self.contents, <idx_t> timer.namespace))
+            prefetch(place_in(self.states, <idx_t> timer.namespace))
+            timers.soon(timer)
+        timer = timers.coming(OBJECT_AHEAD)
+        if timer != NULL:
+            place = place_in(self.contents, <idx_t> timer.namespace)
+            if place != NULL:
+                prefetch(place[0])
+        timer = timers.coming(ITEMS_AHEAD)
+        if timer != NULL:
+            place = place_in(self.contents, <idx_t> timer.namespace)
+            if place != NULL:
+                fetch_items(place[0])
+        timer = timers.coming(VALUES_AHEAD)
+        if timer != NULL:
+            place = place_in(self.contents, <idx_t> timer.namespace)
+            if place != NULL:
+                fetch_values(place[0])
         timer = timers.coming(INDEX_AHEAD)
         if timer != NULL and timer.namespace < self.table.rows.top:
             window = self.at(<idx_t> timer.namespace)
@@ -257,7 +281,10 @@ cdef class Keeper:
     cdef Row element(self, Py_ssize_t i):
         """Returns the row of element i."""
         if i != self.row_at:
-            self.row = self.rows.row(i)
+            if self.row is not None and references(<PyObject*> self.row) == 1:
+                self.row.i = i          # nobody has kept the one before
+            else:
+                self.row = self.rows.row(i)
             self.row_at = i
         return self.row
 

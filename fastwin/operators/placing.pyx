@@ -156,5 +156,6 @@ cdef class Placing:
         if slot < len(states):
             states[slot] = None
             self.keeper.contents[slot] = None
-            self.keeper.saved_lists.pop(slot, None)
+            if self.keeper.saved_lists:
+                self.keeper.saved_lists.pop(slot, None)
         return self.table.release(slot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -25,9 +25,9 @@ __all__ = [
     "GeneralConfig",
     "Program",
     "PythonAggregate",
-    "columns_to_batch",
     "reduced_maker",
     "row_maker",
+    "to_arrays",
 ]
 
 PANE_FIELDS = [
@@ -100,6 +100,8 @@ def row_maker(names: tuple[str, ...], what: str) -> Any:
         (only,) = names
 
     def make(value: Any) -> tuple[Any, ...]:
+        if type(value) is tuple and len(value) == len(names):
+            return value
         if isinstance(value, Row):
             value = value._asdict()
         if isinstance(value, Mapping):
@@ -146,16 +148,19 @@ def reduced_maker(kind: RowType, what: str) -> Any:
     return make
 
 
+_FRACTIONS = (float, np.floating, Decimal)
+
+
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_integer(kind) and any(isinstance(value, float | np.floating | Decimal) for value in values):
+    if pa.types.is_integer(kind) and any(issubclass(found, _FRACTIONS) for found in set(map(type, values))):
         return pa.array(values).cast(kind)  # which refuses to cut off a fraction
     return pa.array(values, kind)
 
 
-def columns_to_batch(rows: list[tuple[Any, ...]], schema: pa.Schema, what: str) -> list[pa.Array]:
-    """Returns rows as Arrow arrays of a schema. Raises SpecError for a value that does not suit its column."""
+def to_arrays(columns: Iterable[Sequence[Any]], schema: pa.Schema, what: str) -> list[pa.Array]:
+    """Returns columns as Arrow arrays of a schema. Raises SpecError for a value that does not suit its column."""
     arrays = []
-    for field, values in zip(schema, zip(*rows, strict=True) if rows else [()] * len(schema), strict=True):
+    for field, values in zip(schema, columns, strict=True):
         try:
             arrays.append(_array(values, field.type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:

@@ -2,6 +2,8 @@
 
 from operator import index
 
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+
 from fastwin._typedefs cimport idx_t, ts_t
 from fastwin.errors import SpecError
 from fastwin.keyedstate cimport State, StateHolder, new_state
@@ -17,6 +19,12 @@ cdef object RESULT_FIRE_AND_PURGE = TriggerResult.FIRE_AND_PURGE
 
 
 cdef ts_t to_time(object time, str method) except? -2:
+    cdef int overflow = 0
+    cdef ts_t found
+    if type(time) is int:
+        found = PyLong_AsLongLongAndOverflow(time, &overflow)
+        if not overflow:
+            return found
     try:
         return index(time)
     except OverflowError:

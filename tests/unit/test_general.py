@@ -339,3 +339,36 @@ def test_deltas_replace_accumulators_of_any_class() -> None:
     again = spec.open(schema=table.schema)
     again.restore(chunks)
     assert again.process(table).main["n"].to_pylist() == [3]
+
+
+class Gathered(fw.AggregateFunction):
+    """Keeps the rows themselves, as they were handed in."""
+
+    def create_accumulator(self) -> list:
+        return []
+
+    def add(self, value, accumulator: list) -> list:
+        return [*accumulator, value]
+
+    def get_result(self, accumulator: list) -> str:
+        return " ".join(str(row.value) for row in accumulator)
+
+
+class EachRow(fw.Trigger):
+    """Keeps the rows, too, and asks for nothing."""
+
+    def __init__(self) -> None:
+        self.rows: list = []
+
+    def on_element(self, element, timestamp, window, ctx) -> fw.TriggerResult:
+        self.rows.append(element)
+        return fw.TriggerResult.FIRE
+
+
+def test_a_row_that_user_code_keeps_stays_as_it_was() -> None:
+    table = pa.table({"k": ["a"] * 5, "ts": [0, 1, 2, 3, 4], "value": [5, 6, 7, 8, 9]})
+    trigger = EachRow()
+    spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 second"))
+    result = spec.trigger(trigger).aggregate(Gathered(), output="kept string").run(table).main
+    assert result["kept"].to_pylist() == ["5", "5 6", "5 6 7", "5 6 7 8", "5 6 7 8 9"]
+    assert [row.value for row in trigger.rows] == [5, 6, 7, 8, 9]
