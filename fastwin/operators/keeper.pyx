@@ -351,10 +351,11 @@ cdef class Keeper:
 
     def set_key_state(self, idx_t key, values):
         """Sets the user state of a key, for a restore; None: it has none."""
+        if values:
+            self.table.keys.retain(key)         # first, so that the id does not go with what the key had before
         self.forget_key_state(key)
         if values:
             self.key_states[key] = values
-            self.table.keys.retain(key)
 
     def forget_key_state(self, idx_t key):
         """Drops the user state of a key, if it has any."""
