@@ -17,6 +17,7 @@ from fastwin.errors import SpecError
 from spark_glue import wire
 from spark_glue.batch import run_frame
 from spark_glue.chain import chained, check_chain
+from spark_glue.ended import forget_when_ended
 from spark_glue.frames import Watermark, is_columnar, watermark_of
 from spark_glue.job import LOCAL_MS, Job
 from spark_glue.keygroups import check_key_groups
@@ -103,6 +104,7 @@ def apply(
 
 
 def _run_stream(packed: DataFrame, job: Job, output: Output, name: str | Observation) -> DataFrame:
+    forget_when_ended(packed.sparkSession)
     results = packed.groupBy("key_group").transformWithStateInPandas(
         WindowProcessor(job), spark_struct(wire.RESULT), "append", job.time_mode
     )

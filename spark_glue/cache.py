@@ -33,6 +33,7 @@ _MEMORY = Path("/dev/shm")
 _LEAST_FREE = 64 << 20  # below that, the folder in memory is left alone
 _DEFAULT_LIVE_BYTES = 2 << 30
 _IDLE_S = 600.0
+_SWEEP_S = 60.0
 _ALIVE = ".alive"
 
 
@@ -98,6 +99,11 @@ class LiveStreams:
             if total <= limit and (other[0] == place[0] or live.used - self._held[other].used < _IDLE_S):
                 continue
             total -= self._held.pop(other).nbytes
+
+    def forget(self, run: str) -> None:
+        """Lets go of the streams of a run."""
+        for place in [place for place in self._held if place[0] == run]:
+            del self._held[place]
 
     def clear(self) -> None:
         """Lets go of all."""
@@ -176,37 +182,60 @@ class Shelf:
 
 # The folders that this process holds, each by a shared lock that goes with the process, however it ends.
 _held: dict[Path, int] = {}
+_swept = -_SWEEP_S
 
 
 def _hold(folder: Path) -> bool:
-    """Makes a shelf's folder if need be, and keeps others from sweeping it; sweeps once, when first called."""
-    if folder in _held and folder.is_dir():
-        return True
-    if not _held:
+    """Makes a shelf's folder if need be, marks it as used, and keeps others from sweeping it; sweeps now and then."""
+    if time.monotonic() - _swept >= _SWEEP_S:
         sweep(folder.parent)
-    if folder in _held:
-        os.close(_held.pop(folder))
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle = os.open(folder / _ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    _held[folder] = handle
+    if folder in _held and not folder.is_dir():
+        _let_go(folder)
+    if folder not in _held:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(folder / _ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            raise
+        _held[folder] = handle
+    os.utime(_held[folder])
     return True
 
 
+def _let_go(folder: Path) -> None:
+    os.close(_held.pop(folder))
+
+
 def sweep(root: Path | None = None) -> None:
-    """Removes the shelves that no living process holds: of queries that have ended, or whose executor has crashed."""
+    """Removes the shelves of queries that have ended, or whose executor has crashed.
+
+    They are those that no living process holds, and those that nobody has written to for ten minutes: the worker that
+    holds one may stand idle, or work for others. If their query goes on after all, it finds its state in the state
+    store. What this process keeps of a run whose shelf ``forget_run`` has removed goes as well.
+    """
+    global _swept
+    _swept = time.monotonic()
     base = cache_root() if root is None else root
+    for folder in [folder for folder in _held if folder.parent == base and not folder.is_dir()]:
+        _let_go(folder)
+        LIVE.forget(folder.name)
     with contextlib.suppress(OSError):
         for folder in list(base.iterdir()):
-            if folder in _held or not folder.is_dir():
-                continue
-            with contextlib.suppress(OSError):
-                handle = os.open(folder / _ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(folder, ignore_errors=True)
-                finally:
-                    os.close(handle)
+            if folder.is_dir():
+                with contextlib.suppress(OSError):
+                    _sweep(folder)
+
+
+def _sweep(folder: Path) -> None:
+    handle = os.open(folder / _ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if time.time() - os.fstat(handle).st_mtime < _IDLE_S:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while anybody holds it, this process included
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(handle)
 
 
 def forget_run(run: str, root: Path | None = None) -> None:

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def root(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv(cache.ROOT_VARIABLE, str(tmp_path / "shelves"))
     monkeypatch.setattr(cache, "_held", {})
+    monkeypatch.setattr(cache, "_swept", -cache._SWEEP_S)
     return tmp_path / "shelves"
 
 
@@ -92,7 +93,7 @@ def hold(run: str) -> subprocess.Popen:
     return process
 
 
-def test_a_killed_worker_leaves_nothing_for_long(root):
+def test_a_killed_worker_leaves_nothing_for_long(root, monkeypatch):
     process = hold("one")
     try:
         cache.sweep()
@@ -101,6 +102,7 @@ def test_a_killed_worker_leaves_nothing_for_long(root):
         process.send_signal(signal.SIGKILL)
         process.wait(10)
     assert names(root) == {"token"}
+    monkeypatch.setattr(cache, "_swept", -cache._SWEEP_S)
     assert Shelf("two").put("mine", b"y")  # the next worker's first write sweeps
     assert names(root) == {"mine"}
     assert not (root / "one").exists()
@@ -128,6 +130,38 @@ def test_a_run_that_has_ended_is_forgotten(root):
     assert not list(root.glob("*"))
     assert shelf.put("b", b"y")  # a late attempt still works
     assert shelf.get("b", 1) == b"y"
+
+
+def test_a_folder_that_nobody_uses_goes_though_somebody_holds_it(root):
+    process = hold("idle")
+    try:
+        Shelf("mine").put("a", b"x")
+        cache.sweep()
+        assert names(root) == {"token", "a"}
+        for run in ("idle", "mine"):
+            os.utime(root / run / cache._ALIVE, (time.time() - cache._IDLE_S - 1,) * 2)
+        Shelf("mine").put("b", b"y")  # in use again
+        cache.sweep()
+        assert names(root) == {"a", "b"}
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def test_what_a_worker_keeps_of_a_run_that_was_forgotten_goes(root, monkeypatch):
+    live = LiveStreams()
+    monkeypatch.setattr(cache, "LIVE", live)
+    for run in ("ended", "other"):
+        Shelf(run).put("a", b"x")
+        live.put((run, 1), Live("t", run, None, 10))
+    cache.forget_run("ended")
+    Shelf("other").put("b", b"y")
+    assert len(live) == 2  # it is not looked at each time
+    monkeypatch.setattr(cache, "_swept", time.monotonic() - cache._SWEEP_S)
+    Shelf("other").put("c", b"z")
+    assert live.take(("ended", 1)) is None
+    assert live.take(("other", 1)).stream == "other"
+    assert {path.name for path in root.iterdir()} == {"other"}
 
 
 def test_a_folder_that_is_being_swept_is_left_alone(root):

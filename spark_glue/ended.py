@@ -1,0 +1,77 @@
+"""What the driver does when a query has ended: it removes the copies of state that lie on its machine.
+
+In local mode these are all. On other machines, workers remove them (``cache.sweep``).
+"""
+
+import atexit
+import os
+import weakref
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    JStreamingQueryListener,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+)
+
+from spark_glue.cache import forget_run, sweep
+
+__all__ = ["forget_when_ended"]
+
+_listeners: "weakref.WeakKeyDictionary[SparkSession, _Listener]" = weakref.WeakKeyDictionary()
+
+
+def forget_when_ended(spark: SparkSession) -> None:
+    """Sees to it that what the session's queries leave on this machine goes with them. Once per session.
+
+    With Spark Connect nothing is done: no worker runs on the client's machine.
+    """
+    if not hasattr(spark, "_jvm") or spark in _listeners:
+        return
+    _listeners[spark] = listener = _Listener()
+    spark.streams.addListener(listener)
+
+
+class _Listener(StreamingQueryListener):
+    def __init__(self) -> None:
+        self._runs: set[str] = set()
+        # A driver that ends at once after its last query may not hear of that query's end any more.
+        atexit.register(self._forget_all, os.getpid())
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        self._runs.add(str(event.runId))
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        self._runs.discard(str(event.runId))
+        forget_run(str(event.runId))
+        sweep()
+
+    def _forget_all(self, pid: int) -> None:
+        if os.getpid() == pid:
+            for run in self._runs:
+                forget_run(run)
+
+    @property
+    def _jlistener(self) -> Any:
+        # As the base class has it, but for _Brief.
+        if not hasattr(self, "_wrapper"):
+            jvm: Any = SparkContext._jvm
+            self._wrapper = jvm.PythonStreamingQueryListenerWrapper(_Brief(self))
+        return self._wrapper
+
+
+class _Brief(JStreamingQueryListener):
+    """Takes no progress: to fetch all of it from the JVM, for each micro-batch, costs more than is to be done here."""
+
+    def onQueryProgress(self, jevent: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryIdle(self, jevent: Any) -> None:  # noqa: N802
+        pass
