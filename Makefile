@@ -17,7 +17,7 @@ KERNELS := $(shell find fastwin -name '*.pyx' -o -name '*.pxd')
 STUBBED := $(subst /,.,$(basename $(wildcard fastwin/*/*.pyi)))
 CHECKED_TESTS := $(wildcard tests/unit tests/property tests/boundary)
 
-.PHONY: help demo test bench lint format wheel compile test-debug test-asan clean distclean java servers
+.PHONY: help demo test soak bench lint format wheel compile test-debug test-asan clean distclean java servers
 .PHONY: check-python check-compiler
 
 help: ## list these targets
@@ -29,6 +29,9 @@ demo: .venv/.compiled | java ## set up, then run the demo on Spark (make demo AR
 
 test: .venv/.compiled | java servers ## set up, then run all tests
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile --benchmark-disable $(ARGS)
+
+soak: .venv/.compiled | java ## kill and disturb queries on Spark for some 20 minutes, and print what came of it
+	$(PY) -m tests.soak $(ARGS)
 
 bench: .venv/.compiled | java ## run the benchmarks, print the table, keep JSON and chart in bench/results
 	$(PY) -m bench $(ARGS)

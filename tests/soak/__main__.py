@@ -1,0 +1,181 @@
+"""``make soak``: the query killed, its workers and tasks disturbed, tasks attempted twice, hundreds of micro-batches.
+
+python -m tests.soak [kills] [faults] [attempts] [resident] [--kills 20] [--batches 500] [--seed N] [--cache FOLDER]
+
+Prints what it does as it does it, and a report at the end. Ends with 1 if anything was lost, twice or different, or did
+not return to where it was.
+"""
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from spark_glue.cache import LIVE_VARIABLE, ROOT_VARIABLE, cache_root
+from tests.soak import faults, resident
+from tests.soak.runs import Run, assert_same, batches_of
+from tests.soak.workload import KINDS, tables
+from tests.spark.streams import Source
+from tests.spark.test_attempts import SPECS, disturb
+
+INPUT_BATCHES = 12
+
+
+class Soak:
+    """The parts of the soak, and what they have found. folder: for everything that they write."""
+
+    def __init__(self, folder: Path, options: argparse.Namespace) -> None:
+        self.folder, self.options = folder, options
+        self.dice = random.Random(options.seed)
+        self.report: list[str] = []
+        self.failed = 0
+        self._expected: dict[str, list] = {}
+        self._began = time.monotonic()
+
+    def tell(self, text: str) -> None:
+        """Prints a line of progress."""
+        print(f"[{time.monotonic() - self._began:6.0f} s] {text}", flush=True)
+
+    def part(self, name: str, work: Callable[[], str]) -> None:
+        """Runs a part; its line of the report is what it returns, or what went wrong."""
+        self.tell(f"{name} ...")
+        try:
+            line = work()
+        except Exception as problem:
+            traceback.print_exc()
+            self.failed += 1
+            line = f"FAILED: {type(problem).__name__}: {problem}"
+        self.report.append(f"{name}: {line}")
+        self.tell(self.report[-1])
+
+    def _new(self, kind: str, name: str) -> Run:
+        folder = self.folder / f"{kind} {name}"
+        folder.mkdir()
+        inputs = tables(self.options.seed, INPUT_BATCHES)
+        source = Source(folder, inputs[0].schema)
+        source.put(*inputs)
+        return Run(kind, source, folder / "run")
+
+    def expected(self, kind: str) -> list:
+        """Returns what an undisturbed run of a kind gives."""
+        if kind not in self._expected:
+            run = self._new(kind, "undisturbed")
+            run.finish()
+            self._expected[kind] = batches_of(run)
+        return self._expected[kind]
+
+    def kills(self, count: int) -> str:
+        """Kills drivers, each run once or twice."""
+        kills = rows = 0
+        moments: list[int] = []
+        for number in range(count):
+            kind = KINDS[number % len(KINDS)]
+            run = self._new(kind, f"killed {number}")
+            times = sorted(self.dice.randrange(INPUT_BATCHES) for _ in range(1 + (self.dice.random() < 0.25)))
+            for after in times:
+                run.kill(self.dice, after)
+            run.finish()
+            same = assert_same(batches_of(run), self.expected(kind))
+            kills, rows, moments = kills + len(times), rows + same, moments + run.killed_after
+            self.tell(f"run {number + 1} of {count}, {kind}, killed after {run.killed_after} batches: {same} rows same")
+        return (
+            f"{count} runs, {kills} kills after {sorted(moments)} batches written, {rows} rows compared, all the same"
+        )
+
+    def faults(self) -> str:
+        """Has workers killed and tasks failed at every place, for each kind, in an order of its own."""
+        every = [f"{action}@{place}" for place in faults.PLACES for action in ("kill", "fail")]
+        every += ["fail@behind", "kill@behind", "linger@stored"]
+        rows = 0
+        for kind in KINDS:
+            ordered = self.dice.sample(every, len(every))
+            run = self._new(kind, "with faults")
+            run.finish({str(number): [fault] for number, fault in enumerate(ordered)})
+            assert run.carried_out() == sorted(ordered), f"{kind}: carried out were {run.carried_out()}"
+            rows += assert_same(batches_of(run), self.expected(kind))
+            self.tell(f"{kind}: {', '.join(ordered)}")
+        return f"{len(KINDS)} runs with {len(every)} faults each, {rows} rows compared, all the same"
+
+    def spoilt(self) -> str:
+        """Spoils all files in the cache between all batches; streams are not left standing, so that files are read."""
+        rows = files = 0
+        for kind in KINDS:
+            run = self._new(kind, "with spoilt files")
+            told = run.finish({str(number): ["spoil"] for number in range(INPUT_BATCHES)}, **{LIVE_VARIABLE: "0"})
+            files += told["spoilt"]
+            rows += assert_same(batches_of(run), self.expected(kind))
+        return f"{len(KINDS)} runs, {files} files spoilt, {rows} rows compared, all the same"
+
+    def attempts(self) -> str:
+        """Runs tasks twice."""
+        attempts = rows = 0
+        for number in range(15):
+            kind = list(SPECS)[number % len(SPECS)]
+            folder = self.folder / f"attempts {number}"
+            folder.mkdir()
+            done = disturb(kind, self.dice.randrange(1 << 30), 60, folder)
+            attempts, rows = attempts + done.attempts, rows + done.rows
+        return f"15 runs, {attempts} attempts of tasks, {rows} rows compared, all the same"
+
+    def resident(self, batches: int) -> str:
+        """Runs many micro-batches."""
+        import spark_glue
+
+        config = {
+            "spark.ui.enabled": False,
+            "spark.ui.showConsoleProgress": False,
+            "spark.sql.shuffle.partitions": 2,
+            "spark.sql.adaptive.enabled": False,
+            "spark.sql.streaming.numRecentProgressUpdates": 10_000,
+        }
+        spark = spark_glue.session(app_name="soak", master="local[2]", config=config)
+        spark.sparkContext.setLogLevel("OFF")
+        try:
+            folder = self.folder / "resident"
+            folder.mkdir()
+            held = resident.run(spark, folder, batches, max(batches // 60 * 6, 6), self.tell)
+            for one in held:
+                self.tell(str(one))
+            resident.assert_returned(held)
+        finally:
+            spark.stop()
+        return f"{batches} micro-batches\n    second bottom: {held[1]}\n    last:          {held[-1]}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.soak", description="Exactly once, and bounded, under stress."
+    )
+    parts = ("kills", "faults", "attempts", "resident")
+    parser.add_argument(
+        "parts", nargs="*", choices=[*parts, []], default=parts, help="which ones; all if none is named"
+    )
+    parser.add_argument("--kills", type=int, default=20, help="runs that are killed (20)")
+    parser.add_argument("--batches", type=int, default=500, help="micro-batches of the resident query (500)")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30), help="of all that is random")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="fastwin-soak-", ignore_cleanup_errors=True) as folder:
+        os.environ[ROOT_VARIABLE] = str(cache_root() / f"soak-{os.getpid()}")
+        soak = Soak(Path(folder), options)
+        soak.tell(f"seed {options.seed}, cache in {cache_root()}")
+        chosen = options.parts or parts
+        if "attempts" in chosen:
+            soak.part("tasks attempted twice", soak.attempts)
+        if "faults" in chosen:
+            soak.part("workers killed and tasks failed", soak.faults)
+            soak.part("files in the cache spoilt", soak.spoilt)
+        if "kills" in chosen:
+            soak.part("drivers killed", lambda: soak.kills(options.kills))
+        if "resident" in chosen:
+            soak.part("keys that come and go", lambda: soak.resident(options.batches))
+    print("\n".join(["", f"soak, seed {options.seed}:", *(f"  {line}" for line in soak.report)]), flush=True)
+    return 1 if soak.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""A query that is disturbed: windows over a folder of files, each micro-batch written to a file of its own.
+
+python -m tests.soak.query KIND INPUT CHECKPOINT OUTPUT [SCHEDULE]
+
+SCHEDULE, as JSON: by the number of a micro-batch, the faults ("action@place") to order when it has been written, for
+the next one; ``"spoil"`` spoils all files in the cache at that moment.
+"""
+
+import json
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+import spark_glue
+from spark_glue.cache import cache_root
+from tests.soak import faults
+from tests.soak.workload import spec_of
+
+PAUSE_S = 0.3
+
+
+def spoil(dice: random.Random) -> int:
+    """Cuts short, garbles, lengthens or removes each file in the cache; returns how many there were."""
+    files = [path for path in cache_root().glob("*/*") if not path.name.startswith(".")]
+    for path in files:
+        data = path.read_bytes()
+        spoilt = dice.choice([data[:-1], data[: len(data) // 2], b"", dice.randbytes(len(data)), data + b"x", None])
+        if spoilt is None:
+            path.unlink()
+        else:
+            path.write_bytes(spoilt)
+    return len(files)
+
+
+def main(kind: str, source: Path, checkpoint: Path, output: Path, schedule: dict[str, list[str]]) -> None:
+    config = {
+        "spark.ui.enabled": False,
+        "spark.ui.showConsoleProgress": False,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": False,
+        "spark.sql.streaming.numRecentProgressUpdates": 1000,
+    }
+    if schedule:
+        config["spark.python.daemon.module"] = "tests.soak.daemon"
+    spark = spark_glue.session(app_name="disturbed", master="local[2,4]", config=config)  # four attempts for a task
+    spark.sparkContext.setLogLevel("OFF")
+    schema = spark.read.parquet(str(source)).schema
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
+    dice = random.Random(1)
+    spoilt = 0
+
+    def behind(batches):
+        yield from batches  # all of them, so that the operator before has finished and its worker goes on living
+        faults.check("behind")
+
+    def write(frame, batch_id: int) -> None:
+        nonlocal spoilt
+        # Idempotent: a batch that runs again replaces its file, in one step.
+        if schedule:
+            frame = frame.mapInArrow(behind, frame.schema)
+        table = frame.toArrow()
+        hidden = output / f".{batch_id}"
+        pq.write_table(table, hidden)
+        os.replace(hidden, output / f"{batch_id:06d}.parquet")
+        for fault in schedule.get(str(batch_id), []):
+            if fault == "spoil":
+                spoilt += spoil(dice)
+            else:
+                faults.order(Path(os.environ[faults.FOLDER_VARIABLE]), *fault.split("@"))
+        time.sleep(PAUSE_S)  # between the sink and the commit: a good moment to be killed
+
+    frame = spark_glue.apply(spec_of(kind), stream, watermark="5 seconds", key_groups=4)
+    writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    writer.foreachBatch(write).start().awaitTermination()
+    print(json.dumps({"spoilt": spoilt}), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    given = json.loads(sys.argv[5]) if len(sys.argv) > 5 else {}
+    main(sys.argv[1], *map(Path, sys.argv[2:5]), given)

@@ -1,0 +1,40 @@
+"""What is run and disturbed: four kinds of windows, and events that come in rough order, some of them late or bad."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import fastwin as fw
+from tests.spark import windows
+from tests.spark.events import events
+
+__all__ = ["KINDS", "spec_of", "tables"]
+
+_BASE = fw.key_by("k").event_time("ts")
+_PLAIN = {
+    "tumbling": _BASE.window(fw.TumblingEventTimeWindows.of("1 minute")),
+    "sliding": _BASE.window(fw.SlidingEventTimeWindows.of("1 minute", "20 seconds")),
+    "sessions": _BASE.window(fw.EventTimeSessionWindows.with_gap("20 seconds")),
+}
+_KEYS = 150
+KINDS = (*_PLAIN, "user-written")
+
+
+def spec_of(kind: str) -> fw.WindowSpec:
+    """Returns the spec of a kind, with late and bad rows handed out."""
+    if kind == "user-written":  # a trigger, an aggregate and a process function in Python, which fire early and late
+        return windows.SPECS["user-written, with everything"].bad_rows("divert")
+    kept = _PLAIN[kind].allowed_lateness("10 seconds").side_output_late_data().bad_rows("divert")
+    return kept.aggregate(n=fw.Count(), total=fw.Sum("v"), low=fw.Min("x"))
+
+
+def tables(seed: int, batches: int, rows: int = 500) -> list[pa.Table]:
+    """Returns the input of micro-batches. Windows fire in every one, and some rows are late."""
+    rng = np.random.default_rng(seed)
+    table = events(seed, batches * rows, keys="string", span_ms=batches * 75_000, null_times=0.01)
+    keys = pa.array([f"key {key}" if key else None for key in rng.integers(0, _KEYS, table.num_rows)])
+    table = table.set_column(0, "k", keys)
+    jitter = rng.normal(0, 30_000, table.num_rows)
+    arrival = pc.fill_null(table["ts"].cast(pa.int64()), 0).to_numpy() / 1000 + jitter
+    table = table.take(pa.array(np.argsort(arrival, kind="stable")))
+    return [table.slice(i * rows, rows) for i in range(batches)]

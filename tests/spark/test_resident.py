@@ -1,0 +1,12 @@
+"""What a query holds returns to where it was when its keys have gone. The short version of ``make soak``."""
+
+import pytest
+
+from tests.soak.resident import assert_returned, run
+
+
+@pytest.mark.slow
+def test_all_that_is_held_returns(spark, tmp_path):
+    held = run(spark, tmp_path, batches=18, wave=6)
+    assert [one.batch for one in held] == [6, 12, 18]
+    assert_returned(held)
