@@ -229,12 +229,11 @@ class AlignedOperator:
         return gone if end is None else min(gone, end - 1)
 
     def open_windows(self) -> int:
-        """Counts (key, window) pairs with contents that are not cleaned yet. O(rows log rows) where windows share."""
-        rows = self._panes.rows
-        slots = rows.slots()
-        return self._slicing.count_windows(
-            rows.keys(slots), rows.starts(slots), self.watermark, self._config.lateness_ms
-        )
+        """Counts (key, window) pairs with contents that are not cleaned yet. O(rows) where windows share slices."""
+        if not self._slicing.shared:
+            return len(self._panes)
+        first, last = self._slicing.kept_ends(self._panes.starts(), self.watermark, self._config.lateness_ms)
+        return self._panes.count_ends(first, last, self._slicing.step)
 
     @property
     def state_rows(self) -> int:

@@ -85,8 +85,13 @@ class Slicing(Protocol):
     def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> LateWindows:
         """Returns the windows that elements in the slices at ``starts`` fire once more."""
 
-    def count_windows(self, keys: NDArray[np.int32], starts: NDArray[np.int64], watermark: int, lateness: int) -> int:
-        """Counts the (key, window) pairs that cover one of the (key, slice) pairs and are kept."""
+    def kept_ends(
+        self, starts: NDArray[np.int64], watermark: int, lateness: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns the first and the last end, a multiple of ``step`` apart, of the windows over each slice that are kept.
+
+        Where none is, the last end comes before the first one.
+        """
 
 
 def _expanded(first: NDArray, last: NDArray, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -95,11 +100,6 @@ def _expanded(first: NDArray, last: NDArray, step: int) -> tuple[NDArray[np.int6
     begins = np.cumsum(counts) - counts
     steps = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(begins, counts)
     return counts, np.repeat(last, counts) - steps * step
-
-
-def _by_key(keys: NDArray[np.int32], starts: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    order = np.lexsort((starts, keys))
-    return keys[order], starts[order]
 
 
 @dataclass(frozen=True)
@@ -165,18 +165,13 @@ class SlidingSlicing:
         counts, ends = _expanded(first, last, self.slide)
         return LateWindows(counts, ends - self.size, ends)
 
-    def count_windows(self, keys: NDArray[np.int32], starts: NDArray[np.int64], watermark: int, lateness: int) -> int:
-        if not self.shared:
-            return len(starts)
-        keys, starts = _by_key(keys, starts)
-        grid = self.offset + self.size
-        first = starts - (starts - grid) % self.slide + self.slide
+    def kept_ends(
+        self, starts: NDArray[np.int64], watermark: int, lateness: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first = starts - (starts - self.offset - self.size) % self.slide + self.slide
         if watermark > MIN_TIMESTAMP:
             first = np.maximum(first, _within(self.end_after(watermark - lateness + 1)))
-        last = starts - (starts - self.offset) % self.slide + self.size
-        # A window is counted at the key's first slice in it.
-        first[1:] = np.where(keys[1:] == keys[:-1], np.maximum(first[1:], last[:-1] + self.slide), first[1:])
-        return int(np.maximum((last - first) // self.slide + 1, 0).sum())
+        return first, starts - (starts - self.offset) % self.slide + self.size
 
 
 @dataclass(frozen=True)
@@ -235,13 +230,10 @@ class CumulativeSlicing:
         counts, ends = _expanded(first, last, self.step)
         return LateWindows(counts, np.repeat(begins, counts), ends)
 
-    def count_windows(self, keys: NDArray[np.int32], starts: NDArray[np.int64], watermark: int, lateness: int) -> int:
-        keys, starts = _by_key(keys, starts)
-        begins = starts - (starts - self.offset) % self.max_size
-        # A key's windows of one period are counted at its first slice in it.
-        earliest = np.ones(len(keys), dtype=np.bool_)
-        earliest[1:] = (keys[1:] != keys[:-1]) | (begins[1:] != begins[:-1])
-        first = starts[earliest] + self.step
+    def kept_ends(
+        self, starts: NDArray[np.int64], watermark: int, lateness: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first = starts + self.step
         if watermark > MIN_TIMESTAMP:
             first = np.maximum(first, _within(self.end_after(watermark - lateness + 1)))
-        return int(np.maximum((begins[earliest] + self.max_size - first) // self.step + 1, 0).sum())
+        return first, starts - (starts - self.offset) % self.max_size + self.max_size

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastwin as fw
+from fastwin import local
 from tests import naive
 from tests.lockstep import Lockstep, assert_rows_agree, emitted, main_rows, plain
 
@@ -359,6 +361,23 @@ def test_run_equals_stream_in_any_batches(case: Case, dice: random.Random, delay
     assert_rows_agree(got, wanted, "stream")
     assert stream.metrics.late == stream.metrics.num_late_records_dropped == 0
     assert bad == done.bad.num_rows == (sum(row[1] is None for row in drawn) if case.policy == "divert" else 0)
+
+
+@MANY
+@given(cases(), st.integers(1, 4), st.booleans())
+def test_run_in_pieces_equals_model(case: Case, piece: int, ordered: bool) -> None:
+    """What a run fires on the way, knowing what is still to come, is what it would fire at the end."""
+    drawn = [row for kind, rows in case.steps if kind == "batch" for row in rows]
+    drawn = sorted(drawn, key=lambda row: row[1] or 0) if ordered else drawn
+    model = case.model()
+    model.batch(case.rows(drawn, 0))
+    wanted = emitted(model.advance(fw.MAX_TIMESTAMP).emissions)
+    with mock.patch.object(local, "_PIECE_ROWS", piece):
+        done = case.spec().run(case.table(drawn, 0))
+    got = main_rows(done.main, case.key_count)
+    assert_rows_agree(got, wanted, "run")
+    assert [row[2] for row in got] == sorted(row[2] for row in wanted)
+    assert done.late.num_rows == 0
 
 
 @MANY

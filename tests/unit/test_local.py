@@ -7,9 +7,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
+from fastwin import local
+from fastwin.operators.aligned import AlignedOperator
 
 BASE = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of(10))
 COUNT = BASE.aggregate(n=fw.Count())
@@ -553,3 +556,31 @@ def test_window_bounds_are_utc_milliseconds() -> None:
     found = COUNT.window(fw.TumblingEventTimeWindows.of("1 hour")).run(pa.table({"k": ["a"], "t": stamps})).main
     assert found["window_start"].type == pa.timestamp("ms", tz="UTC")
     assert str(found["window_start"][0].as_py()) == "2023-11-14 22:00:00+00:00"
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3])
+@pytest.mark.parametrize("second, sessions", [(9, 1), (10, 1), (11, 2)])
+def test_session_that_a_later_piece_of_a_run_touches(
+    monkeypatch: pytest.MonkeyPatch, piece: int, second: int, sessions: int
+) -> None:
+    monkeypatch.setattr(local, "_PIECE_ROWS", piece)
+    spec = fw.key_by("k").event_time("t").window(fw.EventTimeSessionWindows.with_gap(10)).aggregate(n=fw.Count())
+    table = pa.table({"k": ["a", "b", "a"], "t": pa.array([0, second, second], pa.int64())})
+    assert spec.run(table).main.filter(pc.equal(pc.field("k"), "a")).num_rows == sessions
+
+
+def test_run_keeps_no_more_state_than_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+    spec = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
+    advance = AlignedOperator.advance_watermark
+
+    def watched(operator: AlignedOperator, watermark: int) -> list[pa.RecordBatch]:
+        held.append(operator.state_rows)
+        return advance(operator, watermark)
+
+    monkeypatch.setattr(local, "_PIECE_ROWS", 50)
+    monkeypatch.setattr(AlignedOperator, "advance_watermark", watched)
+    n = 1_000
+    done = spec.run(pa.table({"k": pa.array(range(n)), "t": pa.array(range(n), pa.int64())}))
+    assert done.main.num_rows == n
+    assert max(held) <= 60  # a piece, and the window that it has begun

@@ -1,0 +1,152 @@
+"""What state costs on Spark as it grows: ``python -m bench.spark_state``.
+
+The same input (events of 50,000 keys a micro-batch) over 0.1 M, 1 M and 5 M resident rows of state. Prints the time
+of a micro-batch and the bytes that it adds to the checkpoint; writes results/spark_state.json and spark_state.png.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import fastwin as fw
+from bench.events import EPOCH_MS
+from bench.lab import DELAY, Lab, open_lab
+from bench.scale import PEER_THREADS
+
+__all__ = ["main", "measure"]
+
+RESULTS = Path(__file__).parent / "results"
+DAY_MS = 86_400_000
+MIDNIGHT_MS = EPOCH_MS - EPOCH_MS % DAY_MS
+FILL_EVENTS = 1_000_000
+TOUCHED, EVENTS_A_KEY = 50_000, 4
+WARM = 3  # micro-batches after the filling that do not count
+Point = dict[str, Any]
+
+
+def _write(folder: Path, number: int, keys: np.ndarray, random: np.random.Generator) -> None:
+    times = np.full(len(keys), MIDNIGHT_MS + 1_000 * number, dtype=np.int64)
+    columns = {
+        "key": keys,
+        "ts": pa.array(times, pa.timestamp("ms", tz="UTC")),
+        "value": random.integers(0, 99, len(keys)),
+    }
+    path = folder / f"{number:04d}.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=-(-len(keys) // PEER_THREADS))
+    os.utime(path, (1_600_000_000 + number,) * 2)
+
+
+def _files(folder: Path, rows: int, batches: int) -> int:
+    """Writes a file for each micro-batch; returns how many of them fill the state."""
+    random = np.random.default_rng(rows)
+    names = random.permutation(rows).astype(np.int64) * 7_919
+    filling = [names[at : at + FILL_EVENTS] for at in range(0, rows, FILL_EVENTS)]
+    touched = min(TOUCHED, rows)
+    for number in range(len(filling) + batches):
+        if number < len(filling):
+            keys = filling[number]
+        else:
+            keys = np.repeat(random.choice(names, touched, replace=False), EVENTS_A_KEY)
+            random.shuffle(keys)
+        _write(folder, number, keys, random)
+    return len(filling)
+
+
+def measure(lab: Lab, rows: int, batches: int) -> Point:
+    """Fills ``rows`` rows and counts what each of ``batches`` micro-batches after that takes."""
+    spec = fw.key_by("key").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 day"))
+    spec = spec.aggregate(n=fw.Count(), s=fw.Sum("value"), lo=fw.Min("value"), hi=fw.Max("value"))
+
+    def query(frame: Any) -> Any:
+        import spark_glue
+
+        return spark_glue.apply(spec, frame, watermark=DELAY)
+
+    with tempfile.TemporaryDirectory() as name, lab.checkpoint() as checkpoint:
+        first = _files(Path(name), rows, WARM + batches) + WARM
+        running = lab.start(query, "RocksDB", Path(name), checkpoint)
+        try:
+            running.awaitTermination()
+            progress = [one for one in running.recentProgress if first <= one["batchId"] < first + batches]
+        finally:
+            running.stop()
+        since = datetime.fromisoformat(progress[0]["timestamp"]).timestamp()
+        told = [path.stat() for path in (checkpoint / "state").rglob("*") if path.is_file()]
+    seconds = sorted(one["durationMs"]["triggerExecution"] / 1_000 for one in progress)
+    counters = [one["observedMetrics"]["fastwin"].asDict() for one in progress]
+    return {
+        "rows": rows,
+        "batches": len(seconds),
+        "p50 s": statistics.median(seconds),
+        "p95 s": seconds[round(0.95 * (len(seconds) - 1))],
+        "longest s": seconds[-1],
+        "state bytes a batch": statistics.mean(one["state_bytes"] for one in counters),
+        "checkpoint bytes a batch": sum(one.st_size for one in told if one.st_mtime >= since) / len(seconds),
+        "checkpoint bytes in all": sum(one.st_size for one in told),
+        "seconds": [one["durationMs"]["triggerExecution"] / 1_000 for one in progress],
+    }
+
+
+def _draw(found: list[Point], target: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+    rows = [point["rows"] for point in found]
+    for measure_, text in (("p50 s", "median"), ("p95 s", "95th percentile")):
+        left.plot(rows, [point[measure_] for point in found], "o-", label=text)
+    left.set_title("seconds for a micro-batch of 200,000 events", fontsize=9, loc="left")
+    left.legend(fontsize=8, frameon=False)
+    right.plot(rows, [point["checkpoint bytes a batch"] / 1e6 for point in found], "o-", color="#d1495b")
+    right.set_title("MB added to the checkpoint for each", fontsize=9, loc="left")
+    for axis in (left, right):
+        axis.set_xscale("log")
+        axis.set_ylim(bottom=0)
+        axis.set_xlabel("resident rows of state")
+        axis.grid(color="#dddddd", linewidth=0.6)
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
+    figure.savefig(target, dpi=110)
+    plt.close(figure)
+
+
+def main() -> None:
+    """Measures, prints and keeps everything."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark_state", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes: only shows that everything runs")
+    quick = parser.parse_args().quick
+    found = []
+    with open_lab() as lab:
+        for rows in (1_000, 10_000) if quick else (100_000, 1_000_000, 5_000_000):
+            found.append(measure(lab, rows, 5 if quick else 40))
+            print(_line(found[-1]), flush=True)
+    least, most = found[0], found[-1]
+    for name in ("p50 s", "p95 s", "checkpoint bytes a batch"):
+        print(f"{name}: {most[name] / least[name]:.2f}x from {least['rows']:,} to {most['rows']:,} rows")
+    if not quick:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / "spark_state.json").write_text(json.dumps(found, indent=1) + "\n")
+        _draw(found, RESULTS / "spark_state.png")
+
+
+def _line(point: Point) -> str:
+    return ", ".join(
+        f"{name} {value:,.3g}" if isinstance(value, float) else f"{name} {value:,}"
+        for name, value in point.items()
+        if name != "seconds"
+    )
+
+
+if __name__ == "__main__":
+    main()
