@@ -1,9 +1,9 @@
-"""Runs specs in this process: over a bounded table, or as a stream that the caller feeds."""
+"""Runs specs in this process, as a stream that the caller feeds."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -23,11 +23,9 @@ from fastwin.planner import plan as make_plan
 from fastwin.spec import WindowSpec
 from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["Metrics", "Result", "Stream", "open_stream", "run"]
+__all__ = ["Metrics", "Result", "Stream", "open_stream"]
 
 _SMALL_BATCH = 65_536
-# Of a bounded input: as much as fits in the cache with the windows that it touches.
-_PIECE_ROWS = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,6 @@ class Stream:
         max_future_skew: Duration | None = None,
         earliest_ms: int = MIN_TIMESTAMP,
         idle_ms: int | None = None,
-        bounded: bool = False,
     ) -> None:
         spec.check_complete()
         skew = None if max_future_skew is None else to_ms(max_future_skew, argument="max_future_skew")
@@ -104,7 +101,6 @@ class Stream:
         self._watermark = MIN_TIMESTAMP
         self._clock = 0
         self._idle_ms = idle_ms
-        self._bounded = bounded
         self._newest = MIN_TIMESTAMP
         self._last_element = time.monotonic()
         self._bad = self._late = 0
@@ -133,48 +129,36 @@ class Stream:
         operator = self._operator or self._bind(make_plan(self._spec, table.schema))
         assert self._plan is not None
         table = batches.conform(table, self._plan.input_schema)
-        if self._coalesce_now or table.num_rows < _SMALL_BATCH * table.column(0).num_chunks:
+        if self._wants_one_chunk(table, operator):
             table = table.combine_chunks()
-        main: list[pa.RecordBatch] = []
         late: list[pa.RecordBatch] = []
         bad: list[pa.RecordBatch] = []
-        newest = MIN_TIMESTAMP
         checked = [self._check(rows, bad) for rows in table.to_batches()]
         try:
-            for rows, times, past in self._pieces(checked, operator):
-                fed = operator.process(self._plan.batch(rows, times))
-                main += fed.main
-                self._take_late(operator, rows, fed.late, late)
-                main += operator.advance_watermark(past)
-                newest = max(newest, int(times.max(initial=MIN_TIMESTAMP)))
+            main = self._feed(operator, checked, late)
             if self._delay_ms is not None:
+                newest = max((int(times.max(initial=MIN_TIMESTAMP)) for _, times in checked), default=MIN_TIMESTAMP)
                 main += operator.advance_watermark(self._follow(newest))
         except BaseException as problem:
             self._failed = f"{type(problem).__name__}: {problem}"
             raise
         return self._result(main, late, bad)
 
-    def _pieces(
-        self, checked: list[tuple[pa.RecordBatch, np.ndarray]], operator: Operator
-    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray, int]]:
-        """Yields rows with their times, and the watermark that may follow them: int64 min where only callers tell.
+    def _wants_one_chunk(self, table: pa.Table, operator: Operator) -> bool:
+        """Whether the chunks of a table are to be put together first."""
+        return self._coalesce_now or table.num_rows < _SMALL_BATCH * table.column(0).num_chunks
 
-        All of a bounded input is at hand, so it is known what cannot be reached any more: its windows fire and go while
-        they are in the cache, and the state stays as small as that of a stream.
-        """
-        if not self._bounded or isinstance(operator, GeneralOperator):
-            yield from ((rows, times, MIN_TIMESTAMP) for rows, times in checked)
-            return
-        pieces = [
-            (rows.slice(at, _PIECE_ROWS), times[at : at + _PIECE_ROWS])
-            for rows, times in checked
-            for at in range(0, max(rows.num_rows, 1), _PIECE_ROWS)
-        ]
-        firsts = np.array([times.min(initial=MAX_TIMESTAMP) for _, times in pieces])
-        to_come = [*np.minimum.accumulate(firsts[::-1])[::-1].tolist()[1:], MIN_TIMESTAMP]
-        # One less than what makes nothing late: an element at the end of a session still touches it.
-        for (rows, times), first in zip(pieces, to_come, strict=True):
-            yield rows, times, max(first - 2, MIN_TIMESTAMP)
+    def _feed(
+        self, operator: Operator, parts: list[tuple[pa.RecordBatch, np.ndarray]], late: list[pa.RecordBatch]
+    ) -> list[pa.RecordBatch]:
+        """Gives rows with their times to the operator; returns what fires, and adds to what is late."""
+        assert self._plan is not None
+        main: list[pa.RecordBatch] = []
+        for rows, times in parts:
+            fed = operator.process(self._plan.batch(rows, times))
+            main += fed.main
+            self._take_late(operator, rows, fed.late, late)
+        return main
 
     def merge(self, partials: list[bytes]) -> Result:
         """Takes partial results of elements that a feeder has made; see ``Plan.new_feeder``.
@@ -434,17 +418,6 @@ class Stream:
     def _check_invariants(self) -> None:
         if self._operator is not None:
             self._operator._check()
-
-
-def run(spec: WindowSpec, data: Any) -> Result:
-    """Runs a spec over a bounded input and ends with the watermark at int64 max; see ``WindowSpec.run``."""
-    stream = Stream(spec, bounded=True)
-    stream.advance_processing_time()
-    fed = stream.process(data)
-    end = stream.advance_watermark(MAX_TIMESTAMP)
-    last = stream.finish_processing_time()
-    sides = {tag: pa.concat_tables([part.side[tag] for part in (fed, end, last)]) for tag in fed.side}
-    return Result(pa.concat_tables([fed.main, end.main, last.main]), fed.late, fed.bad, sides)
 
 
 def open_stream(

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from fastwin import batches
 from fastwin.arrowbuffers import take_rows
+from fastwin.bounded import run
 from fastwin.errors import SpecError
-from fastwin.local import Result, run
+from fastwin.local import Result
 from fastwin.planner import Plan
 from fastwin.planner import plan as make_plan
 from fastwin.spec import WindowSpec

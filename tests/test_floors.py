@@ -22,7 +22,7 @@ FLOORS: list[list[str]] = [
         "core.redishll",
         "core.accumulators core.hyperloglog core.numpyaccumulator core.panes core.picks core.sessions core.timerqueue "
         "core.variance core.windowtable",
-        "core.combine core.sessionmerge core.sessiontimers core.slider",
+        "core.combine core.sessionmerge core.sessionscan core.sessiontimers core.slider",
         "core",
     ],
     [
@@ -49,6 +49,7 @@ FLOORS: list[list[str]] = [
     ["batches panespec speccheck", "spec", "planner"],
     [
         "local",
+        "bounded",
         "parallel",
         "testing",
         "store.cells store.keytext store.spans",

@@ -294,7 +294,7 @@ cdef class PaneTable:
         return None if at == self.count else self.panes[at].start
 
     def count_ends(self, const int64_t[::1] first not None, const int64_t[::1] last not None, int64_t step):
-        """Counts the distinct pairs of a key and one of the ends ``first[i], first[i] + step, ... last[i]`` of its panes.
+        """Counts distinct pairs of a key and one of the ends ``first[i], first[i] + step, ... last[i]`` of its panes.
 
         first, last: int64[panes], for each pane in order; all on one grid of ``step``, 1 to 2**61, within +-2**62, and
         neither descends. Raises ValueError for another number of panes or another step. O(rows + keys).

@@ -31,6 +31,7 @@ cdef class RowStore:
 
     cdef int reserve(self, Py_ssize_t extra) except -1 nogil
     cdef idx_t alloc(self, idx_t key, ts_t start) noexcept nogil
+    cdef int append(self, Py_ssize_t n) except -1 nogil
     cdef void release(self, idx_t slot) noexcept nogil
     cdef void reset(self, idx_t slot, Py_ssize_t first) noexcept nogil
     cdef int copy(self, idx_t slot, RowStore store, idx_t from_slot, Py_ssize_t first) except -1 nogil

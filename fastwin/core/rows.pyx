@@ -136,6 +136,19 @@ cdef class RowStore:
         self.mark(slot)
         return slot
 
+    cdef int append(self, Py_ssize_t n) except -1 nogil:
+        """Adds rows, marked dirty, behind all others, to a store that has released none. What they hold is blank."""
+        cdef idx_t slot
+        self.reserve(n)
+        for slot in range(self.top, self.top + <idx_t> n):
+            memcpy(self.head(slot), self.blank, self.stride)
+            self.head(slot).bits |= live_mask()
+            self.head(slot).link = NONE
+            self.mark(slot)
+        self.top += <idx_t> n
+        self.live += <idx_t> n
+        return 0
+
     cdef void release(self, idx_t slot) noexcept nogil:
         """Frees a live row and its blocks; its cells stay readable until trim() or alloc()."""
         cdef Head* head = self.head(slot)

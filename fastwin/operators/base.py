@@ -42,14 +42,17 @@ class Batch:
         """Returns the elements whose indices or marks (bool[n]) are given, in that order."""
         if rows.dtype == np.bool_:
             rows = np.flatnonzero(rows)
-        columns: list[ValueColumn] = [
+        taken = None if self.rows is None else take_rows(self.rows, rows)
+        return Batch(KeyCodec.select(self.keys, rows), self.times[rows], self.columns_at(rows), taken)
+
+    def columns_at(self, rows: NDArray[np.int64]) -> list[ValueColumn]:
+        """Returns what accumulators are fed with, of the elements whose indices are given, in that order."""
+        return [
             KeyCodec.select(column, rows)
             if len(column) == 3
-            else (None if column[0] is None else column[0][rows], None if column[1] is None else column[1][rows])
+            else tuple(None if values is None else values.take(rows) for values in column)
             for column in self.columns
         ]
-        taken = None if self.rows is None else take_rows(self.rows, rows)
-        return Batch(KeyCodec.select(self.keys, rows), self.times[rows], columns, taken)
 
 
 @dataclass(frozen=True)

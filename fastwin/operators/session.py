@@ -12,8 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin import statecodec
+from fastwin.arrowbuffers import take_rows
 from fastwin.core.sessionmerge import absorb
 from fastwin.core.sessions import HEAD_CELLS, SessionTable
+from fastwin.core.sessionscan import END_CELL, by_key, by_time, sessions_by_key
 from fastwin.core.sessiontimers import SessionTimers
 from fastwin.errors import StateError
 from fastwin.keycodec import KeyCodec
@@ -36,9 +38,10 @@ from fastwin.windows import MIN_TIMESTAMP
 
 __all__ = ["SessionOperator"]
 
-_END_CELL = 3
 # Fired rows are handed over while they are in the cache.
 _FLUSH_ROWS = 1 << 15
+# Of a run: as many elements as find room in the cache together with their sessions.
+_PART_ELEMENTS = 1 << 16
 # Buckets of timers in a gap.
 _BUCKETS = 16
 
@@ -74,6 +77,29 @@ class SessionOperator:
         fed.late = late if late.any() else None
         self._keys.sweep()
         return fed
+
+    def run(self, batch: Batch) -> list[pa.RecordBatch]:
+        """Takes all elements that there will ever be, and returns the results of all sessions, in order of their ends.
+
+        What process() and a last advance_watermark() give, but key by key. For an operator that has taken none before.
+        """
+        self.counters.events += len(batch)
+        ids = KeyCodec.intern(self._keys, batch.keys)
+        order, times, bounds = by_key(ids, batch.times, self._keys.top)
+        accumulators = self._config.new_accumulators(END_CELL + 1)
+        columns = batch.columns_at(order)
+        parts = []
+        for rows in sessions_by_key(accumulators, bounds, times, self._gap, columns, _PART_ELEMENTS):
+            slots = np.arange(len(rows), dtype=np.int32)
+            ends = rows.cells(slots, END_CELL)
+            parts.append(self._config.rows_to_result(self._keys, accumulators, rows, slots, ends))
+        self._keys.sweep()
+        if not parts:
+            return []
+        result = pa.concat_batches(parts)
+        self.counters.fired += result.num_rows
+        ends = result.column(len(self._config.codec.out_fields) + 1).cast(pa.int64()).to_numpy()
+        return [take_rows(result, by_time(ends))]
 
     def _in_order(self, batch: Batch) -> Batch:
         """Returns the batch sorted by time if it is far out of order: finding sessions is quicker then."""
@@ -219,7 +245,7 @@ class SessionOperator:
 
     def _save(self, kind: str, slots: NDArray[np.int32], **more: Any) -> bytes:
         codec = self._config.codec
-        tables = save_rows(codec, self._keys, self._sessions.rows, slots, {"start": 1, "end": _END_CELL}, HEAD_CELLS)
+        tables = save_rows(codec, self._keys, self._sessions.rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
         if kind == "delta":
             ids, starts = self._sessions.removals(slots)
             if len(ids):

@@ -88,7 +88,7 @@ class Slicing(Protocol):
     def kept_ends(
         self, starts: NDArray[np.int64], watermark: int, lateness: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the first and the last end, a multiple of ``step`` apart, of the windows over each slice that are kept.
+        """Returns first and last end of the windows over each slice that are kept, a multiple of ``step`` apart.
 
         Where none is, the last end comes before the first one.
         """

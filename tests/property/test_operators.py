@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastwin as fw
-from fastwin import local
+from fastwin import bounded
 from tests import naive
 from tests.lockstep import Lockstep, assert_rows_agree, emitted, main_rows, plain
 
@@ -372,7 +372,7 @@ def test_run_in_pieces_equals_model(case: Case, piece: int, ordered: bool) -> No
     model = case.model()
     model.batch(case.rows(drawn, 0))
     wanted = emitted(model.advance(fw.MAX_TIMESTAMP).emissions)
-    with mock.patch.object(local, "_PIECE_ROWS", piece):
+    with mock.patch.object(bounded, "_PIECE_ROWS", piece):
         done = case.spec().run(case.table(drawn, 0))
     got = main_rows(done.main, case.key_count)
     assert_rows_agree(got, wanted, "run")

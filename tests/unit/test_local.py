@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
-from fastwin import local
+from fastwin import bounded
 from fastwin.operators.aligned import AlignedOperator
 
 BASE = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of(10))
@@ -563,7 +563,7 @@ def test_window_bounds_are_utc_milliseconds() -> None:
 def test_session_that_a_later_piece_of_a_run_touches(
     monkeypatch: pytest.MonkeyPatch, piece: int, second: int, sessions: int
 ) -> None:
-    monkeypatch.setattr(local, "_PIECE_ROWS", piece)
+    monkeypatch.setattr(bounded, "_PIECE_ROWS", piece)
     spec = fw.key_by("k").event_time("t").window(fw.EventTimeSessionWindows.with_gap(10)).aggregate(n=fw.Count())
     table = pa.table({"k": ["a", "b", "a"], "t": pa.array([0, second, second], pa.int64())})
     assert spec.run(table).main.filter(pc.equal(pc.field("k"), "a")).num_rows == sessions
@@ -578,7 +578,7 @@ def test_run_keeps_no_more_state_than_a_stream(monkeypatch: pytest.MonkeyPatch) 
         held.append(operator.state_rows)
         return advance(operator, watermark)
 
-    monkeypatch.setattr(local, "_PIECE_ROWS", 50)
+    monkeypatch.setattr(bounded, "_PIECE_ROWS", 50)
     monkeypatch.setattr(AlignedOperator, "advance_watermark", watched)
     n = 1_000
     done = spec.run(pa.table({"k": pa.array(range(n)), "t": pa.array(range(n), pa.int64())}))

@@ -1,0 +1,67 @@
+"""Runs a spec over a bounded table: all of it is at hand, so it is known what is still to come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastwin.local import Result, Stream
+from fastwin.operators.base import Operator
+from fastwin.operators.general import GeneralOperator
+from fastwin.operators.session import SessionOperator
+from fastwin.spec import WindowSpec
+from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+__all__ = ["run"]
+
+# As many rows as fit in the cache with the windows that they touch.
+_PIECE_ROWS = 1 << 19
+# Sessions of no more elements are made all at once.
+_WHOLE_ROWS = 1 << 23
+
+
+def run(spec: WindowSpec, data: Any) -> Result:
+    """Runs a spec over a bounded input and ends with the watermark at int64 max; see ``WindowSpec.run``."""
+    stream = _Bounded(spec)
+    stream.advance_processing_time()
+    fed = stream.process(data)
+    end = stream.advance_watermark(MAX_TIMESTAMP)
+    last = stream.finish_processing_time()
+    sides = {tag: pa.concat_tables([part.side[tag] for part in (fed, end, last)]) for tag in fed.side}
+    return Result(pa.concat_tables([fed.main, end.main, last.main]), fed.late, fed.bad, sides)
+
+
+class _Bounded(Stream):
+    """A stream that is given everything in one call.
+
+    Built-in windows fire as soon as nothing that is still to come can reach them: while they are in the cache, and the
+    state stays as small as that of a stream. Those of the general operator wait for the end, which user code may see.
+    """
+
+    def _wants_one_chunk(self, table: pa.Table, operator: Operator) -> bool:
+        whole = isinstance(operator, SessionOperator) and table.num_rows <= _WHOLE_ROWS
+        return whole or super()._wants_one_chunk(table, operator)
+
+    def _feed(
+        self, operator: Operator, parts: list[tuple[pa.RecordBatch, np.ndarray]], late: list[pa.RecordBatch]
+    ) -> list[pa.RecordBatch]:
+        if isinstance(operator, GeneralOperator):
+            return super()._feed(operator, parts, late)
+        if isinstance(operator, SessionOperator) and len(parts) == 1 and len(parts[0][1]) <= _WHOLE_ROWS:
+            assert self._plan is not None
+            return operator.run(self._plan.batch(*parts[0]))
+        pieces = [
+            (rows.slice(at, _PIECE_ROWS), times[at : at + _PIECE_ROWS])
+            for rows, times in parts
+            for at in range(0, len(times), _PIECE_ROWS)
+        ]
+        firsts = np.array([times.min() for _, times in pieces], dtype=np.int64)
+        to_come = [*np.minimum.accumulate(firsts[::-1])[::-1].tolist()[1:], MIN_TIMESTAMP]
+        main: list[pa.RecordBatch] = []
+        for piece, first in zip(pieces, to_come, strict=False):
+            main += super()._feed(operator, [piece], late)
+            # One less than what makes nothing late: an element at the end of a session still touches it.
+            main += operator.advance_watermark(max(first - 2, MIN_TIMESTAMP))
+        return main
