@@ -2,7 +2,7 @@
 cimport cython
 from libc.string cimport memcpy
 
-from fastwin._typedefs cimport uint8_t, uint64_t
+from fastwin._typedefs cimport uint8_t, uint32_t, uint64_t
 
 cdef enum:
     HASH_VERSION = 1
@@ -18,6 +18,31 @@ cdef inline uint64_t mix(uint64_t x) noexcept nogil:
 
 
 @cython.overflowcheck(False)
+cdef inline uint64_t spread(uint64_t x) noexcept nogil:
+    # KeyTable's own hash of an int64, cheaper than mix(): the high half of the product knows all bits of x. Floats may
+    # have ones in their upper bits alone, and so would the product.
+    x ^= x >> 32
+    x *= <uint64_t> 0x9E3779B97F4A7C15
+    return x ^ (x >> 32)
+
+
+cdef inline uint64_t last_word(const uint8_t* data, Py_ssize_t n) noexcept nogil:
+    """Returns the last n % 8 of n bytes, not 0, as a little-endian word padded with zeros. Loads of fixed sizes that
+    overlap: copying a few bytes would make the load of the word wait for their stores."""
+    cdef Py_ssize_t m = n & 7
+    cdef uint64_t word
+    cdef uint32_t low, high
+    if n >= 8:
+        memcpy(&word, data + n - 8, 8)
+        return word >> (8 * (8 - m))
+    if m >= 4:
+        memcpy(&low, data, 4)
+        memcpy(&high, data + m - 4, 4)
+        return low | <uint64_t> high << (8 * (m - 4))
+    return data[0] | <uint64_t> data[m >> 1] << (8 * (m >> 1)) | <uint64_t> data[m - 1] << (8 * (m - 1))
+
+
+@cython.overflowcheck(False)
 cdef inline uint64_t hash_bytes(const uint8_t* data, Py_ssize_t n) noexcept nogil:
     # Little-endian words of eight, the last one padded with zeros; the length tells them apart.
     cdef uint64_t h = <uint64_t> n * <uint64_t> 0x9FB21C651E98DF25, word
@@ -28,8 +53,6 @@ cdef inline uint64_t hash_bytes(const uint8_t* data, Py_ssize_t n) noexcept nogi
         h ^= h >> 29
         at += 8
     if at < n:
-        word = 0
-        memcpy(&word, data + at, n - at)
-        h = (h ^ word) * <uint64_t> 0x9FB21C651E98DF25
+        h = (h ^ last_word(data, n)) * <uint64_t> 0x9FB21C651E98DF25
         h ^= h >> 29
     return mix(h)

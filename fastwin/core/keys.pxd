@@ -1,10 +1,12 @@
 # Dense ids for key values.
 cimport cython
 
-from fastwin._typedefs cimport idx_t, int32_t, int64_t, uint8_t, uint64_t
+from fastwin._typedefs cimport NONE, idx_t, int32_t, int64_t, uint8_t, uint64_t
+from fastwin.core.memory cimport prefetch
 from fastwin.core.texts cimport TextStore
 
 cdef enum:
+    CACHED = 16384              # size of an index that needs no fetching
     KEYS_BLOCK = 512            # keys looked up together, so that their cache misses overlap
     FREE_ID = -1                # in `refs`
     SETTLED = -2                # in `chain`
@@ -54,3 +56,20 @@ cdef class KeyTable:
             self.chain[key] = self.dying
             self.dying = key
             self.dying_n += 1
+
+    cdef inline void _fetch(self, const uint64_t* hashes, Py_ssize_t n) noexcept nogil:
+        """Fetches what looking up keys of these hashes reads first, where the table is larger than the cache."""
+        cdef Py_ssize_t i, mask = self.index_size - 1
+        cdef idx_t key
+        if self.index_size <= CACHED:
+            return
+        for i in range(n):
+            prefetch(&self.index[hashes[i] & <uint64_t> mask])
+        for i in range(n if self.top > CACHED else 0):
+            key = self.index[hashes[i] & <uint64_t> mask]
+            if key != NONE:
+                prefetch(<char*> &self.texts.texts[key] if self.is_bytes else <char*> &self.ints[key])
+        for i in range(n if self.top > CACHED and self.is_bytes else 0):
+            key = self.index[hashes[i] & <uint64_t> mask]
+            if key != NONE:
+                prefetch(self.texts.arena + self.texts.texts[key].at)

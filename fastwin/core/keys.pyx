@@ -4,13 +4,12 @@ import numpy as np
 
 from fastwin.core.hashing import group_rows, hash_int64, hash_text
 
-cimport cython
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from fastwin._typedefs cimport NONE, idx_t, int32_t, int64_t, uint8_t, uint64_t
 from fastwin.core.bounds cimport check_ids, check_length, check_offsets, offset_t
-from fastwin.core.hashing cimport hash_bytes
+from fastwin.core.hashing cimport hash_bytes, spread
 from fastwin.core.memory cimport ask_large_pages, prefetch
 from fastwin.core.texts cimport TextStore
 
@@ -19,17 +18,9 @@ __all__ = ["KeyTable", "group_rows", "hash_int64", "hash_text"]
 cdef enum:
     AHEAD = 16                  # keys whose places are fetched beforehand
     FIRST_CAPACITY = 64
-    CACHED = 16384              # size of an index that needs no fetching
     KEPT_CAPACITY = 65536       # an empty table keeps no more than this
     MANY = 1048576
     MAX_KEYS = 1073741824       # 2**30
-
-
-@cython.overflowcheck(False)
-cdef inline uint64_t spread(uint64_t x) noexcept nogil:
-    # The table's own hash of an int64, cheaper than mix(): the high half of the product knows all bits of x.
-    x *= <uint64_t> 0x9E3779B97F4A7C15
-    return x ^ (x >> 32)
 
 
 cdef void* resized(void* array, Py_ssize_t n, size_t size) except NULL nogil:
@@ -242,15 +233,7 @@ cdef class KeyTable:
         mask = self.index_size - 1
         for i in range(n):
             hashes[i] = spread(<uint64_t> values[i])
-        if self.index_size > CACHED:
-            for i in range(n):
-                prefetch(&self.index[hashes[i] & <uint64_t> mask])
-            if self.top > CACHED:
-                for i in range(n):
-                    key = self.index[hashes[i] & <uint64_t> mask]
-                    if key != NONE:
-                        prefetch(&self.ints[key])
-            key = NONE
+        self._fetch(hashes, n)
         for i in range(n):
             if valid != NULL and not valid[i]:
                 ids[i] = self._null()
@@ -280,7 +263,8 @@ cdef class KeyTable:
         Amortised O(n + bytes). Raises ValueError for a table of int64 keys, for offsets that do not
         ascend within data, or a valid of another length.
         """
-        cdef Py_ssize_t i, at, mask, n = offsets.shape[0] - 1
+        cdef uint64_t[KEYS_BLOCK] hashes
+        cdef Py_ssize_t i, at, mask, first, stop = 0, n = offsets.shape[0] - 1
         cdef idx_t key
         cdef uint64_t h
         cdef int64_t length
@@ -296,12 +280,17 @@ cdef class KeyTable:
         with nogil:
             self._reserve(1)
             for i in range(n):
+                if i == stop:
+                    first, stop = i, min(n, i + KEYS_BLOCK)
+                    for at in range(first, stop):
+                        hashes[at - first] = hash_bytes(start + offsets[at], offsets[at + 1] - offsets[at])
+                    self._fetch(hashes, stop - first)
                 if valid is not None and not valid[i]:
                     ids[i] = self._null()
                     continue
                 text = start + offsets[i]
                 length = offsets[i + 1] - offsets[i]
-                h = hash_bytes(text, length)
+                h = hashes[i - first]
                 mask = self.index_size - 1
                 at = <Py_ssize_t> (h & <uint64_t> mask)
                 key = self.index[at]

@@ -7,6 +7,7 @@ from libc.string cimport memcpy, memset
 
 from fastwin._typedefs cimport int64_t, uint8_t, uint32_t, uint64_t
 from fastwin.core.blocks cimport Block, block_in, bytes_in, put_block, reserve_block, size_in
+from fastwin.core.hashing cimport last_word
 
 cdef enum:
     REGISTER_BITS = 14
@@ -43,9 +44,7 @@ cdef inline uint64_t murmur(const uint8_t* text, int64_t n) noexcept nogil:
         h = (h ^ (word * by)) * by
         at += 8
     if at < n:
-        word = 0
-        memcpy(&word, text + at, n - at)
-        h = (h ^ word) * by
+        h = (h ^ last_word(text, n)) * by
     h = (h ^ (h >> 47)) * by
     return h ^ (h >> 47)
 
