@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from fastwin.arrowbuffers import decoded_type
 from fastwin.core import accumulators, hyperloglog
+from fastwin.core.decimals import DecimalTotal
 from fastwin.core.picks import Pick
 from fastwin.core.variance import Variance as VarianceKernel
 from fastwin.errors import SpecError
@@ -44,8 +45,16 @@ def _number_of(kind: pa.DataType) -> Literal["int64", "float64"] | None:
     return None
 
 
-def _is_time(kind: pa.DataType) -> bool:
-    return pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+def _ordered_number(kind: pa.DataType) -> Literal["int64", "float64"] | None:
+    """The same for types whose values are at least stored as numbers, and in the order of these."""
+    temporal = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+    return "int64" if temporal else _number_of(kind)
+
+
+def _is_decimal(kind: pa.DataType) -> bool:
+    """Whether values are decimals of up to 38 digits, also in a dictionary."""
+    kind = decoded_type(kind)
+    return pa.types.is_decimal(kind) and kind.bit_width <= 128
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,8 @@ class Aggregate:
         return number
 
     def _refusal(self, kind: pa.DataType) -> SpecError:
-        return SpecError(f"{self}: takes {self.takes}, but column {self.column!r} is {kind}")
+        hint = "; cast it to int64 or float64" if pa.types.is_integer(kind) or pa.types.is_decimal(kind) else ""
+        return SpecError(f"{self}: takes {self.takes}, but column {self.column!r} is {kind}{hint}")
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
         """Returns the type of the result for columns of these types."""
@@ -119,11 +129,19 @@ class Count(Aggregate):
 
 
 @dataclass(frozen=True)
-class Sum(Aggregate):
-    """The sum: int64 for integers, float64 for floats.
+class _Total(Aggregate):
+    takes: ClassVar[str] = "an int (uint64 excepted), float or decimal (of up to 38 digits) column"
 
-    Integers are summed in 128 bits. on_overflow: what a sum outside int64 does, ``"raise"``
-    AggregateOverflowError or give ``"null"``. Floats carry their rounding error along.
+    def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
+        return ((self.columns[0], "decimal"),) if _is_decimal(kinds[0]) else super().inputs(*kinds)
+
+
+@dataclass(frozen=True)
+class Sum(_Total):
+    """The sum: int64 for integers, float64 for floats, for decimals ten digits more than they have, at most 38.
+
+    Integers are summed in 128 bits, decimals in 192. on_overflow: what a sum outside int64, or of more digits than the
+    result has, does: ``"raise"`` AggregateOverflowError or give ``"null"``. Floats carry their rounding error along.
     """
 
     on_overflow: Literal["raise", "null"] = "raise"
@@ -134,49 +152,74 @@ class Sum(Aggregate):
             raise SpecError(f"Sum: on_overflow must be 'raise' or 'null', got {self.on_overflow!r}")
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
-        return pa.float64() if pa.types.is_floating(kinds[0]) else pa.int64()
+        kind = decoded_type(kinds[0])
+        if _is_decimal(kind):
+            return pa.decimal128(min(kind.precision + 10, 38), kind.scale)
+        return pa.float64() if pa.types.is_floating(kind) else pa.int64()
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
+        if _is_decimal(kinds[0]):
+            return DecimalTotal("text", at[0], self.result_type(*kinds).precision, -1, self.on_overflow, str(self))
         return accumulators.Sum(self._number(kinds[0]), at[0], self.on_overflow, str(self))
 
 
 @dataclass(frozen=True)
 class _Extreme(Aggregate):
-    takes: ClassVar[str] = "an int (uint64 excepted), float, date, time or timestamp column"
+    takes: ClassVar[str] = "a column of numbers, text, bytes, booleans, dates or times"
     kernel: ClassVar[Any]
+    largest: ClassVar[bool]
 
-    def _number(self, kind: pa.DataType) -> Literal["int64", "float64"]:
-        return "int64" if _is_time(kind) else super()._number(kind)
+    def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
+        number = _ordered_number(kinds[0])
+        if number is not None:
+            return ((self.columns[0], number),)
+        # What is no number is picked by itself.
+        return ((self.columns[0], _stored(self, self.columns[0], kinds[0])), _TIMES, (self.columns[0], "sortable"))
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
-        return kinds[0]
+        return decoded_type(kinds[0])
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
-        return self.kernel(self._number(kinds[0]), at[0])
+        number = _ordered_number(kinds[0])
+        if number is not None:
+            return self.kernel(number, at[0])
+        stored = _stored(self, self.columns[0], kinds[0])
+        return Pick(stored, at[0], at[1], stored, at[2], self.largest)
 
 
 @dataclass(frozen=True)
 class Min(_Extreme):
-    """The smallest value, of the column's own type; NaN only where all values are NaN."""
+    """The smallest value, of the column's own type; NaN only where all values are NaN. Text goes by its bytes."""
 
     kernel: ClassVar[Any] = accumulators.Min
+    largest: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
 class Max(_Extreme):
-    """The largest value, of the column's own type; NaN is above all others, as in Spark."""
+    """The largest value, of the column's own type; NaN is above all others, as in Spark. Text goes by its bytes."""
 
     kernel: ClassVar[Any] = accumulators.Max
+    largest: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class Mean(Aggregate):
-    """The mean, float64: exact sum over count."""
+class Mean(_Total):
+    """The mean: exact sum over count. float64; of decimals a decimal with four more digits, behind the point, at most
+    38 in all, halves rounded away from zero, as in Spark. One of more digits raises AggregateOverflowError.
+    """
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
+        kind = decoded_type(kinds[0])
+        if _is_decimal(kind):
+            return pa.decimal128(min(kind.precision + 4, 38), min(kind.scale + 4, 38))
         return pa.float64()
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> accumulators.Accumulator:
+        if _is_decimal(kinds[0]):
+            result = self.result_type(*kinds)
+            shift = result.scale - decoded_type(kinds[0]).scale
+            return DecimalTotal("text", at[0], result.precision, shift, "raise", str(self))
         return accumulators.Mean(self._number(kinds[0]), at[0])
 
 

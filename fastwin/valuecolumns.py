@@ -11,9 +11,10 @@ from fastwin.core.hyperloglog import hash_int64, hash_text, hash_uint64
 
 __all__ = ["Reading", "ValueColumn", "can_hash", "hashes", "stored_as", "value_column"]
 
-Reading = Literal["int64", "float64", "text", "sortable", "hash", "valid", "time"]
-"""How a column is read: as numbers or bytes that it is stored as, as numbers or bytes in the order of its values, as
-hashes of its values, or only for what is null. ``"time"`` is none of the input's columns but the event times."""
+Reading = Literal["int64", "float64", "text", "decimal", "sortable", "hash", "valid", "time"]
+"""How a column is read: as numbers or bytes that it is stored as, as decimals of 16 bytes, as numbers or bytes in the
+order of its values, as hashes of its values, or only for what is null. ``"time"`` is none of the columns, but the
+event times."""
 
 Stored = Literal["int64", "float64", "text"]
 """What accumulators keep."""
@@ -50,7 +51,9 @@ def value_column(column: pa.Array, reading: Reading) -> ValueColumn:
         return hashes(column), marks
     if reading == "sortable":
         return (*_sortable(column), marks)
-    if reading == "text":
+    if reading == "decimal" and column.type.bit_width != 128:
+        column = column.cast(pa.decimal128(38, column.type.scale))
+    if reading in ("text", "decimal"):
         return (*_text(column), marks)
     if reading == "float64":
         return _floats(column), marks

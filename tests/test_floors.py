@@ -20,7 +20,7 @@ FLOORS: list[list[str]] = [
         "core.fused core.hashing core.rows core.timersort",
         "core.accumulator_set core.keys core.registers core.rowcodec core.slices core.timers",
         "core.redishll",
-        "core.accumulators core.hyperloglog core.numpyaccumulator core.panes core.picks core.sessions core.timerqueue "
+        "core.accumulators core.decimals core.hyperloglog core.numpyaccumulator core.panes core.picks core.sessions core.timerqueue "
         "core.variance core.windowtable",
         "core.combine core.sessionmerge core.sessionscan core.sessiontimers core.slider",
         "core",

@@ -1,4 +1,4 @@
-# Sums of int64 that cannot overflow: 128 bits in two cells.
+# Integers of 128 bits, and sums of int64 in them that cannot overflow: two cells.
 cimport cython
 
 from fastwin._typedefs cimport int64_t
@@ -7,8 +7,10 @@ cdef extern from *:
     """
     /* Rows are aligned to 8 bytes only. */
     typedef __int128 fastwin_int128 __attribute__((aligned(8)));
+    typedef unsigned __int128 fastwin_uint128 __attribute__((aligned(8)));
     """
     ctypedef long long int128 "fastwin_int128"
+    ctypedef unsigned long long uint128 "fastwin_uint128"
 
 
 @cython.overflowcheck(False)        # 128 bits hold more sums of int64 than fit into any machine

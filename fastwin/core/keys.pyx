@@ -264,7 +264,7 @@ cdef class KeyTable:
         ascend within data, or a valid of another length.
         """
         cdef uint64_t[KEYS_BLOCK] hashes
-        cdef Py_ssize_t i, at, mask, first, stop = 0, n = offsets.shape[0] - 1
+        cdef Py_ssize_t i, at, mask, first = 0, stop = 0, n = offsets.shape[0] - 1
         cdef idx_t key
         cdef uint64_t h
         cdef int64_t length

@@ -82,6 +82,9 @@ class Layout:
                 raise SpecError(f"put: the panes have no column {name!r}; they have {', '.join(schema.names)}")
         keys = tuple(pa.field(name, decoded_type(schema.field(name).type)) for name in whole.keys)
         check_key_types(keys)
+        for output in outputs:
+            for part in output.fields:
+                _check_kind(part.name, schema.field(part.name).type, part.merge)
         return cls(
             keys,
             tuple(Field(f.name, schema.field(f.name).type, f.merge) for output in outputs for f in output.fields),
@@ -165,6 +168,15 @@ def _read(text: str | bytes) -> Layout:
         )
     except (ValueError, KeyError, TypeError, pa.ArrowException) as problem:
         raise StoreError(f"store: its layout cannot be read, so it is none of fastwin's: {problem}") from None
+
+
+def _check_kind(name: str, kind: pa.DataType, merge: Merge) -> None:
+    """Raises SpecError for a field that cells cannot hold."""
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
+    if merge != "union" and (not number or kind == pa.uint64()):
+        raise SpecError(
+            f"put: a store keeps numbers and times, but {name!r} is {kind}; cast the column to int64 or float64"
+        )
 
 
 def _output(output: PaneOutput) -> Output:
