@@ -2,6 +2,7 @@
 
 import numpy as np
 
+cimport cython
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memmove, memset
 
@@ -17,6 +18,7 @@ cdef enum:
     FIRST_INDEX = 64
 
 
+@cython.overflowcheck(False)
 cdef inline uint32_t hashed(idx_t key, ts_t start, ts_t end) noexcept nogil:
     cdef uint64_t h = mix(<uint64_t> start ^ (<uint64_t> key * <uint64_t> 0x9E3779B97F4A7C15))
     h ^= <uint64_t> end
