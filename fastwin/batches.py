@@ -152,28 +152,31 @@ def event_times(column: pa.Array, any_int64: bool = False) -> tuple[NDArray[np.i
     times = int64_values(column)
     if pa.types.is_timestamp(column.type):
         per_second = _PER_SECOND[column.type.unit]
-        outside = (
-            (times < _FIRST_SECOND * per_second) | (times > (_LAST_SECOND + 1) * per_second - 1)
-            if (per_second < 1_000_000_000)
-            else None
-        )
-        if outside is not None and outside.any():
-            reasons[outside] = 2
-            times = np.where(outside, 0, times)
+        if per_second < 1_000_000_000:  # nanoseconds in int64 are all of this age
+            times = _inside(times, _FIRST_SECOND * per_second, (_LAST_SECOND + 1) * per_second - 1, reasons, 2)
         if per_second == 1:
             times = times * 1_000
         elif per_second > 1_000:
             times = times // (per_second // 1_000)
     elif not any_int64:
-        outside = (times > _KERNEL_LIMIT) | (times < -_KERNEL_LIMIT)
-        if outside.any():
-            reasons[outside] = 3
-            times = np.where(outside, 0, times)
+        times = _inside(times, -_KERNEL_LIMIT, _KERNEL_LIMIT, reasons, 3)
     valid = validity(column)
     if valid is not None:
         reasons[valid == 0] = 1
         times = np.where(valid != 0, times, 0)
     return times, reasons
+
+
+def _inside(
+    times: NDArray[np.int64], first: int, last: int, reasons: NDArray[np.uint8], reason: int
+) -> NDArray[np.int64]:
+    """Returns the times with 0 for those outside [first, last], and notes the reason for them."""
+    # Two passes that write nothing: as good as always, there is none.
+    if not len(times) or (times.min() >= first and times.max() <= last):
+        return times
+    outside = (times < first) | (times > last)
+    reasons[outside] = reason
+    return np.where(outside, 0, times)
 
 
 def check_rows(

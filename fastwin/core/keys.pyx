@@ -72,7 +72,8 @@ cdef class KeyTable:
                 capacity *= 2
             self._grow(capacity)
         size = max(size, 4 * FIRST_CAPACITY)
-        while size < (4 if need < MANY else 2) * need:      # collisions cost more than memory, up to a point
+        # Collisions cost more than memory, up to a point; and much more as long as the index stays in the cache.
+        while size < max((4 if need < MANY else 2) * need, min(16 * need, CACHED)):
             size *= 2
         if size != self.index_size:
             self._rehash(size)
