@@ -142,7 +142,7 @@ servers:
 define checked_build
 	@mkdir -p build/$(1)
 	@find build/$(1) -path build/$(1)/build -prune -o -type f ! -name '*.so' -exec rm {} +
-	@tar -cf - --exclude='*.so' --exclude=__pycache__ setup.py pyproject.toml README.md LICENSE fastwin tests | tar -xf - -C build/$(1)
+	@tar -cf - --exclude='*.so' --exclude=__pycache__ setup.py pyproject.toml README.md LICENSE docs examples fastwin tests | tar -xf - -C build/$(1)
 	@echo "Compiling the kernels ($(1))"
 	@cd build/$(1) && $(2) CC='$(CC)' ../../$(PY) setup.py --quiet build_ext --inplace
 endef
