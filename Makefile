@@ -37,6 +37,7 @@ bench: .venv/.compiled | java ## run the benchmarks, print the table, keep JSON 
 	$(PY) -m bench $(ARGS)
 	$(if $(ARGS),,$(PY) -m bench.growth)
 	$(if $(ARGS),,$(PY) -m bench.memory)
+	$(if $(ARGS),,$(PY) -m bench.spark_state)
 
 lint: .venv/.compiled ## ruff, cython-lint, mypy, and the stubs against the compiled modules
 	.venv/bin/ruff check .

@@ -9,7 +9,7 @@ from bench import peers
 from bench.events import events, text_keys
 from bench.floor import Floor, floor
 from bench.race import Bar, Contender, Entry, Unavailable, Works
-from bench.scale import Scale, amount
+from bench.scale import PEER_THREADS, Scale, amount
 
 WORKS = Works()
 MINUTE = 60_000
@@ -22,11 +22,12 @@ def _spec(assigner: fw.WindowAssigner, aggregates: Sequence[str] = peers.AGGREGA
     return fw.key_by("key").event_time("ts").window(assigner).aggregate(**functions)
 
 
-def _ours(table: pa.Table, spec: fw.WindowSpec, columns: list[str]) -> Contender:
+def _ours(table: pa.Table, spec: fw.WindowSpec, columns: list[str], threads: int = 1) -> Contender:
     return Contender(
-        lambda: spec.run(table).main,
+        lambda: spec.run(table, threads=threads).main,
         answer=peers.canonical(columns),
         notes=lambda result: {"rows": result.num_rows},
+        threads=threads,
     )
 
 
@@ -105,6 +106,29 @@ def sessions(scale: Scale) -> Entry:
 def sessions_disordered(scale: Scale) -> Entry:
     table = events(scale.events, scale.keys, disorder_ms=2 * MINUTE)
     return _sessions("up to 2 min out of order", table, ("polars", "DuckDB"))
+
+
+@WORKS.add("threads-tumbling", "event", ("one thread", "polars", "DuckDB"))
+def tumbling_threads(scale: Scale) -> Entry:
+    table = events(scale.events, scale.keys)
+    spec = _spec(fw.TumblingEventTimeWindows.of(MINUTE))
+    return _threads("tumbling 1 min", table, spec, peers.WINDOW_COLUMNS, peers.tumbling(table, MINUTE))
+
+
+@WORKS.add("threads-sessions", "event", ("one thread", "polars", "DuckDB"))
+def session_threads(scale: Scale) -> Entry:
+    table = events(scale.events, scale.keys)
+    spec = _spec(fw.EventTimeSessionWindows.with_gap(GAP))
+    return _threads("sessions, gap 10 s", table, spec, peers.SESSION_COLUMNS, peers.sessions(table, GAP))
+
+
+def _threads(label: str, table: pa.Table, spec: fw.WindowSpec, columns: list[str], others: dict) -> Entry:
+    contenders = {
+        "fastwin": _ours(table, spec, columns, PEER_THREADS),
+        "one thread": _ours(table, spec, columns),
+        **{name: others[name] for name in ("polars", "DuckDB")},
+    }
+    return Entry(f"{label}, fastwin on {PEER_THREADS} threads", len(table), contenders)
 
 
 @WORKS.add("stream", "event", ("spec.run",))
