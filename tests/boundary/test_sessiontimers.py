@@ -27,6 +27,22 @@ def test_sessions_at_both_ends_of_time() -> None:
     assert (fired.tolist(), over.tolist()) == ([1], [0, 1])
 
 
+@pytest.mark.parametrize("between", [[], [10], [10, 13]], ids=str)
+def test_a_session_that_fired_at_its_last_ms_goes_after_its_lateness(between: list[int]) -> None:
+    sessions = session_table()
+    timers = SessionTimers(sessions, 100)
+    _, armed = sessions.add(sessions.keys.intern_int64(times(1)), times(0), 10, LOW, 5, [(times(0), None)])
+    timers.arm(armed, LOW, 5)
+    before = LOW
+    for watermark in (8, 9, *between, 14):
+        fired, over = timers.advance(before, watermark, 5)
+        assert fired.tolist() == ([0] if watermark == 9 else []), f"at {watermark}"
+        assert over.tolist() == ([0] if watermark == 14 else []), f"at {watermark}"
+        if watermark < 14:
+            timers._check(watermark, 5)
+        before = watermark
+
+
 def test_what_does_not_fit_is_refused() -> None:
     sessions = session_table()
     with pytest.raises(ValueError, match="width"):

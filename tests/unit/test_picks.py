@@ -216,3 +216,14 @@ def test_few_values_have_no_variance() -> None:
     )
     assert found == {"a": None, "b": 0.0, "c": None, "d": None}
     assert math.isnan(run(pa.table({"ts": [1, 2], "v": [math.inf, 1.0]}), v=fw.Variance("v"))["v"])
+
+
+@pytest.mark.parametrize("number", [int, float])
+def test_variance_of_slices_that_differ(number: type) -> None:
+    values = [number(1_000_000 + 977 * i % 5_003 + 31 * i) for i in range(1_000)]
+    table = pa.table({"ts": range(1_000), "x": values})
+    spec = fw.key_by().event_time("ts").window(fw.SlidingEventTimeWindows.of(1_000, 10)).aggregate(v=fw.Variance("x"))
+    main = spec.run(table).main
+    for start, found in zip(main["window_start"].cast(pa.int64()).to_pylist(), main["v"].to_pylist(), strict=True):
+        exact = statistics.variance(list(map(Fraction, values[max(start, 0) : start + 1_000])))
+        assert math.isclose(found, exact, rel_tol=1e-12), start

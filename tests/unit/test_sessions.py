@@ -3,6 +3,7 @@ import pytest
 
 from fastwin.core.accumulators import AccumulatorSet
 from fastwin.core.keys import KeyTable
+from fastwin.core.sessionmerge import absorb
 from fastwin.core.sessions import HEAD_CELLS, SessionTable
 from tests.kernels import ids, no_columns, session_table, slots, times
 
@@ -229,3 +230,54 @@ def test_arguments_are_checked() -> None:
 def test_head_has_room_for_the_session() -> None:
     with pytest.raises(ValueError, match=f"accumulators: need head_cells={HEAD_CELLS}, got 3"):
         SessionTable(KeyTable("int64"), AccumulatorSet([]))
+
+
+def absorbed(
+    table: SessionTable, start: int, end: int, watermark: int = -(2**63), lateness: int = 0
+) -> tuple[int, list]:
+    """Absorbs a session of key 7 with one element; returns its slot and those to be armed."""
+    key = table.keys.intern_int64(times(7))
+    others = table.accumulators.new_rows()
+    rows = others.fresh(key, times(start))
+    table.accumulators.add_rows(others, rows, no_columns(1))
+    taken, armed = absorb(table, key, times(start), times(end), watermark, lateness, others, rows)
+    table._check()
+    return taken.tolist()[0], armed.tolist()
+
+
+def test_absorbed_sessions_that_touch_are_one() -> None:
+    table = session_table()
+    first, armed = absorbed(table, 10, 20)
+    assert armed == [first]
+    assert absorbed(table, 20, 30) == (first, [])
+    assert absorbed(table, 0, 10) == (first, [])
+    apart, _ = absorbed(table, 31, 40)
+    assert len(table.rows) == 2
+    assert absorbed(table, 30, 31)[0] in (first, apart)
+    left = table.rows.slots()
+    assert table.rows.starts(left).tolist() == [0]
+    assert table.accumulators.results(table.rows, left)[0][0].tolist() == [5]
+
+
+def test_an_absorbed_session_is_armed_again_where_it_has_fired() -> None:
+    for watermark, again in ((8, False), (9, True), (10, True)):
+        table = session_table()
+        slot, _ = absorbed(table, 0, 10, lateness=50)
+        assert absorbed(table, 5, 12, watermark, 50) == (slot, [slot] if again else [])
+
+
+def test_absorbed_sessions_are_late_when_their_lateness_is_over() -> None:
+    assert absorbed(session_table(), 0, 10, 13, 5)[0] >= 0
+    assert absorbed(session_table(), 0, 10, 14, 5) == (-1, [])
+
+
+def test_sessions_bridged_within_one_call_count_each_element_once() -> None:
+    table = session_table()
+    keys = table.keys.intern_int64(times(7, 7, 7, 7))
+    starts, ends = times(0, 20, 5, 40), times(10, 30, 25, 50)
+    others = table.accumulators.new_rows()
+    rows = others.fresh(keys, starts)
+    table.accumulators.add_rows(others, rows, no_columns(4))
+    absorb(table, keys, starts, ends, NEVER, 0, others, rows)
+    table.keys.sweep()
+    assert sessions(table) == [(0, 30, 3), (40, 50, 1)]

@@ -72,6 +72,20 @@ def test_memory_returns_when_all_has_left() -> None:
     assert slider.nbytes < full / 3
 
 
+def test_many_rows_are_absorbed_at_once() -> None:
+    panes, n = pane_table(), 1_700
+    keys = panes.keys.intern_int64(np.arange(n))
+    panes.add(keys, np.zeros(n, np.int64), no_columns(n))
+    slider = WindowSlider(panes, 10)
+    assert fired(slider, 0, 10) == [(key, 1) for key in range(n)]
+    others = panes.accumulators.new_rows()
+    slots = others.fresh(keys, np.zeros(n, np.int64))
+    panes.accumulators.add_rows(others, slots, no_columns(n))
+    slider.absorb(others, slots)
+    assert fired(slider, 0, 11) == [(key, 2) for key in range(n)]
+    slider._check()
+
+
 def test_float_sums_do_not_drift() -> None:
     """Many slides over values that cancel: the sum of each window stays that of its own values."""
     random = np.random.default_rng(5)
