@@ -212,3 +212,53 @@ DENSE = hyperloglog.sketch(pa.array(range(9_000)))
 def test_garbage_is_refused(text: bytes, says: str) -> None:
     with pytest.raises(fw.SketchError, match=f"sketch: {says}"):
         hyperloglog.merge([text] if isinstance(text, str) else [SPARSE, text])
+
+
+REGISTERS = 16_384
+
+
+def dense(registers: list[int]) -> bytes:
+    """The dense string of Redis: six bits for each register, the lowest first."""
+    registers = registers + [0] * (REGISTERS - len(registers))
+    bits = sum(value << 6 * i for i, value in enumerate(registers))
+    return b"HYLL\0\0\0\0" + bytes(7) + b"\x80" + bits.to_bytes(REGISTERS * 6 // 8, "little")
+
+
+def sketch(registers: list[int]) -> Sketch:
+    made = Sketch()
+    made.merge_string(np.frombuffer(dense(registers), np.uint8))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("registers", "runs"),
+    [
+        ([7] * 9, [0x80 | 6 << 2 | 3, 0x80 | 6 << 2 | 3, 0x80 | 6 << 2, 0x7F, 0xF6]),
+        ([32] * 5 + [31], [0x80 | 31 << 2 | 3, 0x80 | 31 << 2, 0x80 | 30 << 2, 0x7F, 0xF9]),
+        ([0] * 63 + [1], [62, 0x80, 0x7F, 0xBF]),
+        ([0] * 64 + [1], [63, 0x80, 0x7F, 0xBE]),
+        ([0] * 65 + [1], [0x40, 64, 0x80, 0x7F, 0xBD]),
+        ([0] * (REGISTERS - 1) + [1], [0x7F, 0xFE, 0x80]),
+    ],
+)
+def test_runs_of_a_sparse_string(registers: list[int], runs: list[int]) -> None:
+    found = sketch(registers)
+    assert list(found.to_bytes()[16:]) == runs
+    again = Sketch()
+    again.merge_string(np.frombuffer(found.to_bytes(), np.uint8))
+    assert again.registers().tolist() == sketch(registers).registers().tolist()
+
+
+@pytest.mark.parametrize(
+    ("registers", "size"),
+    [([1, 0] * 1_491, 2_999), ([1, 2, 0] + [1, 0] * 1_490, 3_000), ([1, 2, 3, 0] + [1, 0] * 1_490, 12_304)],
+    ids=["fits", "just fits", "one more"],
+)
+def test_sparse_strings_have_at_most_three_thousand_bytes(registers: list[int], size: int) -> None:
+    assert len(sketch(registers).to_bytes()) == size
+
+
+def test_a_register_that_no_hash_fills_is_refused() -> None:
+    assert sketch([51]).registers()[0] == 51
+    with pytest.raises(fw.SketchError, match="register 1 is 52"):
+        sketch([51, 52])
