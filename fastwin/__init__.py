@@ -40,9 +40,10 @@ from fastwin.errors import (
 )
 from fastwin.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from fastwin.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction
-from fastwin.local import Metrics, Result, Stream
+from fastwin.local import Stream
 from fastwin.numpyaggregates import NumpyAggregate
 from fastwin.planner import Plan, plan
+from fastwin.results import Metrics, Result
 from fastwin.rowview import Row
 from fastwin.sessionwindows import (
     DynamicEventTimeSessionWindows,

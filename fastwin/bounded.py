@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fastwin.local import Result, Stream
+from fastwin.local import Stream
 from fastwin.operators.base import Operator
 from fastwin.operators.general import GeneralOperator
 from fastwin.operators.session import SessionOperator
+from fastwin.results import Result
 from fastwin.spec import WindowSpec
 from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 

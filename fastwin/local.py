@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -20,55 +19,14 @@ from fastwin.operators.general import GeneralOperator
 from fastwin.operators.session import SessionOperator
 from fastwin.planner import Plan, columns_named, schema_before_input
 from fastwin.planner import plan as make_plan
+from fastwin.results import Metrics, Result
 from fastwin.spec import WindowSpec
+from fastwin.statespec import check_migrate
 from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["Metrics", "Result", "Stream", "open_stream"]
+__all__ = ["Stream", "open_stream"]
 
 _SMALL_BATCH = 65_536
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a call has produced.
-
-    main: key columns, ``window_start``, ``window_end`` (timestamp[ms, UTC]) and the aggregates.
-    late: elements that no window takes any more, with the input's columns; empty unless asked for.
-    bad: rows without a usable timestamp, with the input's columns and ``bad_reason``; empty unless diverted.
-    side: the side outputs that the spec declares, by tag.
-    """
-
-    main: pa.Table
-    late: pa.Table
-    bad: pa.Table
-    side: dict[str, pa.Table] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """Counters of a stream since it was opened, and its state as it stands.
-
-    events: rows taken in, bad ones included. bad: rows without a usable timestamp.
-    num_late_records_dropped: Flink's counter: late elements, unless they are handed out; ``late`` counts those.
-    unassigned: elements in time that no window covers. fired: result rows. open_windows: (key, window) pairs
-    with contents. state_rows, state_bytes: rows held and bytes allocated. watermark: ms, int64 min for none yet.
-    unfired: (key, window) pairs whose contents went without ever firing. timers: registered ones; the aligned operator
-    needs none. processing_time: the clock, ms.
-    """
-
-    events: int = 0
-    bad: int = 0
-    late: int = 0
-    num_late_records_dropped: int = 0
-    unassigned: int = 0
-    fired: int = 0
-    open_windows: int = 0
-    state_rows: int = 0
-    state_bytes: int = 0
-    watermark: int = MIN_TIMESTAMP
-    unfired: int = 0
-    timers: int = 0
-    processing_time: int = 0
 
 
 class Stream:
@@ -375,15 +333,26 @@ class Stream:
             raise StateError(f"{call}: the stream has seen no batch and no schema yet, so there is no state")
         return self._operator
 
-    def restore(self, chunks: list[bytes] | bytes, *, forget_watermark: bool = False) -> None:
+    def restore(
+        self,
+        chunks: list[bytes] | bytes,
+        *,
+        forget_watermark: bool = False,
+        migrate: Literal["added aggregates"] | None = None,
+    ) -> None:
         """Replaces all state by that of one snapshot and the deltas after it, in order.
 
         forget_watermark: starts without a watermark, as Flink does; for the general operator only, because the others
             tell from the watermark which windows have fired.
+        migrate: ``"added aggregates"`` also takes state of a spec without some of the aggregates, which then cover, in
+            the windows that are open, only what comes from now on. If they read other columns, the stream needs to be
+            opened with a schema.
 
+        State of a spec with a shorter allowed lateness is taken as well; what had been cleaned by then stays late.
         Raises StateError if a chunk is corrupt, cut off, or of another spec, input type or version. The watermark
         is part of the state; counters start over.
         """
+        check_migrate(migrate)
         chunks = [chunks] if isinstance(chunks, bytes | bytearray | memoryview) else chunks
         if not isinstance(chunks, list | tuple):
             raise StateError(f"restore: takes a list of bytes, a snapshot and deltas, got {type(chunks).__name__}")
@@ -392,8 +361,9 @@ class Stream:
         try:
             plan = self._plan
             if plan is None:
-                meta = statecodec.decode(chunks[0], self._spec.fingerprint, str(self._spec)).meta
-                plan = make_plan(self._spec, batches.text_to_schema(meta["input_schema"]))
+                meta = statecodec.decode(chunks[0], statecodec.owner(chunks[0])).meta
+                plan = self._plan_for(batches.text_to_schema(meta["input_schema"]))
+            chunks = [plan.migrated(chunk, migrate) for chunk in chunks]
             operator = plan.new_operator(self._coalesce)
             if isinstance(operator, GeneralOperator):
                 operator.restore(chunks, forget_watermark)
@@ -410,6 +380,16 @@ class Stream:
         self._plan, self._operator, self._failed = plan, operator, None
         self._watermark = operator.watermark
         self._bad = self._late = 0
+
+    def _plan_for(self, schema: pa.Schema) -> Plan:
+        """Returns the plan for the input that the state was made of."""
+        try:
+            return make_plan(self._spec, schema)
+        except SpecError as problem:
+            raise StateError(
+                f"restore: the state was written for other columns: {problem}; if they are new, open the stream with a "
+                f"schema"
+            ) from problem
 
     def _refuse_if_failed(self) -> None:
         if self._failed is not None:

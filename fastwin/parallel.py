@@ -12,9 +12,9 @@ from fastwin import batches
 from fastwin.arrowbuffers import take_rows
 from fastwin.bounded import run
 from fastwin.errors import SpecError
-from fastwin.local import Result
 from fastwin.planner import Plan
 from fastwin.planner import plan as make_plan
+from fastwin.results import Result
 from fastwin.spec import WindowSpec
 
 __all__ = ["run_threads"]

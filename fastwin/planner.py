@@ -22,12 +22,14 @@ from fastwin.operators.aligned import AlignedOperator
 from fastwin.operators.base import TIME_TYPE, Batch, Config, Operator, ResultColumn
 from fastwin.operators.general import GeneralOperator
 from fastwin.operators.generalparts import check_assigner, reads_rows, waits_for_clock
+from fastwin.operators.migration import migrated
 from fastwin.operators.partial import AlignedFeeder, SessionFeeder, can_count
 from fastwin.operators.program import PANE_FIELDS, GeneralConfig, Program, PythonAggregate
 from fastwin.operators.session import SessionOperator
 from fastwin.operators.slicing import CumulativeSlicing, Slicing, SlidingSlicing
 from fastwin.sessionwindows import EventTimeSessionWindows
 from fastwin.spec import WindowSpec
+from fastwin.statespec import StateAggregate, StateSpec
 from fastwin.triggers import EventTimeTrigger
 from fastwin.valuecolumns import value_column
 
@@ -170,6 +172,10 @@ class Plan:
         assert self.spec.time_column is not None
         return batches.event_times(rows.column(self.spec.time_column))[0]
 
+    def migrated(self, chunk: bytes, migrate: str | None = None) -> bytes:
+        """Returns a chunk of state as one of this spec; see ``Stream.restore``."""
+        return migrated(chunk, self.config, migrate)
+
     def open(self, *, coalesce: bool | None = None, max_future_skew: Duration | None = None) -> Stream:
         """Opens a stream for this plan; coalesce: what holds where the spec leaves it open, None: False."""
         from fastwin import local
@@ -213,15 +219,36 @@ def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False, hidden: 
     input_schema = pa.schema([field.with_type(roomy_type(field.type)) for field in fields])
     codec = KeyCodec(tuple(pa.field(name, kind) for name, kind in kinds.items()))
     text = batches.schema_to_text(input_schema)
-    config = Config(codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text)
+    seen = pa.schema([field for field in input_schema if field.name not in hidden]) if sees_rows else None
+    state = _state_spec(spec, operator, codec, results, seen)
+    config = Config(codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text, state)
     program = None
     if operator == "general":
         check_assigner(spec.assigner)
-        seen = pa.schema([field for field in input_schema if field.name not in hidden])
-        program = _program(spec, seen if sees_rows else None)
+        program = _program(spec, seen)
         columns = _general_schema(spec, config, program)
-        config = GeneralConfig(codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text, columns)
+        config = GeneralConfig(
+            codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text, state, columns
+        )
     return Plan(spec, operator, why, input_schema, config, inputs, program)
+
+
+def _state_spec(
+    spec: WindowSpec, operator: str, codec: KeyCodec, results: tuple[ResultColumn, ...], rows: pa.Schema | None
+) -> StateSpec:
+    """Returns what the state of a spec depends on. rows: the elements that windows may hold."""
+    aggregates = tuple(
+        StateAggregate(
+            column.name,
+            str(column.aggregate),
+            ", ".join(map(str, column.kinds)) or "none",
+            column.aggregate.accumulator(column.kinds, column.at).cells,
+        )
+        for column in results
+    )
+    keys = ", ".join(str(field.type) for field in codec.out_fields)
+    held = "" if rows is None else ", ".join(f"{field.name} {field.type}" for field in rows)
+    return StateSpec(operator, spec.state_parts, spec.lateness_ms, aggregates, keys, held)
 
 
 def _results(spec: WindowSpec, schema: pa.Schema) -> tuple[tuple[ResultColumn, ...], tuple[Input, ...]]:

@@ -23,8 +23,9 @@ from fastwin.triggers import CountTrigger, Trigger
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fastwin.local import Result, Stream
+    from fastwin.local import Stream
     from fastwin.planner import Explanation
+    from fastwin.results import Result
 
 __all__ = ["BAD_ROW_POLICIES", "WindowSpec", "key_by"]
 
@@ -245,7 +246,7 @@ class WindowSpec:
         empty: dict[str, Any] = {"aggregates": (), "function": None, "reducer": None, "processor": None, "output": None}
         complete = self._with(**{**empty, **changes})
         complete.check_complete()
-        _ = complete.fingerprint
+        _ = complete.fingerprint, complete.state_parts
         return complete
 
     def panes(self, width: Duration | None = None) -> WindowSpec:
@@ -269,34 +270,45 @@ class WindowSpec:
         """16 bytes that tell this spec from others whose state means something else."""
         return hashlib.blake2b(str(self).encode(), digest_size=16).digest()
 
+    @cached_property
+    def state_parts(self) -> tuple[tuple[str, str], ...]:
+        """What the methods that make this spec are given, in words; see ``StateSpec.parts``."""
+        parts: dict[str, str] = {}
+        for name, text in self._calls(state_only=True):
+            parts[name] = f"{parts[name]}; {text}" if name in parts else text
+        return tuple(parts.items())
+
     def __str__(self) -> str:
-        parts = [f"key_by({', '.join(map(repr, self.keys))})"]
+        return ".".join(f"{name}({text})" for name, text in self._calls(state_only=False))
+
+    def _calls(self, *, state_only: bool) -> list[tuple[str, str]]:
+        calls = [("key_by", ", ".join(map(repr, self.keys)))]
         if self.time_column is not None:
-            parts.append(f"event_time({self.time_column!r})")
+            calls.append(("event_time", repr(self.time_column)))
         if self.arrival:
-            parts.append("processing_time()")
-        parts.append(f"window({describe(self.assigner)})")
+            calls.append(("processing_time", ""))
+        calls.append(("window", describe(self.assigner)))
         if self.firing is not None:
-            parts.append(f"trigger({describe(self.firing)})")
+            calls.append(("trigger", describe(self.firing)))
         if self.eviction is not None:
-            parts.append(f"evictor({describe(self.eviction)})")
-        if self.lateness_ms:
-            parts.append(f"allowed_lateness({format_ms(self.lateness_ms)!r})")
-        parts += [f"side_output({tag!r}, {_types(schema)})" for tag, schema in self.sides]
+            calls.append(("evictor", describe(self.eviction)))
+        if self.lateness_ms and not state_only:
+            calls.append(("allowed_lateness", repr(format_ms(self.lateness_ms))))
+        calls += [("side_output", f"{tag!r}, {_types(schema)}") for tag, schema in self.sides]
         if self.pane_info:
-            parts.append("with_pane_info()")
-        arguments = [describe(self.function)] if self.function is not None else []
-        arguments += [f"{name}={describe(aggregate)}" for name, aggregate in self.aggregates]
+            calls.append(("with_pane_info", ""))
+        then = [] if self.processor is None else [f"then={describe(self.processor)}"]
         output = [] if self.output is None else [f"output={_types(self.output)}"]
-        if arguments:
-            then = [] if self.processor is None else [f"then={describe(self.processor)}"]
-            parts.append(f"aggregate({', '.join([*arguments, *then, *output])})")
+        if self.function is not None or self.aggregates:
+            arguments = [describe(self.function)] if self.function is not None else []
+            told = [one for one in self.aggregates if not (state_only and isinstance(one[1], Aggregate))]
+            arguments += [f"{name}={describe(aggregate)}" for name, aggregate in told]
+            calls.append(("aggregate", ", ".join([*arguments, *then, *output])))
         elif self.reducer is not None:
-            then = [] if self.processor is None else [f"then={describe(self.processor)}"]
-            parts.append(f"reduce({', '.join([describe(self.reducer), *then, *output])})")
+            calls.append(("reduce", ", ".join([describe(self.reducer), *then, *output])))
         elif self.processor is not None:
-            parts.append(f"process({', '.join([describe(self.processor), *output])})")
-        return ".".join(parts)
+            calls.append(("process", ", ".join([describe(self.processor), *output])))
+        return calls
 
     # The two runners live a floor above; they are offered here so that a spec reads as one sentence.
 

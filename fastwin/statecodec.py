@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from fastwin.errors import StateError
 
-__all__ = ["FORMAT_VERSION", "Chunk", "decode", "encode", "narrowed", "read_meta", "widened"]
+__all__ = ["FORMAT_VERSION", "Chunk", "decode", "encode", "narrowed", "owner", "read_meta", "widened"]
 
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 _MAGIC: Final = b"FWST"
 _HEADER: Final = struct.Struct("<4sHBB16sIQ")
 _KINDS: Final = ("snapshot", "delta")
@@ -93,13 +93,7 @@ def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chu
     Raises StateError if the bytes are no chunk, not whole, corrupt, of another format version, or
     of another spec (another fingerprint).
     """
-    if not isinstance(blob, bytes | bytearray | memoryview):
-        raise StateError(f"state: a chunk is bytes, got {type(blob).__name__}")
-    if len(blob) < _HEADER.size or bytes(blob[:4]) != _MAGIC:
-        raise StateError(f"state: {len(blob)} bytes that are no fastwin state")
-    _, version, kind, flags, owner, crc, length = _HEADER.unpack_from(blob)
-    if version != FORMAT_VERSION:
-        raise StateError(f"state: format version {version}, but this fastwin reads version {FORMAT_VERSION}")
+    kind, flags, owner, crc, length = _read_header(blob)
     if kind >= len(_KINDS) or flags not in (0, _PICKLED):
         raise StateError(f"state: unknown kind {kind} or flags {flags}")
     body = memoryview(blob)[_HEADER.size :]
@@ -115,6 +109,23 @@ def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chu
         return _parse(_KINDS[kind], body, flags == _PICKLED)
     except (KeyError, TypeError, ValueError, OSError, struct.error, pa.ArrowException) as problem:
         raise StateError(f"state: the body makes no sense: {problem}") from problem
+
+
+def owner(blob: bytes) -> bytes:
+    """Returns the fingerprint of the spec that wrote a chunk; raises StateError for no chunk of this version."""
+    return _read_header(blob)[2]
+
+
+def _read_header(blob: bytes) -> tuple[int, int, bytes, int, int]:
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise StateError(f"state: a chunk is bytes, got {type(blob).__name__}")
+    if len(blob) < _HEADER.size or bytes(blob[:4]) != _MAGIC:
+        raise StateError(f"state: {len(blob)} bytes that are no fastwin state")
+    _, version, *rest = _HEADER.unpack_from(blob)
+    if version != FORMAT_VERSION:
+        raise StateError(f"state: format version {version}, but this fastwin reads version {FORMAT_VERSION}")
+    kind, flags, fingerprint, crc, length = rest
+    return kind, flags, fingerprint, crc, length
 
 
 def _parse(kind: Any, body: memoryview, pickled: bool) -> Chunk:

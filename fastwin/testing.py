@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fastwin.errors import SpecError, StateError
-from fastwin.local import Result, Stream
+from fastwin.local import Stream
 from fastwin.operators.general import GeneralOperator
 from fastwin.planner import plan as make_plan
+from fastwin.results import Result
 from fastwin.spec import WindowSpec
 from fastwin.windows import MIN_TIMESTAMP, GlobalWindow, TimeWindow
 

@@ -4,6 +4,7 @@ import importlib.util
 import time
 import warnings
 from dataclasses import replace
+from typing import Literal
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -14,6 +15,7 @@ from pyspark.sql import types as T
 import fastwin as fw
 from fastwin.duration import Duration, format_ms, to_ms
 from fastwin.errors import SpecError
+from fastwin.statespec import check_migrate
 from spark_glue import wire
 from spark_glue.batch import run_frame
 from spark_glue.chain import chained, check_chain
@@ -40,6 +42,7 @@ def apply(
     coalesce: bool | None = None,
     name: str | Observation = "fastwin",
     chain: bool = False,
+    migrate: Literal["added aggregates"] | None = None,
 ) -> DataFrame:
     """Windows a Spark frame as the specification says; returns a frame, streaming if ``df`` is.
 
@@ -59,6 +62,9 @@ def apply(
     chain: whether the result is to be windowed again, in the same query: it gets the column ``window_time``, the last
         millisecond of each window, which the second specification must take for its event time. Needs windows of event
         time that end, no allowed lateness and no outputs beside the main one. The second ``apply`` has no watermark=.
+    migrate: ``"added aggregates"`` lets the query go on with a checkpoint of a spec without some of the aggregates:
+        for windows that are open at the restart they cover only what comes from then on. Leave it in place as long as
+        such windows may be there. A longer allowed lateness needs no permission.
 
     Result columns: the keys, ``window_start``, ``window_end`` (TIMESTAMP) and the aggregates. If the spec hands out
     late or bad rows there are also the structs ``late`` and ``bad`` with the input's columns, and a struct ``side_tag``
@@ -86,9 +92,11 @@ def apply(
     delay_ms = _duration(watermark, "watermark")
     skew_ms = _duration(max_future_skew, "max_future_skew")
     coalesce = _coalesce(spec, coalesce)
+    check_migrate(migrate)
     own = _check_streaming(spec, df, delay_ms) if df.isStreaming else None
 
     job = _job(spec, df, key_groups=key_groups, skew_ms=skew_ms, coalesce=coalesce, own=own)
+    job = replace(job, migrate=migrate)
     if chain is not False:
         check_chain(job, chain)
     case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"

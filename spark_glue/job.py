@@ -34,6 +34,7 @@ class Job:
     coalesce: whether the rows of a micro-batch have no order among each other.
     started_ms: the processing time of a batch frame.
     chained: whether the rows come from windows before, in the same micro-batch whose watermark made these fire.
+    migrate: what may have changed since the state was written, see ``apply``.
     """
 
     spec: fw.WindowSpec
@@ -47,6 +48,7 @@ class Job:
     coalesce: bool
     started_ms: int = 0
     chained: bool = False
+    migrate: str | None = None
 
     @cached_property
     def plan(self) -> fw.Plan:

@@ -35,12 +35,9 @@ class WindowProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         plan = self._job.plan
-        columns = ", ".join(f"{field.name} {field.type}" for field in plan.main_schema)
-        if plan.program is not None and plan.program.rows is not None:  # windows may hold rows
-            columns += " from " + ", ".join(f"{field.name} {field.type}" for field in plan.program.rows)
         self._alarms = Alarms(handle, self._job.time_mode)
         shares = shares_of(self._job.key_groups)
-        identity = Identity(plan.fingerprint.hex(), str(self._job.spec), columns, self._job.key_groups, shares)
+        identity = Identity(plan.fingerprint.hex(), plan.config.state, self._job.key_groups, shares, self._job.migrate)
         self._log = StateLog(handle, identity)
         run = run_id()
         self._states = States(self._job, self._log, shares, Shelf(run), run)

@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessorHandle
 
 from fastwin.errors import StateError
+from fastwin.statespec import StateSpec
 from spark_glue.deltalog import DeltaLog, Entry
 
 __all__ = ["CHUNK_BYTES", "Head", "Identity", "StateLog"]
@@ -22,7 +23,7 @@ CHUNK_BYTES = 4 << 20
 """No value in the state store is larger than this."""
 
 _MAGIC = b"FWSL"
-_FORMAT = 2
+_FORMAT = 3
 _PREFIX = struct.Struct("<4sH")  # magic, format; fields as JSON follow
 
 _HEAD = T.StructType([T.StructField("head", T.BinaryType())])
@@ -32,35 +33,30 @@ _CHUNK = T.StructType([T.StructField("data", T.BinaryType())])
 
 @dataclass(frozen=True)
 class Identity:
-    """What must be the same for the life of a checkpoint.
+    """What must be the same for the life of a checkpoint, or changed only in ways that are safe.
 
-    fingerprint: of the spec, in hex. text: the spec in words, for errors. columns: names and types of the results.
-    key_groups: how many there are. shares: into how many Spark's partitions divide them.
+    fingerprint: of the spec, in hex. spec: what the state depends on. key_groups: how many there are. shares: into how
+    many Spark's partitions divide them. migrate: what may have changed, see ``StateSpec.check_follows``.
     """
 
     fingerprint: str
-    text: str
-    columns: str
+    spec: StateSpec
     key_groups: int
     shares: int
+    migrate: str | None = None
 
     def check(self, fields: dict[str, Any]) -> None:
-        """Raises StateError if state with these fields was written by another query."""
+        """Raises StateError if state with these fields was written by another query, naming what differs."""
         if fields["key_groups"] != self.key_groups:
             raise StateError(
                 f"key_groups: the checkpoint was made with key_groups={fields['key_groups']}, this query has "
                 f"key_groups={self.key_groups}; the number is fixed for the life of a checkpoint"
             )
-        if fields["fingerprint"] != self.fingerprint:
-            raise StateError(
-                f"spec: the checkpoint was made with another one{fields.get('text', '')}; this query has "
-                f"{self.text}; a changed spec needs a new checkpoint"
-            )
-        if fields.get("columns", self.columns) != self.columns:
-            raise StateError(
-                f"df: the checkpoint was made with results of {fields['columns']}, now they would be {self.columns}; "
-                f"changed types of keys or values need a new checkpoint"
-            )
+        if "spec" in fields and fields["spec"] != self.spec.to_json():
+            try:
+                self.spec.check_follows(StateSpec.from_json(fields["spec"]), self.migrate)
+            except StateError as problem:
+                raise StateError(f"{problem}; such a query needs a new checkpoint") from None
         if fields["shares"] != self.shares:
             raise StateError(
                 f"spark.sql.shuffle.partitions: the checkpoint's state lies in {fields['shares']} parts, this query "
@@ -71,10 +67,11 @@ class Identity:
 
 @dataclass(frozen=True)
 class Head:
-    """The book of a share: its delta log, and its registered timer, ms."""
+    """The book of a share: its delta log, its registered timer, ms, and whether an earlier spec has written it."""
 
     log: DeltaLog = field(default_factory=DeltaLog)
     timer: int | None = None
+    earlier: bool = False
 
 
 class StateLog:
@@ -88,14 +85,16 @@ class StateLog:
     def load(self) -> Head:
         """Returns the head of the current share.
 
-        Raises StateError if it was written by another spec, or with another number of key groups, or is damaged.
+        Raises StateError if it was written with another number of key groups, or is damaged. Whether the spec may be
+        an earlier one, the deltas themselves tell (``Plan.migrated``).
         """
         value = self._head.get()
         if value is None:
             return Head()
         fields = _unpack(bytes(value[0]))
         self._identity.check(fields)
-        return Head(DeltaLog.from_json(fields["log"]), fields["timer"])
+        earlier = fields["fingerprint"] != self._identity.fingerprint
+        return Head(DeltaLog.from_json(fields["log"]), fields["timer"], earlier)
 
     def read(self, entry: Entry) -> bytes:
         """Returns a delta of the current share. Raises StateError if it is not there as it was written."""
@@ -138,17 +137,18 @@ class StateLog:
         self._remove(head.log.entries)
 
     def sign(self) -> None:
-        """Checks the query's own record against this query, or writes it if there is none yet.
+        """Checks the query's own record against this query, and writes it if there is none yet or an earlier spec's.
 
         The current share is the one that all of a query's tasks know (keygroups.LEDGER_ID). Because every batch with
         input comes here, a query that does not belong to its checkpoint fails before it changes any state.
         """
         value = self._head.get()
-        if value is None:
-            record = {"text": f" ({self._identity.text})", "columns": self._identity.columns}
-            self._head.update((_pack(self._fields() | record),))
-        else:
-            self._identity.check(_unpack(bytes(value[0])))
+        if value is not None:
+            fields = _unpack(bytes(value[0]))
+            self._identity.check(fields)
+            if fields["fingerprint"] == self._identity.fingerprint:
+                return
+        self._head.update((_pack(self._fields() | {"spec": self._identity.spec.to_json()}),))
 
     def _fields(self) -> dict[str, Any]:
         one = self._identity

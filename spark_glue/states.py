@@ -84,12 +84,20 @@ class States:
                 if len(deltas) == len(missing) and self._catches_up(left.stream, deltas):
                     return Opened(left.stream, left.stream.metrics, head)
         entries = head.log.entries
+        if head.earlier:
+            return self._fresh(head, [self._migrated(self._log.read(entry)) for entry in entries])
         try:
             return self._fresh(head, [self._fetch(entry) for entry in entries])
         except StateError:
             for entry in entries:  # perhaps only the copies are damaged
                 self._shelf.remove(entry.token)
             return self._fresh(head, [self._log.read(entry) for entry in entries])
+
+    def _migrated(self, delta: bytes) -> bytes:
+        try:
+            return self._job.plan.migrated(delta, self._job.migrate)
+        except StateError as problem:
+            raise StateError(f"{problem}; such a query needs a new checkpoint") from None
 
     def _catches_up(self, stream: fw.Stream, deltas: list[bytes]) -> bool:
         try:
@@ -123,11 +131,17 @@ class States:
                 self._shelf.remove(entry.token)
             return 0
         groups = range(share, self._job.key_groups, self._shares)
-        delta = opened.stream.delta(head.log.refresh(after.state_rows, self._job.key_groups, groups))
+        if head.earlier:  # whole, so that the deltas of the earlier spec can go
+            delta = opened.stream.snapshot()
+            meta = read_meta(delta) | {"refreshed": len(groups)}
+            head = replace(head, log=replace(head.log, turn=None), earlier=False)
+        else:
+            delta = opened.stream.delta(head.log.refresh(after.state_rows, self._job.key_groups, groups))
+            meta = read_meta(delta)
         lateness = self._job.spec.lateness_ms
         # A window is cleaned once the watermark has reached its end - 1 + lateness.
         cleaned = after.watermark - lateness + 1 if after.watermark > fw.MIN_TIMESTAMP + lateness else None
-        head, gone = self._log.append(replace(head, timer=timer), delta, read_meta(delta), len(groups), cleaned)
+        head, gone = self._log.append(replace(head, timer=timer), delta, meta, len(groups), cleaned)
         written = len(delta) + self._log.save(head)
         for entry in gone:
             self._shelf.remove(entry.token)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastwin.local import Result, Stream
+from fastwin.local import Stream
+from fastwin.results import Result
 from tests import naive
 
 __all__ = ["Lockstep", "assert_rows_agree", "main_rows", "plain"]

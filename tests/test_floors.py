@@ -26,7 +26,7 @@ FLOORS: list[list[str]] = [
         "core",
     ],
     [
-        "arrowbuffers ddl describe functions statecodec",
+        "arrowbuffers ddl describe functions statecodec statespec",
         "evictors keycodec rowview state valuecolumns",
         "aggregates hyperloglog",
         "numpyaggregates",
@@ -35,8 +35,8 @@ FLOORS: list[list[str]] = [
         "sessionwindows",
     ],
     [
-        "operators.base operators.objectfetch operators.slicing operators.userobjects",
-        "operators.keeper operators.program",
+        "operators.base operators.lateness operators.objectfetch operators.slicing operators.userobjects",
+        "operators.keeper operators.migration operators.program",
         "operators.triggernodes",
         "operators.combinatornodes operators.usercode",
         "operators.assigning operators.contents",
@@ -46,7 +46,7 @@ FLOORS: list[list[str]] = [
         "operators.partial",
         "operators",
     ],
-    ["batches panespec speccheck", "spec", "planner"],
+    ["batches panespec results speccheck", "spec", "planner"],
     [
         "local",
         "bounded",

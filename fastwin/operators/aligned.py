@@ -31,6 +31,7 @@ from fastwin.operators.base import (
     some_rows,
     with_refreshed,
 )
+from fastwin.operators.lateness import Lateness
 from fastwin.operators.slicing import LateWindows, Slicing
 from fastwin.statecodec import Chunk
 from fastwin.windows import MIN_TIMESTAMP
@@ -48,6 +49,7 @@ class AlignedOperator:
     def __init__(self, config: Config, slicing: Slicing) -> None:
         self._config = config
         self._slicing = slicing
+        self._lateness = Lateness(config.lateness_ms)
         self._keys = config.codec.new_table()
         self._accumulators = config.new_accumulators(_HEAD_CELLS)
         self._panes = PaneTable(self._keys, self._accumulators)
@@ -62,7 +64,8 @@ class AlignedOperator:
 
     def process(self, batch: Batch) -> Fed:
         """Adds elements to their slices; windows that have passed and are kept fire again."""
-        slicing, lateness, watermark = self._slicing, self._config.lateness_ms, self.watermark
+        slicing, watermark = self._slicing, self.watermark
+        lateness = self._lateness.at(watermark)
         self.counters.events += len(batch)
         if slicing.grid is not None and len(batch) and batch.times.min() >= slicing.first_unpassed(watermark):
             # Nothing is late, and nothing fires: one pass over the elements.
@@ -102,7 +105,7 @@ class AlignedOperator:
         for chunk in read_chunks(chunks, self._config, partial=True):
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
             columns = load_rows(chunk.tables, ids, wanted)
-            kept = columns["start"] >= slicing.first_kept(self.watermark, self._config.lateness_ms)
+            kept = columns["start"] >= slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
             self.counters.events += int(columns["elements"].sum())
             late += int(columns["elements"][~kept].sum())
             columns = some_rows(columns, kept)
@@ -119,7 +122,7 @@ class AlignedOperator:
                 touched.append((keys[passed], starts[passed]))
         if touched:
             keys, starts = (np.concatenate(arrays) for arrays in zip(*touched, strict=True))
-            windows = slicing.late_windows(starts, self.watermark, self._config.lateness_ms)
+            windows = slicing.late_windows(starts, self.watermark, self._lateness.at(self.watermark))
             if len(windows.ends):
                 main = list(self._fire_coalesced(keys, windows))
         self._keys.sweep()
@@ -138,7 +141,7 @@ class AlignedOperator:
         rest, starts_passed = batch.select(~passed), starts[passed]
         self._add(rest, starts[~passed])
         batch = batch.select(passed)
-        slicing, lateness = self._slicing, self._config.lateness_ms
+        slicing, lateness = self._slicing, self._lateness.at(self.watermark)
         step = len(starts_passed)
         if not self._config.coalesce:
             step = max(1, _FLUSH_ROWS // max(1, min(lateness // slicing.step + 1, slicing.covering)))
@@ -180,7 +183,7 @@ class AlignedOperator:
             return []
         results = list(self._fire_shared(watermark) if self._slicing.shared else self._fire_single(watermark))
         self.watermark = watermark
-        kept = self._slicing.first_kept(watermark, self._config.lateness_ms)
+        kept = self._slicing.first_kept(watermark, self._lateness.at(watermark))
         if self._slicing.shared:
             self._slider.leave(kept)
         self._panes.drop_before(kept)
@@ -232,7 +235,7 @@ class AlignedOperator:
         """Counts (key, window) pairs with contents that are not cleaned yet. O(rows) where windows share slices."""
         if not self._slicing.shared:
             return len(self._panes)
-        first, last = self._slicing.kept_ends(self._panes.starts(), self.watermark, self._config.lateness_ms)
+        first, last = self._slicing.kept_ends(self._panes.starts(), self.watermark, self._lateness.at(self.watermark))
         return self._panes.count_ends(first, last, self._slicing.step)
 
     @property
@@ -261,8 +264,9 @@ class AlignedOperator:
         rows = self._panes.rows
         tables = save_rows(self._config.codec, self._keys, rows, slots, {"start": 1}, _HEAD_CELLS)
         rows.clear_dirty()
-        last = self._slicing.last_end(int(rows.starts(slots).max())) if len(slots) else None
-        return self._config.encode_state(kind, self.watermark, tables, rows=len(slots), last_end=last, **more)
+        more |= {"rows": len(slots), "cleaned": self._lateness.cleaned_at(self.watermark)}
+        more["last_end"] = self._slicing.last_end(int(rows.starts(slots).max())) if len(slots) else None
+        return self._config.encode_state(kind, self.watermark, tables, **more)
 
     def restore(self, chunks: list[bytes]) -> None:
         """Takes the state of one snapshot and the deltas after it; raises StateError unless the operator is fresh."""
@@ -280,11 +284,12 @@ class AlignedOperator:
         fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
         # What is gone by the last watermark need not come first.
         self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
-        kept = self._slicing.first_kept(self.watermark, self._config.lateness_ms)
+        self._lateness.take(chunks)
+        kept = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
         found = []
         for chunk in chunks:
             last = chunk.meta["last_end"]
-            if last is not None and last - 1 + self._config.lateness_ms > self.watermark:
+            if last is not None and last - 1 > self._lateness.cleaned_at(self.watermark):
                 starts = chunk.tables["rows"]["start"].to_numpy()
                 live = starts >= kept
                 if not fresh:  # what was repeated is here
@@ -306,6 +311,6 @@ class AlignedOperator:
     def _check(self) -> None:
         self._panes._check()
         self._slider._check()
-        kept = self._slicing.first_kept(self.watermark, self._config.lateness_ms)
+        kept = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
         assert all(start >= kept for start in self._panes.starts()), "a slice of cleaned windows is still there"
         assert len(np.unique(self._panes.rows.keys(self._panes.rows.slots()))) == len(self._keys), "a key has no row"

@@ -15,6 +15,7 @@ from fastwin.core.keys import KeyTable
 from fastwin.core.rows import RowStore
 from fastwin.errors import StateError
 from fastwin.keycodec import EncodedKeys, KeyCodec
+from fastwin.statespec import StateSpec
 from fastwin.valuecolumns import ValueColumn
 
 __all__ = ["TIME_TYPE", "Batch", "Config", "Counters", "Fed", "Operator", "Refresh", "ResultColumn"]
@@ -79,7 +80,8 @@ class Config:
     lateness_ms: how long after its end a window is kept. coalesce: whether the elements of one
     ``process`` call have no order among each other, and late firings are one per (key, window) and call.
     fingerprint: 16 bytes that tell the spec; text: the spec in words, for errors. input_schema: the
-    input's columns as ``batches.schema_to_text`` gives them, kept in the state so that it can be read alone.
+    input's columns as ``batches.schema_to_text`` gives them, kept in the state so that it can be read alone. state:
+    what the state depends on, kept in it as well.
     """
 
     codec: KeyCodec
@@ -89,19 +91,13 @@ class Config:
     fingerprint: bytes
     text: str
     input_schema: str
-
-    @property
-    def layout(self) -> str:
-        """What the cells of a row mean, beyond what the fingerprint says: the types of keys and values."""
-        keys = ",".join(str(field.type) for field in self.codec.out_fields)
-        values = ",".join("+".join(map(str, column.kinds)) or "-" for column in self.results)
-        return f"{keys}|{values}"
+    state: StateSpec
 
     def encode_state(
         self, kind: Any, watermark: int, tables: dict[str, pa.Table], objects: bytes | None = None, **more: Any
     ) -> bytes:
         """Returns a chunk of state; see ``statecodec``. objects: pickled user state. more: further small values."""
-        meta = {"watermark": watermark, "layout": self.layout, "input_schema": self.input_schema, **more}
+        meta = {"watermark": watermark, "spec": self.state.to_json(), "input_schema": self.input_schema, **more}
         return statecodec.encode(statecodec.Chunk(kind, meta, tables, objects), self.fingerprint)
 
     @property
@@ -354,6 +350,6 @@ def read_chunks(
     for chunk in decoded:
         if "rows" not in chunk.tables or ("elements" in chunk.tables["rows"].column_names) != partial:
             raise StateError("state: no partial results" if partial else "state: partial results, or none at all")
-        if chunk.meta.get("layout") != config.layout:
-            raise StateError(f"state: written for columns {chunk.meta.get('layout')}, the input has {config.layout}")
+        if chunk.meta.get("spec") != config.state.to_json():
+            config.state.check_follows(StateSpec.from_json(chunk.meta.get("spec")), None)
     return decoded

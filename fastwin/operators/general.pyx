@@ -184,7 +184,8 @@ cdef class GeneralOperator:
                     self._feed(i)
                     self.fed = i + 1
                 # Late by its own time, or no window wants it.
-                if event and not add_overflows(times[i], self.keeper.lateness, &time) and time <= self.keeper.watermark:
+                if event and (NO_TIME < times[i] <= self.keeper.cleaned or (
+                        not add_overflows(times[i], self.keeper.lateness, &time) and time <= self.keeper.watermark)):
                     late[i] = 1
                 else:
                     self.counters.unassigned += 1
@@ -366,7 +367,7 @@ cdef class GeneralOperator:
             raise StateError("restore: the operator has run already")
         generalstate.load(self, chunks)
         if forget_watermark:
-            self.keeper.watermark = NO_TIME
+            self.keeper.watermark = self.keeper.cleaned = NO_TIME
         self.keys.sweep()
 
     def passed_slots(self):
@@ -375,7 +376,7 @@ cdef class GeneralOperator:
         if not self.keeper.event_time:
             return []
         return [slot for slot in self.table.rows.slots() if not self.table.at(slot).flags & CLEANED
-                and self.keeper.cleanup_time(self.table.at(slot)) <= self.keeper.watermark]
+                and self.keeper.passed(self.table.at(slot))]
 
     def drop_row(self, idx_t slot):
         """Frees a row that has no timers any more, with all that belongs to it, for a restore."""

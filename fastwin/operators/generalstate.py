@@ -15,6 +15,7 @@ from fastwin.operators import userobjects
 from fastwin.operators.base import Refresh, fill_rows, key_rows, load_keys, load_rows, read_chunks, save_rows
 from fastwin.operators.generalparts import reads_rows
 from fastwin.operators.keeper import Keeper
+from fastwin.operators.lateness import cleaned_at
 from fastwin.rowview import RowType, TimedRow, decode_column, row_of, rows_to_arrays
 
 __all__ = ["check", "load", "save", "settle"]
@@ -71,6 +72,7 @@ def save(operator: Any, kind: Any, refresh: Refresh | None = None) -> bytes:
     more = {"processing_time": keeper.clock, "whole": whole, "rows": len(slots) + kept}
     if refresh is not None:
         more["refreshed"] = len(refresh.groups)
+    more["cleaned"] = cleaned_at(keeper.watermark, keeper.lateness, keeper.cleaned)
     return config.encode_state(kind, keeper.watermark, tables, objects, **more)
 
 
@@ -155,6 +157,7 @@ def load(operator: Any, chunks: list[bytes], deltas: bool = False) -> None:
                 raise
             raise StateError(f"state: the rows make no sense: {type(problem).__name__}: {problem}") from problem
         keeper.watermark = max(keeper.watermark, chunk.meta["watermark"])
+        keeper.cleaned = max(keeper.cleaned, chunk.meta["cleaned"])
         keeper.clock = chunk.meta["processing_time"]
         _drop(operator, operator.passed_slots())
     table.saved(table.rows.slots())
@@ -185,7 +188,8 @@ def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
     keeper.drop_marked(slots)
     table.restore_heads(slots, columns["flags"], columns["panes"])
     fill_rows(operator.contents.accumulators, table.rows, slots, columns, HEAD_CELLS)
-    keeper.restore_marked(slots, columns["flags"])
+    at_end = keeper.event_time and keeper.lateness > 0 and chunk.meta.get("lateness_before") == 0
+    keeper.restore_marked(slots, columns["flags"], at_end)
     timers = tables["timers"]
     for row, time, kind, alive in zip(*(column.to_pylist() for column in timers.columns), strict=True):
         keeper.restore_timer(int(slots[row]), time, kind, alive)

@@ -15,6 +15,7 @@ cdef class Keeper:
     cdef readonly TimerQueue event_timers, processing_timers
     cdef public ts_t watermark, clock
     cdef readonly ts_t lateness
+    cdef public ts_t cleaned            # windows with their last ms up to here were cleaned before a restore
     cdef readonly bint event_time       # of the assigner
     cdef bint final                     # timers run for the last time: a watermark of int64 max
     cdef readonly list contents         # by slot: Python accumulators or elements; None for none
@@ -37,6 +38,7 @@ cdef class Keeper:
         return <Window*> (self.table.rows.data + slot * self.table.rows.stride)
 
     cdef ts_t cleanup_time(self, const Window* window) noexcept
+    cdef bint passed(self, const Window* window) noexcept
     cdef int register_event(self, idx_t slot, ts_t time) except -1
     cdef int register_processing(self, idx_t slot, ts_t time) except -1
     cdef int delete_event(self, idx_t slot, ts_t time) except -1

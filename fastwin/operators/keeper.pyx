@@ -53,7 +53,7 @@ cdef class Keeper:
         self.event_time = event_time
         self.event_timers = TimerQueue()
         self.processing_timers = TimerQueue()
-        self.watermark = NO_TIME
+        self.watermark = self.cleaned = NO_TIME
         self.contents = []
         self.saved_lists = {}
         self.states = []
@@ -71,6 +71,10 @@ cdef class Keeper:
         if not self.event_time:
             return last
         return MAX_TIME if add_overflows(last, self.lateness, &time) else time
+
+    cdef bint passed(self, const Window* window) noexcept:
+        """Tells whether the watermark says that a window is gone."""
+        return self.event_time and (self.cleanup_time(window) <= self.watermark or last_ms(window) <= self.cleaned)
 
     cdef uint32_t _mark(self, const Window* window, ts_t time, bint event) noexcept:
         # The bit of a row that says that this timer is registered; 0 for timers without one.
@@ -164,11 +168,14 @@ cdef class Keeper:
             if self.at(slots[i]).flags & CLEANUP_TIMER:
                 self.delete_cleanup(slots[i])
 
-    def restore_marked(self, const idx_t[::1] slots not None, const int64_t[::1] flags not None):
-        """Registers the timers that saved flags tell of."""
+    def restore_marked(self, const idx_t[::1] slots not None, const int64_t[::1] flags not None, bint at_end=False):
+        """Registers the timers that saved flags tell of.
+
+        at_end: windows were cleaned at their ends when the flags were saved, and now are later: one timer was for both.
+        """
         cdef Py_ssize_t i
         for i in range(slots.shape[0]):
-            if flags[i] & END_TIMER:
+            if flags[i] & END_TIMER or (at_end and flags[i] & CLEANUP_TIMER):
                 self.register_event(slots[i], last_ms(self.at(slots[i])))
             if flags[i] & CLEANUP_TIMER:
                 self.register_cleanup(slots[i])

@@ -33,7 +33,7 @@ cdef class Placing:
         cdef idx_t slot
         if self.assigner.merging:
             slot = self._add_merging(key, start, end)
-            if self.keeper.event_time and self.keeper.cleanup_time(self.table.at(slot)) <= self.keeper.watermark:
+            if self.keeper.passed(self.table.at(slot)):
                 self.retire(slot)
                 self.let_go(slot)
                 return NONE
@@ -41,7 +41,7 @@ cdef class Placing:
         if self.keeper.event_time:
             window.head.start = start
             window.end = end
-            if self.keeper.cleanup_time(&window) <= self.keeper.watermark:
+            if self.keeper.passed(&window):
                 return NONE
         slot = self.table.ensure(key, start, end)
         self.table.at(slot).flags &= ~<unsigned int> CLEANED
@@ -151,7 +151,7 @@ cdef class Placing:
         if not window.flags & CLEANED:
             if self.trigger.keeps(slot) or (slot < len(states) and states[slot]) or (window.panes and self.pane_info):
                 return 0
-            if self.keeper.event_time and self.keeper.cleanup_time(window) <= self.keeper.watermark:
+            if self.keeper.passed(window):
                 window.flags &= ~<unsigned int> SAVED       # the watermark tells that it is gone
         if slot < len(states):
             states[slot] = None

@@ -34,6 +34,7 @@ from fastwin.operators.base import (
     some_rows,
     with_refreshed,
 )
+from fastwin.operators.lateness import Lateness
 from fastwin.windows import MIN_TIMESTAMP
 
 __all__ = ["SessionOperator"]
@@ -52,6 +53,7 @@ class SessionOperator:
     def __init__(self, config: Config, gap_ms: int) -> None:
         self._config = config
         self._gap = gap_ms
+        self._lateness = Lateness(config.lateness_ms)
         self._keys = config.codec.new_table()
         self._accumulators = config.new_accumulators(HEAD_CELLS)
         self._sessions = SessionTable(self._keys, self._accumulators)
@@ -114,7 +116,7 @@ class SessionOperator:
     def _add_with_ids(self, batch: Batch) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         ids = KeyCodec.intern(self._keys, batch.keys)
         slots, armed = self._sessions.add(
-            ids, batch.times, self._gap, self.watermark, self._config.lateness_ms, batch.columns
+            ids, batch.times, self._gap, self.watermark, self._lateness.at(self.watermark), batch.columns
         )
         self._arm(armed)
         return slots, ids
@@ -144,7 +146,7 @@ class SessionOperator:
         They merge with each other and with open sessions, then it is decided what is late. Returns the results of
         sessions that have passed and fire again, each once, and how many elements were late.
         """
-        table, lateness = self._sessions, self._config.lateness_ms
+        table, lateness = self._sessions, self._lateness.at(self.watermark)
         wanted = ["start", "end", *(f"c{cell}" for cell in range(HEAD_CELLS, table.rows.stride // 8)), "elements"]
         others = self._accumulators.new_rows()
         parts = []
@@ -171,7 +173,7 @@ class SessionOperator:
         self._arm(armed)
         main: list[pa.RecordBatch] = []
         touched = passed & (into >= 0)
-        if lateness and touched.any():
+        if self._config.lateness_ms and touched.any():
             found = np.unique(table.covering(keys[touched], starts[touched]))
             self._fire(found[table.ends(found) - 1 <= self.watermark], main)
         self._keys.sweep()
@@ -252,9 +254,10 @@ class SessionOperator:
                 tables["removed_keys"] = key_rows(codec, self._keys, ids)
                 tables["removed"] = pa.table({"start": starts})
         # What was merged away ended no later than what it was merged into.
-        last = int(self._sessions.ends(slots).max()) if len(slots) else None
+        more["last_end"] = int(self._sessions.ends(slots).max()) if len(slots) else None
+        more |= {"rows": len(slots), "cleaned": self._lateness.cleaned_at(self.watermark)}
         self._sessions.saved(slots)
-        return self._config.encode_state(kind, self.watermark, tables, rows=len(slots), last_end=last, **more)
+        return self._config.encode_state(kind, self.watermark, tables, **more)
 
     def restore(self, chunks: list[bytes]) -> None:
         """Takes the state of one snapshot and the deltas after it; raises StateError unless the operator is fresh."""
@@ -271,6 +274,7 @@ class SessionOperator:
         fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
         # What the last watermark has cleaned goes first, and comes no more: other sessions may touch it.
         self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
+        self._lateness.take(chunks)
         slots = rows.slots()
         self._sessions.drop(slots[self._cleaned(self._sessions.ends(slots))])
         for chunk in chunks:
@@ -281,7 +285,7 @@ class SessionOperator:
         self._arm(changed)
 
     def _cleaned(self, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return ends - 1 + self._config.lateness_ms <= self.watermark
+        return ends - 1 <= self._lateness.cleaned_at(self.watermark)
 
     def _apply(self, chunk: statecodec.Chunk, fresh: bool) -> None:
         codec, rows = self._config.codec, self._sessions.rows

@@ -30,7 +30,7 @@ SPECS = {
     ),
 }
 STEP_MS = 10_000
-LEAST, MOST = 50, 5_000  # keys in a micro-batch, at the bottom and the top of a wave
+LEAST, MOST = 50, 1_000  # keys in a micro-batch, at the bottom and the top of a wave
 
 
 @dataclass

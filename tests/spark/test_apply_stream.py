@@ -213,8 +213,8 @@ def test_bad_rows_raise(spark, tmp_path):
             "key_groups",
             "StateError: key_groups: the checkpoint was made with key_groups=5, this query has key_groups=6",
         ),
-        ("spec", "StateError: spec: the checkpoint was made with another one.*; this query has .*size_ms=120000"),
-        ("types", "StateError: "),
+        ("spec", "StateError: state: written by another spec.*size_ms=60000.*, is .*size_ms=120000.*a new checkpoint"),
+        ("types", r"StateError: state: .* aggregate m was Max\('v'\) of int64, is Max\('v'\) of double"),
     ],
 )
 def test_a_checkpoint_of_another_query_is_refused(spark, tmp_path, change, says):

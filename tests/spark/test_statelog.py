@@ -1,16 +1,19 @@
 """The log of a share in the state store: what was appended is read, in values of bounded size, by the same query only."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import fastwin as fw
 from fastwin.errors import StateError
+from fastwin.statespec import StateAggregate, StateSpec
 from spark_glue import statelog
 from spark_glue.statelog import CHUNK_BYTES, Head, Identity, StateLog
 from tests.spark.fakes import FakeHandle
 
-ME = Identity("ab" * 16, "the spec", "k int64, n int64", 64, 2)
+SPEC = StateSpec("aligned", (("window", "of a minute"),), 10, (StateAggregate("n", "Count()", "none", 1),), "int64", "")
+ME = Identity("ab" * 16, SPEC, 64, 2)
 
 
 @pytest.fixture
@@ -83,10 +86,10 @@ def test_shares_do_not_mix(handle):
 
 
 OTHERS = [
-    (Identity(ME.fingerprint, ME.text, ME.columns, 32, 2), "key_groups=64, this query has key_groups=32"),
-    (Identity("cd" * 16, "another spec", ME.columns, 64, 2), "spec: .* this query has another spec"),
-    (Identity(ME.fingerprint, ME.text, ME.columns, 64, 3), "lies in 2 parts, this query would look for 3"),
+    (replace(ME, key_groups=32), "key_groups=64, this query has key_groups=32"),
+    (replace(ME, shares=3), "lies in 2 parts, this query would look for 3"),
 ]
+MORE = StateAggregate("high", "Max('v')", "int64", 1)
 
 
 @pytest.mark.parametrize(("other", "says"), OTHERS)
@@ -99,7 +102,19 @@ def test_state_of_another_query_is_refused(handle, other, says):
 
 @pytest.mark.parametrize(
     ("other", "says"),
-    [*OTHERS, (Identity(ME.fingerprint, ME.text, "k int32", 64, 2), "of k int64, n int64, now they would be k int32")],
+    [
+        *OTHERS,
+        (replace(ME, spec=replace(SPEC, keys="int32")), "the keys were of int64, are of int32.*needs a new checkpoint"),
+        (
+            replace(ME, fingerprint="cd" * 16, spec=replace(SPEC, parts=(("window", "of an hour"),))),
+            "window was of a minute, is of an hour; such a query needs a new checkpoint",
+        ),
+        (replace(ME, fingerprint="cd" * 16, spec=replace(SPEC, lateness_ms=9)), "allowed_lateness was 10 ms, is 9 ms"),
+        (
+            replace(ME, fingerprint="cd" * 16, spec=replace(SPEC, aggregates=(*SPEC.aggregates, MORE))),
+            r"high=Max\('v'\) is new: .* migrate='added aggregates' allows that",
+        ),
+    ],
 )
 def test_the_record_knows_its_query(handle, other, says):
     StateLog(handle, ME).sign()
@@ -108,12 +123,32 @@ def test_the_record_knows_its_query(handle, other, says):
         StateLog(handle, other).sign()
 
 
+def test_the_record_goes_on_with_the_query(handle):
+    StateLog(handle, ME).sign()
+    longer = replace(ME, fingerprint="cd" * 16, spec=replace(SPEC, lateness_ms=20))
+    more = replace(longer, fingerprint="ef" * 16, spec=replace(longer.spec, aggregates=(*SPEC.aggregates, MORE)))
+    StateLog(handle, longer).sign()
+    with pytest.raises(StateError, match="allowed_lateness was 20 ms, is 10 ms"):
+        StateLog(handle, ME).sign()
+    StateLog(handle, replace(more, migrate="added aggregates")).sign()
+    StateLog(handle, more).sign()
+    with pytest.raises(StateError, match=r"aggregate high=.* is missing"):
+        StateLog(handle, longer).sign()
+
+
+def test_a_head_tells_that_an_earlier_spec_has_written_it(handle):
+    log = StateLog(handle, ME)
+    append(log, log.load(), b"s")
+    assert not log.load().earlier
+    assert StateLog(handle, replace(ME, fingerprint="cd" * 16)).load().earlier
+
+
 def damage(head: bytes) -> dict[str, tuple[bytes, str]]:
     return {
         "empty": (b"", "0 bytes is no state"),
         "short": (head[:5], "5 bytes is no state"),
         "foreign": (b"\x00" + head[1:], "starts with"),
-        "other format": (head[:4] + b"\x63\x00" + head[6:], "format 99, this version of fastwin reads format 2"),
+        "other format": (head[:4] + b"\x63\x00" + head[6:], "format 99, this version of fastwin reads format 3"),
         "cut off": (head[:-1], "cannot be read"),
         "garbled fields": (head[:12] + b"\xff" + head[13:], "cannot be read"),
     }

@@ -1,0 +1,39 @@
+"""Which windows are gone: by the watermark and the allowed lateness, and by those that held before a restart."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fastwin.statecodec import Chunk
+from fastwin.windows import MIN_TIMESTAMP
+
+__all__ = ["Lateness", "cleaned_at"]
+
+
+def cleaned_at(watermark: int, allowed_ms: int, cleaned: int) -> int:
+    """Returns the last millisecond of the latest window that is cleaned; int64 min: none is.
+
+    cleaned: what it was when the state was last restored. A longer lateness brings no window back.
+    """
+    return MIN_TIMESTAMP if watermark == MIN_TIMESTAMP else max(cleaned, watermark - allowed_ms, MIN_TIMESTAMP)
+
+
+@dataclass
+class Lateness:
+    """The allowed lateness of an operator, ms, and what had been cleaned when its state was restored."""
+
+    allowed_ms: int
+    cleaned: int = MIN_TIMESTAMP
+
+    def at(self, watermark: int) -> int:
+        """Returns how long those windows have been kept that still are: less than allowed, soon after a restore."""
+        if self.cleaned == MIN_TIMESTAMP:
+            return self.allowed_ms
+        return max(0, min(self.allowed_ms, watermark - self.cleaned))
+
+    def cleaned_at(self, watermark: int) -> int:
+        """Returns the last millisecond of the latest window that is cleaned; int64 min: none is."""
+        return cleaned_at(watermark, self.allowed_ms, self.cleaned)
+
+    def take(self, chunks: Iterable[Chunk]) -> None:
+        """Takes over what was cleaned when these chunks were written."""
+        self.cleaned = max([self.cleaned, *(chunk.meta["cleaned"] for chunk in chunks)])
