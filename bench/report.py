@@ -74,7 +74,7 @@ def table(summary: dict[str, Any]) -> str:
         f"{summary['scale']} sizes, best attempt of each; contenders took turns.",
         f"{machine['cpu'] or machine['machine']}, {machine['cores']} cores; load at the start: "
         f"{machine['load_at_start'] or 0:.1f}.",
-        f"Threads: fastwin 1 unless it says otherwise, polars and DuckDB {threads}, Spark local[{threads}] on both sides.",
+        f"Threads: fastwin 1 unless told otherwise, polars and DuckDB {threads}, Spark local[{threads}] for all.",
         ", ".join(f"{name} {text}" for name, text in {"Python": machine["python_version"], **versions}.items()),
         "",
     ]
