@@ -7,6 +7,7 @@ not return to where it was.
 """
 
 import argparse
+import functools
 import os
 import random
 import sys
@@ -159,8 +160,10 @@ def main() -> int:
     parser.add_argument("--batches", type=int, default=500, help="micro-batches of the resident query (500)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30), help="of all that is random")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="fastwin-soak-", ignore_cleanup_errors=True) as folder:
-        os.environ[ROOT_VARIABLE] = str(cache_root() / f"soak-{os.getpid()}")
+    made = functools.partial(tempfile.TemporaryDirectory, prefix="fastwin-soak-", ignore_cleanup_errors=True)
+    # A folder of its own for copies of state: in that of others, others would sweep it.
+    with made() as folder, made(dir=cache_root().parent) as cache:
+        os.environ[ROOT_VARIABLE] = cache
         soak = Soak(Path(folder), options)
         soak.tell(f"seed {options.seed}, cache in {cache_root()}")
         chosen = options.parts or parts
