@@ -20,7 +20,7 @@ from bench.scale import PEER_THREADS, Scale, amount
 
 WORKS = Works()
 PER_KEY = "applyInPandasWithState"
-PATIENCE_S = 120.0  # after that much measured time a contender gets no further attempt
+PATIENCE_S = 60.0  # after that much measured time a contender gets no further attempt
 
 
 @pytest.fixture(scope="module")
