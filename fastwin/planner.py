@@ -15,6 +15,7 @@ from fastwin import batches
 from fastwin.aggregates import Aggregate, Input
 from fastwin.arrowbuffers import roomy_type
 from fastwin.assigners import CumulativeEventTimeWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from fastwin.describe import describe
 from fastwin.duration import Duration, format_ms
 from fastwin.errors import SpecError
 from fastwin.keycodec import KeyCodec
@@ -240,7 +241,7 @@ def _state_spec(
     aggregates = tuple(
         StateAggregate(
             column.name,
-            str(column.aggregate),
+            describe(column.aggregate),
             ", ".join(map(str, column.kinds)) or "none",
             column.aggregate.accumulator(column.kinds, column.at).cells,
         )

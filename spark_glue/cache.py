@@ -38,15 +38,21 @@ _ALIVE = ".alive"
 
 
 def cache_root() -> Path:
-    """Returns the folder of all shelves of this user: in /dev/shm where it has room, else in the temporary folder."""
+    """Returns the folder of all shelves of this user, in which nothing else may lie: what is old in it is removed.
+
+    It is in the folder named by FASTWIN_CACHE_DIR, or in /dev/shm where that has room, else in the temporary folder.
+    """
+    return _cache_base() / f"fastwin-{os.getuid()}"
+
+
+def _cache_base() -> Path:
     named = os.environ.get(ROOT_VARIABLE)
     if named:
         return Path(named)
-    base = Path(tempfile.gettempdir())
     with contextlib.suppress(OSError):
         if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _LEAST_FREE:
-            base = _MEMORY
-    return base / f"fastwin-{os.getuid()}"
+            return _MEMORY
+    return Path(tempfile.gettempdir())
 
 
 def _limit(variable: str, otherwise: int) -> int:

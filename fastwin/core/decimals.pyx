@@ -18,7 +18,7 @@ cdef enum:
     VALUE_BYTES = 16
     WORDS = 3                   # of a sum, the low one first, two's complement
     MAX_DIGITS = 38
-    MAX_SHIFT = 18
+    MAX_SHIFT = 4
 
 
 cdef struct Words:

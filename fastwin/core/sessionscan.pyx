@@ -62,6 +62,8 @@ def by_key(const idx_t[::1] ids not None, const int64_t[::1] times not None, idx
     cdef Element* elements
     cdef int64_t begin
     check_length("times", times.shape[0], n)
+    if top < 0:
+        raise ValueError(f"top: must be at least 0, got {top}")
     check_ids("ids", ids, top)
     check_times("times", times)
     out, out_times, out_bounds = (np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.zeros(top + 1, np.int64))
@@ -160,7 +162,7 @@ def sessions_by_key(AccumulatorSet accumulators not None, const int64_t[::1] bou
 
 
 def by_time(const int64_t[::1] times not None):
-    """Returns the order of times, ms within +-2**62: int64[n]. Stable. O(n)."""
+    """Returns the order of times, ms: int64[n]. Stable. O(n)."""
     cdef Py_ssize_t n = times.shape[0], i
     cdef int64_t first = INT64_MAX, last = INT64_MIN
     out = np.empty(n, dtype=np.int64)
@@ -169,7 +171,7 @@ def by_time(const int64_t[::1] times not None):
         return out
     for i in range(n):
         first, last = min(first, times[i]), max(last, times[i])
-    if last - first >= DENSE * n:
+    if last // 2 - first // 2 >= DENSE // 2 * n:      # halved: the difference itself may not fit
         _sort(times, order)
         return out
     begins = np.zeros(last - first + 2, dtype=np.int64)

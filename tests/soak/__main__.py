@@ -1,6 +1,6 @@
 """``make soak``: the query killed, its workers and tasks disturbed, tasks attempted twice, hundreds of micro-batches.
 
-python -m tests.soak [kills] [faults] [attempts] [resident] [--kills 20] [--batches 500] [--seed N] [--cache FOLDER]
+python -m tests.soak [kills] [faults] [attempts] [resident] [--kills 20] [--batches 500] [--seed N]
 
 Prints what it does as it does it, and a report at the end. Ends with 1 if anything was lost, twice or different, or did
 not return to where it was.

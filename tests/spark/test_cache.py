@@ -21,11 +21,24 @@ def root(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv(cache.ROOT_VARIABLE, str(tmp_path / "shelves"))
     monkeypatch.setattr(cache, "_held", {})
     monkeypatch.setattr(cache, "_swept", -cache._SWEEP_S)
-    return tmp_path / "shelves"
+    return cache.cache_root()
 
 
 def names(root: Path) -> set[str]:
     return {path.name for path in root.glob("*/*") if path.name != cache._ALIVE}
+
+
+def test_a_named_folder_keeps_what_else_lies_in_it(root, monkeypatch):
+    monkeypatch.setenv(cache.BYTES_VARIABLE, "100")
+    precious = root.parent / "data" / "precious"
+    precious.parent.mkdir(parents=True)
+    precious.write_bytes(bytes(1_000))
+    assert Shelf("run").put("a", bytes(60))
+    assert Shelf("run").put("b", bytes(60))
+    cache.sweep()
+    cache.forget_run("data")
+    assert precious.read_bytes() == bytes(1_000)
+    assert os.listdir(precious.parent) == ["precious"]
 
 
 def test_what_was_put_is_there_by_its_token_only(root):
@@ -74,6 +87,7 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path):
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_rights_is_no_error(root):
+    root.parent.mkdir()
     root.mkdir(mode=0o500)
     assert not Shelf("run").put("a", b"x")
 

@@ -156,7 +156,8 @@ def test_nothing_is_left_of_windows_that_are_gone(name: str, deltas: bool) -> No
     assert not any(operator.keeper.contents) and not any(operator.keeper.states)
     assert not operator.keeper.saved_lists and not operator.keeper.key_states
     assert not COUNTED
-    assert stream.metrics.state_bytes <= 2 * bytes_before
+    # Tables double, and the index of keys grows faster as long as it fits in a cache.
+    assert stream.metrics.state_bytes <= 2 * bytes_before + (64 << 10)
 
 
 def test_per_key_state_stays_until_cleared() -> None:

@@ -178,8 +178,8 @@ REFUSED = {
         r"window was Tumbling.*\(size_ms=10, .*, is Tumbling",
     ),
     "other windows": (COUNTED.window(fw.SlidingEventTimeWindows.of(10, 5)), "window was Tumbling.*, is Sliding"),
-    "removed": (COUNTED.aggregate(n=fw.Count()), r"aggregate total=Sum\('v'\) is missing"),
-    "changed": (COUNTED.aggregate(n=fw.Count(), total=fw.Max("v")), r"aggregate total was Sum\('v'\) of int64, is Max"),
+    "removed": (COUNTED.aggregate(n=fw.Count()), r"aggregate total=Sum\(.*\) is missing"),
+    "changed": (COUNTED.aggregate(n=fw.Count(), total=fw.Max("v")), r"aggregate total was Sum\(.*\) of int64, is Max"),
     "renamed": (
         COUNTED.aggregate(m=fw.Count(), total=fw.Sum("v")),
         r"aggregate m=.* is new.*aggregate n=.* is missing",
@@ -212,7 +212,7 @@ def test_an_added_aggregate_must_be_asked_for():
     stream = COUNTED.open(schema=SCHEMA)
     stream.process(rows(("a", 5, 1, "")))
     more = COUNTED.aggregate(n=fw.Count(), total=fw.Sum("v"), last=fw.First("s"))
-    with pytest.raises(fw.StateError, match=r"last=First\('s'\) is new: .* migrate='added aggregates' allows that"):
+    with pytest.raises(fw.StateError, match=r"last=First\(.*\) is new: .* migrate='added aggregates' allows that"):
         restored(more, [stream.snapshot()])
     with pytest.raises(fw.SpecError, match=r"migrate: must be None or 'added aggregates', got True"):
         restored(more, [stream.snapshot()], migrate=True)
@@ -240,3 +240,22 @@ def test_a_process_function_is_not_taken_for_one_behind_an_aggregate():
     behind = WINDOWS["tumbling"].aggregate(n=fw.Count(), then=Of(), output="c bigint")
     with pytest.raises(fw.StateError, match=r"process was .*, is not given now"):
         restored(behind, [stream.snapshot()], migrate=ADDED)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (fw.Variance("v", ddof=1), fw.Variance("v", ddof=0)),
+        (fw.Sum("v"), fw.Sum("v", on_overflow="null")),
+        (fw.HyperLogLog("v"), fw.HyperLogLog("v", output="sketch")),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("longer", [0, 50])
+@pytest.mark.parametrize("migrate", [None, ADDED])
+def test_an_argument_of_an_aggregate_is_part_of_it(before, after, longer: int, migrate: str | None) -> None:
+    base = WINDOWS["tumbling"]
+    stream = base.aggregate(a=before).open(schema=SCHEMA)
+    stream.process(rows(("a", 100, 1, "x")))
+    with pytest.raises(fw.StateError, match="aggregate a was"):
+        restored(base.allowed_lateness(longer).aggregate(a=after), [stream.snapshot()], migrate=migrate)
