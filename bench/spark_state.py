@@ -129,7 +129,7 @@ def main() -> None:
     found = []
     with open_lab() as lab:
         for rows in (1_000, 10_000) if quick else (100_000, 1_000_000, 5_000_000):
-            found.append(measure(lab, rows, 5 if quick else 40))
+            found.append(measure(lab, rows, 5 if quick else 20))
             print(_line(found[-1]), flush=True)
     least, most = found[0], found[-1]
     for name in ("p50 s", "p95 s", "checkpoint bytes a batch"):
