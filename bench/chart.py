@@ -13,7 +13,7 @@ _KINDS = {
     "numpy, pandas": ("#c98b2b", ("numpy", "pandas")),
     "polars": ("#1f6f8b", ("polars",)),
     "DuckDB": ("#d1495b", ("DuckDB",)),
-    "native Spark": ("#6c4f8b", ("native",)),
+    "Spark without fastwin": ("#6c4f8b", ("native", "applyInPandas")),
     "bare C loop": ("#222222", ("C loop",)),
     "pyarrow": ("#5b8a86", ("pyarrow", "Arrow")),
     "fastwin, other parameters": ("#9a9a9a", ()),
