@@ -77,7 +77,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000, help="live (key, slice) pairs")
     rows = parser.parse_args().rows
     found = {}
-    for label, slices, sliding in (("tumbling", 100, False), ("sliding", 100, True)):
+    for label, slices, sliding in (
+        ("tumbling", 100, False),
+        ("sliding, 480 slices", 480, True),
+        ("sliding, 100 slices", 100, True),
+    ):
         found[label] = one = measure(rows // slices, slices, sliding)
         figures = ", ".join(f"{name} {value:,.1f}" for name, value in one.items() if name != "rows")
         print(f"{label}: {one['rows']:,.0f} live (key, slice) pairs, {figures} (bar: {BAR})", flush=True)
