@@ -24,7 +24,7 @@ from fastwin.operators.base import TIME_TYPE, Batch, Config, Operator, ResultCol
 from fastwin.operators.general import GeneralOperator
 from fastwin.operators.generalparts import check_assigner, reads_rows, waits_for_clock
 from fastwin.operators.migration import migrated
-from fastwin.operators.partial import AlignedFeeder, SessionFeeder, can_count
+from fastwin.operators.partial import AlignedFeeder, Feeder, SessionFeeder, can_count
 from fastwin.operators.program import PANE_FIELDS, GeneralConfig, Program, PythonAggregate
 from fastwin.operators.session import SessionOperator
 from fastwin.operators.slicing import CumulativeSlicing, Slicing, SlidingSlicing
@@ -140,10 +140,11 @@ class Plan:
                 return CumulativeSlicing(assigner.max_size_ms, assigner.step_ms, assigner.offset_ms)
         raise SpecError(f"window: no operator runs {assigner!r}")
 
-    def new_feeder(self, coalesce: bool) -> AlignedFeeder | SessionFeeder | None:
+    def new_feeder(self, coalesce: bool, groups: int = 1, parts: int = 1) -> Feeder | None:
         """Returns what makes partial results of elements, for ``Stream.merge``; None where rows themselves are needed.
 
-        coalesce: what holds where the spec leaves it open. Rows are needed by the general operator, where late rows are
+        coalesce: what holds where the spec leaves it open. groups, parts: the results are divided by their keys: key
+        group ``i`` of ``groups`` is in part ``i % parts``. Rows are needed by the general operator, where late rows are
         handed out or fire one by one, and where windows leave gaps.
         """
         chosen = coalesce if self.spec.coalesce is None else self.spec.coalesce
@@ -151,10 +152,10 @@ class Plan:
         if self.program is not None or self.spec.late_output or not chosen or not can_count(self.config):
             return None
         if isinstance(assigner, EventTimeSessionWindows):
-            return SessionFeeder(self.config, assigner.gap_ms)
+            return SessionFeeder(self.config, assigner.gap_ms, groups, parts)
         if isinstance(assigner, SlidingEventTimeWindows) and assigner.size_ms < assigner.slide_ms:
             return None
-        return AlignedFeeder(self.config, self._slicing())
+        return AlignedFeeder(self.config, self._slicing(), groups, parts)
 
     def batch(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> Batch:
         """Returns checked rows, with their times in ms (int64[n]), as the operator takes them."""

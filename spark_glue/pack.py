@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fastwin import MIN_TIMESTAMP, batches
+from fastwin.operators.partial import Feeder
 from spark_glue import wire
 from spark_glue.frames import quoted
 from spark_glue.job import Job
@@ -23,10 +24,13 @@ from spark_glue.keygroups import LEDGER_ID, ids
 from spark_glue.states import shares_of
 from spark_glue.types import conform, spark_struct
 from spark_glue.wire import PacketKind
+from spark_glue.worker import settle
 
 __all__ = ["FLUSH_BYTES", "FLUSH_ROWS", "MOST_HELD", "MOST_PARTIALS", "Packer", "pack_frame"]
 
 FLUSH_ROWS = 262_144
+FLUSH_ROWS_AT_ONCE = 1 << 20
+"""As many, for partial results that are made of many rows at once."""
 FLUSH_BYTES = 64 << 20
 MOST_PARTIALS = 1 << 20
 """A task ships its partial results when it holds more of them."""
@@ -58,12 +62,15 @@ class Packer:
         limits = batches.Limits(job.max_future_skew_ms, 0 if job.streaming else MIN_TIMESTAMP)
         self._limits = job.plan.limits(limits)
         # A batch frame's rows stay rows: a run of all of them costs less than two steps.
-        self._feeder = job.plan.new_feeder(job.coalesce) if job.streaming else None
+        self._feeder = self._new_feeder() if job.streaming else None
         self._fed = 0
         self._buffer: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._seq = 0
         self._newest: int | None = None
+
+    def _new_feeder(self) -> Feeder | None:
+        return self._plan.new_feeder(self._job.coalesce, self._job.key_groups, self._groups)
 
     def add(self, columns: list[pa.Array]) -> pa.RecordBatch | None:
         """Takes the columns of a batch, in the job's order; returns packed rows when enough has been gathered."""
@@ -73,7 +80,8 @@ class Packer:
         self._buffer.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
-        return self._flush() if self._rows >= FLUSH_ROWS or self._bytes >= FLUSH_BYTES else None
+        enough = FLUSH_ROWS_AT_ONCE if self._feeder is not None and self._feeder.at_once else FLUSH_ROWS
+        return self._flush() if self._rows >= enough or self._bytes >= FLUSH_BYTES else None
 
     def finish(self) -> list[pa.RecordBatch]:
         """Returns the packed rows that are left, and those that every task sends once."""
@@ -115,18 +123,18 @@ class Packer:
         assert self._feeder is not None
         self._feeder.add(self._plan.batch(rows, times))
         self._fed += rows.num_rows
-        held = self._feeder.state_rows
+        held = self._feeder.rows
         if held > MOST_HELD * self._fed and self._fed >= FLUSH_ROWS:
             packed = self._partial_rows()
             self._feeder = None  # hardly any two rows meet: as rows, the others cost less
             return packed
-        return self._partial_rows() if held > MOST_PARTIALS else []
+        return self._partial_rows() if self._feeder.at_once or held > MOST_PARTIALS else []
 
     def _partial_rows(self) -> list[wire.PackedRow]:
         """Returns the feeder's partial results as packed rows, and empties it."""
         assert self._feeder is not None
-        partials = self._feeder.partials(self._job.key_groups, self._groups)
-        self._feeder, self._fed = self._plan.new_feeder(self._job.coalesce), 0
+        partials = self._feeder.partials()
+        self._feeder, self._fed = self._new_feeder(), 0
         return [
             self._row(int(self._ids[one.part]), PacketKind.PARTIAL, one.elements, pa.py_buffer(one.chunk))
             for one in partials
@@ -183,6 +191,7 @@ def pack_frame(df: DataFrame, job: Job, columnar: bool) -> DataFrame:
 
 
 def _new_packer(job: Job) -> Packer:
+    settle()
     context = TaskContext.get()
     shares = shares_of(job.key_groups) if job.streaming else None
     return Packer(job, context.partitionId() if context else 0, shares)

@@ -18,6 +18,7 @@ from spark_glue.statelog import Head, Identity, StateLog
 from spark_glue.states import Opened, States, run_id, shares_of
 from spark_glue.unpack import result_tables
 from spark_glue.wire import Packet, PacketKind, ResultKind
+from spark_glue.worker import settle
 
 __all__ = ["WindowProcessor"]
 
@@ -34,6 +35,7 @@ class WindowProcessor(StatefulProcessor):
         self._job = job
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        settle()
         plan = self._job.plan
         self._alarms = Alarms(handle, self._job.time_mode)
         shares = shares_of(self._job.key_groups)
@@ -126,7 +128,7 @@ class Visit:
             assert feeder is not None
             (rows,) = table.combine_chunks().to_batches()
             feeder.add(plan.batch(rows, plan.times(rows)))
-            partials += [part.chunk for part in feeder.partials(1, 1)]
+            partials += [part.chunk for part in feeder.partials()]
         self._results.append(self._stream.merge(partials))
 
     def divert(self, packets: Iterable[Packet]) -> None:

@@ -14,6 +14,7 @@ from spark_glue import wire
 from spark_glue.job import LOCAL_MS, Job
 from spark_glue.types import conform, main_fields, nullable_struct, output_schema, spark_fields
 from spark_glue.wire import ResultKind
+from spark_glue.worker import settle
 
 __all__ = ["SIDE_PREFIX", "Output", "Part", "output_for", "result_tables", "unpack_frame"]
 
@@ -109,6 +110,7 @@ def unpack_frame(results: DataFrame, output: Output) -> DataFrame:
 
 
 def _unpack(output: Output, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    settle()
     for batch in batches:
         for kind, blob in zip(batch.column("kind").to_pylist(), batch.column("blob"), strict=True):
             yield output.rows(kind, wire.decode(blob.as_buffer(), output.parts[kind].schema))

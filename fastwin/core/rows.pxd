@@ -28,6 +28,7 @@ cdef class RowStore:
     cdef readonly idx_t top     # rows ever used are [0, top)
     cdef readonly idx_t live
     cdef idx_t free
+    cdef int64_t released       # since free rows were in order
 
     cdef int reserve(self, Py_ssize_t extra) except -1 nogil
     cdef idx_t alloc(self, idx_t key, ts_t start) noexcept nogil
@@ -37,6 +38,7 @@ cdef class RowStore:
     cdef int copy(self, idx_t slot, RowStore store, idx_t from_slot, Py_ssize_t first) except -1 nogil
     cdef void _drop_blocks(self, idx_t slot) noexcept nogil
     cdef void trim(self) noexcept nogil
+    cdef void _order_free(self) noexcept nogil
     cdef int _resize(self, Py_ssize_t capacity) except -1 nogil
 
     cdef inline Head* head(self, idx_t slot) noexcept nogil:

@@ -159,8 +159,9 @@ cdef class RowStore:
         self.free = slot
         self.dirty[slot >> 6] &= ~((<uint64_t> 1) << (slot & 63))
         self.live -= 1
+        self.released += 1
         if self.live == 0:              # start over from the front
-            self.top = 0
+            self.top = self.released = 0
             self.free = NONE
 
     cdef void _drop_blocks(self, idx_t slot) noexcept nogil:
@@ -194,13 +195,25 @@ cdef class RowStore:
         return 0
 
     cdef void trim(self) noexcept nogil:
-        """Gives memory back if no row is left; to be called after the last release()."""
+        """Gives memory back if no row is left; to be called after the last release() of many. O(1) for each of them."""
         if self.live == 0 and self.capacity > KEPT_CAPACITY:
             free(self.block)
             free(self.dirty)
             self.block = self.data = NULL
             self.dirty = NULL
             self.capacity = 0
+        elif self.released > self.top // 4:
+            self._order_free()
+
+    cdef void _order_free(self) noexcept nogil:
+        """Links free rows by their slots, so that new rows lie side by side and not where the last ones happened to."""
+        cdef idx_t slot
+        self.released = 0
+        self.free = NONE
+        for slot in range(self.top - 1, -1, -1):
+            if not self.is_live(slot):
+                self.head(slot).link = self.free
+                self.free = slot
 
     def fresh(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None):
         """Makes a row for each key id and start, ms; returns their slots: int32[n].

@@ -230,10 +230,18 @@ def save_rows(
         marks[held] = True
         ids = np.flatnonzero(marks).astype(np.int32)
         key_of = (np.cumsum(marks, dtype=np.int32) - np.int32(1))[held]
-    columns: dict[str, Any] = {"key": key_of.astype(np.int32, copy=False), "bits": rows.bits(slots)}
+    table = row_cells(rows, slots, cells, first_cell).add_column(
+        0, "key", pa.array(key_of.astype(np.int32, copy=False))
+    )
+    return {"keys": key_rows(codec, keys, ids), "rows": table}
+
+
+def row_cells(rows: RowStore, slots: NDArray[np.int32], cells: dict[str, int], first_cell: int) -> pa.Table:
+    """Returns rows of a store as a table without their keys. The rest is as in save_rows()."""
+    columns: dict[str, Any] = {"bits": rows.bits(slots)}
     for name, cell in {**cells, **{f"c{cell}": cell for cell in range(first_cell, rows.stride // 8)}}.items():
         columns[name] = _blobs(*rows.blobs(slots, cell)) if cell in rows.owned_cells else rows.cells(slots, cell)
-    return {"keys": key_rows(codec, keys, ids), "rows": pa.table(columns)}
+    return pa.table(columns)
 
 
 def _blobs(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:

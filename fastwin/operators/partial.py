@@ -1,37 +1,39 @@
 """Partial results: what a task far from the state makes of its elements, for the operator that has the state.
 
-The feeder is an operator without a watermark: nothing is late to it, and nothing fires. What it holds at the end, rows
-of accumulators by (key, slice) or (key, session) with the number of elements in each, goes to the operator proper,
-whose ``merge()`` takes it as one batch of elements that have no order among each other.
+To a feeder nothing is late, and nothing fires. What it makes, rows of accumulators by (key, slice) or (key, session)
+with the number of elements in each, goes to the operator proper, whose ``merge()`` takes it as one batch of elements
+that have no order among each other.
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastwin.aggregates import Count
+from fastwin.core.keys import KeyTable
 from fastwin.core.sessions import HEAD_CELLS
+from fastwin.core.sessionscan import END_CELL, by_key, sessions_by_key
+from fastwin.keycodec import KeyCodec
 from fastwin.operators.aligned import AlignedOperator
-from fastwin.operators.base import Batch, Config, ResultColumn, key_groups, save_rows
-from fastwin.operators.session import SessionOperator
+from fastwin.operators.base import Batch, Config, ResultColumn, key_groups, key_rows, row_cells, save_rows
+from fastwin.operators.session import PART_ELEMENTS
 from fastwin.operators.slicing import Slicing
 from fastwin.windows import MIN_TIMESTAMP
 
-__all__ = ["AlignedFeeder", "Partial", "SessionFeeder", "can_count"]
+__all__ = ["AlignedFeeder", "Feeder", "Partial", "SessionFeeder", "can_count"]
 
 _MOST_MEMBERS = 63
+_START = {"start": 1}
 
 
 def can_count(config: Config) -> bool:
     """Whether there is room for one more aggregate, which counts the elements."""
     return len(config.results) < _MOST_MEMBERS
-
-
-def _counting(config: Config) -> Config:
-    """Returns the configuration with a count of elements behind the other aggregates."""
-    return replace(config, results=(*config.results, ResultColumn("", Count(), (), ())))
 
 
 @dataclass(frozen=True)
@@ -46,77 +48,140 @@ class Partial:
     chunk: bytes
 
 
-class _Feeding:
-    """What both feeders share; the other half is an operator with a counting configuration."""
+class Feeder(Protocol):
+    """Makes partial results. Made for the elements of one task, and used up by ``partials()``."""
 
-    def __init__(self, config: Config) -> None:
-        self._plain = config
+    at_once: ClassVar[bool]
+    """Whether it takes elements only once, so that it should get many."""
 
-    def _divide(
-        self, slots: NDArray[np.int32], cells: dict[str, int], first_cell: int, groups: int, parts: int
-    ) -> list[Partial]:
-        """Returns the rows divided by their keys: key group ``i`` of ``groups`` is in part ``i % parts``."""
-        keys, rows, codec = self._keys, self._rows, self._plain.codec  # type: ignore[attr-defined]
+    def add(self, batch: Batch) -> None:
+        """Takes elements."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of partial results held."""
+
+    def partials(self) -> list[Partial]:
+        """Returns all rows, divided by their keys."""
+
+
+def _counting(config: Config) -> Config:
+    """Returns the configuration with a count of elements behind the other aggregates."""
+    return replace(config, results=(*config.results, ResultColumn("", Count(), (), ())))
+
+
+class _Parts:
+    """How rows are divided: those of a key in key group ``i`` of ``groups`` belong to part ``i % parts``."""
+
+    def __init__(self, config: Config, groups: int, parts: int) -> None:
+        self._config, self._groups, self.count = config, groups, parts
+
+    def of_keys(self, keys: KeyTable) -> NDArray[np.uint16]:
+        """Returns the part of each key, by its id."""
         ids = keys.ids()
         part_of = np.zeros(keys.top, dtype=np.uint16)
-        part_of[ids] = key_groups(keys, ids, groups) % parts
-        part = part_of[rows.keys(slots)]
-        order = np.argsort(part, kind="stable")  # a radix sort for 16 bits
-        ends = np.cumsum(np.bincount(part, minlength=parts)).tolist()
-        found = []
-        for number, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
-            if end > begin:
-                chosen = slots[order[begin:end]]
-                tables = save_rows(codec, keys, rows, chosen, cells, first_cell)
-                counts = rows.cells(chosen, rows.stride // 8 - 1)
-                chunk = self._plain.encode_state("delta", MIN_TIMESTAMP, _counted(tables))
-                found.append(Partial(number, int(counts.sum()), chunk))
-        return found
+        part_of[ids] = key_groups(keys, ids, self._groups) % self.count
+        return part_of
+
+    def partial(self, part: int, keys: pa.Table, rows: pa.Table) -> Partial:
+        """Returns the rows of a part; their last column counts the elements."""
+        rows = rows.rename_columns([*rows.column_names[:-1], "elements"])
+        chunk = self._config.encode_state("delta", MIN_TIMESTAMP, {"keys": keys, "rows": rows})
+        return Partial(part, pc.sum(rows["elements"]).as_py(), chunk)
 
 
-def _counted(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
-    rows = tables["rows"]
-    return {**tables, "rows": rows.rename_columns([*rows.column_names[:-1], "elements"])}
+class AlignedFeeder(AlignedOperator):
+    """Makes partial panes. No window may leave a gap to the next one: whether an element in it is late is not known.
 
+    groups, parts: key group ``i`` of ``groups`` is in part ``i % parts``.
+    """
 
-class AlignedFeeder(_Feeding, AlignedOperator):
-    """Makes partial panes. No window may leave a gap to the next one: whether an element in it is late is not known."""
+    at_once: ClassVar[bool] = False
 
-    def __init__(self, config: Config, slicing: Slicing) -> None:
-        _Feeding.__init__(self, config)
-        AlignedOperator.__init__(self, _counting(config), slicing)
-
-    @property
-    def _rows(self):
-        return self._panes.rows
+    def __init__(self, config: Config, slicing: Slicing, groups: int, parts: int) -> None:
+        super().__init__(_counting(config), slicing)
+        self._parts = _Parts(config, groups, parts)
 
     def add(self, batch: Batch) -> None:
         """Takes elements."""
         self.process(batch)
 
-    def partials(self, groups: int, parts: int) -> list[Partial]:
-        """Returns all rows, divided by their keys: key group ``i`` of ``groups`` is in part ``i % parts``."""
-        return self._divide(self._panes.rows.slots(), {"start": 1}, 3, groups, parts)
-
-
-class SessionFeeder(_Feeding, SessionOperator):
-    """Makes partial sessions."""
-
-    def __init__(self, config: Config, gap_ms: int) -> None:
-        _Feeding.__init__(self, config)
-        SessionOperator.__init__(self, _counting(config), gap_ms)
-
     @property
-    def _rows(self):
-        return self._sessions.rows
+    def rows(self) -> int:
+        """Rows of partial results held."""
+        return self.state_rows
 
-    def _arm(self, slots: NDArray[np.int32]) -> None:
-        """Nothing fires here."""
+    def partials(self) -> list[Partial]:
+        """Returns all rows, divided by their keys."""
+        rows, slots = self._panes.rows, self._panes.rows.slots()
+        part = self._parts.of_keys(self._keys)[rows.keys(slots)]
+        slots = slots[np.argsort(part, kind="stable")]  # a radix sort for 16 bits
+        ends = np.cumsum(np.bincount(part, minlength=self._parts.count)).tolist()
+        return [
+            self._parts.partial(number, **save_rows(self._config.codec, self._keys, rows, slots[begin:end], _START, 3))
+            for number, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True))
+            if end > begin
+        ]
+
+
+class SessionFeeder:
+    """Makes partial sessions of elements put in order by part and key.
+
+    groups, parts: key group ``i`` of ``groups`` is in part ``i % parts``.
+    """
+
+    at_once: ClassVar[bool] = True
+
+    def __init__(self, config: Config, gap_ms: int, groups: int, parts: int) -> None:
+        self._config = _counting(config)
+        self._gap = gap_ms
+        self._parts = _Parts(config, groups, parts)
+        self._keys = config.codec.new_table()
+        self._batch: Batch | None = None
 
     def add(self, batch: Batch) -> None:
-        """Takes elements."""
-        self.process(batch)
+        """Takes elements, once."""
+        assert self._batch is None, "elements have been taken"
+        self._batch = batch
+        ids = KeyCodec.intern(self._keys, batch.keys)
+        part_of = self._parts.of_keys(self._keys)
+        self._ids = np.argsort(part_of, kind="stable").astype(np.int32)  # by place: the parts one after the other
+        self._ends = np.cumsum(np.bincount(part_of, minlength=self._parts.count))
+        place = np.empty_like(self._ids)
+        place[self._ids] = np.arange(len(place), dtype=np.int32)
+        self._order, self._times, self._bounds = by_key(place[ids], batch.times, len(place))
 
-    def partials(self, groups: int, parts: int) -> list[Partial]:
-        """Returns all rows, divided by their keys: key group ``i`` of ``groups`` is in part ``i % parts``."""
-        return self._divide(self._sessions.rows.slots(), {"start": 1, "end": 3}, HEAD_CELLS, groups, parts)
+    @property
+    def rows(self) -> int:
+        """Rows of partial results held."""
+        if self._batch is None:
+            return 0
+        first = np.diff(self._times, prepend=self._times[:1]) > self._gap
+        first[self._bounds[:-1]] = True
+        return int(np.count_nonzero(first))
+
+    def partials(self) -> list[Partial]:
+        """Returns all rows, divided by their keys."""
+        if self._batch is None:
+            return []
+        accumulators = self._config.new_accumulators(HEAD_CELLS)
+        columns = self._batch.columns_at(self._order)
+        found: dict[int, list[pa.Table]] = {}
+        for rows in sessions_by_key(accumulators, self._bounds, self._times, self._gap, columns, PART_ELEMENTS):
+            slots = np.arange(len(rows), dtype=np.int32)
+            places = rows.keys(slots)
+            table = row_cells(rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
+            bounds = [0, *np.searchsorted(places, self._ends).tolist()]
+            for part, (begin, end) in enumerate(pairwise(bounds)):
+                if end > begin:
+                    key = places[begin:end] - np.int32(self._ends[part - 1] if part else 0)
+                    found.setdefault(part, []).append(
+                        table.slice(begin, end - begin).add_column(0, "key", pa.array(key))
+                    )
+        return [
+            self._parts.partial(part, self._keys_of(part), pa.concat_tables(tables)) for part, tables in found.items()
+        ]
+
+    def _keys_of(self, part: int) -> pa.Table:
+        begin, end = self._ends[part - 1] if part else 0, self._ends[part]
+        return key_rows(self._config.codec, self._keys, self._ids[begin:end])

@@ -37,12 +37,12 @@ from fastwin.operators.base import (
 from fastwin.operators.lateness import Lateness
 from fastwin.windows import MIN_TIMESTAMP
 
-__all__ = ["SessionOperator"]
+__all__ = ["PART_ELEMENTS", "SessionOperator"]
 
 # Fired rows are handed over while they are in the cache.
 _FLUSH_ROWS = 1 << 15
-# Of a run: as many elements as find room in the cache together with their sessions.
-_PART_ELEMENTS = 1 << 16
+PART_ELEMENTS = 1 << 16
+"""As many elements as find room in the cache together with their sessions."""
 # Buckets of timers in a gap.
 _BUCKETS = 16
 
@@ -91,7 +91,7 @@ class SessionOperator:
         accumulators = self._config.new_accumulators(END_CELL + 1)
         columns = batch.columns_at(order)
         parts = []
-        for rows in sessions_by_key(accumulators, bounds, times, self._gap, columns, _PART_ELEMENTS):
+        for rows in sessions_by_key(accumulators, bounds, times, self._gap, columns, PART_ELEMENTS):
             slots = np.arange(len(rows), dtype=np.int32)
             ends = rows.cells(slots, END_CELL)
             parts.append(self._config.rows_to_result(self._keys, accumulators, rows, slots, ends))

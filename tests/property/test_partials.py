@@ -20,15 +20,16 @@ def fed_apart(plan: fw.Plan, table, dice: random.Random) -> list[bytes]:
     (rows,) = table.combine_chunks().to_batches() or [None]
     if rows is None:
         return []
-    feeders = [plan.new_feeder(True) for _ in range(dice.randint(1, 3))]
+    parts = dice.randint(1, 3)
+    feeders = [plan.new_feeder(True, 8, parts) for _ in range(dice.randint(1, 3))]
     # Each has a run of the rows: who was first at a time is told by the order of tasks.
     cuts = sorted(dice.randint(0, rows.num_rows) for _ in feeders[1:])
     for feeder, begin, end in zip(feeders, [0, *cuts], [*cuts, rows.num_rows], strict=True):
-        for i in range(begin, end):
-            row = rows.slice(i, 1)
-            feeder.add(plan.batch(row, plan.times(row)))
-    parts = dice.randint(1, 3)
-    found = [partial for feeder in feeders for partial in feeder.partials(8, parts)]
+        step = max(1, end - begin) if feeder.at_once else 1
+        for i in range(begin, end, step):
+            some = rows.slice(i, step)
+            feeder.add(plan.batch(some, plan.times(some)))
+    found = [partial for feeder in feeders for partial in feeder.partials()]
     assert sum(partial.elements for partial in found) == rows.num_rows
     assert all(partial.part < parts for partial in found)
     return [partial.chunk for partial in found]
@@ -87,9 +88,58 @@ def test_state_is_no_partial_result():
     feeder = plan.new_feeder(True)
     (rows,) = table.to_batches()
     feeder.add(plan.batch(rows, plan.times(rows)))
-    (partial,) = feeder.partials(4, 1)
+    (partial,) = feeder.partials()
     with pytest.raises(StateError, match="partial results"):
         plan.open(coalesce=True).catch_up([partial.chunk])
+
+
+def test_partial_sessions_give_what_a_run_gives():
+    """Of all kinds of state: numbers, text, sketches; with nulls; more than one key column."""
+    spec = fw.key_by("k", "l").event_time("ts").window(fw.EventTimeSessionWindows.with_gap(10))
+    spec = spec.aggregate(
+        n=fw.Count(),
+        s=fw.Sum("v"),
+        least=fw.Min("t"),
+        first=fw.First("t"),
+        last=fw.Last("v"),
+        uv=fw.HyperLogLog("t"),
+        spread=fw.Variance("v"),
+    )
+    dice = random.Random(5)
+    for size in (0, 1, 2, 30, 500, 3000):
+        table = pa.table(
+            {
+                "k": pa.array([dice.choice(["a", "bb", "", None]) for _ in range(size)], pa.string()),
+                "l": pa.array([dice.randrange(12) for _ in range(size)], pa.int64()),
+                "ts": pa.array([dice.randrange(-200, 3 * size + 1) for _ in range(size)], pa.int64()),
+                "v": pa.array([dice.choice([None, *range(-5, 5)]) for _ in range(size)], pa.int64()),
+                "t": pa.array([dice.choice([None, "", "x" * dice.randrange(20)]) for _ in range(size)], pa.string()),
+            }
+        )
+        plan = fw.plan(spec, table.schema)
+        stream = plan.open(coalesce=True)
+        stream.merge(fed_apart(plan, table, dice))
+        stream._check_invariants()
+        found = stream.advance_watermark(fw.MAX_TIMESTAMP).main
+        order = [(name, "ascending") for name in ("window_start", "k", "l")]
+        assert found.sort_by(order).equals(spec.run(table).main.sort_by(order))
+
+
+@pytest.mark.parametrize("size", [0, 1, 400])
+def test_a_feeder_knows_how_many_rows_it_has(size):
+    dice = random.Random(size)
+    for assigner in (fw.TumblingEventTimeWindows.of(10), fw.EventTimeSessionWindows.with_gap(10)):
+        plan = fw.plan(spec_of(assigner).aggregate(n=fw.Count()), pa.schema([("k", pa.int64()), ("ts", pa.int64())]))
+        feeder = plan.new_feeder(True, 8, 2)
+        keys, times = ([dice.randrange(most) for _ in range(size)] for most in (9, 500))
+        rows = pa.record_batch({"k": pa.array(keys, pa.int64()), "ts": pa.array(times, pa.int64())})
+        assert feeder.rows == 0
+        feeder.add(plan.batch(rows, plan.times(rows)))
+        held = feeder.rows
+        assert held == plan.spec.run(pa.table(rows)).main.num_rows
+        stream = plan.open(coalesce=True)
+        stream.merge([one.chunk for one in feeder.partials()])
+        assert stream.metrics.state_rows == held
 
 
 SHARED = (fw.SlidingEventTimeWindows, fw.CumulativeEventTimeWindows)

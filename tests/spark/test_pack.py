@@ -263,3 +263,34 @@ def test_a_task_whose_rows_hardly_meet_ships_rows(monkeypatch):
     rows = packed(job_for(table), table, size=100)
     assert sum(row["rows"] for row in partials(rows)) == 100
     assert sum(row["rows"] for row in good(rows)) == 900
+
+
+SESSIONS = (
+    fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_gap("10 min")).aggregate(s=fw.Sum("v"))
+)
+
+
+def test_partial_sessions_are_made_of_many_rows_at_once(monkeypatch):
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 100)
+    monkeypatch.setattr(pack, "FLUSH_ROWS_AT_ONCE", 1500)
+    monkeypatch.setattr(pack, "MOST_HELD", 2.0)
+    table = events(1, 4000)
+    job = job_for(table, SESSIONS)
+    rows = packed(job, table, size=100)
+    assert not good(rows)
+    per_flush = Counter()
+    for row in partials(rows):
+        per_flush[row["seq"]] += row["rows"]
+    assert per_flush == {0: 1500, 1: 1500, 2: 1000}
+    assert merged(job, rows) == expected(job, table)
+
+
+def test_a_task_whose_sessions_hold_hardly_more_than_a_row_ships_rows(monkeypatch):
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 100)
+    monkeypatch.setattr(pack, "FLUSH_ROWS_AT_ONCE", 300)
+    stamp = pa.array([START_MS] * 1000, pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
+    table = pa.table({"k": range(1000), "ts": stamp, "v": [1] * 1000})
+    rows = packed(job_for(table, SESSIONS), table, size=100)
+    assert sum(row["rows"] for row in partials(rows)) == 300
+    assert [row["rows"] for row in good(rows) if row["rows"] > 100] == []
+    assert sum(row["rows"] for row in good(rows)) == 700

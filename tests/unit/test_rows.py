@@ -40,6 +40,15 @@ def test_freed_rows_are_used_again_and_hold_nothing() -> None:
     assert panes.rows.cells(slots(0, 1), 3).tolist() == [0, 1]
 
 
+def test_rows_come_in_order_after_many_were_freed() -> None:
+    panes = pane_table()
+    keys = panes.keys.intern_int64(np.arange(10))
+    panes.ensure(keys, np.arange(10) % 2)
+    panes.drop_before(1)
+    panes.rows._check()
+    assert panes.ensure(keys[:6], np.full(6, 2)).tolist() == [0, 2, 4, 6, 8, 10]
+
+
 def test_cells_are_overwritten() -> None:
     panes = pane_table()
     panes.ensure(panes.keys.intern_int64(times(1, 2)), times(0, 0))
