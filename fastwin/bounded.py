@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastwin.local import Stream
-from fastwin.operators.base import Operator
+from fastwin.operators.base import Batch, Operator
 from fastwin.operators.general import GeneralOperator
 from fastwin.operators.session import SessionOperator
 from fastwin.results import Result
@@ -21,6 +21,8 @@ __all__ = ["run"]
 _PIECE_ROWS = 1 << 19
 # Sessions of no more elements are made all at once.
 _WHOLE_ROWS = 1 << 23
+# So that none of their columns outgrows Arrow's 32-bit offsets.
+_WHOLE_BYTES = 1 << 30
 
 
 def run(spec: WindowSpec, data: Any) -> Result:
@@ -41,18 +43,13 @@ class _Bounded(Stream):
     state stays as small as that of a stream. Those of the general operator wait for the end, which user code may see.
     """
 
-    def _wants_one_chunk(self, table: pa.Table, operator: Operator) -> bool:
-        whole = isinstance(operator, SessionOperator) and table.num_rows <= _WHOLE_ROWS
-        return whole or super()._wants_one_chunk(table, operator)
-
     def _feed(
         self, operator: Operator, parts: list[tuple[pa.RecordBatch, np.ndarray]], late: list[pa.RecordBatch]
     ) -> list[pa.RecordBatch]:
         if isinstance(operator, GeneralOperator):
             return super()._feed(operator, parts, late)
-        if isinstance(operator, SessionOperator) and len(parts) == 1 and len(parts[0][1]) <= _WHOLE_ROWS:
-            assert self._plan is not None
-            return operator.run(self._plan.batch(*parts[0]))
+        if isinstance(operator, SessionOperator) and (whole := self._whole(parts)):
+            return operator.run(whole)
         pieces = [
             (rows.slice(at, _PIECE_ROWS), times[at : at + _PIECE_ROWS])
             for rows, times in parts
@@ -66,3 +63,16 @@ class _Bounded(Stream):
             # One less than what makes nothing late: an element at the end of a session still touches it.
             main += operator.advance_watermark(max(first - 2, MIN_TIMESTAMP))
         return main
+
+    def _whole(self, parts: list[tuple[pa.RecordBatch, np.ndarray]]) -> Batch | None:
+        """Returns what sessions need of all rows, as one batch; None where that is too much for one."""
+        plan = self._plan
+        assert plan is not None
+        if len(parts) == 1 and len(parts[0][1]) <= _WHOLE_ROWS:
+            return plan.batch(*parts[0])
+        # No column else is copied: nothing is late in a bounded run.
+        names = [*self._spec.keys, *(name for name, reading in plan.inputs if reading != "time")]
+        needed = [rows.select(list(dict.fromkeys([*names, self._spec.time_column]))) for rows, _ in parts]
+        if not needed or sum(map(len, needed)) > _WHOLE_ROWS or sum(rows.nbytes for rows in needed) > _WHOLE_BYTES:
+            return None
+        return plan.batch(pa.concat_batches(needed), np.concatenate([times for _, times in parts]))

@@ -15,7 +15,6 @@ from fastwin import batches
 from fastwin.aggregates import Aggregate, Input
 from fastwin.arrowbuffers import roomy_type
 from fastwin.assigners import CumulativeEventTimeWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
-from fastwin.describe import describe
 from fastwin.duration import Duration, format_ms
 from fastwin.errors import SpecError
 from fastwin.keycodec import KeyCodec
@@ -30,7 +29,7 @@ from fastwin.operators.session import SessionOperator
 from fastwin.operators.slicing import CumulativeSlicing, Slicing, SlidingSlicing
 from fastwin.sessionwindows import EventTimeSessionWindows
 from fastwin.spec import WindowSpec
-from fastwin.statespec import StateAggregate, StateSpec
+from fastwin.statespec import StateSpec
 from fastwin.triggers import EventTimeTrigger
 from fastwin.valuecolumns import value_column
 
@@ -222,7 +221,10 @@ def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False, hidden: 
     codec = KeyCodec(tuple(pa.field(name, kind) for name, kind in kinds.items()))
     text = batches.schema_to_text(input_schema)
     seen = pa.schema([field for field in input_schema if field.name not in hidden]) if sees_rows else None
-    state = _state_spec(spec, operator, codec, results, seen)
+    keys = ", ".join(str(field.type) for field in codec.out_fields)
+    held = "" if seen is None else ", ".join(f"{field.name} {field.type}" for field in seen)
+    aggregates = tuple(column.for_state() for column in results)
+    state = StateSpec(operator, spec.state_parts, spec.lateness_ms, aggregates, keys, held)
     config = Config(codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text, state)
     program = None
     if operator == "general":
@@ -233,24 +235,6 @@ def plan(spec: WindowSpec, schema: pa.Schema, *, general: bool = False, hidden: 
             codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text, state, columns
         )
     return Plan(spec, operator, why, input_schema, config, inputs, program)
-
-
-def _state_spec(
-    spec: WindowSpec, operator: str, codec: KeyCodec, results: tuple[ResultColumn, ...], rows: pa.Schema | None
-) -> StateSpec:
-    """Returns what the state of a spec depends on. rows: the elements that windows may hold."""
-    aggregates = tuple(
-        StateAggregate(
-            column.name,
-            describe(column.aggregate),
-            ", ".join(map(str, column.kinds)) or "none",
-            column.aggregate.accumulator(column.kinds, column.at).cells,
-        )
-        for column in results
-    )
-    keys = ", ".join(str(field.type) for field in codec.out_fields)
-    held = "" if rows is None else ", ".join(f"{field.name} {field.type}" for field in rows)
-    return StateSpec(operator, spec.state_parts, spec.lateness_ms, aggregates, keys, held)
 
 
 def _results(spec: WindowSpec, schema: pa.Schema) -> tuple[tuple[ResultColumn, ...], tuple[Input, ...]]:

@@ -12,7 +12,7 @@ from libc.stdlib cimport free, malloc
 from fastwin._typedefs cimport idx_t, int64_t, ts_t
 from fastwin.core.accumulator_set cimport AccumulatorSet
 from fastwin.core.bounds cimport check_ids, check_length, check_offsets
-from fastwin.core.radixsort cimport radix_sort
+from fastwin.core.radixsort cimport Timed, sort_by_time
 from fastwin.core.rows cimport Head, RowStore
 from fastwin.core.timemath cimport check_duration, check_times
 
@@ -21,34 +21,9 @@ __all__ = ["END_CELL", "by_key", "by_time", "sessions_by_key"]
 cdef enum:
     BLOCK = 512                 # elements that find their sessions before their values are added
     END = 3                     # the cell of a row that holds the end, behind the head
-    FEW = 48                    # sorted by insertion
     DENSE = 4                   # milliseconds for each session: fewer than that are counted, not sorted
 
 END_CELL = END
-
-cdef struct Element:
-    ts_t time
-    int64_t at                  # its place in the input, or its slot
-
-
-cdef int sort_by_time(Element* elements, Py_ssize_t n) except -1 nogil:
-    """Sorts by time; stable. O(n) for elements nearly in order, and for many."""
-    cdef Py_ssize_t field = 0, i, k, moves = 0
-    cdef Element element
-    for i in range(1, n):
-        element = elements[i]
-        k = i
-        while k > 0 and element.time < elements[k - 1].time:
-            elements[k] = elements[k - 1]
-            k -= 1
-        elements[k] = element
-        moves += i - k
-        if n >= FEW and moves > 4 * n:      # far out of order: stable, so that what is done does no harm
-            if not radix_sort(elements, n, sizeof(Element), &field, 1):
-                with gil:
-                    raise MemoryError(f"sessions: no memory to sort {n} elements of a key")
-            return 0
-    return 0
 
 
 def by_key(const idx_t[::1] ids not None, const int64_t[::1] times not None, idx_t top):
@@ -59,7 +34,7 @@ def by_key(const idx_t[::1] ids not None, const int64_t[::1] times not None, idx
     length or times out of bounds, IndexError for other ids. O(n + top), as long as keys are not far out of order.
     """
     cdef Py_ssize_t n = ids.shape[0], i, key
-    cdef Element* elements
+    cdef Timed* elements
     cdef int64_t begin
     check_length("times", times.shape[0], n)
     if top < 0:
@@ -68,7 +43,7 @@ def by_key(const idx_t[::1] ids not None, const int64_t[::1] times not None, idx
     check_times("times", times)
     out, out_times, out_bounds = (np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.zeros(top + 1, np.int64))
     cdef int64_t[::1] order = out, sorted_times = out_times, bounds = out_bounds
-    elements = <Element*> malloc(n * sizeof(Element) + 1)
+    elements = <Timed*> malloc(n * sizeof(Timed) + 1)
     if elements == NULL:
         raise MemoryError(f"sessions: no memory to order {n} elements")
     try:
@@ -86,7 +61,9 @@ def by_key(const idx_t[::1] ids not None, const int64_t[::1] times not None, idx
                 bounds[key] = bounds[key - 1]
             bounds[0] = 0
             for key in range(top):
-                sort_by_time(elements + bounds[key], bounds[key + 1] - bounds[key])
+                if not sort_by_time(elements + bounds[key], bounds[key + 1] - bounds[key]):
+                    with gil:
+                        raise MemoryError("sessions: no memory to sort the elements of a key")
             for i in range(n):
                 order[i] = elements[i].at
                 sorted_times[i] = elements[i].time
@@ -187,14 +164,14 @@ def by_time(const int64_t[::1] times not None):
 
 
 cdef int _sort(const int64_t[::1] times, int64_t[::1] order) except -1:
-    cdef Py_ssize_t n = times.shape[0], i, field = 0
-    cdef Element* elements = <Element*> malloc(n * sizeof(Element))
+    cdef Py_ssize_t n = times.shape[0], i
+    cdef Timed* elements = <Timed*> malloc(n * sizeof(Timed))
     if elements == NULL:
         raise MemoryError(f"sessions: no memory to sort {n} of them")
     for i in range(n):
         elements[i].time = times[i]
         elements[i].at = i
-    sorted_ = radix_sort(elements, n, sizeof(Element), &field, 1)
+    sorted_ = sort_by_time(elements, n)
     for i in range(n):
         order[i] = elements[i].at
     free(elements)

@@ -10,14 +10,13 @@ from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t
 from fastwin.core.bounds cimport check_ids
 from fastwin.core.hashing cimport mix
 from fastwin.core.memory cimport prefetch
-from fastwin.core.radixsort cimport radix_sort
+from fastwin.core.radixsort cimport Timed, sort_by_time
 from fastwin.core.sessions cimport Session, SessionTable
 from fastwin.core.timemath cimport check_duration, floor_to
 
 cdef enum:
     FIRST_SIZE = 16
     AHEAD = 12                  # entries whose sessions are fetched beforehand
-    FEW = 48                    # sorted by insertion
 
 
 cdef inline bint bit_of(const uint64_t* bits, idx_t slot) noexcept nogil:
@@ -48,25 +47,6 @@ cdef object as_array(const Slots* slots):
     if slots.n:
         memcpy(&view[0], slots.found, slots.n * sizeof(idx_t))
     return out
-
-
-cdef int sort_entries(Entry* entries, Py_ssize_t n) except -1 nogil:
-    """Sorts by time; within a bucket only a few bytes of it vary. Stable. O(n)."""
-    cdef Entry entry
-    cdef Py_ssize_t i, k, field = <char*> &entries.time - <char*> entries
-    if n < FEW:
-        for i in range(1, n):
-            entry = entries[i]
-            k = i
-            while k > 0 and entry.time < entries[k - 1].time:
-                entries[k] = entries[k - 1]
-                k -= 1
-            entries[k] = entry
-        return 0
-    if not radix_sort(entries, n, sizeof(Entry), &field, 1):
-        with gil:
-            raise MemoryError(f"SessionTimers: no memory to sort {n} sessions")
-    return 0
 
 
 @cython.final
@@ -293,7 +273,9 @@ cdef class SessionTimers:
                 entries[n] = entries[i]
                 entries[n].time = due
                 n += 1
-        sort_entries(entries, n)
+        if not sort_by_time(<Timed*> entries, n):       # an entry is as large: a time, and 8 bytes
+            with gil:
+                raise MemoryError(f"SessionTimers: no memory to sort {n} sessions")
         for i in range(n):
             if i + AHEAD < n:
                 prefetch(self.sessions.rows.head(entries[i + AHEAD].slot))

@@ -13,9 +13,10 @@ from fastwin.arrowbuffers import from_int64, from_text, from_values, take_rows, 
 from fastwin.core.accumulators import AccumulatorSet
 from fastwin.core.keys import KeyTable
 from fastwin.core.rows import RowStore
+from fastwin.describe import describe
 from fastwin.errors import StateError
 from fastwin.keycodec import EncodedKeys, KeyCodec
-from fastwin.statespec import StateSpec
+from fastwin.statespec import StateAggregate, StateSpec
 from fastwin.valuecolumns import ValueColumn
 
 __all__ = ["TIME_TYPE", "Batch", "Config", "Counters", "Fed", "Operator", "Refresh", "ResultColumn"]
@@ -71,6 +72,11 @@ class ResultColumn:
     @property
     def field(self) -> pa.Field:
         return pa.field(self.name, self.aggregate.result_type(*self.kinds))
+
+    def for_state(self) -> StateAggregate:
+        """Returns what state depends on."""
+        cells = self.aggregate.accumulator(self.kinds, self.at).cells
+        return StateAggregate(self.name, describe(self.aggregate), ", ".join(map(str, self.kinds)) or "none", cells)
 
 
 @dataclass(frozen=True)

@@ -364,15 +364,15 @@ def test_run_equals_stream_in_any_batches(case: Case, dice: random.Random, delay
 
 
 @MANY
-@given(cases(), st.integers(1, 4), st.booleans())
-def test_run_in_pieces_equals_model(case: Case, piece: int, ordered: bool) -> None:
+@given(cases(), st.integers(1, 4), st.booleans(), st.sampled_from([0, 1 << 23]))
+def test_run_in_pieces_equals_model(case: Case, piece: int, ordered: bool, whole: int) -> None:
     """What a run fires on the way, knowing what is still to come, is what it would fire at the end."""
     drawn = [row for kind, rows in case.steps if kind == "batch" for row in rows]
     drawn = sorted(drawn, key=lambda row: row[1] or 0) if ordered else drawn
     model = case.model()
     model.batch(case.rows(drawn, 0))
     wanted = emitted(model.advance(fw.MAX_TIMESTAMP).emissions)
-    with mock.patch.object(bounded, "_PIECE_ROWS", piece):
+    with mock.patch.multiple(bounded, _PIECE_ROWS=piece, _WHOLE_ROWS=whole):
         done = case.spec().run(case.table(drawn, 0))
     got = main_rows(done.main, case.key_count)
     assert_rows_agree(got, wanted, "run")

@@ -91,6 +91,16 @@ class Run:
                 process.wait(dice.uniform(0, 1.5))
         self.killed_after.append(self.done())
 
+    @property
+    def torn(self) -> bool:
+        """Whether Spark will put two files into the next micro-batch, so that there is nothing to compare with.
+
+        Its file source notes the next file before the micro-batch that takes it is noted. Killed in between and started
+        again, it takes one more.
+        """
+        noted = [len(list((self.folder / "checkpoint" / log).glob("[0-9]*"))) for log in ("sources/0", "offsets")]
+        return noted[0] > noted[1]
+
     def done(self) -> int:
         """Returns how many micro-batches have been written."""
         return len(list(self.output.glob("*.parquet")))

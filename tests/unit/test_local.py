@@ -558,15 +558,37 @@ def test_window_bounds_are_utc_milliseconds() -> None:
     assert str(found["window_start"][0].as_py()) == "2023-11-14 22:00:00+00:00"
 
 
-@pytest.mark.parametrize("piece", [1, 2, 3])
+@pytest.mark.parametrize("piece, whole", [(1, 0), (2, 0), (3, 0), (1, 3)])
 @pytest.mark.parametrize("second, sessions", [(9, 1), (10, 1), (11, 2)])
 def test_session_that_a_later_piece_of_a_run_touches(
-    monkeypatch: pytest.MonkeyPatch, piece: int, second: int, sessions: int
+    monkeypatch: pytest.MonkeyPatch, piece: int, whole: int, second: int, sessions: int
 ) -> None:
     monkeypatch.setattr(bounded, "_PIECE_ROWS", piece)
+    monkeypatch.setattr(bounded, "_WHOLE_ROWS", whole)
     spec = fw.key_by("k").event_time("t").window(fw.EventTimeSessionWindows.with_gap(10)).aggregate(n=fw.Count())
     table = pa.table({"k": ["a", "b", "a"], "t": pa.array([0, second, second], pa.int64())})
     assert spec.run(table).main.filter(pc.equal(pc.field("k"), "a")).num_rows == sessions
+
+
+@pytest.mark.parametrize("limit", ["_WHOLE_ROWS", "_WHOLE_BYTES", None])
+def test_sessions_of_many_chunks(monkeypatch: pytest.MonkeyPatch, limit: str | None) -> None:
+    """Put together or not, of the columns that are needed: the others may be of any size."""
+    if limit:
+        monkeypatch.setattr(bounded, limit, 20)
+    random = np.random.default_rng(1)
+    columns = {
+        "k": pa.array(random.integers(0, 3, 60)).cast(pa.string()),
+        "note": pa.array(["x"] * 60),
+        "t": pa.array(random.integers(0, 600, 60)),
+        "v": pa.array(random.integers(0, 9, 60)),
+    }
+    whole = pa.table(columns)
+    chunks = pa.concat_tables([whole.slice(at, 7) for at in range(0, 60, 7)])
+    spec = fw.key_by("k").event_time("t").window(fw.EventTimeSessionWindows.with_gap(10)).side_output_late_data()
+    spec = spec.bad_rows("divert").aggregate(n=fw.Count(), first=fw.First("k"), v=fw.Last("v"))
+    assert chunks.column(0).num_chunks == 9
+    order = [("window_end", "ascending"), ("k", "ascending")]
+    assert spec.run(chunks).main.sort_by(order).equals(spec.run(whole).main.sort_by(order))
 
 
 def test_run_keeps_no_more_state_than_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
