@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 from fastwin import batches
 from fastwin.arrowbuffers import take_rows
 from fastwin.bounded import run
+from fastwin.core.hashing import group_rows
 from fastwin.errors import SpecError
 from fastwin.planner import Plan
 from fastwin.planner import plan as make_plan
@@ -21,6 +23,8 @@ __all__ = ["run_threads"]
 
 # Below, starting threads and dividing the rows costs more than they save.
 _FEW_ROWS = 100_000
+# As many rows as a thread divides at a time: their columns stay in the cache.
+_PIECE_ROWS = 1 << 18
 
 
 def run_threads(spec: WindowSpec, data: Any, threads: int) -> Result:
@@ -34,17 +38,16 @@ def run_threads(spec: WindowSpec, data: Any, threads: int) -> Result:
     # The general operator calls Python, one thread at a time; without keys there is nothing to divide by.
     if plan.operator == "general" or not spec.keys or table.num_rows < _FEW_ROWS:
         return run(spec, table)
-    table = batches.conform(table, plan.input_schema).combine_chunks()
-    rows = table.to_batches()[0]
-    _refuse_bad_rows(plan, rows)
-    # Not the low bits: those find the keys' places in tables.
-    group = (batches.key_hash(rows, spec.keys) >> np.uint64(33)) % np.uint64(threads)
+    table = batches.conform(table, plan.input_schema)
+    _refuse_bad_rows(plan, table)
+    pieces = [rows for rows in table.to_batches(max_chunksize=_PIECE_ROWS) if rows.num_rows]
 
-    def run_part(part: int) -> Result:
-        return run(spec, take_rows(rows, np.flatnonzero(group == part)))
+    def divide(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
+        return _by_thread(rows, spec, threads)
 
     with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
-        results = list(pool.map(run_part, range(threads)))
+        divided = zip(*pool.map(divide, pieces), strict=True)
+        results = list(pool.map(lambda parts: run(spec, pa.Table.from_batches(parts)), divided))
     return Result(
         pa.concat_tables([result.main for result in results]),
         pa.concat_tables([result.late for result in results]),
@@ -52,9 +55,17 @@ def run_threads(spec: WindowSpec, data: Any, threads: int) -> Result:
     )
 
 
-def _refuse_bad_rows(plan: Plan, rows: pa.RecordBatch) -> None:
+def _by_thread(rows: pa.RecordBatch, spec: WindowSpec, threads: int) -> list[pa.RecordBatch]:
+    """Returns the rows divided by their keys, one part for each thread; the order within a part stays."""
+    # Not the low bits: those find the keys' places in tables.
+    order, bounds = group_rows(batches.key_hash(rows, spec.keys) >> np.uint64(33), threads)
+    ordered = take_rows(rows, order)
+    return [ordered.slice(begin, end - begin) for begin, end in pairwise(bounds.tolist())]
+
+
+def _refuse_bad_rows(plan: Plan, table: pa.Table) -> None:
     """Raises BadRowError for bad rows, if that is the policy, by their place in the whole input."""
     spec = plan.spec
     if spec.bad_row_policy == "raise" and spec.time_column is not None:
-        limits = plan.limits(batches.Limits())
-        batches.check_rows(rows.column(spec.time_column), spec.time_column, spec.bad_row_policy, limits)
+        column = table[spec.time_column].combine_chunks()
+        batches.check_rows(column, spec.time_column, spec.bad_row_policy, plan.limits(batches.Limits()))

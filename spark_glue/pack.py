@@ -6,6 +6,7 @@ The same packer serves both ways in which Spark hands columns to Python: ``pack_
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fastwin import MIN_TIMESTAMP, batches
+from fastwin.core.hashing import group_rows
 from fastwin.operators.partial import Feeder
 from spark_glue import wire
 from spark_glue.frames import quoted
@@ -149,17 +151,13 @@ class Packer:
         )
 
     def _route(self, rows: pa.RecordBatch) -> list[wire.PackedRow]:
-        groups = self._groups
         hashes = batches.key_hash(rows, self._job.spec.keys)
-        group = (hashes % np.uint64(self._job.key_groups) % np.uint64(groups)).astype(np.uint16)
-        sizes = np.bincount(group, minlength=groups)
-        ends = np.cumsum(sizes)
-        order = np.argsort(group, kind="stable")  # a radix sort for 16 bits; within a group, rows keep their order
-        rows = rows.take(pa.array(order))
+        order, bounds = group_rows(hashes % np.uint64(self._job.key_groups), self._groups)
+        rows = rows.take(pa.array(order))  # within a group, rows keep their order
         return [
-            self._row(int(self._ids[g]), PacketKind.GOOD, size, wire.encode(rows.slice(end - size, size)))
-            for g, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True))
-            if size
+            self._row(int(self._ids[g]), PacketKind.GOOD, end - begin, wire.encode(rows.slice(begin, end - begin)))
+            for g, (begin, end) in enumerate(pairwise(bounds.tolist()))
+            if end > begin
         ]
 
     def _bad_row(self, rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> wire.PackedRow:
