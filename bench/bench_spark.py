@@ -20,7 +20,6 @@ from bench.scale import PEER_THREADS, Scale, amount
 
 WORKS = Works()
 PER_KEY = "applyInPandasWithState"
-PATIENCE_S = 60.0  # after that much measured time a contender gets no further attempt
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +63,6 @@ def _contender(scale: Scale, lab: Lab, query: Query, store: str, files: Path) ->
         lambda: lab.timed(query, store, files),
         clocked=True,
         attempts=scale.spark_attempts,
-        patience_s=PATIENCE_S,
         threads=PEER_THREADS,
         notes=lambda batches: {"last attempt": batches},
     )

@@ -39,7 +39,7 @@ class Contender:
     notes: what to keep of a result beside the time. threads: how many it uses.
     units: how many units of work it does, if not those of the entry.
     clocked: ``run`` returns ``(seconds, result)``, having measured itself; it is not run for practice either.
-    attempts, patience_s: how often it runs, but not again once it has run for longer; None: as the scale says.
+    attempts: how often it runs; None: as the scale says.
     """
 
     run: Callable[..., Any]
@@ -50,7 +50,6 @@ class Contender:
     units: int | None = None
     clocked: bool = False
     attempts: int | None = None
-    patience_s: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ class _Lane:
         if self.problem is not None:
             return False
         if self.contender.attempts is not None:
-            return n < self.contender.attempts and total < self.contender.patience_s
+            return n < self.contender.attempts
         if n < scale.attempts:
             return n < 2 or total < scale.patience_s
         return n < scale.at_most and total < scale.enough_s
