@@ -44,13 +44,15 @@ def compiler_flags() -> tuple[list[str], list[str]]:
     """Flags for compiler and linker. No -march: a wheel runs on every machine of its platform."""
     if os.name == "nt":
         return (["/Od"] if DEBUG else ["/O2"]), []
-    checked = ["-O1", "-g", "-Wno-int-conversion"]  # Cython hands the difference of two pointers to an integer check
+    plain = "-fno-strict-aliasing"  # a cell of a row is an int64 to one and a double, or part of a struct, to another
+    # Cython hands the difference of two pointers to an integer check.
+    checked = [plain, "-O1", "-g", "-Wno-int-conversion"]
     if ASAN:
         return [*checked, "-fno-omit-frame-pointer", "-fsanitize=address"], ["-fsanitize=address"]
     if DEBUG:
         return checked, []
     chosen = "-O" in os.environ.get("CFLAGS", "")  # whoever sets a level there shall have it
-    return [*([] if chosen else ["-O3"]), "-g0"], []
+    return [plain, *([] if chosen else ["-O3"]), "-g0"], []
 
 
 def extensions() -> list[Extension]:

@@ -180,11 +180,11 @@ def _inside(
 
 
 def check_rows(
-    column: pa.Array, name: str, policy: str, limits: Limits | None = None
+    column: pa.Array, name: str, policy: str, limits: Limits | None = None, before: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
     """Returns the times of the event-time column, and the reasons why rows are bad: uint8[n], or None if none is.
 
-    Raises BadRowError if one is and the policy is "raise".
+    before: how many rows of the input come before these. Raises BadRowError if one is bad and the policy is "raise".
     """
     limits = limits or Limits()
     times, reasons = event_times(column, limits.any_int64)
@@ -204,9 +204,10 @@ def check_rows(
         value = column[row]
         shown = value.value if pa.types.is_timestamp(column.type) else value.as_py()
         unit = f" {column.type.unit}" if pa.types.is_timestamp(column.type) and shown is not None else ""
+        those = f"{len(column)} rows" + (f" from row {before} on" if before else "")
         raise BadRowError(
-            f"event_time {name!r}: {_REASONS[int(reasons[row])]} in row {row} (value {shown}{unit}); "
-            f"{bad} of {len(column)} rows are bad; bad_rows('divert') or bad_rows('drop') goes on without them"
+            f"event_time {name!r}: {_REASONS[int(reasons[row])]} in row {before + row} (value {shown}{unit}); "
+            f"{bad} of {those} are bad; bad_rows('divert') or bad_rows('drop') goes on without them"
         )
     return times, reasons
 

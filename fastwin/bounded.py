@@ -48,7 +48,7 @@ class _Bounded(Stream):
     ) -> list[pa.RecordBatch]:
         if isinstance(operator, GeneralOperator):
             return super()._feed(operator, parts, late)
-        if isinstance(operator, SessionOperator) and (whole := self._whole(parts)):
+        if isinstance(operator, SessionOperator) and (whole := self._whole(parts)) is not None:
             return operator.run(whole)
         pieces = [
             (rows.slice(at, _PIECE_ROWS), times[at : at + _PIECE_ROWS])
@@ -68,11 +68,13 @@ class _Bounded(Stream):
         """Returns what sessions need of all rows, as one batch; None where that is too much for one."""
         plan = self._plan
         assert plan is not None
-        if len(parts) == 1 and len(parts[0][1]) <= _WHOLE_ROWS:
+        if not parts or sum(len(times) for _, times in parts) > _WHOLE_ROWS:
+            return None
+        if len(parts) == 1:
             return plan.batch(*parts[0])
         # No column else is copied: nothing is late in a bounded run.
         names = [*self._spec.keys, *(name for name, reading in plan.inputs if reading != "time")]
         needed = [rows.select(list(dict.fromkeys([*names, self._spec.time_column]))) for rows, _ in parts]
-        if not needed or sum(map(len, needed)) > _WHOLE_ROWS or sum(rows.nbytes for rows in needed) > _WHOLE_BYTES:
+        if sum(rows.nbytes for rows in needed) > _WHOLE_BYTES:
             return None
         return plan.batch(pa.concat_batches(needed), np.concatenate([times for _, times in parts]))

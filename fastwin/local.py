@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
@@ -91,7 +92,9 @@ class Stream:
             table = table.combine_chunks()
         late: list[pa.RecordBatch] = []
         bad: list[pa.RecordBatch] = []
-        checked = [self._check(rows, bad) for rows in table.to_batches()]
+        parts = table.to_batches()
+        places = accumulate((rows.num_rows for rows in parts), initial=0)
+        checked = [self._check(rows, bad, before) for rows, before in zip(parts, places, strict=False)]
         try:
             main = self._feed(operator, checked, late)
             if self._delay_ms is not None:
@@ -149,15 +152,15 @@ class Stream:
     def _coalesce_now(self) -> bool:
         return self._coalesce if self._spec.coalesce is None else self._spec.coalesce
 
-    def _check(self, rows: pa.RecordBatch, bad: list[pa.RecordBatch]) -> tuple[pa.RecordBatch, np.ndarray]:
-        """Returns the good rows and their times; diverts or counts the others."""
+    def _check(self, rows: pa.RecordBatch, bad: list[pa.RecordBatch], before: int) -> tuple[pa.RecordBatch, np.ndarray]:
+        """Returns the good rows and their times; diverts or counts the others. before: rows of the input before."""
         spec, plan = self._spec, self._plan
         assert plan is not None
         if spec.time_column is None:
             return rows, np.full(rows.num_rows, MIN_TIMESTAMP)
         column = rows.column(spec.time_column)
         limits = plan.limits(self._limits)
-        times, reasons = batches.check_rows(column, spec.time_column, spec.bad_row_policy, limits)
+        times, reasons = batches.check_rows(column, spec.time_column, spec.bad_row_policy, limits, before)
         if reasons is None:
             return rows, times
         self._bad += int(np.count_nonzero(reasons))

@@ -39,8 +39,8 @@ def run_threads(spec: WindowSpec, data: Any, threads: int) -> Result:
     if plan.operator == "general" or not spec.keys or table.num_rows < _FEW_ROWS:
         return run(spec, table)
     table = batches.conform(table, plan.input_schema)
-    _refuse_bad_rows(plan, table)
     pieces = [rows for rows in table.to_batches(max_chunksize=_PIECE_ROWS) if rows.num_rows]
+    _refuse_bad_rows(plan, pieces)
 
     def divide(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         return _by_thread(rows, spec, threads)
@@ -63,9 +63,11 @@ def _by_thread(rows: pa.RecordBatch, spec: WindowSpec, threads: int) -> list[pa.
     return [ordered.slice(begin, end - begin) for begin, end in pairwise(bounds.tolist())]
 
 
-def _refuse_bad_rows(plan: Plan, table: pa.Table) -> None:
+def _refuse_bad_rows(plan: Plan, pieces: list[pa.RecordBatch]) -> None:
     """Raises BadRowError for bad rows, if that is the policy, by their place in the whole input."""
-    spec = plan.spec
+    spec, before = plan.spec, 0
     if spec.bad_row_policy == "raise" and spec.time_column is not None:
-        column = table[spec.time_column].combine_chunks()
-        batches.check_rows(column, spec.time_column, spec.bad_row_policy, plan.limits(batches.Limits()))
+        for rows in pieces:
+            column, limits = rows.column(spec.time_column), plan.limits(batches.Limits())
+            batches.check_rows(column, spec.time_column, spec.bad_row_policy, limits, before)
+            before += rows.num_rows

@@ -28,7 +28,7 @@ from spark_glue.types import conform, spark_struct
 from spark_glue.wire import PacketKind
 from spark_glue.worker import settle
 
-__all__ = ["FLUSH_BYTES", "FLUSH_ROWS", "MOST_HELD", "MOST_PARTIALS", "Packer", "pack_frame"]
+__all__ = ["FLUSH_BYTES", "FLUSH_ROWS", "FLUSH_ROWS_AT_ONCE", "MOST_HELD", "MOST_PARTIALS", "Packer", "pack_frame"]
 
 FLUSH_ROWS = 262_144
 FLUSH_ROWS_AT_ONCE = 1 << 20
@@ -46,7 +46,7 @@ _LIST = pa.list_(pa.struct(list(wire.PACKED)))
 
 
 class Packer:
-    """Takes the record batches of one task and returns packed rows, at most FLUSH_ROWS input rows at a time.
+    """Takes the record batches of one task and returns packed rows, of many input rows at a time.
 
     mapper: the number of the task, which orders the blobs of a key group. shares: into how many the key groups are
     divided; None: each is on its own.
@@ -65,7 +65,7 @@ class Packer:
         self._limits = job.plan.limits(limits)
         # A batch frame's rows stay rows: a run of all of them costs less than two steps.
         self._feeder = self._new_feeder() if job.streaming else None
-        self._fed = 0
+        self._fed = self._made = 0
         self._buffer: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._seq = 0
@@ -88,7 +88,7 @@ class Packer:
     def finish(self) -> list[pa.RecordBatch]:
         """Returns the packed rows that are left, and those that every task sends once."""
         packed = [self._flush()] if self._rows else []
-        if self._fed:
+        if self._feeder is not None and self._feeder.rows:
             packed.append(wire.packed_batch(self._partial_rows()))
         if self._seq and self._job.streaming:
             packed.append(wire.packed_batch(self._closing_rows()))
@@ -121,22 +121,25 @@ class Packer:
         return wire.packed_batch(packed) if packed else None
 
     def _feed(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> list[wire.PackedRow]:
-        """Gives rows to the feeder; returns packed rows when it holds enough, or gives up on it."""
+        """Gives rows to the feeder; returns its results when there are enough, or no more are to come.
+
+        From a feeder that takes rows only once, these are the results of each flush.
+        """
         assert self._feeder is not None
         self._feeder.add(self._plan.batch(rows, times))
         self._fed += rows.num_rows
-        held = self._feeder.rows
-        if held > MOST_HELD * self._fed and self._fed >= FLUSH_ROWS:
+        if self._made + self._feeder.rows > MOST_HELD * self._fed and self._fed >= FLUSH_ROWS:
             packed = self._partial_rows()
             self._feeder = None  # hardly any two rows meet: as rows, the others cost less
             return packed
-        return self._partial_rows() if self._feeder.at_once or held > MOST_PARTIALS else []
+        return self._partial_rows() if self._feeder.at_once or self._feeder.rows > MOST_PARTIALS else []
 
     def _partial_rows(self) -> list[wire.PackedRow]:
-        """Returns the feeder's partial results as packed rows, and empties it."""
+        """Returns the feeder's partial results as packed rows, and takes another feeder."""
         assert self._feeder is not None
+        self._made += self._feeder.rows
         partials = self._feeder.partials()
-        self._feeder, self._fed = self._new_feeder(), 0
+        self._feeder = self._new_feeder()
         return [
             self._row(int(self._ids[one.part]), PacketKind.PARTIAL, one.elements, pa.py_buffer(one.chunk))
             for one in partials

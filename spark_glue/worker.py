@@ -12,8 +12,8 @@ _settled = False
 def settle() -> None:
     """Hides all that is loaded by now from the garbage collector; once in a process, and only in a worker.
 
-    PySpark collects after each task, and looks at some hundred thousand objects of modules each time, which is as long
-    as a small micro-batch's windows take. Nothing of that ever is garbage.
+    PySpark collects after each task, and looks at some hundred thousand objects of modules each time, which takes as
+    long as the windows of a small micro-batch. Modules are no garbage; cycles that the first task holds stay with them.
     """
     global _settled
     if _settled or TaskContext.get() is None:

@@ -55,7 +55,7 @@ class Feeder(Protocol):
     """Whether it takes elements only once, so that it should get many."""
 
     def add(self, batch: Batch) -> None:
-        """Takes elements."""
+        """Takes elements. Raises RuntimeError if it takes them only once and has some."""
 
     @property
     def rows(self) -> int:
@@ -138,10 +138,12 @@ class SessionFeeder:
         self._parts = _Parts(config, groups, parts)
         self._keys = config.codec.new_table()
         self._batch: Batch | None = None
+        self._rows = 0
 
     def add(self, batch: Batch) -> None:
         """Takes elements, once."""
-        assert self._batch is None, "elements have been taken"
+        if self._batch is not None:
+            raise RuntimeError("SessionFeeder: it takes elements once")
         self._batch = batch
         ids = KeyCodec.intern(self._keys, batch.keys)
         part_of = self._parts.of_keys(self._keys)
@@ -150,15 +152,14 @@ class SessionFeeder:
         place = np.empty_like(self._ids)
         place[self._ids] = np.arange(len(place), dtype=np.int32)
         self._order, self._times, self._bounds = by_key(place[ids], batch.times, len(place))
+        first = np.diff(self._times, prepend=self._times[:1]) > self._gap
+        first[self._bounds[:-1]] = True
+        self._rows = int(np.count_nonzero(first))
 
     @property
     def rows(self) -> int:
         """Rows of partial results held."""
-        if self._batch is None:
-            return 0
-        first = np.diff(self._times, prepend=self._times[:1]) > self._gap
-        first[self._bounds[:-1]] = True
-        return int(np.count_nonzero(first))
+        return self._rows
 
     def partials(self) -> list[Partial]:
         """Returns all rows, divided by their keys."""

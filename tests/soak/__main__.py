@@ -82,7 +82,7 @@ class Soak:
                 run.kill(self.dice, after)
                 if run.torn:
                     break
-            if run.torn:
+            if run.torn and torn < count:
                 torn += 1
                 self.tell(
                     f"killed after {run.killed_after} batches, where Spark's file source begins another one: again"

@@ -98,8 +98,13 @@ class Run:
         Its file source notes the next file before the micro-batch that takes it is noted. Killed in between and started
         again, it takes one more.
         """
-        noted = [len(list((self.folder / "checkpoint" / log).glob("[0-9]*"))) for log in ("sources/0", "offsets")]
-        return noted[0] > noted[1]
+        checkpoint = self.folder / "checkpoint"
+        next_files = [int(path.name) for path in (checkpoint / "sources/0").glob("[0-9]*") if path.name.isdigit()]
+        batches = [int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*")]
+        if not batches:
+            return len(next_files) > 1
+        newest = (checkpoint / "offsets" / str(max(batches))).read_text().splitlines()[-1]
+        return max(next_files) > json.loads(newest)["logOffset"]
 
     def done(self) -> int:
         """Returns how many micro-batches have been written."""

@@ -294,3 +294,16 @@ def test_a_task_whose_sessions_hold_hardly_more_than_a_row_ships_rows(monkeypatc
     assert sum(row["rows"] for row in partials(rows)) == 300
     assert [row["rows"] for row in good(rows) if row["rows"] > 100] == []
     assert sum(row["rows"] for row in good(rows)) == 700
+
+
+@pytest.mark.parametrize("spec", [SPEC, SESSIONS])
+def test_wide_rows_that_hardly_meet_are_shipped_as_rows_too(monkeypatch, spec):
+    """Flushes are of fewer rows then than it takes to decide."""
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 500)
+    monkeypatch.setattr(pack, "FLUSH_BYTES", 2500)  # about a hundred rows
+    stamp = pa.array([START_MS] * 2000, pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
+    table = pa.table({"k": range(2000), "ts": stamp, "v": [1] * 2000})
+    rows = packed(job_for(table, spec), table, size=50)
+    assert max(row["rows"] for row in rows) < 500
+    assert 500 <= sum(row["rows"] for row in partials(rows)) < 700
+    assert sum(row["rows"] for row in good(rows) + partials(rows)) == 2000

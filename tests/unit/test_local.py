@@ -573,6 +573,7 @@ def test_session_that_a_later_piece_of_a_run_touches(
 @pytest.mark.parametrize("limit", ["_WHOLE_ROWS", "_WHOLE_BYTES", None])
 def test_sessions_of_many_chunks(monkeypatch: pytest.MonkeyPatch, limit: str | None) -> None:
     """Put together or not, of the columns that are needed: the others may be of any size."""
+    monkeypatch.setattr("fastwin.local._SMALL_BATCH", 1)  # such small chunks would have been put together before
     if limit:
         monkeypatch.setattr(bounded, limit, 20)
     random = np.random.default_rng(1)
@@ -589,6 +590,18 @@ def test_sessions_of_many_chunks(monkeypatch: pytest.MonkeyPatch, limit: str | N
     assert chunks.column(0).num_chunks == 9
     order = [("window_end", "ascending"), ("k", "ascending")]
     assert spec.run(chunks).main.sort_by(order).equals(spec.run(whole).main.sort_by(order))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("assigner", [fw.TumblingEventTimeWindows.of(10), fw.EventTimeSessionWindows.with_gap(10)])
+def test_bad_row_of_a_later_chunk(monkeypatch: pytest.MonkeyPatch, assigner: fw.WindowAssigner, threads: int) -> None:
+    monkeypatch.setattr("fastwin.local._SMALL_BATCH", 1)
+    monkeypatch.setattr("fastwin.parallel._FEW_ROWS", 1)
+    columns = {"k": pa.array([1] * 10), "t": pa.array([*range(9), None], pa.int64())}
+    table = pa.concat_tables([pa.table(columns).slice(0, 6), pa.table(columns).slice(6)])
+    spec = fw.key_by("k").event_time("t").window(assigner).aggregate(n=fw.Count())
+    with pytest.raises(fw.BadRowError, match=r"null timestamp in row 9 .*; 1 of 4 rows from row 6 on are bad"):
+        spec.run(table, threads=threads)
 
 
 def test_run_keeps_no_more_state_than_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
