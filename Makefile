@@ -30,7 +30,7 @@ demo: .venv/.compiled | java ## set up, then run the demo on Spark (make demo AR
 test: .venv/.compiled | java servers ## set up, then run all tests
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile --benchmark-disable $(ARGS)
 
-soak: .venv/.compiled | java ## kill and disturb queries on Spark for some 20 minutes, and print what came of it
+soak: .venv/.compiled | java ## kill and disturb queries on Spark for about an hour, and print what came of it
 	$(PY) -m tests.soak $(ARGS)
 
 bench: .venv/.compiled | java ## run the benchmarks, print the table, keep JSON and chart in bench/results
