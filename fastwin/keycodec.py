@@ -15,14 +15,24 @@ from fastwin.arrowbuffers import (
     text_values,
     validity,
 )
+from fastwin.core.hashing import first_seen
 from fastwin.core.keys import KeyTable, hash_int64, hash_text
 from fastwin.core.rowcodec import decode_rows, encode_rows
 from fastwin.errors import SpecError
 
-__all__ = ["EncodedKeys", "KeyCodec"]
+__all__ = ["DictionaryKeys", "EncodedKeys", "KeyCodec"]
 
-EncodedKeys = tuple
-"""``(values, valid)`` for int64 keys, ``(offsets, data, valid)`` for bytes keys; see KeyTable."""
+
+@dataclass(frozen=True)
+class DictionaryKeys:
+    """Bytes keys that repeat: ``values`` are encoded once, in order of their first appearance; codes: int32[n]."""
+
+    values: tuple
+    codes: NDArray[np.int32]
+
+
+EncodedKeys = tuple | DictionaryKeys
+"""``(values, valid)`` for int64 keys, ``(offsets, data, valid)`` for bytes keys, see KeyTable; or DictionaryKeys."""
 
 
 def _storage(kind: pa.DataType) -> str | None:
@@ -76,12 +86,21 @@ class KeyCodec:
         """Encodes n rows; columns: one array for each field, of its type."""
         if not columns:
             return np.zeros(n, dtype=np.int64), None
-        encoded = [self._encode_column(column) for column in columns]
-        if len(encoded) == 1:
-            return encoded[0]
-        return (*encode_rows(encoded, n), None)
+        if len(columns) > 1:
+            return (*encode_rows([self._encode_column(column) for column in columns], n), None)
+        if self._storages == ["bytes"] and pa.types.is_dictionary(columns[0].type):
+            return self._encode_dictionary(columns[0])
+        return self._encode_column(columns[0])
 
-    def _encode_column(self, column: pa.Array) -> EncodedKeys:
+    def _encode_dictionary(self, column: pa.DictionaryArray) -> EncodedKeys:
+        # A dictionary of more values than there are rows, as a slice may have, is not worth looking through.
+        if column.indices.null_count or len(column.dictionary) > len(column):
+            return self._encode_column(column)
+        codes = column.indices.cast(pa.int32()).to_numpy()
+        ranks, used = first_seen(codes, len(column.dictionary))
+        return DictionaryKeys(self._encode_column(decoded(column.dictionary).take(pa.array(used))), ranks)
+
+    def _encode_column(self, column: pa.Array) -> tuple:
         column = decoded(column)
         if _storage(column.type) == "int64":
             return int64_values(column), validity(column)
@@ -90,20 +109,32 @@ class KeyCodec:
     @staticmethod
     def intern(table: KeyTable, keys: EncodedKeys) -> NDArray[np.int32]:
         """Returns the ids of encoded keys: int32[n]."""
+        if isinstance(keys, DictionaryKeys):
+            return KeyCodec.intern(table, keys.values)[keys.codes]
         return table.intern_bytes(*keys) if table.is_bytes else table.intern_int64(*keys)
 
     @staticmethod
     def hash(keys: EncodedKeys) -> NDArray[np.uint64]:
         """Returns the stable hash of encoded keys: uint64[n]."""
+        if isinstance(keys, DictionaryKeys):
+            return KeyCodec.hash(keys.values)[keys.codes]
         return hash_int64(*keys) if len(keys) == 2 else hash_text(*keys)
 
     @staticmethod
     def select(keys: EncodedKeys, rows: NDArray[np.int64]) -> EncodedKeys:
         """Returns the encoded keys of some rows, given by their indices."""
-        valid = None if keys[-1] is None else keys[-1][rows]
-        if len(keys) == 2:
-            return keys[0][rows], valid
-        offsets, data, _ = keys
+        if isinstance(keys, DictionaryKeys):
+            ranks, used = first_seen(keys.codes[rows], int(keys.codes.max(initial=-1)) + 1)
+            return DictionaryKeys(KeyCodec.select_column(keys.values, used.astype(np.int64)), ranks)
+        return KeyCodec.select_column(keys, rows)
+
+    @staticmethod
+    def select_column(column: tuple, rows: NDArray[np.int64]) -> tuple:
+        """Returns some rows, given by their indices, of a column encoded as keys are, without a dictionary."""
+        valid = None if column[-1] is None else column[-1][rows]
+        if len(column) == 2:
+            return column[0][rows], valid
+        offsets, data, _ = column
         wanted = pa.Array.from_buffers(
             pa.large_binary() if offsets.dtype == np.int64 else pa.binary(),
             len(offsets) - 1,
@@ -123,7 +154,7 @@ class KeyCodec:
         return [self._decode_column(column, kind) for column, kind in zip(columns, kinds, strict=True)]
 
     @staticmethod
-    def _decode_column(column: EncodedKeys, kind: pa.DataType) -> pa.Array:
+    def _decode_column(column: tuple, kind: pa.DataType) -> pa.Array:
         valid = column[-1]
         if valid is not None and valid.all():
             valid = None

@@ -1,4 +1,4 @@
-"""Stable hashes of keys, and rows grouped by them."""
+"""Stable hashes of keys, rows grouped by them, and the codes of dictionaries."""
 
 import numpy as np
 
@@ -71,3 +71,33 @@ def group_rows(const uint64_t[::1] hashes not None, int32_t groups):
             order[at[group[i]]] = i
             at[group[i]] += 1
     return out, ends
+
+
+def first_seen(const int32_t[::1] codes not None, int32_t size):
+    """Returns ``(ranks, used)``: the codes in order of their first appearance, and each element's place in it.
+
+    codes: into a dictionary of ``size`` values. ranks: int32[n]; used: int32[distinct codes], so that
+    ``used[ranks]`` equals ``codes``. O(n + size). Raises ValueError for a code outside the dictionary.
+
+    >>> ranks, used = first_seen(np.array([4, 1, 4, 0], dtype=np.int32), 5)
+    >>> ranks.tolist(), used.tolist()
+    ([0, 1, 0, 2], [4, 1, 0])
+    """
+    cdef Py_ssize_t i, n = codes.shape[0], outside = -1
+    cdef int32_t code, found = 0
+    out, seen, place_of = np.empty(n, np.int32), np.empty(max(size, 0), np.int32), np.full(max(size, 0), -1, np.int32)
+    cdef int32_t[::1] ranks = out, used = seen, place = place_of
+    with nogil:
+        for i in range(n):
+            code = codes[i]
+            if code < 0 or code >= size:
+                outside = i
+                break
+            if place[code] < 0:
+                place[code] = found
+                used[found] = code
+                found += 1
+            ranks[i] = place[code]
+    if outside >= 0:
+        raise ValueError(f"codes[{outside}] is {codes[outside]}, outside a dictionary of {size} values")
+    return out, seen[:found]

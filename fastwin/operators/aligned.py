@@ -16,7 +16,7 @@ from fastwin.core.panes import PaneTable
 from fastwin.core.rows import RowStore
 from fastwin.core.slider import WindowSlider
 from fastwin.errors import StateError
-from fastwin.keycodec import KeyCodec
+from fastwin.keycodec import DictionaryKeys, KeyCodec
 from fastwin.operators.base import (
     Batch,
     Config,
@@ -69,7 +69,7 @@ class AlignedOperator:
         self.counters.events += len(batch)
         if slicing.grid is not None and len(batch) and batch.times.min() >= slicing.first_unpassed(watermark):
             # Nothing is late, and nothing fires: one pass over the elements.
-            if self._keys.is_bytes:
+            if self._keys.is_bytes or isinstance(batch.keys, DictionaryKeys):
                 ids, values, valid = KeyCodec.intern(self._keys, batch.keys), None, None
             else:
                 ids, (values, valid) = None, batch.keys

@@ -50,7 +50,7 @@ class Batch:
     def columns_at(self, rows: NDArray[np.int64]) -> list[ValueColumn]:
         """Returns what accumulators are fed with, of the elements whose indices are given, in that order."""
         return [
-            KeyCodec.select(column, rows)
+            KeyCodec.select_column(column, rows)
             if len(column) == 3
             else tuple(None if values is None else values.take(rows) for values in column)
             for column in self.columns

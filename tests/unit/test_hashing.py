@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fastwin.core.hashing import group_rows, hash_int64, hash_text
+from fastwin.core.hashing import first_seen, group_rows, hash_int64, hash_text
 from tests.kernels import times
 
 
@@ -27,3 +27,18 @@ def test_rows_are_grouped() -> None:
 def test_there_is_a_group() -> None:
     with pytest.raises(ValueError, match="groups: at least 1, got 0"):
         group_rows(np.zeros(1, np.uint64), 0)
+
+
+@pytest.mark.parametrize("size", [1, 3, 200])
+def test_codes_in_order_of_their_first_appearance(size: int) -> None:
+    codes = np.random.default_rng(size).integers(0, size, 150).astype(np.int32)
+    ranks, used = first_seen(codes, size)
+    assert used.tolist() == list(dict.fromkeys(codes.tolist()))
+    assert used[ranks].tolist() == codes.tolist()
+
+
+@pytest.mark.parametrize(("codes", "size"), [([0, 3], 3), ([0, -1], 3), ([0, 0], 0)])
+def test_codes_outside_the_dictionary(codes: list[int], size: int) -> None:
+    at = 1 if size else 0
+    with pytest.raises(ValueError, match=rf"codes\[{at}\] is {codes[at]}, outside a dictionary of {size} values"):
+        first_seen(np.array(codes, np.int32), size)

@@ -6,7 +6,7 @@ import pytest
 
 from fastwin.core.keys import KeyTable
 from fastwin.errors import SpecError
-from fastwin.keycodec import KeyCodec
+from fastwin.keycodec import DictionaryKeys, KeyCodec
 from tests.columns import KEY_TYPES, VARIANTS, column_of, readable
 
 
@@ -101,6 +101,34 @@ def test_hash_treats_zeros_and_nans_alike() -> None:
         zero, minus, nan, other = KeyCodec.hash(codec_of(kind).encode([column], 4)).tolist()
         assert zero == minus
         assert nan == other != zero
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64()])
+def test_a_dictionary_is_encoded_once(index: pa.DataType) -> None:
+    """Also with a value that stands in it twice, one that nobody has, and null among them."""
+    codes = pa.array([3, 0, 4, 3, 1, 0, 4], index)
+    column = pa.DictionaryArray.from_arrays(codes, pa.array(["b", "a", "nobody", None, "b"]))
+    codec, plain = codec_of(column.type), codec_of(pa.string())
+    keys, wanted = codec.encode([column], 7), plain.encode([column.dictionary_decode()], 7)
+    assert isinstance(keys, DictionaryKeys)
+    assert codec.hash(keys).tolist() == plain.hash(wanted).tolist()
+    table, other = codec.new_table(), plain.new_table()
+    assert codec.intern(table, keys).tolist() == plain.intern(other, wanted).tolist()
+    assert len(table) == 3
+    rows = np.array([5, 2, 2, 4])
+    assert codec.hash(codec.select(keys, rows)).tolist() == plain.hash(plain.select(wanted, rows)).tolist()
+    table, other = codec.new_table(), plain.new_table()
+    assert (
+        codec.intern(table, codec.select(keys, rows)).tolist()
+        == plain.intern(other, plain.select(wanted, rows)).tolist()
+    )
+    assert len(codec.intern(table, codec.select(keys, rows[:0]))) == 0
+
+
+def test_rows_without_a_code_and_large_dictionaries_are_decoded() -> None:
+    large = pa.array(["a", "b", "a"]).dictionary_encode().slice(2)
+    for column in (pa.array(["a", None]).dictionary_encode(), large):
+        assert not isinstance(codec_of(column.type).encode([column], len(column)), DictionaryKeys)
 
 
 @pytest.mark.parametrize("kinds", [(pa.string(),), (pa.int64(),), (pa.string(), pa.int64()), (pa.binary(3),), ()])
