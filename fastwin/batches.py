@@ -6,7 +6,7 @@ import base64
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from fastwin.windows import MIN_TIMESTAMP
 
 __all__ = [
     "BAD_REASON",
+    "Checked",
     "Limits",
     "as_table",
     "check_names",
@@ -26,6 +27,7 @@ __all__ = [
     "conform",
     "encode_keys",
     "event_times",
+    "good_rows",
     "key_hash",
     "schema_to_text",
     "tells_no_types",
@@ -210,6 +212,25 @@ def check_rows(
             f"{bad} of {those} are bad; bad_rows('divert') or bad_rows('drop') goes on without them"
         )
     return times, reasons
+
+
+class Checked(NamedTuple):
+    """Good rows and their times, ms; how many others there were, and these, if the policy is to divert them."""
+
+    rows: pa.RecordBatch
+    times: NDArray[np.int64]
+    bad: int
+    diverted: pa.RecordBatch | None
+
+
+def good_rows(rows: pa.RecordBatch, name: str, policy: str, limits: Limits, before: int = 0) -> Checked:
+    """Returns the rows whose event time, in the column ``name``, is usable. Raises as check_rows() does."""
+    times, reasons = check_rows(rows.column(name), name, policy, limits, before)
+    if reasons is None:
+        return Checked(rows, times, 0, None)
+    good = np.flatnonzero(reasons == 0)
+    diverted = bad_table(rows, reasons) if policy == "divert" else None
+    return Checked(take_rows(rows, good), times[good], len(times) - len(good), diverted)
 
 
 def bad_table(rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> pa.RecordBatch:

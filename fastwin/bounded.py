@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastwin.local import Stream
 from fastwin.operators.base import Batch, Operator
 from fastwin.operators.general import GeneralOperator
 from fastwin.operators.session import SessionOperator
+from fastwin.planner import Plan
 from fastwin.results import Result
 from fastwin.spec import WindowSpec
 from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["run"]
+__all__ = ["Part", "needed_columns", "run", "run_share"]
+
+Part = tuple[pa.RecordBatch, NDArray[np.int64]]
+"""Rows that have been checked, and their times, ms."""
 
 # As many rows as fit in the cache with the windows that they touch.
 _PIECE_ROWS = 1 << 19
@@ -48,33 +54,62 @@ class _Bounded(Stream):
     ) -> list[pa.RecordBatch]:
         if isinstance(operator, GeneralOperator):
             return super()._feed(operator, parts, late)
-        if isinstance(operator, SessionOperator) and (whole := self._whole(parts)) is not None:
+        assert self._plan is not None
+        if isinstance(operator, SessionOperator) and (whole := _whole(self._plan, parts)) is not None:
             return operator.run(whole)
         pieces = [
             (rows.slice(at, _PIECE_ROWS), times[at : at + _PIECE_ROWS])
             for rows, times in parts
             for at in range(0, len(times), _PIECE_ROWS)
         ]
-        firsts = np.array([times.min() for _, times in pieces], dtype=np.int64)
-        to_come = [*np.minimum.accumulate(firsts[::-1])[::-1].tolist()[1:], MIN_TIMESTAMP]
-        main: list[pa.RecordBatch] = []
-        for piece, first in zip(pieces, to_come, strict=False):
-            main += super()._feed(operator, [piece], late)
-            # One less than what makes nothing late: an element at the end of a session still touches it.
-            main += operator.advance_watermark(max(first - 2, MIN_TIMESTAMP))
-        return main
 
-    def _whole(self, parts: list[tuple[pa.RecordBatch, np.ndarray]]) -> Batch | None:
-        """Returns what sessions need of all rows, as one batch; None where that is too much for one."""
-        plan = self._plan
-        assert plan is not None
-        if not parts or sum(len(times) for _, times in parts) > _WHOLE_ROWS:
-            return None
-        if len(parts) == 1:
-            return plan.batch(*parts[0])
-        # No column else is copied: nothing is late in a bounded run.
-        names = [*self._spec.keys, *(name for name, reading in plan.inputs if reading != "time")]
-        needed = [rows.select(list(dict.fromkeys([*names, self._spec.time_column]))) for rows, _ in parts]
-        if sum(rows.nbytes for rows in needed) > _WHOLE_BYTES:
-            return None
-        return plan.batch(pa.concat_batches(needed), np.concatenate([times for _, times in parts]))
+        def feed(piece: Part) -> list[pa.RecordBatch]:
+            return super(_Bounded, self)._feed(operator, [piece], late)
+
+        return _feed_pieces(operator, pieces, [int(times.min()) for _, times in pieces], feed)
+
+
+def run_share(plan: Plan, parts: Iterable[Part], firsts: list[int]) -> list[pa.RecordBatch]:
+    """Runs a plan of built-in windows over rows that have been checked, to the end; returns what fires.
+
+    parts: rows with their times, looked at one by one. firsts: a time, ms, that no row of a part is before.
+    """
+    operator = plan.new_operator(False)
+    main: list[pa.RecordBatch] = []
+    if isinstance(operator, SessionOperator):
+        parts = list(parts)
+        if (whole := _whole(plan, parts)) is not None:
+            return operator.run(whole)
+    main += _feed_pieces(operator, parts, firsts, lambda part: operator.process(plan.batch(*part)).main)
+    return main + operator.advance_watermark(MAX_TIMESTAMP)
+
+
+def needed_columns(plan: Plan) -> list[str]:
+    """Returns the columns that built-in windows read; no other is copied, because nothing is late in a bounded run."""
+    names = [*plan.spec.keys, *(name for name, reading in plan.inputs if reading != "time"), plan.spec.time_column]
+    return [name for name in dict.fromkeys(names) if name is not None]
+
+
+def _feed_pieces(
+    operator: Operator, pieces: Iterable[Part], firsts: list[int], feed: Callable[[Part], list[pa.RecordBatch]]
+) -> list[pa.RecordBatch]:
+    """Feeds pieces one by one, and after each fires what none to come can reach. firsts: see run_share()."""
+    earliest = np.minimum.accumulate(np.array(firsts, dtype=np.int64)[::-1])[::-1]
+    main: list[pa.RecordBatch] = []
+    for piece, first in zip(pieces, [*earliest.tolist()[1:], MIN_TIMESTAMP], strict=False):
+        main += feed(piece)
+        # One less than what makes nothing late: an element at the end of a session still touches it.
+        main += operator.advance_watermark(max(first - 2, MIN_TIMESTAMP))
+    return main
+
+
+def _whole(plan: Plan, parts: list[Part]) -> Batch | None:
+    """Returns what sessions need of all rows, as one batch; None where that is too much for one."""
+    if not parts or sum(len(times) for _, times in parts) > _WHOLE_ROWS:
+        return None
+    if len(parts) == 1:
+        return plan.batch(*parts[0])
+    needed = [rows.select(needed_columns(plan)) for rows, _ in parts]
+    if sum(rows.nbytes for rows in needed) > _WHOLE_BYTES:
+        return None
+    return plan.batch(pa.concat_batches(needed), np.concatenate([times for _, times in parts]))

@@ -158,16 +158,12 @@ class Stream:
         assert plan is not None
         if spec.time_column is None:
             return rows, np.full(rows.num_rows, MIN_TIMESTAMP)
-        column = rows.column(spec.time_column)
         limits = plan.limits(self._limits)
-        times, reasons = batches.check_rows(column, spec.time_column, spec.bad_row_policy, limits, before)
-        if reasons is None:
-            return rows, times
-        self._bad += int(np.count_nonzero(reasons))
-        if spec.bad_row_policy == "divert":
-            bad.append(batches.bad_table(rows, reasons))
-        good = np.flatnonzero(reasons == 0)
-        return take_rows(rows, good), times[good]
+        checked = batches.good_rows(rows, spec.time_column, spec.bad_row_policy, limits, before)
+        self._bad += checked.bad
+        if checked.diverted is not None:
+            bad.append(checked.diverted)
+        return checked.rows, checked.times
 
     def _take_late(
         self, operator: Operator, rows: pa.RecordBatch, marks: np.ndarray | None, late: list[pa.RecordBatch]

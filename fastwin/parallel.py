@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastwin import batches
 from fastwin.arrowbuffers import take_rows
-from fastwin.bounded import run
-from fastwin.core.hashing import group_rows
+from fastwin.bounded import Part, needed_columns, run, run_share
 from fastwin.errors import SpecError
 from fastwin.planner import Plan
 from fastwin.planner import plan as make_plan
@@ -23,7 +25,7 @@ __all__ = ["run_threads"]
 
 # Below, starting threads and dividing the rows costs more than they save.
 _FEW_ROWS = 100_000
-# As many rows as a thread divides at a time: their columns stay in the cache.
+# As many rows as a thread looks at together: what it takes of them stays in the cache.
 _PIECE_ROWS = 1 << 18
 
 
@@ -39,35 +41,49 @@ def run_threads(spec: WindowSpec, data: Any, threads: int) -> Result:
     if plan.operator == "general" or not spec.keys or table.num_rows < _FEW_ROWS:
         return run(spec, table)
     table = batches.conform(table, plan.input_schema)
-    pieces = [rows for rows in table.to_batches(max_chunksize=_PIECE_ROWS) if rows.num_rows]
-    _refuse_bad_rows(plan, pieces)
-
-    def divide(rows: pa.RecordBatch) -> list[pa.RecordBatch]:
-        return _by_thread(rows, spec, threads)
-
+    if table.num_rows < _FEW_ROWS * table.column(0).num_chunks:
+        table = table.combine_chunks()
+    chunks = [rows for rows in table.to_batches(max_chunksize=_PIECE_ROWS) if rows.num_rows]
+    before = accumulate((rows.num_rows for rows in chunks), initial=0)
     with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
-        divided = zip(*pool.map(divide, pieces), strict=True)
-        results = list(pool.map(lambda parts: run(spec, pa.Table.from_batches(parts)), divided))
+        pieces = list(pool.map(lambda rows, at: _checked(plan, rows, at, threads), chunks, before))
+        firsts = [piece.first for piece in pieces]
+        results = list(pool.map(lambda number: run_share(plan, _share(pieces, number), firsts), range(threads)))
+    diverted = [piece.diverted for piece in pieces if piece.diverted is not None]
     return Result(
-        pa.concat_tables([result.main for result in results]),
-        pa.concat_tables([result.late for result in results]),
-        pa.concat_tables([result.bad for result in results]),
+        pa.Table.from_batches([rows for result in results for rows in result], plan.main_schema),
+        plan.input_schema.empty_table(),
+        pa.Table.from_batches(diverted, batches.bad_schema(plan.input_schema)),
     )
 
 
-def _by_thread(rows: pa.RecordBatch, spec: WindowSpec, threads: int) -> list[pa.RecordBatch]:
-    """Returns the rows divided by their keys, one part for each thread; the order within a part stays."""
-    # Not the low bits: those find the keys' places in tables.
-    order, bounds = group_rows(batches.key_hash(rows, spec.keys) >> np.uint64(33), threads)
-    ordered = take_rows(rows, order)
-    return [ordered.slice(begin, end - begin) for begin, end in pairwise(bounds.tolist())]
+@dataclass(frozen=True)
+class _Piece:
+    """Good rows, their times (int64[n], ms) and the thread that each is for (uint[n]); and the bad ones to divert."""
+
+    rows: pa.RecordBatch
+    times: NDArray[np.int64]
+    thread: NDArray
+    diverted: pa.RecordBatch | None
+
+    @property
+    def first(self) -> int:
+        return int(self.times.min(initial=np.iinfo(np.int64).max))
 
 
-def _refuse_bad_rows(plan: Plan, pieces: list[pa.RecordBatch]) -> None:
-    """Raises BadRowError for bad rows, if that is the policy, by their place in the whole input."""
-    spec, before = plan.spec, 0
-    if spec.bad_row_policy == "raise" and spec.time_column is not None:
-        for rows in pieces:
-            column, limits = rows.column(spec.time_column), plan.limits(batches.Limits())
-            batches.check_rows(column, spec.time_column, spec.bad_row_policy, limits, before)
-            before += rows.num_rows
+def _checked(plan: Plan, rows: pa.RecordBatch, before: int, threads: int) -> _Piece:
+    spec = plan.spec
+    assert spec.time_column is not None
+    limits = plan.limits(batches.Limits())
+    good = batches.good_rows(rows, spec.time_column, spec.bad_row_policy, limits, before)
+    # By the high bits: the low ones find the keys' places in tables.
+    high = batches.key_hash(good.rows, spec.keys) >> np.uint64(32)
+    thread = ((high * np.uint64(threads)) >> np.uint64(32)).astype(np.min_scalar_type(threads - 1))
+    return _Piece(good.rows.select(needed_columns(plan)), good.times, thread, good.diverted)
+
+
+def _share(pieces: list[_Piece], number: int) -> Iterator[Part]:
+    """Yields the rows that are for a thread, with their times; made when asked for, so that they are in the cache."""
+    for piece in pieces:
+        of_it = np.flatnonzero(piece.thread == number)
+        yield take_rows(piece.rows, of_it), piece.times[of_it]

@@ -75,8 +75,8 @@ def apply(
     it would never end.
 
     The counters of a micro-batch (see ``progress_listener``), or of a batch frame: events, late, dropped, bad,
-    unassigned, fired, open_windows_change, state_rows_change, state_bytes (written to the state store) and watermark_ms
-    (null while there is none).
+    unassigned, fired, unfired (windows that went without ever firing), open_windows_change, timers_change,
+    state_rows_change, state_bytes (written to the state store) and watermark_ms (null while there is none).
 
     Everything is checked here, before any job runs. Raises SpecError for an argument, a column or a setting that does
     not fit, naming it, its value and what is needed. Bad rows under the policy "raise", state of another query (the

@@ -73,6 +73,7 @@ def _counters(stream: fw.Stream, packets: list[Packet]) -> dict[str, int]:
         "bad": sum(packet.rows for packet in packets if packet.kind == PacketKind.BAD),
         "unassigned": metrics.unassigned,
         "fired": metrics.fired,
+        "unfired": metrics.unfired,
     }
 
 

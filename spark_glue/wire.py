@@ -74,7 +74,9 @@ COUNTERS = (
     "bad",  # bad rows diverted or dropped
     "unassigned",  # rows that no window took
     "fired",  # result rows
+    "unfired",  # windows of keys that went with contents, without ever firing
     "open_windows_change",
+    "timers_change",
     "state_rows_change",
     "state_bytes",  # written to the state store
     "watermark_ms",  # 0: none yet

@@ -1,5 +1,6 @@
 # Accumulators: how the cells of a row take values, merge, and give a result.
 cimport cython
+from cpython.ref cimport PyObject
 
 from fastwin._typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.fused cimport Fused
@@ -31,6 +32,9 @@ cdef enum:                      # marks of results
     NULL_VALUE = 0
     VALUE = 1
     NO_VALUE = 2                # there is one, but it cannot be told: fail()
+
+cdef enum:
+    MAX_MEMBERS = 63            # one bit each, below LIVE_BIT
 
 cdef class Accumulator:
     cdef readonly Py_ssize_t cells      # how many cells of a row it takes
@@ -73,6 +77,8 @@ cdef class AccumulatorSet:
     cdef readonly int64_t arrived       # how many elements have been fed so far
     cdef int64_t _before                # what `arrived` was before the columns that are held
     cdef bint fallible
+    cdef PyObject* _kernels[MAX_MEMBERS]    # the members, for loops without the GIL
+    cdef Py_ssize_t _n                  # how many
     cdef Column* _column
     cdef Fused _fused
 
@@ -81,10 +87,9 @@ cdef class AccumulatorSet:
     cdef int add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1 nogil
     cdef int merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
                    Py_ssize_t n) except -1 nogil
-    cdef int _add_each(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1
     cdef int _merge_each(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
-                         Py_ssize_t n) except -1
-    cdef int _check_failures(self) except -1
+                         Py_ssize_t n) except -1 nogil
+    cdef int _check_failures(self) except -1 nogil
 
 
 cdef inline const void* values_at(const Column* column, Py_ssize_t i) noexcept nogil:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cpython.ref cimport PyObject
 from libc.stdlib cimport calloc, free
 
 from fastwin._typedefs cimport idx_t, int64_t, uint8_t, uint64_t
@@ -11,7 +12,6 @@ from fastwin.core.rows cimport HEAD_BYTES, RowStore
 
 cdef enum:
     BLOCK = 512
-    MAX_MEMBERS = 63            # one bit each, below LIVE_BIT
 
 
 cdef int check_array(str name, array, tuple dtypes, Py_ssize_t n) except -1:
@@ -107,33 +107,46 @@ cdef class Accumulator:
         return results_of((self,), rows, slots)[0]
 
 
+cdef int raise_failure(Accumulator member) except -1:
+    """Raises what adding or merging has left behind."""
+    if member.starved:
+        member.starved = False
+        raise MemoryError(f"{type(member).__name__}: no memory for what its rows hold")
+    problem, member.problem = member.problem, None
+    raise problem
+
+
 cdef list results_of(tuple members, RowStore rows, const idx_t[::1] slots):
     """Returns the results of each member. Goes by blocks, so that a row is fetched once for all of them."""
     cdef Accumulator member
-    cdef Py_ssize_t n = slots.shape[0], at = 0, i, k
+    cdef Py_ssize_t n = slots.shape[0], at = 0, i, k, kernels = 0
     cdef Py_ssize_t[3] counts
     cdef uint8_t[::1] marks
     cdef int64_t[::1] ints
+    cdef PyObject* kernel[MAX_MEMBERS]
     cdef void* values[MAX_MEMBERS]
     cdef uint8_t* valid[MAX_MEMBERS]
     cdef Take take
     check_ids("slots", slots, rows.top)
-    fixed = tuple([one for one in members if not one.gives_bytes])
-    found = [(np.empty(n, np.float64 if one.gives_float else np.int64), np.empty(n, np.uint8)) for one in fixed]
-    if n:
-        for k, (out, out_marks) in enumerate(found):
+    found = []
+    for member in members:
+        if member.gives_bytes:
+            continue
+        out, out_marks = np.empty(n, np.float64 if member.gives_float else np.int64), np.empty(n, np.uint8)
+        found.append((out, out_marks))
+        if n:
             ints, marks = out.view(np.int64), out_marks
-            values[k], valid[k] = &ints[0], &marks[0]
+            kernel[kernels], values[kernels], valid[kernels] = <PyObject*> member, &ints[0], &marks[0]
+            kernels += 1
     take.rows, take.stride = rows.data, rows.stride
-    while at < n:
-        take.slots, take.n = &slots[at], min(n - at, BLOCK)
-        k = 0
-        for member in fixed:
-            for i in range(take.n):
-                valid[k][at + i] = (bits_of(<char*> wanted(&take, i))[0] & member.seen) != 0
-            member.take(&take, <char*> values[k] + 8 * at, valid[k] + at)
-            k += 1
-        at += take.n
+    with nogil:
+        while at < n:
+            take.slots, take.n = &slots[at], min(n - at, BLOCK)
+            for k in range(kernels):
+                for i in range(take.n):
+                    valid[k][at + i] = (bits_of(<char*> wanted(&take, i))[0] & (<Accumulator> kernel[k]).seen) != 0
+                (<Accumulator> kernel[k]).take(&take, <char*> values[k] + 8 * at, valid[k] + at)
+            at += take.n
     results = []
     given = iter(found)
     for member in members:
@@ -143,8 +156,9 @@ cdef list results_of(tuple members, RowStore rows, const idx_t[::1] slots):
         out, out_marks = next(given)
         counts[NULL_VALUE] = counts[NO_VALUE] = 0
         marks = out_marks
-        for i in range(n):
-            counts[marks[i]] += 1
+        with nogil:
+            for i in range(n):
+                counts[marks[i]] += 1
         if counts[NO_VALUE]:
             member.fail()
         results.append((out, out_marks.view(np.bool_) if counts[NULL_VALUE] else None))
@@ -177,6 +191,7 @@ cdef class AccumulatorSet:
                 raise ValueError(f"members: {type(one).__name__} number {i} belongs to a set already")
             if member.takes_values and member.column < 0:
                 raise ValueError(f"members: {type(one).__name__} number {i} reads no column")
+            self._kernels[i] = <PyObject*> one
             member.at = self.cells * 8
             member.seen = (<uint64_t> 1) << <int> i
             owned += [self.cells + cell for cell in member.owned]
@@ -184,6 +199,7 @@ cdef class AccumulatorSet:
             self.columns = max(self.columns, member.column + 1, *(index + 1 for index in member.columns))
             self.fallible |= member.fallible or len(member.owned) > 0
         self.owned = tuple(owned)
+        self._n = len(self.members)
         self._column = <Column*> calloc(max(self.columns, 1), sizeof(Column))
         if self._column == NULL:
             raise MemoryError("AccumulatorSet: no memory for the columns")
@@ -263,6 +279,8 @@ cdef class AccumulatorSet:
         cdef Py_ssize_t i
         cdef const int64_t* values = NULL
         cdef bint fused = self._fused.on
+        cdef Column column
+        cdef int read
         for i in range(self.columns):
             fused &= self._column[i].valid == NULL
         if fused:
@@ -270,17 +288,12 @@ cdef class AccumulatorSet:
                 values = <const int64_t*> self._column[self._fused.column].values + offset
             add_fused(&self._fused, rows.data, rows.stride, slots, n, values)
             return 0
-        with gil:
-            return self._add_each(rows, slots, n, offset)
-
-    cdef int _add_each(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1:
-        cdef Accumulator member
-        cdef Column column
-        for member in self.members:
+        for i in range(self._n):
             column.values = NULL
             column.valid = column.text = NULL
-            if member.column >= 0:
-                column = self._column[member.column]
+            read = (<Accumulator> self._kernels[i]).column
+            if read >= 0:
+                column = self._column[read]
                 if column.values != NULL:
                     column.values = <const char*> column.values + offset * 8
                 if column.valid != NULL:
@@ -288,7 +301,7 @@ cdef class AccumulatorSet:
             column.all = self._column
             column.offset = offset
             column.arrived = self._before + offset
-            member.add(rows.data, rows.stride, slots, n, column)
+            (<Accumulator> self._kernels[i]).add(rows.data, rows.stride, slots, n, column)
         return self._check_failures()
 
     cdef int merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
@@ -300,12 +313,10 @@ cdef class AccumulatorSet:
                 merge_one(&self._fused, rows.data + slots[i] * rows.stride,
                           others.data + from_slots[i] * rows.stride)
             return 0
-        with gil:
-            return self._merge_each(rows, slots, others, from_slots, n)
+        return self._merge_each(rows, slots, others, from_slots, n)
 
     cdef int _merge_each(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
-                         Py_ssize_t n) except -1:
-        cdef Accumulator member
+                         Py_ssize_t n) except -1 nogil:
         cdef Merge pairs
         cdef Py_ssize_t i
         pairs.rows = rows.data
@@ -316,20 +327,19 @@ cdef class AccumulatorSet:
         pairs.n = n
         for i in range(n):
             bits_of(into(&pairs, i))[0] |= (<const uint64_t*> taken(&pairs, i))[0]
-        for member in self.members:
-            member.merge(pairs)
+        for i in range(self._n):
+            (<Accumulator> self._kernels[i]).merge(pairs)
         return self._check_failures()
 
-    cdef int _check_failures(self) except -1:
-        cdef Accumulator member
+    cdef int _check_failures(self) except -1 nogil:
+        cdef Py_ssize_t i
+        cdef PyObject* one
         if self.fallible:
-            for member in self.members:
-                if member.starved:
-                    member.starved = False
-                    raise MemoryError(f"{type(member).__name__}: no memory for what its rows hold")
-                if member.problem is not None:
-                    problem, member.problem = member.problem, None
-                    raise problem
+            for i in range(self._n):
+                one = self._kernels[i]
+                if (<Accumulator> one).starved or (<Accumulator> one).problem is not None:
+                    with gil:
+                        raise_failure(<Accumulator> one)
         return 0
 
     def new_rows(self):

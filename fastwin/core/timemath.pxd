@@ -11,16 +11,18 @@ cdef inline bint is_in_bounds(int64_t t) noexcept nogil:
     return -((<int64_t> 1) << TIME_BITS) <= t <= (<int64_t> 1) << TIME_BITS
 
 
+@cython.overflowcheck(False)
 cdef inline int check_times(str name, const int64_t[::1] times) except -1:
     """Raises ValueError unless all times are within +-2**61 ms."""
     cdef Py_ssize_t i
-    cdef int64_t lowest = 0, highest = 0
+    cdef uint64_t limit = (<uint64_t> 1) << TIME_BITS, signs = 0
     for i in range(times.shape[0]):
-        lowest = min(lowest, times[i])
-        highest = max(highest, times[i])
-    if not is_in_bounds(lowest) or not is_in_bounds(highest):
-        raise ValueError(
-            f"{name}: must be within +-2**{TIME_BITS} ms, got {highest if is_in_bounds(lowest) else lowest}")
+        # One of the two is negative beyond a limit. Without comparisons, several times are looked at together.
+        signs |= (limit + <uint64_t> times[i]) | (limit - <uint64_t> times[i])
+    if signs >> 63:
+        for i in range(times.shape[0]):
+            if not is_in_bounds(times[i]):
+                raise ValueError(f"{name}: must be within +-2**{TIME_BITS} ms, got {times[i]}")
     return 0
 
 

@@ -88,6 +88,18 @@ def test_input_and_timer_in_one_batch():
     assert harness.counters["open_windows_change"] == 1 - 3
 
 
+def test_windows_that_never_fire_and_timers_are_counted():
+    spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10)).trigger(fw.CountTrigger.of(2))
+    harness = Harness(spec.aggregate(n=fw.Count()))
+    out = harness.batch(0, {7: [packet((1, 1), (1, 2), (2, 5))]})
+    assert counts(out["MAIN"]) == [(1, 0, 2)]
+    assert harness.counters["unfired"] == 0
+    assert harness.counters["timers_change"] == 2  # the ends of both windows
+    assert harness.batch(9, {})["MAIN"] == []
+    assert harness.counters["unfired"] == 1
+    assert harness.counters["timers_change"] == -2
+
+
 def test_all_blobs_are_one_batch_in_order_of_mapper_and_seq():
     first = fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_gap(10)).aggregate(n=fw.Count())
     harness = Harness(first)
