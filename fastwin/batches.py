@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.arrowbuffers import decoded_type, encoded, int64_values, take_rows, validity
+from fastwin.core.slices import all_within
 from fastwin.errors import BadRowError, SpecError
 from fastwin.keycodec import EncodedKeys, KeyCodec
 from fastwin.windows import MIN_TIMESTAMP
@@ -43,6 +44,7 @@ _LAST_SECOND = 253_402_300_799
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 # An int64 event time is a plain number; this far out, window bounds still fit.
 _KERNEL_LIMIT = 2**61
+_FAR = 2**62
 
 _REASONS = {
     1: "null timestamp",
@@ -144,41 +146,40 @@ def check_time_type(column: str, kind: pa.DataType) -> None:
         raise SpecError(f"event_time: column {column!r} must be a timestamp or int64 milliseconds, got {kind}")
 
 
-def event_times(column: pa.Array, any_int64: bool = False) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def event_times(column: pa.Array, any_int64: bool = False) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
     """Returns timestamps floored to ms, and why some are unusable.
 
     column: timestamps of any unit, or int64 ms. any_int64: takes the whole of int64. Returns ``(times, reasons)``:
-    int64[n] and uint8[n], 0 for usable ones, else a number of a reason; unusable times are 0.
+    int64[n] and uint8[n], 0 for usable ones, else a number of a reason, or None where all are usable; unusable times
+    are 0.
     """
-    reasons = np.zeros(len(column), dtype=np.uint8)
-    times = int64_values(column)
+    times, reasons = int64_values(column), None
     if pa.types.is_timestamp(column.type):
         per_second = _PER_SECOND[column.type.unit]
         if per_second < 1_000_000_000:  # nanoseconds in int64 are all of this age
-            times = _inside(times, _FIRST_SECOND * per_second, (_LAST_SECOND + 1) * per_second - 1, reasons, 2)
+            times, reasons = _inside(times, _FIRST_SECOND * per_second, (_LAST_SECOND + 1) * per_second - 1, 2)
         if per_second == 1:
             times = times * 1_000
         elif per_second > 1_000:
             times = times // (per_second // 1_000)
     elif not any_int64:
-        times = _inside(times, -_KERNEL_LIMIT, _KERNEL_LIMIT, reasons, 3)
+        times, reasons = _inside(times, -_KERNEL_LIMIT, _KERNEL_LIMIT, 3)
     valid = validity(column)
     if valid is not None:
+        reasons = np.zeros(len(column), np.uint8) if reasons is None else reasons
         reasons[valid == 0] = 1
         times = np.where(valid != 0, times, 0)
     return times, reasons
 
 
 def _inside(
-    times: NDArray[np.int64], first: int, last: int, reasons: NDArray[np.uint8], reason: int
-) -> NDArray[np.int64]:
-    """Returns the times with 0 for those outside [first, last], and notes the reason for them."""
-    # Two passes that write nothing: as good as always, there is none.
-    if not len(times) or (times.min() >= first and times.max() <= last):
-        return times
+    times: NDArray[np.int64], first: int, last: int, reason: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
+    """Returns the times with 0 for those outside [first, last], and the reasons; None where there are none."""
+    if all_within(times, first, last):
+        return times, None
     outside = (times < first) | (times > last)
-    reasons[outside] = reason
-    return np.where(outside, 0, times)
+    return np.where(outside, 0, times), np.where(outside, np.uint8(reason), np.uint8(0))
 
 
 def check_rows(
@@ -190,13 +191,21 @@ def check_rows(
     """
     limits = limits or Limits()
     times, reasons = event_times(column, limits.any_int64)
+    latest = None
+    if limits.max_future_skew_ms is not None:
+        latest = int(time.time() * 1_000) + limits.max_future_skew_ms
+    if reasons is None:
+        # As good as always, all are usable; what is far out is looked at closely.
+        last = _FAR - 1 if latest is None else min(latest, _FAR - 1)
+        if limits.earliest_ms <= last and all_within(times, max(limits.earliest_ms, -_FAR), last):
+            return times, None
+        reasons = np.zeros(len(column), np.uint8)
     if limits.nulls:
         times = np.where(reasons == 1, MIN_TIMESTAMP, times)
         reasons[reasons == 1] = 0
     if limits.earliest_ms > MIN_TIMESTAMP:
         reasons[(times < limits.earliest_ms) & (times > MIN_TIMESTAMP) & (reasons == 0)] = 5
-    if limits.max_future_skew_ms is not None:
-        latest = int(time.time() * 1_000) + limits.max_future_skew_ms
+    if latest is not None:
         reasons[(times > latest) & (reasons == 0)] = 4
     bad = np.count_nonzero(reasons)
     if not bad:

@@ -1,6 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+def all_within(times: NDArray[np.int64], first: int, last: int) -> bool: ...
 def assign_slices(
     times: NDArray[np.int64], size: int, slide: int, offset: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]: ...

@@ -2,8 +2,21 @@
 
 import numpy as np
 
+from libc.stdint cimport INT64_MAX
+
 from fastwin._typedefs cimport int64_t, uint8_t
-from fastwin.core.timemath cimport check_duration, check_times, is_in_bounds
+from fastwin.core.timemath cimport are_within, check_duration, check_times, is_in_bounds
+
+
+def all_within(const int64_t[::1] times not None, int64_t first, int64_t last):
+    """Tells whether all times are in [first, last]. Raises ValueError for limits 2**63 or more apart. O(n).
+
+    >>> all_within(np.array([3, -7]), -7, 3), all_within(np.array([3, 4]), -7, 3)
+    (True, False)
+    """
+    if first > last or first < 0 <= last and last > INT64_MAX + first:
+        raise ValueError(f"first, last: must ascend, less than 2**63 apart, got {first} and {last}")
+    return are_within(times, first, last)
 
 
 def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide, int64_t offset):

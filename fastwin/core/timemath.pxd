@@ -12,14 +12,20 @@ cdef inline bint is_in_bounds(int64_t t) noexcept nogil:
 
 
 @cython.overflowcheck(False)
+cdef inline bint are_within(const int64_t[::1] times, int64_t first, int64_t last) noexcept nogil:
+    """Whether all times are in [first, last], which are less than 2**63 apart."""
+    cdef Py_ssize_t i
+    cdef uint64_t signs = 0
+    for i in range(times.shape[0]):
+        # One of the two is negative beyond a limit. Without comparisons, several times are looked at together.
+        signs |= (<uint64_t> times[i] - <uint64_t> first) | (<uint64_t> last - <uint64_t> times[i])
+    return signs >> 63 == 0
+
+
 cdef inline int check_times(str name, const int64_t[::1] times) except -1:
     """Raises ValueError unless all times are within +-2**61 ms."""
     cdef Py_ssize_t i
-    cdef uint64_t limit = (<uint64_t> 1) << TIME_BITS, signs = 0
-    for i in range(times.shape[0]):
-        # One of the two is negative beyond a limit. Without comparisons, several times are looked at together.
-        signs |= (limit + <uint64_t> times[i]) | (limit - <uint64_t> times[i])
-    if signs >> 63:
+    if not are_within(times, -((<int64_t> 1) << TIME_BITS), (<int64_t> 1) << TIME_BITS):
         for i in range(times.shape[0]):
             if not is_in_bounds(times[i]):
                 raise ValueError(f"{name}: must be within +-2**{TIME_BITS} ms, got {times[i]}")

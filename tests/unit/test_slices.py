@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fastwin.core.slices import assign_slices
+from fastwin.core.slices import all_within, assign_slices
 from tests.kernels import times
 
 
@@ -9,6 +9,25 @@ def starts(given: np.ndarray, size: int, slide: int, offset: int = 0) -> list[in
     found, outside = assign_slices(given, size, slide, offset)
     assert outside is None
     return found.tolist()
+
+
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 0), (-7, 5), (-(2**61), 2**61), (LEAST, -1), (0, MOST), (5, MOST)])
+def test_times_beyond_a_limit_are_seen(first: int, last: int) -> None:
+    inside = [first, last, (first + last) // 2]
+    assert all_within(times(*inside), first, last)
+    assert all_within(times(), first, last)
+    for time in (LEAST, first - 1, first - 2**62, first - 2**63, last + 1, last + 2**62, last + 2**63, MOST):
+        if LEAST <= time <= MOST and not first <= time <= last:
+            assert not all_within(times(*inside, time), first, last), time
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 0), (LEAST, 0), (-1, MOST), (LEAST, MOST)])
+def test_limits_ascend_and_are_near_enough(first: int, last: int) -> None:
+    with pytest.raises(ValueError, match="first, last: must ascend, less than 2"):
+        all_within(times(0), first, last)
 
 
 def test_tumbling_window_is_one_slice() -> None:
