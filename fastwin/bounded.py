@@ -69,25 +69,28 @@ class _Bounded(Stream):
         return _feed_pieces(operator, pieces, [int(times.min()) for _, times in pieces], feed)
 
 
-def run_share(plan: Plan, parts: Iterable[Part], firsts: list[int]) -> list[pa.RecordBatch]:
+def run_share(plan: Plan, parts: Iterable[Part], rows: int, firsts: list[int]) -> list[pa.RecordBatch]:
     """Runs a plan of built-in windows over rows that have been checked, to the end; returns what fires.
 
-    parts: rows with their times, looked at one by one. firsts: a time, ms, that no row of a part is before.
+    parts: rows with their times, looked at one by one. rows: how many there are in all. firsts: a time, ms, that no
+    row of a part is before.
     """
     operator = plan.new_operator(False)
-    main: list[pa.RecordBatch] = []
-    if isinstance(operator, SessionOperator):
+    if isinstance(operator, SessionOperator) and rows <= _WHOLE_ROWS:
         parts = list(parts)
         if (whole := _whole(plan, parts)) is not None:
             return operator.run(whole)
-    main += _feed_pieces(operator, parts, firsts, lambda part: operator.process(plan.batch(*part)).main)
+    main = _feed_pieces(operator, parts, firsts, lambda part: operator.process(plan.batch(*part)).main)
     return main + operator.advance_watermark(MAX_TIMESTAMP)
 
 
 def needed_columns(plan: Plan) -> list[str]:
-    """Returns the columns that built-in windows read; no other is copied, because nothing is late in a bounded run."""
-    names = [*plan.spec.keys, *(name for name, reading in plan.inputs if reading != "time"), plan.spec.time_column]
-    return [name for name in dict.fromkeys(names) if name is not None]
+    """Returns the columns that built-in windows read beside the times, or any one, so that rows can be counted.
+
+    No other is copied: nothing is late in a bounded run.
+    """
+    names = [*plan.spec.keys, *(name for name, reading in plan.inputs if reading != "time")]
+    return list(dict.fromkeys(names)) or plan.input_schema.names[:1]
 
 
 def _feed_pieces(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fastwin import batches
 from fastwin.arrowbuffers import take_rows
 from fastwin.bounded import Part, needed_columns, run, run_share
-from fastwin.errors import SpecError
+from fastwin.errors import BadRowError, SpecError
 from fastwin.planner import Plan
 from fastwin.planner import plan as make_plan
 from fastwin.results import Result
@@ -46,10 +46,19 @@ def run_threads(spec: WindowSpec, data: Any, threads: int) -> Result:
     chunks = [rows for rows in table.to_batches(max_chunksize=_PIECE_ROWS) if rows.num_rows]
     before = accumulate((rows.num_rows for rows in chunks), initial=0)
     with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
-        pieces = list(pool.map(lambda rows, at: _checked(plan, rows, at, threads), chunks, before))
-        firsts = [piece.first for piece in pieces]
-        results = list(pool.map(lambda number: run_share(plan, _share(pieces, number), firsts), range(threads)))
-    diverted = [piece.diverted for piece in pieces if piece.diverted is not None]
+        try:
+            checked = list(pool.map(lambda rows, at: _checked(plan, rows, at, threads), chunks, before))
+        except BadRowError:
+            return run(spec, table)  # raises it again, as one thread does: it counts the bad rows of all pieces
+        diverted = [piece.diverted for piece in checked if piece.diverted is not None]
+        pieces = [piece for piece in checked if len(piece.times)]
+        firsts = [int(piece.times.min()) for piece in pieces]
+
+        def run_one(number: int) -> list[pa.RecordBatch]:
+            rows = sum(int(np.count_nonzero(piece.thread == number)) for piece in pieces)
+            return run_share(plan, _share(pieces, number), rows, firsts)
+
+        results = list(pool.map(run_one, range(threads)))
     return Result(
         pa.Table.from_batches([rows for result in results for rows in result], plan.main_schema),
         plan.input_schema.empty_table(),
@@ -65,10 +74,6 @@ class _Piece:
     times: NDArray[np.int64]
     thread: NDArray
     diverted: pa.RecordBatch | None
-
-    @property
-    def first(self) -> int:
-        return int(self.times.min(initial=np.iinfo(np.int64).max))
 
 
 def _checked(plan: Plan, rows: pa.RecordBatch, before: int, threads: int) -> _Piece:

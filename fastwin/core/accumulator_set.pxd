@@ -77,7 +77,7 @@ cdef class AccumulatorSet:
     cdef readonly int64_t arrived       # how many elements have been fed so far
     cdef int64_t _before                # what `arrived` was before the columns that are held
     cdef bint fallible
-    cdef PyObject* _kernels[MAX_MEMBERS]    # the members, for loops without the GIL
+    cdef PyObject* _kernels[MAX_MEMBERS]    # the members, borrowed, for loops without the GIL
     cdef Py_ssize_t _n                  # how many
     cdef Column* _column
     cdef Fused _fused

@@ -74,7 +74,7 @@ def group_rows(const uint64_t[::1] hashes not None, int32_t groups):
 
 
 def first_seen(const int32_t[::1] codes not None, int32_t size):
-    """Returns ``(ranks, used)``: the codes in order of their first appearance, and each element's place in it.
+    """Returns ``(ranks, used)``: each element's place among the codes in order of their first appearance, and these.
 
     codes: into a dictionary of ``size`` values. ranks: int32[n]; used: int32[distinct codes], so that
     ``used[ranks]`` equals ``codes``. O(n + size). Raises ValueError for a code outside the dictionary.

@@ -16,7 +16,7 @@ from fastwin.core.panes import PaneTable
 from fastwin.core.rows import RowStore
 from fastwin.core.slider import WindowSlider
 from fastwin.errors import StateError
-from fastwin.keycodec import DictionaryKeys, KeyCodec
+from fastwin.keycodec import KeyCodec
 from fastwin.operators.base import (
     Batch,
     Config,
@@ -34,7 +34,7 @@ from fastwin.operators.base import (
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.slicing import LateWindows, Slicing
 from fastwin.statecodec import Chunk
-from fastwin.windows import MIN_TIMESTAMP
+from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["AlignedOperator"]
 
@@ -69,9 +69,10 @@ class AlignedOperator:
         self.counters.events += len(batch)
         if slicing.grid is not None and len(batch) and batch.times.min() >= slicing.first_unpassed(watermark):
             # Nothing is late, and nothing fires: one pass over the elements.
-            if self._keys.is_bytes or isinstance(batch.keys, DictionaryKeys):
+            if self._keys.is_bytes:
                 ids, values, valid = KeyCodec.intern(self._keys, batch.keys), None, None
             else:
+                assert isinstance(batch.keys, tuple)
                 ids, (values, valid) = None, batch.keys
             self._panes.feed(ids, values, valid, batch.times, *slicing.grid, batch.columns)
             self._keys.sweep()
@@ -213,7 +214,7 @@ class AlignedOperator:
     def _next_end(self, after: int | None = None) -> int | None:
         """Returns the first end later than ``after`` of a window with contents; None: later than all that fired."""
         end = self._slicing.end_after(self.watermark + 1 if after is None else after)
-        first = self._panes.first_start(max(self._slicing.start_of(end), MIN_TIMESTAMP))
+        first = self._panes.first_start(min(max(self._slicing.start_of(end), MIN_TIMESTAMP), MAX_TIMESTAMP))
         if first is None or first < end:
             return None if first is None else end
         return self._slicing.end_after(first)

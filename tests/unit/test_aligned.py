@@ -223,3 +223,12 @@ def test_copy_that_has_fired_follows_by_deltas(lateness: int) -> None:
         copy._check_invariants()
         assert copy.metrics.state_rows == original.metrics.state_rows
     assert fired(copy.advance_watermark(MAX)) == fired(original.advance_watermark(MAX))
+
+
+@pytest.mark.parametrize("watermark", [2**63 - 3, 2**63 - 2])
+def test_watermark_near_the_end_of_time_with_gaps_between_windows(watermark: int) -> None:
+    spec = fw.key_by("k").event_time("t").window(fw.SlidingEventTimeWindows.of(100, 1_000)).aggregate(n=fw.Count())
+    stream = spec.open()
+    stream.process(pa.table({"k": [1], "t": [50]}))
+    assert stream.advance_watermark(watermark).main["n"].to_pylist() == [1]
+    assert stream.advance_watermark(2**63 - 1).main.num_rows == 0

@@ -71,6 +71,30 @@ def test_bad_rows_are_told_by_their_place_in_the_input() -> None:
     assert rows_of(diverted) == rows_of(spec.bad_rows("drop").run(table))
 
 
+@pytest.mark.parametrize("assigner", [*WINDOWS, fw.SlidingEventTimeWindows.of(100, 1_000)], ids=str)
+@pytest.mark.parametrize("bad", [slice(0, 700), slice(900, 2_000), slice(0, 2_000)], ids=["first", "last", "all"])
+def test_pieces_of_bad_rows_only(assigner: fw.WindowAssigner, bad: slice) -> None:
+    mask = np.zeros(2_000, np.bool_)
+    mask[bad] = True
+    table = table_of(2_000)
+    table = table.set_column(4, "t", pa.array(table["t"].to_numpy(), mask=mask))
+    spec = spec_of(assigner, "text").bad_rows("divert")
+    one, many = spec.run(table), spec.run(table, threads=3)
+    assert rows_of(many) == rows_of(one)
+    assert many.bad.equals(one.bad)
+    for threads in (1, 3):
+        with pytest.raises(fw.BadRowError, match=f"row {bad.start} .*; {mask.sum()} of 2000 rows are bad"):
+            spec.bad_rows("raise").run(table, threads=threads)
+
+
+@pytest.mark.parametrize("keys", [["int"], ["dictionary"]], ids=str)
+def test_sessions_of_more_rows_than_are_run_at_once(keys: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, table = spec_of(WINDOWS[3], *keys), table_of(2_000)
+    one = rows_of(spec.run(table))
+    monkeypatch.setattr("fastwin.bounded._WHOLE_ROWS", 500)
+    assert rows_of(spec.run(table, threads=3)) == one
+
+
 def test_overflow_is_raised_from_a_thread() -> None:
     table = pa.table({"int": [1] * 20, "t": range(20), "v": [2**62] * 20})
     with pytest.raises(fw.AggregateOverflowError):
