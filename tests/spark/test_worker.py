@@ -7,7 +7,7 @@ from spark_glue import pack, processor, unpack, worker
 from spark_glue.job import Job
 from tests.spark.fakes import FakeHandle
 from tests.spark.test_pack import job_for
-from tests.spark.test_processor import SCHEMA
+from tests.spark.test_processor import SCHEMA, SPEC
 
 
 @pytest.fixture
@@ -43,5 +43,5 @@ def test_the_drivers_collector_is_left_alone(frozen):
 def test_each_kind_of_task_settles_its_worker(monkeypatch, module: object, begin: Callable[[Job], object]):
     calls = []
     monkeypatch.setattr(module, "settle", lambda: calls.append(None))
-    begin(job_for(SCHEMA.empty_table()))
+    begin(job_for(SCHEMA.empty_table(), SPEC))
     assert len(calls) == 1
