@@ -29,6 +29,7 @@ __all__ = [
     "encode_keys",
     "event_times",
     "good_rows",
+    "has_small_chunks",
     "key_hash",
     "schema_to_text",
     "tells_no_types",
@@ -45,6 +46,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 # An int64 event time is a plain number; this far out, window bounds still fit.
 _KERNEL_LIMIT = 2**61
 _FAR = 2**62
+_SMALL_BATCH = 65_536
 
 _REASONS = {
     1: "null timestamp",
@@ -138,6 +140,11 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def has_small_chunks(table: pa.Table) -> bool:
+    """Whether the chunks of a table are so small that putting them together first costs less than one call for each."""
+    return table.num_rows < _SMALL_BATCH * table.column(0).num_chunks
 
 
 def check_time_type(column: str, kind: pa.DataType) -> None:

@@ -124,7 +124,7 @@ class KeyCodec:
     def select(keys: EncodedKeys, rows: NDArray[np.int64]) -> EncodedKeys:
         """Returns the encoded keys of some rows, given by their indices."""
         if isinstance(keys, DictionaryKeys):
-            ranks, used = first_seen(keys.codes[rows], int(keys.codes.max(initial=-1)) + 1)
+            ranks, used = first_seen(keys.codes[rows], len(keys.values[0]) - 1)
             return DictionaryKeys(KeyCodec.select_column(keys.values, used.astype(np.int64)), ranks)
         return KeyCodec.select_column(keys, rows)
 

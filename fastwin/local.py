@@ -27,8 +27,6 @@ from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["Stream", "open_stream"]
 
-_SMALL_BATCH = 65_536
-
 
 class Stream:
     """A running spec: feed it with ``process`` and ``advance_watermark``; both return a Result.
@@ -88,7 +86,7 @@ class Stream:
         operator = self._operator or self._bind(make_plan(self._spec, table.schema))
         assert self._plan is not None
         table = batches.conform(table, self._plan.input_schema)
-        if self._wants_one_chunk(table, operator):
+        if self._coalesce_now or batches.has_small_chunks(table):
             table = table.combine_chunks()
         late: list[pa.RecordBatch] = []
         bad: list[pa.RecordBatch] = []
@@ -104,10 +102,6 @@ class Stream:
             self._failed = f"{type(problem).__name__}: {problem}"
             raise
         return self._result(main, late, bad)
-
-    def _wants_one_chunk(self, table: pa.Table, operator: Operator) -> bool:
-        """Whether the chunks of a table are to be put together first."""
-        return self._coalesce_now or table.num_rows < _SMALL_BATCH * table.column(0).num_chunks
 
     def _feed(
         self, operator: Operator, parts: list[tuple[pa.RecordBatch, np.ndarray]], late: list[pa.RecordBatch]

@@ -41,7 +41,7 @@ def run_threads(spec: WindowSpec, data: Any, threads: int) -> Result:
     if plan.operator == "general" or not spec.keys or table.num_rows < _FEW_ROWS:
         return run(spec, table)
     table = batches.conform(table, plan.input_schema)
-    if table.num_rows < _FEW_ROWS * table.column(0).num_chunks:
+    if batches.has_small_chunks(table):
         table = table.combine_chunks()
     chunks = [rows for rows in table.to_batches(max_chunksize=_PIECE_ROWS) if rows.num_rows]
     before = accumulate((rows.num_rows for rows in chunks), initial=0)

@@ -573,7 +573,7 @@ def test_session_that_a_later_piece_of_a_run_touches(
 @pytest.mark.parametrize("limit", ["_WHOLE_ROWS", "_WHOLE_BYTES", None])
 def test_sessions_of_many_chunks(monkeypatch: pytest.MonkeyPatch, limit: str | None) -> None:
     """Put together or not, of the columns that are needed: the others may be of any size."""
-    monkeypatch.setattr("fastwin.local._SMALL_BATCH", 1)  # such small chunks would have been put together before
+    monkeypatch.setattr("fastwin.batches._SMALL_BATCH", 1)  # such small chunks would have been put together before
     if limit:
         monkeypatch.setattr(bounded, limit, 20)
     random = np.random.default_rng(1)
@@ -595,7 +595,7 @@ def test_sessions_of_many_chunks(monkeypatch: pytest.MonkeyPatch, limit: str | N
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("assigner", [fw.TumblingEventTimeWindows.of(10), fw.EventTimeSessionWindows.with_gap(10)])
 def test_bad_row_of_a_later_chunk(monkeypatch: pytest.MonkeyPatch, assigner: fw.WindowAssigner, threads: int) -> None:
-    monkeypatch.setattr("fastwin.local._SMALL_BATCH", 1)
+    monkeypatch.setattr("fastwin.batches._SMALL_BATCH", 1)
     monkeypatch.setattr("fastwin.parallel._FEW_ROWS", 1)
     columns = {"k": pa.array([1] * 10), "t": pa.array([*range(9), None], pa.int64())}
     table = pa.concat_tables([pa.table(columns).slice(0, 6), pa.table(columns).slice(6)])

@@ -45,7 +45,7 @@ def rows_of(result: fw.Result) -> list:
 def few_rows_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "_FEW_ROWS", 10)
     monkeypatch.setattr(parallel, "_PIECE_ROWS", 300)
-    monkeypatch.setattr("fastwin.local._SMALL_BATCH", 1)
+    monkeypatch.setattr("fastwin.batches._SMALL_BATCH", 1)
 
 
 @pytest.mark.parametrize("assigner", WINDOWS, ids=str)
