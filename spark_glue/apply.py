@@ -20,7 +20,7 @@ from spark_glue import wire
 from spark_glue.batch import run_frame
 from spark_glue.chain import chained, check_chain
 from spark_glue.ended import forget_when_ended
-from spark_glue.frames import Watermark, is_columnar, watermark_of
+from spark_glue.frames import Watermark, prefers_columns, watermark_of
 from spark_glue.job import LOCAL_MS, Job
 from spark_glue.keygroups import check_key_groups
 from spark_glue.pack import pack_frame
@@ -101,7 +101,7 @@ def apply(
         check_chain(job, chain)
     case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     output = output_for(job, df.schema, case_sensitive)
-    packed = pack_frame(df, job, is_columnar(df, job.packed_schema.names))
+    packed = pack_frame(df, job, prefers_columns(df, job.packed_schema.names))
     if not job.streaming:
         return chained(run_frame(packed, job, output, name), chain)
     if job.carrier:
@@ -201,8 +201,8 @@ def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -
             f"takes no second one, so leave watermark= out or drop the withWatermark"
         )
     warnings.warn(
-        "the frame has a watermark already, which makes Spark hand over its rows one by one; packing is faster "
-        "without withWatermark, with watermark= given to apply",
+        "the frame has a watermark already, which costs Spark a step for each row; packing is faster without "
+        "withWatermark, with watermark= given to apply",
         stacklevel=3,
     )
     return own

@@ -10,11 +10,14 @@ from pyspark.sql import DataFrame
 from fastwin.errors import SpecError
 
 __all__ = [
+    "BATCH_BYTES_KEY",
     "CHAIN_KEY",
+    "NO_LIMIT",
     "WINDOW_TIME",
     "RunningQuery",
     "Watermark",
     "is_columnar",
+    "prefers_columns",
     "quoted",
     "running_query",
     "watermark_of",
@@ -22,6 +25,12 @@ __all__ = [
 
 WINDOW_TIME = "window_time"
 """The column that ``chain=True`` adds: the last millisecond of each window."""
+
+BATCH_BYTES_KEY = "spark.sql.execution.arrow.maxBytesPerBatch"
+"""Spark's limit for a batch on its way to Python. Without it, a batch is limited in rows alone."""
+
+NO_LIMIT = str(2**31 - 1)
+"""The value of BATCH_BYTES_KEY that means none."""
 
 _DELAY_KEY = "spark.watermarkDelayMs"
 _COLUMNAR_SOURCES = ("orc", "parquet")
@@ -71,6 +80,15 @@ def running_query(frame: DataFrame) -> RunningQuery | None:
 def quoted(name: str) -> str:
     """Returns a column name as Spark takes it literally, dots and all."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def prefers_columns(df: DataFrame, names: Sequence[str]) -> bool:
+    """Returns whether these columns reach Python sooner as columns of the scan than row by row.
+
+    Spark keeps a copy of each row that it hands over as columns. The way of rows has a cost that is higher still, but
+    only while a batch is limited in bytes: Spark adds up what the batch takes before each row that it writes.
+    """
+    return (df.sparkSession.conf.get(BATCH_BYTES_KEY, None) or "").rstrip("b") != NO_LIMIT and is_columnar(df, names)
 
 
 def is_columnar(df: DataFrame, names: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """Packing: a map task's rows, routed to key groups, leave as one blob per key group.
 
-The same packer serves both ways in which Spark hands columns to Python: ``pack_rows`` for mapInArrow, and
-``pack_columns`` for an iterator Arrow UDF, which gets columnar scans without a detour through rows.
+The same packer serves both ways in which Spark hands batches to Python: ``pack_rows`` for mapInArrow, and
+``pack_columns`` for an iterator Arrow UDF, which gets the columns of a columnar scan.
 """
 
 from collections.abc import Iterator
@@ -175,9 +175,10 @@ class Packer:
 def pack_frame(df: DataFrame, job: Job, columnar: bool) -> DataFrame:
     """Returns the packed rows of a frame, with the columns of ``wire.PACKED``.
 
-    columnar: hand over columns through an Arrow UDF; right for every source, and faster where the scan is columnar.
+    columnar: hand over columns through an Arrow UDF; right for every source, see ``frames.prefers_columns``.
     """
-    columns = [F.col(quoted(name)) for name in job.packed_schema.names]
+    # The packer goes by their order; Spark's mapInArrow cannot take all names that a column may have.
+    columns = [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(job.packed_schema.names)]
     if not columnar:
         return df.select(*columns).mapInArrow(partial(_pack_rows, job), _PACKED_STRUCT)
 

@@ -8,6 +8,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from fastwin.errors import SpecError
+from spark_glue.frames import BATCH_BYTES_KEY, NO_LIMIT
 
 __all__ = ["STATE_STORE_KEY", "STATE_STORE_PROVIDER", "check_state_store", "session"]
 
@@ -16,8 +17,6 @@ STATE_STORE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBSt
 _CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _PYTHON_KEY = "spark.pyspark.python"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
-_READER_KEYS = ("spark.sql.parquet.columnarReaderBatchSize", "spark.sql.orc.columnarReaderBatchSize")
-_READER_ROWS = 16_384  # four times Spark's: each batch is a message to a Python worker
 
 
 def session(
@@ -31,8 +30,9 @@ def session(
 
     Where ``config`` says nothing, it sets: the RocksDB state store, which stateful Python operators need, writing
     changes and not whole files at each commit; this interpreter for the workers (unless ``PYSPARK_PYTHON`` names
-    another); batches of 16,384 rows from Parquet and ORC files; and, in local mode, as many shuffle partitions as there
-    are cores. The time zone is left alone.
+    another); no limit for the bytes of a batch on its way to Python, which Spark would check before each row, but only
+    for its rows (10,000, ``spark.sql.execution.arrow.maxRecordsPerBatch``); and, in local mode, as many shuffle
+    partitions as there are cores. The time zone is left alone.
 
     If a session is running already, it is returned as it is, provided that it fits.
 
@@ -71,7 +71,7 @@ def check_state_store(spark: SparkSession) -> None:
 
 
 def _preferences(spark: SparkSession) -> dict[str, str]:
-    preferences = {_CHANGELOG_KEY: "true", **dict.fromkeys(_READER_KEYS, str(_READER_ROWS))}
+    preferences = {_CHANGELOG_KEY: "true", BATCH_BYTES_KEY: NO_LIMIT}
     if str(spark.sparkContext.master).startswith("local"):
         preferences[_PARTITIONS_KEY] = str(spark.sparkContext.defaultParallelism)
     return preferences

@@ -49,3 +49,14 @@ def spark(cache_folder: Path) -> Iterator:
     built.sparkContext.setLogLevel("OFF")  # failed queries are part of the tests
     yield built
     built.stop()
+
+
+@pytest.fixture
+def limited(spark) -> Iterator[None]:
+    """Spark's own limit of bytes in a batch, with which columns reach Python sooner than rows."""
+    from spark_glue.frames import BATCH_BYTES_KEY
+
+    before = spark.conf.get(BATCH_BYTES_KEY)
+    spark.conf.set(BATCH_BYTES_KEY, "64m")
+    yield
+    spark.conf.set(BATCH_BYTES_KEY, before)

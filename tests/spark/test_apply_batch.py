@@ -68,15 +68,15 @@ def test_number_of_key_groups_changes_nothing(parquet, key_groups):
 
 
 @pytest.mark.parametrize("way", ["scan", "rows", "columns from rows"])
-def test_every_way_in_gives_the_same(parquet, monkeypatch, way):
+def test_every_way_in_gives_the_same(parquet, monkeypatch, limited, way):
     table = events(3, 5000, keys="several", null_times=0.01)
     spec = spec_of(key_names("several")).bad_rows("divert")
     df = parquet(table.slice(0, 1000), table.slice(1000))
     if way != "scan":
         df = df.where("v is null or v > -2000")  # nothing goes, but it is no plain scan any more
-    assert frames.is_columnar(df, ["a", "ts"]) == (way == "scan")
+    assert frames.prefers_columns(df, ["a", "ts"]) == (way == "scan")
     if way == "columns from rows":
-        monkeypatch.setitem(spark_glue.apply.__globals__, "is_columnar", lambda *_: True)
+        monkeypatch.setitem(spark_glue.apply.__globals__, "prefers_columns", lambda *_: True)
     result = spark_glue.apply(spec, df)
     text = result._jdf.queryExecution().executedPlan().toString()
     assert ("ArrowEvalPython" in text, "MapInArrow" in text) == (way != "rows", way == "rows")
@@ -85,9 +85,16 @@ def test_every_way_in_gives_the_same(parquet, monkeypatch, way):
     assert_same_rows(part(found, "bad"), expected.bad)
 
 
-def test_columnar_scan_stays_columnar(parquet):
+def test_columnar_scan_stays_columnar_where_batches_are_limited_in_bytes(parquet, limited):
     result = spark_glue.apply(spec_of(["k"]), parquet(events(4, 10)))
     assert "ColumnarToRow" not in result._jdf.queryExecution().executedPlan().toString()
+
+
+def test_rows_are_the_way_where_batches_are_limited_in_rows_alone(parquet):
+    df = parquet(events(4, 10))
+    assert frames.is_columnar(df, ["k"])
+    assert not frames.prefers_columns(df, ["k"])
+    assert "MapInArrow" in spark_glue.apply(spec_of(["k"]), df)._jdf.queryExecution().executedPlan().toString()
 
 
 def test_empty_frame_gives_an_empty_one(parquet):
@@ -138,7 +145,10 @@ def test_naive_event_time_may_be_a_key_too(parquet):
     ]
 
 
-def test_columns_with_odd_names(parquet):
+@pytest.mark.parametrize("way", ["columns", "rows"])
+def test_columns_with_odd_names(parquet, request, way):
+    if way == "columns":
+        request.getfixturevalue("limited")
     table = events(9, 200).rename_columns(["a.b", "t`s", "v v", "x"])
     spec = fw.key_by("a.b").event_time("t`s").window(WINDOWS["tumbling"]).aggregate(s=fw.Sum("v v"))
     assert_same_rows(spark_glue.apply(spec, parquet(table)).toArrow(), spec.run(table).main)

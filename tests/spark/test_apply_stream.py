@@ -7,6 +7,7 @@ from pyspark.errors import StreamingQueryException
 
 import fastwin as fw
 import spark_glue
+from spark_glue.frames import prefers_columns
 from tests.spark.conftest import TIME_ZONE
 from tests.spark.events import START_MS, events, key_names
 from tests.spark.streams import (
@@ -187,7 +188,20 @@ def test_a_frame_with_its_own_watermark(spark, tmp_path):
     assert_replayed(spec, tables, batches)
 
 
-def test_rows_that_come_by_a_filter(spark, tmp_path):
+@pytest.mark.parametrize("keys", ["bigint", "several"])
+def test_columns_of_a_scan(spark, tmp_path, limited, keys):
+    tables = out_of_order(3, 700, keys, null_times=0.01)
+    spec = spec_of(key_names(keys), late=True, bad="divert")
+
+    def prepare(frame):
+        assert prefers_columns(frame, ["ts", "v"])
+        return frame
+
+    batches = run_stream(spark, spec, tables, tmp_path, watermark="5 s", prepare=prepare)
+    assert_replayed(spec, tables, batches)
+
+
+def test_rows_that_come_by_a_filter(spark, tmp_path, limited):
     """No columnar scan."""
     tables = out_of_order(3, 400)
     spec = spec_of(late=True)
