@@ -165,10 +165,7 @@ def event_times(column: pa.Array, any_int64: bool = False) -> tuple[NDArray[np.i
         per_second = _PER_SECOND[column.type.unit]
         if per_second < 1_000_000_000:  # nanoseconds in int64 are all of this age
             times, reasons = _inside(times, _FIRST_SECOND * per_second, (_LAST_SECOND + 1) * per_second - 1, 2)
-        if per_second == 1:
-            times = times * 1_000
-        elif per_second > 1_000:
-            times = times // (per_second // 1_000)
+        times = _in_ms(times, per_second)
     elif not any_int64:
         times, reasons = _inside(times, -_KERNEL_LIMIT, _KERNEL_LIMIT, 3)
     valid = validity(column)
@@ -177,6 +174,32 @@ def event_times(column: pa.Array, any_int64: bool = False) -> tuple[NDArray[np.i
         reasons[valid == 0] = 1
         times = np.where(valid != 0, times, 0)
     return times, reasons
+
+
+def _in_ms(values: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
+    if per_second == 1:
+        return values * 1_000
+    return values if per_second == 1_000 else values // (per_second // 1_000)
+
+
+def _good_times(column: pa.Array, any_int64: bool, first: int, last: int) -> NDArray[np.int64] | None:
+    """Returns what event_times() does if all are usable and in [first, last], ms, after one look at each; else None.
+
+    May return None all the same where a time is millions of years away.
+    """
+    if validity(column) is not None:
+        return None
+    values, unit = int64_values(column), 1_000
+    if pa.types.is_timestamp(column.type):
+        unit = _PER_SECOND[column.type.unit]
+        first, last = max(first, _FIRST_SECOND * 1_000), min(last, _LAST_SECOND * 1_000 + 999)
+        first, last = -(-first * unit // 1_000), ((last + 1) * unit - 1) // 1_000
+        first, last = max(first, -_FAR), min(last, _FAR - 1)
+    elif not any_int64:
+        first, last = max(first, -_KERNEL_LIMIT), min(last, _KERNEL_LIMIT)
+    if first > last or not all_within(values, first, last):
+        return None
+    return _in_ms(values, unit)
 
 
 def _inside(
@@ -197,15 +220,15 @@ def check_rows(
     before: how many rows of the input come before these. Raises BadRowError if one is bad and the policy is "raise".
     """
     limits = limits or Limits()
-    times, reasons = event_times(column, limits.any_int64)
     latest = None
     if limits.max_future_skew_ms is not None:
         latest = int(time.time() * 1_000) + limits.max_future_skew_ms
+    last = _FAR - 1 if latest is None else min(latest, _FAR - 1)
+    good = _good_times(column, limits.any_int64, max(limits.earliest_ms, -_FAR), last)
+    if good is not None:
+        return good, None
+    times, reasons = event_times(column, limits.any_int64)
     if reasons is None:
-        # As good as always, all are usable; what is far out is looked at closely.
-        last = _FAR - 1 if latest is None else min(latest, _FAR - 1)
-        if limits.earliest_ms <= last and all_within(times, max(limits.earliest_ms, -_FAR), last):
-            return times, None
         reasons = np.zeros(len(column), np.uint8)
     if limits.nulls:
         times = np.where(reasons == 1, MIN_TIMESTAMP, times)

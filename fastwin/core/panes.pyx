@@ -13,7 +13,7 @@ from fastwin.core.keys cimport KeyTable
 from fastwin.core.memory cimport ask_large_pages, prefetch
 from fastwin.core.rows cimport Head
 from fastwin.core.slices cimport Slicer, slice_of
-from fastwin.core.timemath cimport check_duration, check_times
+from fastwin.core.timemath cimport TIME_BITS, are_within, check_duration, check_times
 
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
@@ -234,12 +234,14 @@ cdef class PaneTable:
         return out
 
     def feed(self, const idx_t[::1] ids, const int64_t[::1] values, const uint8_t[::1] valid,
-             const int64_t[::1] times not None, int64_t slide, int64_t rest, int64_t offset, list columns not None):
+             const int64_t[::1] times not None, int64_t first, int64_t slide, int64_t rest, int64_t offset,
+             list columns not None):
         """Adds element i to the row of its key and of the slice of times[i]: all steps of ingestion block by block.
 
         ids: of the keys, in use; or None, and ``values`` are int64 keys with ``valid``, see KeyTable.intern_int64.
-        times: ms, within +-2**61. slide, rest, offset: slices start at offset + k * slide and, unless rest is 0, at
-        offset + k * slide + rest. columns: see AccumulatorSet.add_rows. Raises as add() and assign_slices() do.
+        times: ms, within +-2**61. first: if a time is before it, returns False and adds nothing; else returns True.
+        slide, rest, offset: slices start at offset + k * slide and, unless rest is 0, at offset + k * slide + rest.
+        columns: see AccumulatorSet.add_rows. Raises as add() and assign_slices() do.
         """
         cdef Py_ssize_t n = times.shape[0], at = 0, m, i
         cdef idx_t[BLOCK] keys, slots
@@ -247,10 +249,14 @@ cdef class PaneTable:
         cdef const idx_t* given
         cdef const uint8_t* marks = NULL
         cdef Slicer slicer
+        cdef int64_t limit = (<int64_t> 1) << TIME_BITS
         check_duration("slide", slide, 1)
         if not 0 <= rest < slide or not -slide < offset < slide:
             raise ValueError(f"rest, offset: must be below slide={slide}, got rest={rest} offset={offset}")
-        check_times("times", times)
+        first = max(first, -limit)
+        if first > limit or not are_within(times, first, limit):  # one look at each, as long as all is well
+            check_times("times", times)
+            return False
         if ids is not None:
             check_length("ids", ids.shape[0], n)
             check_ids("ids", ids, self.keys.top)
@@ -278,6 +284,7 @@ cdef class PaneTable:
                 self.ensure_rows(given, starts, m, slots)
                 self.accumulators.add(self.rows, slots, m, at)
                 at += m
+        return True
 
     def starts(self):
         """Returns the starts of the panes that hold rows, ascending: int64[panes]."""

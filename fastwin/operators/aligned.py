@@ -67,15 +67,7 @@ class AlignedOperator:
         slicing, watermark = self._slicing, self.watermark
         lateness = self._lateness.at(watermark)
         self.counters.events += len(batch)
-        if slicing.grid is not None and len(batch) and batch.times.min() >= slicing.first_unpassed(watermark):
-            # Nothing is late, and nothing fires: one pass over the elements.
-            if self._keys.is_bytes:
-                ids, values, valid = KeyCodec.intern(self._keys, batch.keys), None, None
-            else:
-                assert isinstance(batch.keys, tuple)
-                ids, (values, valid) = None, batch.keys
-            self._panes.feed(ids, values, valid, batch.times, *slicing.grid, batch.columns)
-            self._keys.sweep()
+        if self._fed_in_one_pass(batch, slicing.first_unpassed(watermark)):
             return Fed()
         starts, unassigned = slicing.assign(batch.times)
         late = starts < slicing.first_kept(watermark, lateness)
@@ -92,6 +84,24 @@ class AlignedOperator:
             self._add(batch, starts)
         else:
             fed.main = list(self._add_passed(batch, starts, passed))
+        self._keys.sweep()
+        return fed
+
+    def _fed_in_one_pass(self, batch: Batch, first: int) -> bool:
+        """Adds elements to their slices if none of them is before ``first``: nothing is late then, and nothing fires.
+
+        Returns whether it did.
+        """
+        if self._slicing.grid is None:
+            return False
+        if self._keys.is_bytes:
+            if len(batch) and batch.times.min() < first:
+                return False
+            ids, values, valid = KeyCodec.intern(self._keys, batch.keys), None, None
+        else:
+            assert isinstance(batch.keys, tuple)
+            ids, (values, valid) = None, batch.keys
+        fed = self._panes.feed(ids, values, valid, batch.times, first, *self._slicing.grid, batch.columns)
         self._keys.sweep()
         return fed
 

@@ -7,6 +7,8 @@ from fastwin.core.panes import PaneTable
 from tests.boundary.arrays import refuses_what_is_no_array, takes_read_only
 from tests.kernels import accumulators, ids, no_columns, pane_table, times
 
+MIN = -(2**61)
+
 LOW, TOP = -(2**63), 2**63 - 1
 
 
@@ -83,10 +85,22 @@ def test_times_beyond_int64_are_refused() -> None:
             call(2**63)
 
 
+@pytest.mark.parametrize("first", [-6, 26, 2**61, 2**61 + 1, 2**63 - 1])
+def test_feed_takes_all_or_nothing(first: int) -> None:
+    panes = pane_table()
+    given = (10, 0, 0, no_columns(2))
+    assert not panes.feed(None, times(1, 2), None, times(25, -7), first, *given)
+    assert len(panes) == len(panes.keys) == 0
+    with pytest.raises(ValueError, match=r"times: .* got 2305843009213693953"):
+        panes.feed(None, times(1, 2), None, times(2**61 + 1, -7), first, *given)
+    assert panes.feed(None, times(1, 2), None, times(25, -7), -7, *given)
+    assert panes.starts().tolist() == [-10, 20]
+
+
 def test_feed_refuses_what_does_not_fit() -> None:
     panes = pane_table()
     known = panes.keys.intern_int64(times(5))
-    given = (times(0), 10, 0, 0, no_columns(1))
+    given = (times(0), MIN, 10, 0, 0, no_columns(1))
     with pytest.raises(ValueError, match="values"):
         panes.feed(None, None, None, *given)
     with pytest.raises(ValueError, match="values"):
@@ -99,13 +113,13 @@ def test_feed_refuses_what_does_not_fit() -> None:
         panes.feed(known + 1, None, None, *given)
     for slide, rest, offset in ((10, 10, 0), (10, -1, 0), (10, 0, 10), (10, 0, -10), (0, 0, 0)):
         with pytest.raises(ValueError, match=r"slide|rest"):
-            panes.feed(known, None, None, times(0), slide, rest, offset, no_columns(1))
+            panes.feed(known, None, None, times(0), MIN, slide, rest, offset, no_columns(1))
     with pytest.raises(ValueError, match="times"):
-        panes.feed(known, None, None, times(2**62), 10, 0, 0, no_columns(1))
+        panes.feed(known, None, None, times(2**62), MIN, 10, 0, 0, no_columns(1))
     with pytest.raises(ValueError, match="columns"):
-        panes.feed(known, None, None, times(0), 10, 0, 0, no_columns(2))
+        panes.feed(known, None, None, times(0), MIN, 10, 0, 0, no_columns(2))
     assert len(panes) == 0
-    panes.feed(known[:0], None, None, times(), 10, 0, 0, no_columns(0))
-    panes.feed(None, times(1, 1), np.array([1, 0], np.uint8), times(-1, 25), 10, 3, 0, no_columns(2))
+    panes.feed(known[:0], None, None, times(), MIN, 10, 0, 0, no_columns(0))
+    panes.feed(None, times(1, 1), np.array([1, 0], np.uint8), times(-1, 25), MIN, 10, 3, 0, no_columns(2))
     assert panes.starts().tolist() == [-7, 23]
     panes._check()

@@ -34,9 +34,9 @@ def test_fed_and_merged_rows_hold_what_went_in(kinds: list[str], batches: list, 
         for key, time, value in batch:
             wanted.setdefault((key, time - time % 2), []).append(value)
         if by_ids:
-            panes.feed(panes.keys.intern_int64(keys), None, None, times, 2, 0, 0, columns)
+            panes.feed(panes.keys.intern_int64(keys), None, None, times, -(2**61), 2, 0, 0, columns)
         else:
-            panes.feed(None, keys, None, times, 2, 0, 0, columns)
+            panes.feed(None, keys, None, times, -(2**61), 2, 0, 0, columns)
         panes._check()
     slots = panes.rows.slots()
     keys = panes.keys.take_int64(panes.rows.keys(slots))[0].tolist()

@@ -246,6 +246,29 @@ def test_limits_of_the_runner() -> None:
     assert batches.Limits().earliest_ms == MIN_TIMESTAMP
 
 
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000, None: 1_000}
+
+
+@pytest.mark.parametrize("unit", PER_SECOND)
+@pytest.mark.parametrize("earliest_ms", [MIN_TIMESTAMP, -1_500, 0, 1_001])
+def test_every_limit_to_the_last_unit(unit: str | None, earliest_ms: int) -> None:
+    """One time alone, which is looked at once if it is good, against the rules in whole numbers."""
+    per_second = PER_SECOND[unit]
+    edges = [earliest_ms * per_second // 1_000, 0, 2**61, 2**62, -(2**61), -(2**62)]
+    edges += [seconds(FIRST) * per_second, (seconds(LAST) + 1) * per_second]
+    for value in {edge + step for edge in edges for step in range(-2, 3)}:
+        if not -(2**63) <= value < 2**63:
+            continue
+        column = pa.array([value]) if unit is None else pa.array([value]).cast(pa.timestamp(unit))
+        times, reasons = batches.check_rows(column, "ts", "drop", batches.Limits(earliest_ms=earliest_ms))
+        ms = value * 1_000 // per_second
+        in_range = -(2**61) <= value <= 2**61 if unit is None else seconds(FIRST) <= ms // 1_000 <= seconds(LAST)
+        expected = (0 if ms >= earliest_ms else 5) if in_range else (3 if unit is None else 2)
+        assert (0 if reasons is None else reasons[0]) == expected, value
+        if expected == 0:
+            assert times[0] == ms
+
+
 def test_bad_rows_keep_their_columns_and_say_why() -> None:
     rows = pa.record_batch({"v": ["a", "b", "c"], "t": COLUMN[:3]})
     found = batches.bad_table(rows, np.array([1, 0, 2], dtype=np.uint8))

@@ -128,6 +128,6 @@ def test_index_that_becomes_a_hashed_one_within_a_block(before: int) -> None:
     panes = pane_table()
     values = np.concatenate([np.zeros(before, dtype=np.int64), np.repeat(np.arange(3_000), 3)])
     n = len(values)
-    panes.feed(None, values, None, np.zeros(n, dtype=np.int64), 1, 0, 0, no_columns(n))
+    panes.feed(None, values, None, np.zeros(n, dtype=np.int64), 0, 1, 0, 0, no_columns(n))
     panes._check()
     assert counts(panes, 0) == np.bincount(values).tolist()
