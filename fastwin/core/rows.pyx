@@ -19,6 +19,7 @@ cdef enum:
     KEPT_CAPACITY = 65536       # an empty store keeps no more than this
     MAX_ROWS = 2147483584       # below 2**31, a multiple of 64
     CACHE_LINE = 64
+    BLOCK = 512
 
 
 cdef inline uint64_t live_mask() noexcept nogil:
@@ -293,15 +294,27 @@ cdef class RowStore:
 
     def cells(self, const idx_t[::1] slots not None, Py_ssize_t cell):
         """Returns one cell of each row, as int64[n]. Raises IndexError for a slot or cell that is not there."""
-        check_ids("slots", slots, self.top)
         if not 0 <= cell < self.stride // 8:
             raise IndexError(f"cell: must be at least 0 and below {self.stride // 8}, got {cell}")
-        out = np.empty(slots.shape[0], dtype=np.int64)
-        cdef int64_t[::1] view = out
-        cdef Py_ssize_t i
+        return self.gather(slots, np.array([cell], dtype=np.int32))[0]
+
+    def gather(self, const idx_t[::1] slots not None, const idx_t[::1] cells not None):
+        """Returns cells of each row, in one pass over the rows: int64[cells, n].
+
+        Raises IndexError for a slot or cell that is not there.
+        """
+        cdef Py_ssize_t n = slots.shape[0], at = 0, stop, i, k
+        check_ids("slots", slots, self.top)
+        check_ids("cells", cells, <idx_t> (self.stride // 8))
+        out = np.empty((cells.shape[0], n), dtype=np.int64)
+        cdef int64_t[:, ::1] view = out
         with nogil:
-            for i in range(slots.shape[0]):
-                view[i] = (<int64_t*> self.head(slots[i]))[cell]
+            while at < n:  # rows stay in the cache from one cell to the next
+                stop = min(n, at + BLOCK)
+                for k in range(cells.shape[0]):
+                    for i in range(at, stop):
+                        view[k, i] = (<int64_t*> self.head(slots[i]))[cells[k]]
+                at = stop
         return out
 
     def set_cells(self, const idx_t[::1] slots not None, Py_ssize_t cell, const int64_t[::1] values not None):

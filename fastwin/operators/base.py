@@ -244,9 +244,12 @@ def save_rows(
 
 def row_cells(rows: RowStore, slots: NDArray[np.int32], cells: dict[str, int], first_cell: int) -> pa.Table:
     """Returns rows of a store as a table without their keys. The rest is as in save_rows()."""
+    wanted = {**cells, **{f"c{cell}": cell for cell in range(first_cell, rows.stride // 8)}}
+    plain = {name: cell for name, cell in wanted.items() if cell not in rows.owned_cells}
+    found = dict(zip(plain, rows.gather(slots, np.array(list(plain.values()), dtype=np.int32)), strict=True))
     columns: dict[str, Any] = {"bits": rows.bits(slots)}
-    for name, cell in {**cells, **{f"c{cell}": cell for cell in range(first_cell, rows.stride // 8)}}.items():
-        columns[name] = _blobs(*rows.blobs(slots, cell)) if cell in rows.owned_cells else rows.cells(slots, cell)
+    for name, cell in wanted.items():
+        columns[name] = found[name] if name in plain else _blobs(*rows.blobs(slots, cell))
     return pa.table(columns)
 
 

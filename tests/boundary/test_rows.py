@@ -65,6 +65,19 @@ def test_cells_out_of_range_are_refused(cell: int) -> None:
         filled().cells(slots(0), cell)
 
 
+@pytest.mark.parametrize("cell", [-(2**31), -1, 12, 2**31 - 1])
+def test_gather_refuses_what_is_not_there(cell: int) -> None:
+    rows = filled()
+    with pytest.raises(IndexError, match=f"cells: .* got {cell}"):
+        rows.gather(slots(0), slots(1, cell))
+    with pytest.raises(IndexError, match=r"slots: .* got 2"):
+        rows.gather(slots(2), slots(1))
+    assert rows.gather(slots(0, 1), slots()).shape == (0, 2)
+    assert rows.gather(slots(), slots(1, 2)).shape == (2, 0)
+    takes_read_only(rows.gather, slots(0, 1), slots(1, 2))
+    refuses_what_is_no_array(rows.gather, slots(0, 1), slots(1, 2))
+
+
 def test_rows_are_made_of_int64_cells() -> None:
     for bad in (None, [[0, 0, 0]], ["a", "b", "c"], np.zeros((2, 3))):
         with pytest.raises((TypeError, ValueError)):

@@ -30,6 +30,16 @@ def test_rows_are_addressed_by_slot() -> None:
     assert rows.starts(slots(1, 0, 1)).tolist() == [-5, 5, -5]
 
 
+@pytest.mark.parametrize("n", [0, 1, 511, 512, 513, 2_000])
+def test_gather_gives_cells_in_the_order_asked_for(n: int) -> None:
+    panes = pane_table()
+    panes.ensure(panes.keys.intern_int64(np.arange(2_000)), np.arange(2_000))
+    at = np.random.default_rng(n).integers(0, 2_000, n, dtype=np.int32)
+    panes.rows.set_cells(np.arange(2_000, dtype=np.int32), 4, -np.arange(2_000))
+    found = panes.rows.gather(at, slots(4, 1, 4))
+    assert found.tolist() == [(-at).tolist(), at.tolist(), (-at).tolist()]
+
+
 def test_freed_rows_are_used_again_and_hold_nothing() -> None:
     panes = pane_table()
     keys = panes.keys.intern_int64(times(1, 2, 3))
