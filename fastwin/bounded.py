@@ -18,7 +18,7 @@ from fastwin.results import Result
 from fastwin.spec import WindowSpec
 from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["Part", "needed_columns", "run", "run_share"]
+__all__ = ["Part", "needed_columns", "run", "run_share", "runs_whole"]
 
 Part = tuple[pa.RecordBatch, NDArray[np.int64]]
 """Rows that have been checked, and their times, ms."""
@@ -31,9 +31,12 @@ _WHOLE_ROWS = 1 << 23
 _WHOLE_BYTES = 1 << 30
 
 
-def run(spec: WindowSpec, data: Any) -> Result:
-    """Runs a spec over a bounded input and ends with the watermark at int64 max; see ``WindowSpec.run``."""
-    stream = _Bounded(spec)
+def run(spec: WindowSpec, data: Any, each: Callable = map) -> Result:
+    """Runs a spec over a bounded input and ends with the watermark at int64 max; see ``WindowSpec.run``.
+
+    each: what sessions of some keys at a time are made with; see ``SessionOperator.run``.
+    """
+    stream = _Bounded(spec, each)
     stream.advance_processing_time()
     fed = stream.process(data)
     end = stream.advance_watermark(MAX_TIMESTAMP)
@@ -49,6 +52,10 @@ class _Bounded(Stream):
     state stays as small as that of a stream. Those of the general operator wait for the end, which user code may see.
     """
 
+    def __init__(self, spec: WindowSpec, each: Callable) -> None:
+        super().__init__(spec)
+        self._each = each
+
     def _feed(
         self, operator: Operator, parts: list[tuple[pa.RecordBatch, np.ndarray]], late: list[pa.RecordBatch]
     ) -> list[pa.RecordBatch]:
@@ -56,7 +63,7 @@ class _Bounded(Stream):
             return super()._feed(operator, parts, late)
         assert self._plan is not None
         if isinstance(operator, SessionOperator) and (whole := _whole(self._plan, parts)) is not None:
-            return operator.run(whole)
+            return operator.run(whole, self._each)
         pieces = [
             (rows.slice(at, _PIECE_ROWS), times[at : at + _PIECE_ROWS])
             for rows, times in parts
@@ -67,6 +74,14 @@ class _Bounded(Stream):
             return super(_Bounded, self)._feed(operator, [piece], late)
 
         return _feed_pieces(operator, pieces, [int(times.min()) for _, times in pieces], feed)
+
+
+def runs_whole(plan: Plan, table: pa.Table) -> bool:
+    """Whether all rows of a table are taken at once, by key."""
+    if plan.operator != "session" or table.num_rows > _WHOLE_ROWS:
+        return False
+    needed = table.select(needed_columns(plan))
+    return needed.nbytes <= _WHOLE_BYTES or all(column.num_chunks == 1 for column in table.columns)
 
 
 def run_share(plan: Plan, parts: Iterable[Part], rows: int, firsts: list[int]) -> list[pa.RecordBatch]:

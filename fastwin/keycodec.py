@@ -15,6 +15,7 @@ from fastwin.arrowbuffers import (
     text_values,
     validity,
 )
+from fastwin.core.columns import take
 from fastwin.core.hashing import first_seen
 from fastwin.core.keys import KeyTable, hash_int64, hash_text
 from fastwin.core.rowcodec import decode_rows, encode_rows
@@ -133,7 +134,7 @@ class KeyCodec:
         """Returns some rows, given by their indices, of a column encoded as keys are, without a dictionary."""
         valid = None if column[-1] is None else column[-1][rows]
         if len(column) == 2:
-            return column[0][rows], valid
+            return take(column[0], rows), valid
         offsets, data, _ = column
         wanted = pa.Array.from_buffers(
             pa.large_binary() if offsets.dtype == np.int64 else pa.binary(),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastwin import batches
 from fastwin.arrowbuffers import take_rows
-from fastwin.bounded import Part, needed_columns, run, run_share
+from fastwin.bounded import Part, needed_columns, run, run_share, runs_whole
 from fastwin.errors import BadRowError, SpecError
 from fastwin.planner import Plan
 from fastwin.planner import plan as make_plan
@@ -40,6 +40,9 @@ def run_threads(spec: WindowSpec, data: Any, threads: int) -> Result:
     # The general operator calls Python, one thread at a time; without keys there is nothing to divide by.
     if plan.operator == "general" or not spec.keys or table.num_rows < _FEW_ROWS:
         return run(spec, table)
+    if runs_whole(plan, table):
+        with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
+            return run(spec, table, pool.map)
     table = batches.conform(table, plan.input_schema)
     if batches.has_small_chunks(table):
         table = table.combine_chunks()

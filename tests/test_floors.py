@@ -17,7 +17,7 @@ FLOORS: list[list[str]] = [
     ["_typedefs errors", "duration windows"],
     [
         "core.blocks core.bounds core.int128 core.memory core.radixsort core.texts core.timemath",
-        "core.fused core.hashing core.rows core.timersort",
+        "core.columns core.fused core.hashing core.keyorder core.rows core.timersort",
         "core.accumulator_set core.keys core.registers core.rowcodec core.slices core.timers",
         "core.redishll",
         "core.accumulators core.decimals core.hyperloglog core.numpyaccumulator core.panes core.picks core.sessions core.timerqueue "
@@ -36,7 +36,7 @@ FLOORS: list[list[str]] = [
     ],
     [
         "operators.base operators.lateness operators.objectfetch operators.slicing operators.userobjects",
-        "operators.keeper operators.migration operators.program",
+        "operators.keeper operators.migration operators.placedresults operators.program",
         "operators.triggernodes",
         "operators.combinatornodes operators.usercode",
         "operators.assigning operators.contents",

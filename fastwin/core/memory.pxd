@@ -8,6 +8,7 @@ cdef extern from *:
     #endif
 
     static inline void fastwin_prefetch(const void *address) { __builtin_prefetch(address); }
+    static inline void fastwin_prefetch_to_write(void *address) { __builtin_prefetch(address, 1); }
 
     /* Rows and tables are visited at random: with pages of 2 MiB the processor finds them without walking page tables.
        A hint: where it is not taken, nothing changes. */
@@ -23,4 +24,5 @@ cdef extern from *:
     }
     """
     void prefetch "fastwin_prefetch"(const void* address) noexcept nogil
+    void prefetch_to_write "fastwin_prefetch_to_write"(void* address) noexcept nogil
     void ask_large_pages "fastwin_large_pages"(void* block, size_t bytes) noexcept nogil

@@ -1,16 +1,20 @@
-# Stable sorting: of records by int64 fields, byte by byte (bytes that are all alike are passed over); and of what has a
-# time and 8 bytes more, which is often in order already.
+# Stable sorting: of records by int64 fields, byte by byte (bytes that are all alike are passed over); and of numbers,
+# or of what has a time and 8 bytes more, which are often in order already.
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from fastwin._typedefs cimport int64_t, ts_t, uint64_t
 
 cdef enum:
-    FEW_TIMED = 48              # always sorted by insertion
+    FEW_RECORDS = 48            # always sorted by insertion
 
 cdef struct Timed:
     ts_t time
     int64_t at
+
+ctypedef fused mostly_sorted:
+    Timed
+    int64_t
 
 
 cdef inline uint64_t digits_of(const char* record, Py_ssize_t field) noexcept nogil:
@@ -60,18 +64,25 @@ cdef inline bint radix_sort(void* records, Py_ssize_t n, Py_ssize_t size, const 
     return True
 
 
-cdef inline bint sort_by_time(Timed* records, Py_ssize_t n) noexcept nogil:
-    """Sorts by time. Returns whether there was memory. O(n) for records nearly in order, and for many."""
+cdef inline bint is_before(mostly_sorted a, mostly_sorted b) noexcept nogil:
+    if mostly_sorted is Timed:
+        return a.time < b.time
+    else:
+        return a < b
+
+
+cdef inline bint sort_in_place(mostly_sorted* records, Py_ssize_t n) noexcept nogil:
+    """Sorts by time, or numbers. Returns whether there was memory. O(n) for records nearly in order, and for many."""
     cdef Py_ssize_t field = 0, i, k, moves = 0
-    cdef Timed record
+    cdef mostly_sorted record
     for i in range(1, n):
         record = records[i]
         k = i
-        while k > 0 and record.time < records[k - 1].time:
+        while k > 0 and is_before(record, records[k - 1]):
             records[k] = records[k - 1]
             k -= 1
         records[k] = record
         moves += i - k
-        if n >= FEW_TIMED and moves > 4 * n:    # far out of order: stable, so that what is done does no harm
-            return radix_sort(records, n, sizeof(Timed), &field, 1)
+        if n >= FEW_RECORDS and moves > 4 * n:  # far out of order: stable, so that what is done does no harm
+            return radix_sort(records, n, sizeof(record), &field, 1)
     return True

@@ -1,24 +1,22 @@
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastwin.core.accumulators import AccumulatorSet, Valid, Values
+from fastwin.core.accumulators import AccumulatorSet
+from fastwin.core.keyorder import KeyOrder
 from fastwin.core.rows import RowStore
 
-__all__ = ["END_CELL", "by_key", "by_time", "sessions_by_key"]
+__all__ = ["END_CELL", "places_by_time", "sessions_of_keys"]
 
 END_CELL: int
 
-def by_key(
-    ids: NDArray[np.int32], times: NDArray[np.int64], top: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
-def sessions_by_key(
+def sessions_of_keys(
     accumulators: AccumulatorSet,
-    bounds: NDArray[np.int64],
-    times: NDArray[np.int64],
+    elements: KeyOrder,
+    first: int,
+    stop: int,
     gap: int,
-    columns: list[tuple[Values | None, Valid]],
-    part: int,
-) -> Iterator[RowStore]: ...
-def by_time(times: NDArray[np.int64]) -> NDArray[np.int64]: ...
+    columns_at: Callable[[NDArray[np.int64]], list[tuple]],
+) -> RowStore: ...
+def places_by_time(times: NDArray[np.int64]) -> NDArray[np.int64]: ...

@@ -10,7 +10,7 @@ from fastwin._typedefs cimport idx_t, int64_t, ts_t, uint64_t
 from fastwin.core.bounds cimport check_ids
 from fastwin.core.hashing cimport mix
 from fastwin.core.memory cimport prefetch
-from fastwin.core.radixsort cimport Timed, sort_by_time
+from fastwin.core.radixsort cimport Timed, sort_in_place
 from fastwin.core.sessions cimport Session, SessionTable
 from fastwin.core.timemath cimport check_duration, floor_to
 
@@ -273,7 +273,7 @@ cdef class SessionTimers:
                 entries[n] = entries[i]
                 entries[n].time = due
                 n += 1
-        if not sort_by_time(<Timed*> entries, n):       # an entry is as large: a time, and 8 bytes
+        if not sort_in_place(<Timed*> entries, n):      # an entry is as large: a time, and 8 bytes
             with gil:
                 raise MemoryError(f"SessionTimers: no memory to sort {n} sessions")
         for i in range(n):

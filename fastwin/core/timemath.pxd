@@ -22,13 +22,19 @@ cdef inline bint are_within(const int64_t[::1] times, int64_t first, int64_t las
     return signs >> 63 == 0
 
 
+cdef inline int check_time(str name, int64_t time) except -1:
+    """Raises ValueError unless a time is within +-2**61 ms."""
+    if not is_in_bounds(time):
+        raise ValueError(f"{name}: must be within +-2**{TIME_BITS} ms, got {time}")
+    return 0
+
+
 cdef inline int check_times(str name, const int64_t[::1] times) except -1:
     """Raises ValueError unless all times are within +-2**61 ms."""
     cdef Py_ssize_t i
     if not are_within(times, -((<int64_t> 1) << TIME_BITS), (<int64_t> 1) << TIME_BITS):
         for i in range(times.shape[0]):
-            if not is_in_bounds(times[i]):
-                raise ValueError(f"{name}: must be within +-2**{TIME_BITS} ms, got {times[i]}")
+            check_time(name, times[i])
     return 0
 
 
@@ -37,6 +43,12 @@ cdef inline int check_duration(str name, int64_t ms, int64_t least) except -1:
     if not least <= ms <= (<int64_t> 1) << TIME_BITS:
         raise ValueError(f"{name}: must be at least {least} ms and at most 2**{TIME_BITS} ms, got {ms}")
     return 0
+
+
+@cython.overflowcheck(False)
+cdef inline uint64_t between(ts_t first, ts_t last) noexcept nogil:
+    # last - first, where that may be beyond int64; first <= last.
+    return <uint64_t> last - <uint64_t> first
 
 
 cdef inline ts_t floor_to(ts_t t, ts_t step, ts_t offset) noexcept nogil:

@@ -11,6 +11,7 @@ from fastwin import statecodec
 from fastwin.aggregates import Aggregate
 from fastwin.arrowbuffers import from_int64, from_text, from_values, take_rows, text_values
 from fastwin.core.accumulators import AccumulatorSet
+from fastwin.core.columns import take
 from fastwin.core.keys import KeyTable
 from fastwin.core.rows import RowStore
 from fastwin.describe import describe
@@ -45,16 +46,21 @@ class Batch:
         if rows.dtype == np.bool_:
             rows = np.flatnonzero(rows)
         taken = None if self.rows is None else take_rows(self.rows, rows)
-        return Batch(KeyCodec.select(self.keys, rows), self.times[rows], self.columns_at(rows), taken)
+        return Batch(KeyCodec.select(self.keys, rows), take(self.times, rows), self.columns_at(rows), taken)
 
     def columns_at(self, rows: NDArray[np.int64]) -> list[ValueColumn]:
         """Returns what accumulators are fed with, of the elements whose indices are given, in that order."""
         return [
-            KeyCodec.select_column(column, rows)
-            if len(column) == 3
-            else tuple(None if values is None else values.take(rows) for values in column)
+            KeyCodec.select_column(column, rows) if len(column) == 3 else _numbers_at(*column, rows)
             for column in self.columns
         ]
+
+
+def _numbers_at(
+    values: NDArray | None, valid: NDArray[np.bool_] | None, rows: NDArray[np.int64]
+) -> tuple[NDArray | None, NDArray[np.bool_] | None]:
+    taken = None if values is None else take(values.view(np.int64), rows).view(values.dtype)
+    return taken, None if valid is None else valid.take(rows)
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,15 @@ class ResultColumn:
     @property
     def field(self) -> pa.Field:
         return pa.field(self.name, self.aggregate.result_type(*self.kinds))
+
+    def to_arrow(self, result: tuple) -> pa.Array:
+        """Returns results as Arrow's; result: see Accumulator.result."""
+        kind, found, valid = self.field.type, result[0], result[-1]
+        if len(result) == 3:
+            return from_text(found, result[1], valid, kind)
+        if pa.types.is_floating(kind):
+            return from_values(found.astype(f"f{kind.bit_width // 8}", copy=False), valid, kind)
+        return from_int64(found.view(np.int64), valid, kind)
 
     def for_state(self) -> StateAggregate:
         """Returns what state depends on."""
@@ -121,22 +136,19 @@ class Config:
         self, keys: KeyTable, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32], ends: NDArray
     ) -> pa.RecordBatch:
         """Returns the result rows of fired windows: those at ``slots``, ending at ``ends`` (int64[n], ms)."""
-        bounds = [from_values(rows.starts(slots), None, TIME_TYPE), from_values(ends, None, TIME_TYPE)]
-        arrays = [*self.codec.decode(keys, rows.keys(slots)), *bounds, *self.values_of(accumulators, rows, slots)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.main_schema)
+        return self.result(keys, rows.keys(slots), rows.starts(slots), ends, self.values_of(accumulators, rows, slots))
+
+    def result(
+        self, keys: KeyTable, ids: NDArray[np.int32], starts: NDArray, ends: NDArray, values: list[pa.Array]
+    ) -> pa.RecordBatch:
+        """Returns result rows, from key ids, bounds of windows (int64[n], ms) and the columns of the aggregates."""
+        bounds = [from_values(starts, None, TIME_TYPE), from_values(ends, None, TIME_TYPE)]
+        return pa.RecordBatch.from_arrays([*self.codec.decode(keys, ids), *bounds, *values], schema=self.main_schema)
 
     def values_of(self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]) -> list[pa.Array]:
         """Returns the columns of the aggregates for some rows."""
-        values = []
-        for column, result in zip(self.results, accumulators.results(rows, slots), strict=True):
-            kind, found, valid = column.field.type, result[0], result[-1]
-            if len(result) == 3:
-                values.append(from_text(found, result[1], valid, kind))
-            elif pa.types.is_floating(kind):
-                values.append(from_values(found.astype(f"f{kind.bit_width // 8}", copy=False), valid, kind))
-            else:
-                values.append(from_int64(found.view(np.int64), valid, kind))
-        return values
+        found = accumulators.results(rows, slots)
+        return [column.to_arrow(result) for column, result in zip(self.results, found, strict=True)]
 
 
 @dataclass

@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastwin.aggregates import Count
+from fastwin.core.keyorder import KeyOrder
 from fastwin.core.keys import KeyTable
 from fastwin.core.sessions import HEAD_CELLS
-from fastwin.core.sessionscan import END_CELL, by_key, sessions_by_key
+from fastwin.core.sessionscan import END_CELL, sessions_of_keys
 from fastwin.keycodec import KeyCodec
 from fastwin.operators.aligned import AlignedOperator
 from fastwin.operators.base import Batch, Config, ResultColumn, key_groups, key_rows, row_cells, save_rows
@@ -151,10 +152,8 @@ class SessionFeeder:
         self._ends = np.cumsum(np.bincount(part_of, minlength=self._parts.count))
         place = np.empty_like(self._ids)
         place[self._ids] = np.arange(len(place), dtype=np.int32)
-        self._order, self._times, self._bounds = by_key(place[ids], batch.times, len(place))
-        first = np.diff(self._times, prepend=self._times[:1]) > self._gap
-        first[self._bounds[:-1]] = True
-        self._rows = int(np.count_nonzero(first))
+        self._elements = KeyOrder(place[ids], batch.times, len(place))
+        self._rows = len(self._elements.session_ends(self._gap)[0])
 
     @property
     def rows(self) -> int:
@@ -166,9 +165,9 @@ class SessionFeeder:
         if self._batch is None:
             return []
         accumulators = self._config.new_accumulators(HEAD_CELLS)
-        columns = self._batch.columns_at(self._order)
         found: dict[int, list[pa.Table]] = {}
-        for rows in sessions_by_key(accumulators, self._bounds, self._times, self._gap, columns, PART_ELEMENTS):
+        for keys in pairwise(self._elements.parts(PART_ELEMENTS).tolist()):
+            rows = sessions_of_keys(accumulators, self._elements, *keys, self._gap, self._batch.columns_at)
             slots = np.arange(len(rows), dtype=np.int32)
             places = rows.keys(slots)
             table = row_cells(rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)

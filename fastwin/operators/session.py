@@ -5,6 +5,7 @@ are due. A timer is set once and looks up the session's end when it goes off, so
 costs nothing.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin import statecodec
-from fastwin.arrowbuffers import take_rows
+from fastwin.core.keyorder import KeyOrder
 from fastwin.core.sessionmerge import absorb
 from fastwin.core.sessions import HEAD_CELLS, SessionTable
-from fastwin.core.sessionscan import END_CELL, by_key, by_time, sessions_by_key
+from fastwin.core.sessionscan import END_CELL, places_by_time, sessions_of_keys
 from fastwin.core.sessiontimers import SessionTimers
 from fastwin.errors import StateError
 from fastwin.keycodec import KeyCodec
@@ -35,6 +36,7 @@ from fastwin.operators.base import (
     with_refreshed,
 )
 from fastwin.operators.lateness import Lateness
+from fastwin.operators.placedresults import PlacedResults
 from fastwin.windows import MIN_TIMESTAMP
 
 __all__ = ["PART_ELEMENTS", "SessionOperator"]
@@ -80,28 +82,29 @@ class SessionOperator:
         self._keys.sweep()
         return fed
 
-    def run(self, batch: Batch) -> list[pa.RecordBatch]:
+    def run(self, batch: Batch, each: Callable = map) -> list[pa.RecordBatch]:
         """Takes all elements that there will ever be, and returns the results of all sessions, in order of their ends.
 
         What process() and a last advance_watermark() give, but key by key. For an operator that has taken none before.
+        each: calls a function with each of some arguments, as ``map`` does, maybe on several threads.
         """
         self.counters.events += len(batch)
-        ids = KeyCodec.intern(self._keys, batch.keys)
-        order, times, bounds = by_key(ids, batch.times, self._keys.top)
-        accumulators = self._config.new_accumulators(END_CELL + 1)
-        columns = batch.columns_at(order)
-        parts = []
-        for rows in sessions_by_key(accumulators, bounds, times, self._gap, columns, PART_ELEMENTS):
-            slots = np.arange(len(rows), dtype=np.int32)
-            ends = rows.cells(slots, END_CELL)
-            parts.append(self._config.rows_to_result(self._keys, accumulators, rows, slots, ends))
+        elements = KeyOrder(KeyCodec.intern(self._keys, batch.keys), batch.times, self._keys.top)
+        ends, begins = elements.session_ends(self._gap)
+        places = places_by_time(ends)
+        results = PlacedResults(self._config, len(ends))
+
+        def run_keys(first: int, stop: int) -> None:
+            accumulators = self._config.new_accumulators(END_CELL + 1)
+            rows = sessions_of_keys(accumulators, elements, first, stop, self._gap, batch.columns_at)
+            results.put(places[begins[first] : begins[stop]], accumulators, rows, END_CELL)
+
+        parts = elements.parts(PART_ELEMENTS).tolist()
+        list(each(run_keys, parts, parts[1:]))
+        self.counters.fired += len(ends)
+        found = [results.batch(self._keys)] if len(ends) else []
         self._keys.sweep()
-        if not parts:
-            return []
-        result = pa.concat_batches(parts)
-        self.counters.fired += result.num_rows
-        ends = result.column(len(self._config.codec.out_fields) + 1).cast(pa.int64()).to_numpy()
-        return [take_rows(result, by_time(ends))]
+        return found
 
     def _in_order(self, batch: Batch) -> Batch:
         """Returns the batch sorted by time if it is far out of order: finding sessions is quicker then."""

@@ -1,19 +1,21 @@
 """Sessions made key by key, against numpy and a plain loop."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fastwin.core.accumulators import AccumulatorSet
-from fastwin.core.sessionscan import END_CELL, by_key, by_time, sessions_by_key
+from fastwin.core.keyorder import KeyOrder
+from fastwin.core.sessionscan import END_CELL, places_by_time, sessions_of_keys
 from tests.kernels import accumulators
 
 GAP = 10
-LIMIT = 2**61
 KEYS = 6
 ELEMENTS = st.lists(st.tuples(st.integers(0, KEYS - 1), st.integers(-40, 60)), max_size=60)
-WIDE = st.integers(-LIMIT, LIMIT)
+WIDE = st.integers(-(2**63), 2**63 - 1)
 
 
 def columns_of(elements: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -23,9 +25,10 @@ def columns_of(elements: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]
 
 def rows_of(members: AccumulatorSet, ids: np.ndarray, times: np.ndarray, values: np.ndarray, part: int) -> list[tuple]:
     """(key, start, end, count, sum, min, max) of each session, as they come."""
-    order, ordered, bounds = by_key(ids, times, KEYS)
+    elements = KeyOrder(ids, times, KEYS)
     found = []
-    for rows in sessions_by_key(members, bounds, ordered, GAP, [(values[order], None)], part):
+    for keys in pairwise(elements.parts(part).tolist()):
+        rows = sessions_of_keys(members, elements, *keys, GAP, lambda numbers: [(values[numbers], None)])
         rows._check()
         slots = rows.slots()
         results = members.results(rows, slots)
@@ -46,15 +49,6 @@ def naive(ids: np.ndarray, times: np.ndarray, values: np.ndarray) -> list[tuple]
     return [tuple(row) for row in found]
 
 
-@given(ELEMENTS | st.lists(st.tuples(st.just(2), st.integers(-400, 600)), min_size=40, max_size=300))
-def test_by_key_is_a_stable_sort(elements: list[tuple[int, int]]) -> None:
-    ids, times = columns_of(elements)
-    order, ordered, bounds = by_key(ids, times, KEYS)
-    assert order.tolist() == np.lexsort((times, ids)).tolist()
-    assert ordered.tolist() == times[order].tolist()
-    assert bounds.tolist() == np.searchsorted(np.sort(ids), np.arange(KEYS + 1)).tolist()
-
-
 @given(ELEMENTS, st.integers(1, 20), st.randoms(use_true_random=False))
 def test_sessions_are_those_of_a_loop(elements: list[tuple[int, int]], part: int, dice) -> None:
     ids, times = columns_of(elements)
@@ -71,6 +65,6 @@ def test_many_elements_in_blocks(part: int) -> None:
 
 
 @given(st.lists(WIDE) | st.lists(st.integers(-9, 9)))
-def test_by_time_is_a_stable_sort(times: list[int]) -> None:
+def test_places_by_time_are_those_of_a_stable_sort(times: list[int]) -> None:
     given_ = np.array(times, dtype=np.int64)
-    assert by_time(given_).tolist() == np.argsort(given_, kind="stable").tolist()
+    assert np.argsort(places_by_time(given_)).tolist() == np.argsort(given_, kind="stable").tolist()

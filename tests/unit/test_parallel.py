@@ -95,10 +95,36 @@ def test_sessions_of_more_rows_than_are_run_at_once(keys: list[str], monkeypatch
     assert rows_of(spec.run(table, threads=3)) == one
 
 
+@pytest.mark.parametrize("part", [1, 40, 10**6])
+@pytest.mark.parametrize("keys", [["int"], ["text", "int"]], ids=str)
+def test_sessions_made_in_parts_are_those_of_a_stream(
+    keys: list[str], part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the results are stored as, and in the order of their ends."""
+    monkeypatch.setattr("fastwin.operators.session.PART_ELEMENTS", part)
+    table = table_of(1_500).append_column("d", pa.array(range(1_500)).cast(pa.decimal128(21, 2)))
+    functions = {
+        "n": fw.Count(), "s": fw.Sum("v"), "m": fw.Mean("v"), "d": fw.Sum("d"), "x": fw.Min("float"),
+        "first": fw.First("text"), "last": fw.Last("v"),
+        "sketch": fw.HyperLogLog("v", output="sketch"),
+    }  # fmt: skip
+    spec = fw.key_by(*keys).event_time("t").window(WINDOWS[3]).aggregate(**functions)
+    stream = spec.open()
+    stream.process(table)
+    expected = stream.advance_watermark(fw.MAX_TIMESTAMP).main
+    order = [("window_end", "ascending"), ("window_start", "ascending"), *((key, "ascending") for key in keys)]
+    for threads in (1, 2, 5):
+        found = spec.run(table, threads=threads).main
+        assert found["window_end"].to_pylist() == expected["window_end"].to_pylist()
+        assert found.sort_by(order).equals(expected.sort_by(order))
+
+
 def test_overflow_is_raised_from_a_thread() -> None:
     table = pa.table({"int": [1] * 20, "t": range(20), "v": [2**62] * 20})
     with pytest.raises(fw.AggregateOverflowError):
         spec_of(WINDOWS[0], "int").run(table, threads=2)
+    with pytest.raises(fw.AggregateOverflowError):
+        spec_of(WINDOWS[3], "int").run(table, threads=2)
 
 
 def test_few_rows_and_the_general_operator_run_on_one() -> None:
