@@ -51,14 +51,13 @@ class Batch:
     def columns_at(self, rows: NDArray[np.int64]) -> list[ValueColumn]:
         """Returns what accumulators are fed with, of the elements whose indices are given, in that order."""
         return [
-            KeyCodec.select_column(column, rows) if len(column) == 3 else _numbers_at(*column, rows)
+            KeyCodec.select_column(column, rows) if len(column) == 3 else _numbers_at(column, rows)
             for column in self.columns
         ]
 
 
-def _numbers_at(
-    values: NDArray | None, valid: NDArray[np.bool_] | None, rows: NDArray[np.int64]
-) -> tuple[NDArray | None, NDArray[np.bool_] | None]:
+def _numbers_at(column: ValueColumn, rows: NDArray[np.int64]) -> ValueColumn:
+    values, valid = column
     taken = None if values is None else take(values.view(np.int64), rows).view(values.dtype)
     return taken, None if valid is None else valid.take(rows)
 
