@@ -14,6 +14,8 @@ __all__ = [
     "from_text",
     "from_values",
     "int64_values",
+    "is_fixed_width",
+    "roomy_text",
     "roomy_type",
     "take_rows",
     "text_values",
@@ -51,6 +53,21 @@ def roomy_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32:
         return pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
     return kind
+
+
+def is_fixed_width(kind: pa.DataType) -> bool:
+    """Whether values of a type take the same room each, so that an array of them may be of any length."""
+    try:
+        return kind.bit_width >= 0
+    except ValueError:
+        return False
+
+
+def roomy_text(array: pa.Array) -> pa.Array:
+    """Returns text or bytes with offsets of 64 bits, so that arrays may be put together to any size; others stay."""
+    if pa.types.is_string(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if pa.types.is_binary(array.type) else array
 
 
 def encoded(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.arrowbuffers import is_fixed_width, roomy_text
 from fastwin.core.accumulators import AccumulatorSet
 from fastwin.core.columns import put
 from fastwin.core.keys import KeyTable
@@ -13,6 +16,9 @@ from fastwin.core.rows import RowStore
 from fastwin.operators.base import Config, ResultColumn
 
 __all__ = ["PlacedResults"]
+
+# Rows that are handed over together where they hold text, whose 32-bit offsets reach no further than 2 GiB.
+_TEXT_ROWS = 1 << 18
 
 
 class PlacedResults:
@@ -40,10 +46,16 @@ class PlacedResults:
         for column, result in zip(self._columns, accumulators.results(rows, slots), strict=True):
             column.put(places, result)
 
-    def batch(self, keys: KeyTable) -> pa.RecordBatch:
-        """Returns all rows, after the last of them was put."""
-        values = [column.array() for column in self._columns]
-        return self._config.result(keys, self._ids, self._starts, self._ends, values)
+    def batches(self, keys: KeyTable) -> list[pa.RecordBatch]:
+        """Returns all rows, after the last of them was put: at once, or where they hold text by so many that it fits."""
+        n = len(self._ids)
+        fixed = all(is_fixed_width(field.type) for field in self._config.main_schema)
+        step = max(n, 1) if fixed else _TEXT_ROWS
+        return [self._batch(keys, slice(at, at + step)) for at in range(0, n, step)]
+
+    def _batch(self, keys: KeyTable, rows: slice) -> pa.RecordBatch:
+        values = [column.array(rows) for column in self._columns]
+        return self._config.result(keys, self._ids[rows], self._starts[rows], self._ends[rows], values)
 
 
 class _Column:
@@ -58,7 +70,7 @@ class _Column:
 
     def put(self, places: NDArray[np.int64], result: tuple) -> None:
         if len(result) == 3:
-            self._texts.append((places, self._column.to_arrow(result)))
+            self._texts.append((places, roomy_text(self._column.to_arrow(result))))
             return
         values, valid = result
         self._dtype = values.dtype
@@ -67,10 +79,16 @@ class _Column:
             self._has_nulls = True
             self._null[places] = ~valid
 
-    def array(self) -> pa.Array:
+    def array(self, rows: slice) -> pa.Array:
         if self._texts:
-            places = np.concatenate([places for places, _ in self._texts])
-            order = np.empty_like(places)
-            order[places] = np.arange(len(order))
-            return pa.concat_arrays([texts for _, texts in self._texts]).take(pa.array(order))
-        return self._column.to_arrow((self._values.view(self._dtype), ~self._null if self._has_nulls else None))
+            texts, order = self._in_order
+            return texts.take(pa.array(order[rows])).cast(self._column.field.type)
+        valid = ~self._null[rows] if self._has_nulls else None
+        return self._column.to_arrow((self._values.view(self._dtype)[rows], valid))
+
+    @cached_property
+    def _in_order(self) -> tuple[pa.Array, NDArray[np.int64]]:
+        places = np.concatenate([places for places, _ in self._texts])
+        order = np.empty_like(places)
+        put(order, places, np.arange(len(order)))
+        return pa.concat_arrays([texts for _, texts in self._texts]), order

@@ -102,7 +102,7 @@ class SessionOperator:
         parts = elements.parts(PART_ELEMENTS).tolist()
         list(each(run_keys, parts, parts[1:]))
         self.counters.fired += len(ends)
-        found = [results.batch(self._keys)] if len(ends) else []
+        found = results.batches(self._keys)
         self._keys.sweep()
         return found
 

@@ -95,13 +95,15 @@ def test_sessions_of_more_rows_than_are_run_at_once(keys: list[str], monkeypatch
     assert rows_of(spec.run(table, threads=3)) == one
 
 
+@pytest.mark.parametrize("text_rows", [7, 2**18])
 @pytest.mark.parametrize("part", [1, 40, 10**6])
 @pytest.mark.parametrize("keys", [["int"], ["text", "int"]], ids=str)
 def test_sessions_made_in_parts_are_those_of_a_stream(
-    keys: list[str], part: int, monkeypatch: pytest.MonkeyPatch
+    keys: list[str], part: int, text_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the results are stored as, and in the order of their ends."""
     monkeypatch.setattr("fastwin.operators.session.PART_ELEMENTS", part)
+    monkeypatch.setattr("fastwin.operators.placedresults._TEXT_ROWS", text_rows)
     table = table_of(1_500).append_column("d", pa.array(range(1_500)).cast(pa.decimal128(21, 2)))
     functions = {
         "n": fw.Count(), "s": fw.Sum("v"), "m": fw.Mean("v"), "d": fw.Sum("d"), "x": fw.Min("float"),
