@@ -10,13 +10,22 @@ from pyspark.sql import SparkSession
 from fastwin.errors import SpecError
 from spark_glue.frames import BATCH_BYTES_KEY, NO_LIMIT
 
-__all__ = ["STATE_STORE_KEY", "STATE_STORE_PROVIDER", "check_state_store", "session"]
+__all__ = ["STATE_STORE_KEY", "STATE_STORE_PROVIDER", "WORKER_MEMORY", "check_state_store", "session"]
 
 STATE_STORE_KEY = "spark.sql.streaming.stateStore.providerClass"
 STATE_STORE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _PYTHON_KEY = "spark.pyspark.python"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+WORKER_MEMORY = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
+    "MIMALLOC_PURGE_DELAY": "-1",
+}
+"""Variables that let Python's workers keep the memory they have used, for glibc and for Arrow's allocator.
+
+Each micro-batch needs as much again, and fresh pages have to be found and cleared, by a virtual machine's host as well.
+"""
 
 
 def session(
@@ -31,8 +40,8 @@ def session(
     Where ``config`` says nothing, it sets: the RocksDB state store, which stateful Python operators need, writing
     changes and not whole files at each commit; this interpreter for the workers (unless ``PYSPARK_PYTHON`` names
     another); no limit for the bytes of a batch on its way to Python, which Spark would check before each row, but only
-    for its rows (10,000, ``spark.sql.execution.arrow.maxRecordsPerBatch``); and, in local mode, as many shuffle
-    partitions as there are cores. The time zone is left alone.
+    for its rows (10,000, ``spark.sql.execution.arrow.maxRecordsPerBatch``); WORKER_MEMORY in the environment of the
+    workers; and, in local mode, as many shuffle partitions as there are cores. The time zone is left alone.
 
     If a session is running already, it is returned as it is, provided that it fits.
 
@@ -60,6 +69,8 @@ def session(
     for key, value in _preferences(built).items():
         if given.get(key) is None:  # neither config nor spark-submit says anything
             built.conf.set(key, value)
+    for name, value in WORKER_MEMORY.items():
+        built.sparkContext.environment.setdefault(name, value)  # holds what spark.executorEnv says
     return built
 
 

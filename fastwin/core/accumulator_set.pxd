@@ -42,6 +42,7 @@ cdef class Accumulator:
     cdef readonly bint gives_float      # its results are float64, else int64
     cdef readonly bint gives_bytes      # its results are byte strings: blobs() instead of take()
     cdef readonly tuple owned           # which of its cells own a block, see blocks.pxd
+    cdef bint remembers                 # when elements arrived: see arrived() and shift()
     cdef bint fallible                  # add() and merge() may fail: by `starved`, or with a `problem`
     cdef bint starved                   # set where memory for a block was missing; what was added is lost
     cdef object problem                 # what Python code has raised

@@ -83,11 +83,11 @@ cdef class Accumulator:
         return 0
 
     cdef bint sound(self, const char* row) noexcept nogil:
-        """Tells whether the block that a row got from a saved state can be one of this accumulator's."""
+        """Tells whether a row's block from a saved state can be this accumulator's; asked only if it owns one."""
         return True
 
     cdef int64_t arrived(self, const char* row) noexcept nogil:
-        """Returns a number above those of all elements whose arrival a row remembers; 0 for none."""
+        """Returns a number above those of all elements whose arrival a row remembers, for one that does; 0 for none."""
         return 0
 
     cdef void shift(self, char* row, int64_t by) noexcept nogil:
@@ -355,9 +355,10 @@ cdef class AccumulatorSet:
         cdef Py_ssize_t i
         self._check_rows(rows, slots)
         for member in self.members:
-            for i in range(slots.shape[0]):
+            for i in range(slots.shape[0] if member.owned else 0):
                 if not member.sound(<const char*> rows.head(slots[i])):
                     raise ValueError(f"{type(member).__name__}: a row holds what is none of its forms")
+            for i in range(slots.shape[0] if member.remembers else 0):
                 self.arrived = max(self.arrived, member.arrived(<const char*> rows.head(slots[i])))
 
     def renumber_rows(self, RowStore rows not None, const idx_t[::1] slots not None):
@@ -370,7 +371,7 @@ cdef class AccumulatorSet:
         cdef int64_t before = self.arrived
         self._check_rows(rows, slots)
         for member in self.members:
-            for i in range(slots.shape[0]):
+            for i in range(slots.shape[0] if member.remembers else 0):
                 member.shift(<char*> rows.head(slots[i]), before)
                 self.arrived = max(self.arrived, member.arrived(<const char*> rows.head(slots[i])))
 

@@ -81,6 +81,7 @@ cdef class Pick(Base):
         self.order_kind = NUMBER if order_dtype is None else KINDS[order_dtype]
         self.time, self.order, self.largest, self.last = time, order, largest, last
         self.cells = 3 if order < 0 else 4
+        self.remembers = True
         self.gives_bytes = self.kind == TEXT
         self.owned = tuple([2] * (self.kind == TEXT) + [3] * (self.order_kind == TEXT))
         self.columns = tuple([column, time] if order < 0 else [column, time, order])

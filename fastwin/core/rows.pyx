@@ -317,19 +317,29 @@ cdef class RowStore:
                 at = stop
         return out
 
-    def set_cells(self, const idx_t[::1] slots not None, Py_ssize_t cell, const int64_t[::1] values not None):
-        """Overwrites one cell behind the head of each row: the way back for what cells() gave.
+    def set_cells(self, const idx_t[::1] slots not None, const idx_t[::1] cells not None, list columns not None):
+        """Overwrites cells behind the head of each row, in one pass over the rows: the way back for what gather() gave.
 
-        Raises IndexError for a slot or cell that is not there, ValueError for another number of values.
+        columns: int64[n] for each cell. Raises IndexError for a slot or cell that is not there, ValueError for another
+        number of columns or values.
         """
-        cdef Py_ssize_t i
+        cdef Py_ssize_t n = slots.shape[0], at = 0, stop, i, k
+        cdef const int64_t[::1] values
         check_ids("slots", slots, self.top)
-        check_length("values", values.shape[0], slots.shape[0])
-        if not HEAD_BYTES // 8 <= cell < self.stride // 8:
-            raise IndexError(f"cell: must be at least {HEAD_BYTES // 8} and below {self.stride // 8}, got {cell}")
-        with nogil:
-            for i in range(slots.shape[0]):
-                (<int64_t*> self.head(slots[i]))[cell] = values[i]
+        check_length("columns", len(columns), cells.shape[0])
+        for k in range(cells.shape[0]):
+            if not HEAD_BYTES // 8 <= cells[k] < self.stride // 8:
+                raise IndexError(f"cell: must be at least {HEAD_BYTES // 8}, below {self.stride // 8}, got {cells[k]}")
+            values = columns[k]
+            check_length("values", values.shape[0], n)
+        while at < n:       # rows stay in the cache from one column to the next
+            stop = min(n, at + BLOCK)
+            for k in range(cells.shape[0]):
+                values = columns[k]
+                with nogil:
+                    for i in range(at, stop):
+                        (<int64_t*> self.head(slots[i]))[cells[k]] = values[i]
+            at = stop
 
     @property
     def owned_cells(self):

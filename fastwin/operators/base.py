@@ -320,6 +320,7 @@ def fill_rows(
 ) -> None:
     """Puts saved cells into rows, from ``first_cell`` on. Raises StateError where they cannot be the accumulators'."""
     rows.set_bits(slots, columns["bits"])
+    plain = []
     for cell in range(first_cell, rows.stride // 8):
         saved = columns[f"c{cell}"]
         if isinstance(saved, pa.Array) != (cell in rows.owned_cells):
@@ -328,7 +329,8 @@ def fill_rows(
             offsets, data = text_values(saved)
             rows.set_blobs(slots, cell, offsets.astype(np.int64, copy=False), data)
         else:
-            rows.set_cells(slots, cell, saved)
+            plain.append(cell)
+    rows.set_cells(slots, np.array(plain, dtype=np.int32), [columns[f"c{cell}"] for cell in plain])
     try:
         accumulators.adopt_rows(rows, slots)
     except ValueError as problem:

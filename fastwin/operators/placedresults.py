@@ -47,7 +47,7 @@ class PlacedResults:
             column.put(places, result)
 
     def batches(self, keys: KeyTable) -> list[pa.RecordBatch]:
-        """Returns all rows, after the last of them was put: at once, or where they hold text by so many that it fits."""
+        """Returns all rows, after the last of them was put: at once, or by so many that text among them has room."""
         n = len(self._ids)
         fixed = all(is_fixed_width(field.type) for field in self._config.main_schema)
         step = max(n, 1) if fixed else _TEXT_ROWS

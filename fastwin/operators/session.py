@@ -167,9 +167,14 @@ class SessionOperator:
             raise StateError("state: a partial session is empty")
         self.counters.events += int(elements.sum())
         passed = ends - 1 <= self.watermark
+        order = None
         if passed.any():
             # From the latest back: what connects an early one to a session that is open is there before it.
             order = np.argsort(-ends, kind="stable")
+        elif len(parts) > 1:
+            # Each next to the one before it: looking for its place is short then.
+            order = KeyOrder(keys, starts, self._keys.top).slice(0, len(keys))[0]
+        if order is not None:
             keys, starts, ends, elements, slots = (a[order] for a in (keys, starts, ends, elements, slots))
             passed = passed[order]
         into, armed = absorb(table, keys, starts, ends, self.watermark, lateness, others, slots)

@@ -16,14 +16,14 @@ def test_empty_arrays_give_empty_arrays() -> None:
     for rows in (RowStore([0, 0, 0, 0]), filled()):
         for found in (rows.keys(slots()), rows.starts(slots()), rows.cells(slots(), 3), rows.bits(slots())):
             assert found.tolist() == []
-        rows.set_cells(slots(), 3, times())
+        rows.set_cells(slots(), slots(3), [times()])
         rows.set_bits(slots(), times())
 
 
 def test_extreme_starts_and_cells_are_kept() -> None:
     rows = filled()
     assert rows.starts(slots(0, 1)).tolist() == [-(2**63), 2**63 - 1]
-    rows.set_cells(slots(0, 1), 3, times(2**63 - 1, -(2**63)))
+    rows.set_cells(slots(0, 1), slots(3), [times(2**63 - 1, -(2**63))])
     assert rows.cells(slots(0, 1), 3).tolist() == [2**63 - 1, -(2**63)]
 
 
@@ -38,7 +38,7 @@ def test_read_only_arrays_are_taken() -> None:
     rows = filled()
     takes_read_only(rows.keys, slots(0, 1))
     takes_read_only(lambda at: rows.cells(at, 3), slots(0, 1))
-    takes_read_only(lambda at, values: rows.set_cells(at, 3, values), slots(0, 1), times(4, 5))
+    takes_read_only(lambda at, values: rows.set_cells(at, slots(3), [values]), slots(0, 1), times(4, 5))
 
 
 def test_other_things_than_arrays_are_refused() -> None:
@@ -46,7 +46,7 @@ def test_other_things_than_arrays_are_refused() -> None:
     for call in (rows.keys, rows.starts, rows.bits, rows.live_marks):
         refuses_what_is_no_array(call, slots(0, 1))
     refuses_what_is_no_array(rows.set_bits, slots(0, 1), times(0, 0))
-    refuses_what_is_no_array(lambda at, values: rows.set_cells(at, 3, values), slots(0, 1), times(4, 5))
+    refuses_what_is_no_array(lambda at, values: rows.set_cells(at, slots(3), [values]), slots(0, 1), times(4, 5))
     assert rows.cells(slots(0, 1), 3).tolist() == [0, 0]
 
 

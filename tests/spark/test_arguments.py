@@ -1,5 +1,6 @@
 """Bad arguments of apply and session: an error on the driver, naming argument, value and limit, before any job."""
 
+import os
 import threading
 from dataclasses import replace
 from datetime import timedelta
@@ -202,6 +203,12 @@ def test_watermark_has_no_effect_on_batch(batch):
 def test_a_running_session_that_suits_is_returned(spark):
     assert spark_glue.session() is spark
     assert spark_glue.session(master="local[2]", config={"spark.ui.enabled": False}) is spark
+
+
+def test_workers_keep_their_memory(spark):
+    names = ["MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_", "MIMALLOC_PURGE_DELAY"]
+    seen = spark.sparkContext.parallelize(names, 1).map(os.getenv).collect()
+    assert seen == ["0", str(2**34), "-1"]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ class Joined(fw.AggregateFunction):
 """
 
 APP = """
+import os
 import sys
 import pyarrow as pa
 import fastwin as fw
@@ -53,7 +54,9 @@ expected = spec.run(events.toArrow()).main
 got = sorted((row.k, row.vs) for row in found)
 want = sorted(zip(expected["k"].to_pylist(), expected["vs"].to_pylist()))
 tracker = spark.sparkContext._jsc.sc().statusTracker()
-print("RESULT", got == want, len(want), len(tracker.getExecutorInfos()) - 1)
+names = ["MIMALLOC_PURGE_DELAY", "MALLOC_MMAP_MAX_"]
+memory = spark.sparkContext.parallelize(names, 1).map(os.getenv).collect()
+print("RESULT", got == want, len(want), len(tracker.getExecutorInfos()) - 1, *memory)
 """
 
 
@@ -63,6 +66,7 @@ def test_submitted_with_py_files_to_two_executors(tmp_path):
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     options = {
         "spark.executorEnv.PYTHONPATH": str(ROOT),
+        "spark.executorEnv.MIMALLOC_PURGE_DELAY": "7",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -80,7 +84,8 @@ def test_submitted_with_py_files_to_two_executors(tmp_path):
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     (result,) = (line for line in done.stdout.splitlines() if line.startswith("RESULT"))
-    same, rows, executors = result.split()[1:]
+    same, rows, executors, *memory = result.split()[1:]
     assert same == "True"
     assert int(rows) == 49
     assert executors == "2"
+    assert memory == ["7", "0"], "what was said stays, the rest is set"

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fastwin.core.rows import RowStore
-from tests.kernels import ids, no_columns, pane_table, slots, times
+from tests.kernels import no_columns, pane_table, slots, times
 
 
 def test_fresh_store_is_empty() -> None:
@@ -35,7 +35,7 @@ def test_gather_gives_cells_in_the_order_asked_for(n: int) -> None:
     panes = pane_table()
     panes.ensure(panes.keys.intern_int64(np.arange(2_000)), np.arange(2_000))
     at = np.random.default_rng(n).integers(0, 2_000, n, dtype=np.int32)
-    panes.rows.set_cells(np.arange(2_000, dtype=np.int32), 4, -np.arange(2_000))
+    panes.rows.set_cells(np.arange(2_000, dtype=np.int32), slots(4), [-np.arange(2_000)])
     found = panes.rows.gather(at, slots(4, 1, 4))
     assert found.tolist() == [(-at).tolist(), at.tolist(), (-at).tolist()]
 
@@ -62,8 +62,30 @@ def test_rows_come_in_order_after_many_were_freed() -> None:
 def test_cells_are_overwritten() -> None:
     panes = pane_table()
     panes.ensure(panes.keys.intern_int64(times(1, 2)), times(0, 0))
-    panes.rows.set_cells(slots(1), 4, times(9))
+    panes.rows.set_cells(slots(1), slots(4), [times(9)])
     assert panes.rows.cells(slots(0, 1), 4).tolist() == [0, 9]
+
+
+@pytest.mark.parametrize("n", [0, 1, 511, 512, 513, 1_500])
+def test_several_cells_are_overwritten_in_one_pass(n: int) -> None:
+    panes = pane_table()
+    panes.ensure(panes.keys.intern_int64(np.arange(2_000)), np.arange(2_000))
+    at = np.random.default_rng(n).permutation(2_000)[:n].astype(np.int32)
+    columns = [np.arange(n) * 3, -np.arange(n)]
+    panes.rows.set_cells(at, slots(5, 3), columns)
+    assert panes.rows.gather(at, slots(5, 3)).tolist() == [column.tolist() for column in columns]
+    assert panes.rows.starts(at).tolist() == at.tolist()
+
+
+def test_nothing_is_overwritten_where_one_column_does_not_suit() -> None:
+    panes = pane_table()
+    panes.ensure(panes.keys.intern_int64(times(1, 2)), times(0, 0))
+    for wrong in (times(1), np.zeros(2), None):
+        with pytest.raises((ValueError, TypeError)):
+            panes.rows.set_cells(slots(0, 1), slots(3, 4), [times(8, 9), wrong])
+    with pytest.raises(ValueError, match="columns: needs 2 values"):
+        panes.rows.set_cells(slots(0, 1), slots(3, 4), [times(8, 9)])
+    assert panes.rows.gather(slots(0, 1), slots(3, 4)).tolist() == [[0, 0], [0, 0]]
 
 
 def test_bits_leave_the_row_live() -> None:
@@ -115,10 +137,10 @@ def test_slot_never_used_is_refused() -> None:
         rows.cells(slots(-1), 3)
     with pytest.raises(IndexError, match=r"cell: must be at least 0 and below 12, got 12"):
         rows.cells(slots(0), 12)
-    with pytest.raises(IndexError, match=r"cell: must be at least 3 and below 12, got 2"):
-        rows.set_cells(slots(0), 2, times(1))
+    with pytest.raises(IndexError, match=r"cell: must be at least 3, below 12, got 2"):
+        rows.set_cells(slots(0), slots(2), [times(1)])
     with pytest.raises(ValueError, match=r"values: needs 1 values, one for each row, got 2"):
-        rows.set_cells(slots(0), 3, times(1, 2))
+        rows.set_cells(slots(0), slots(3), [times(1, 2)])
     with pytest.raises(ValueError, match=r"values: needs 1 values, one for each row, got 0"):
         rows.set_bits(slots(0), times())
 
@@ -128,4 +150,4 @@ def test_bits_of_a_free_row_are_refused() -> None:
     panes.ensure(panes.keys.intern_int64(times(1, 2)), times(0, 1))
     panes.drop_before(1)
     with pytest.raises(IndexError, match=r"slots: 0 holds no row"):
-        panes.rows.set_bits(ids(0), times(1))
+        panes.rows.set_bits(slots(0), times(1))
