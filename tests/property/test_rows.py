@@ -45,7 +45,7 @@ def test_slots_are_stable_and_used_again(steps: list[tuple]) -> None:
                 dirty.discard(slot)
         elif action == "write" and known:
             slot = known[argument[0] % len(known)]
-            rows.set_cells(np.array([slot], np.int32), argument[1], np.array([argument[2]]))
+            rows.set_cells(np.array([slot], np.int32), np.array([argument[1]], np.int32), [np.array([argument[2]])])
             cells[slot][argument[1]] = argument[2]
         elif action == "mark" and known:
             slot = known[argument[0] % len(known)]
