@@ -80,8 +80,9 @@ def runs_whole(plan: Plan, table: pa.Table) -> bool:
     """Whether all rows of a table are taken at once, by key."""
     if plan.operator != "session" or table.num_rows > _WHOLE_ROWS:
         return False
-    needed = table.select(needed_columns(plan))
-    return needed.nbytes <= _WHOLE_BYTES or all(column.num_chunks == 1 for column in table.columns)
+    if all(column.num_chunks == 1 for column in table.columns):
+        return True
+    return table.select(needed_columns(plan)).nbytes <= _WHOLE_BYTES
 
 
 def run_share(plan: Plan, parts: Iterable[Part], rows: int, firsts: list[int]) -> list[pa.RecordBatch]:

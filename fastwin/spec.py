@@ -317,9 +317,10 @@ class WindowSpec:
 
         table: pyarrow Table or RecordBatch, pandas or polars DataFrame. Returns a Result.
         threads: over how many the keys are divided. The rows are the same, in order of their window ends within each
-            thread's part, one part after another; sessions of up to eight million elements are in order as a whole.
-            One is the default, because it needs no copy of the input and leaves the other cores to whoever calls. The
-            general operator, and a spec without keys, run on one anyway.
+            thread's part, one part after another; sessions are in order as a whole, unless there are more than eight
+            million elements or a gigabyte of them in several chunks. One is the default, because it needs no copy of
+            the input and leaves the other cores to whoever calls. The general operator, and a spec without keys, run
+            on one anyway.
         Raises SpecError if the columns do not suit, BadRowError as the policy says.
         """
         from fastwin import parallel

@@ -69,9 +69,19 @@ def session(
     for key, value in _preferences(built).items():
         if given.get(key) is None:  # neither config nor spark-submit says anything
             built.conf.set(key, value)
-    for name, value in WORKER_MEMORY.items():
-        built.sparkContext.environment.setdefault(name, value)  # holds what spark.executorEnv says
+    _keep_worker_memory(built.sparkContext)
     return built
+
+
+def _keep_worker_memory(context: SparkContext) -> None:
+    local = _is_local(context)
+    for name, value in WORKER_MEMORY.items():
+        if not (local and name in os.environ):  # then workers inherit it
+            context.environment.setdefault(name, value)  # holds what spark.executorEnv says
+
+
+def _is_local(context: SparkContext) -> bool:
+    return str(context.master).startswith("local")
 
 
 def check_state_store(spark: SparkSession) -> None:
@@ -83,7 +93,7 @@ def check_state_store(spark: SparkSession) -> None:
 
 def _preferences(spark: SparkSession) -> dict[str, str]:
     preferences = {_CHANGELOG_KEY: "true", BATCH_BYTES_KEY: NO_LIMIT}
-    if str(spark.sparkContext.master).startswith("local"):
+    if _is_local(spark.sparkContext):
         preferences[_PARTITIONS_KEY] = str(spark.sparkContext.defaultParallelism)
     return preferences
 

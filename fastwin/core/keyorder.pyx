@@ -28,7 +28,8 @@ cdef int bits_of(uint64_t number) noexcept nogil:
 cdef class KeyOrder:
     """Elements by key, and those of a key by time and arrival.
 
-    ids: of the keys, below ``top``. times: ms. Raises ValueError for another length, IndexError for other ids.
+    ids: of the keys, below ``top``. times: ms. Raises ValueError for another length or a negative top, IndexError for
+    other ids, MemoryError.
     O(n + top), as long as keys are not far out of order and the times of n elements lie within 2**63 / n ms; beyond
     that they are sorted once more. 8 bytes an element.
     """
@@ -89,7 +90,7 @@ cdef class KeyOrder:
     def slice(self, Py_ssize_t begin, Py_ssize_t end):
         """Returns ``(numbers, times)`` of the elements at places ``[begin, end)``: which they are, and ms; int64 each.
 
-        Raises IndexError for places that are not there.
+        Raises IndexError for places that are not there. O(end - begin).
         """
         cdef Py_ssize_t i
         if not 0 <= begin <= end <= self.n:
@@ -112,7 +113,7 @@ cdef class KeyOrder:
     def parts(self, Py_ssize_t least):
         """Divides the keys into ranges that have at least so many elements, but the last one: int32[parts + 1].
 
-        Part i are the keys ``[parts[i], parts[i + 1])``. A range of keys without elements is none.
+        Part i are the keys ``[parts[i], parts[i + 1])``. A range of keys without elements is none. O(top).
         """
         cdef const int64_t[::1] bounds = self.bounds
         cdef Py_ssize_t key, begin = 0

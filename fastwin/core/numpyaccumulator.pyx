@@ -134,6 +134,7 @@ cdef class NumpyAccumulator(Base):
         held = self._held(rows.rows, rows.stride, slots)
         for i in range(rows.n):
             marks[i] = NULL_VALUE
+            (<int64_t*> values)[i] = 0
         if not held.any():
             return 0
         states = self._states(rows.rows, rows.stride, slots[held])

@@ -85,8 +85,9 @@ def places_by_time(const int64_t[::1] times not None):
     cdef int64_t first = INT64_MAX, last = INT64_MIN
     cdef int64_t[::1] places, begins
     out = np.empty(n, dtype=np.int64)
-    for i in range(n):
-        first, last = min(first, times[i]), max(last, times[i])
+    with nogil:
+        for i in range(n):
+            first, last = min(first, times[i]), max(last, times[i])
     if n and last // 2 - first // 2 >= DENSE // 2 * n:      # halved: the difference itself may not fit
         out[KeyOrder(np.zeros(n, dtype=np.int32), times, 1).slice(0, n)[0]] = np.arange(n)
         return out

@@ -17,7 +17,7 @@ from fastwin.operators.base import Config, ResultColumn
 
 __all__ = ["PlacedResults"]
 
-# Rows that are handed over together where they hold text, whose 32-bit offsets reach no further than 2 GiB.
+# Rows that are handed over together where they hold text: its 32-bit offsets reach no further than 2 GiB, 8 KiB a row.
 _TEXT_ROWS = 1 << 18
 
 

@@ -171,8 +171,8 @@ class SessionOperator:
         if passed.any():
             # From the latest back: what connects an early one to a session that is open is there before it.
             order = np.argsort(-ends, kind="stable")
-        elif len(parts) > 1:
-            # Each next to the one before it: looking for its place is short then.
+        elif len(parts) > 1 and len(keys) > self._keys.top // 32:
+            # Each next to the one before it: looking for its place is short then. Not for a few of many keys.
             order = KeyOrder(keys, starts, self._keys.top).slice(0, len(keys))[0]
         if order is not None:
             keys, starts, ends, elements, slots = (a[order] for a in (keys, starts, ends, elements, slots))

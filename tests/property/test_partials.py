@@ -180,3 +180,36 @@ def test_late_partials_give_what_late_elements_give(assigner, lateness):
         apart._check_invariants()
     assert whole.metrics.num_late_records_dropped > 0 or (lateness and isinstance(assigner, SHARED))
     assert (again > 10) == (lateness > 0)
+
+
+@pytest.mark.parametrize("keys", [4, 3_000])
+def test_sessions_from_several_feeders_join_those_that_are_open(keys: int) -> None:
+    """Where a batch has most of the keys, and where it has few of them."""
+    dice = random.Random(keys)
+    functions = {"n": fw.Count(), "s": fw.Sum("v"), "first": fw.First("v"), "last": fw.Last("v")}
+    spec = spec_of(fw.EventTimeSessionWindows.with_gap(10)).aggregate(**functions)
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
+    plan = fw.plan(spec, schema)
+    merged, fed = plan.open(coalesce=True), plan.open(coalesce=True)
+
+    def step(table: pa.Table, watermark: int) -> None:
+        merged.merge(fed_apart(plan, table, dice))
+        fed.process(table)
+        order = [("k", "ascending"), ("window_start", "ascending")]
+        found, wanted = (one.advance_watermark(watermark).main.sort_by(order) for one in (merged, fed))
+        assert found.equals(wanted)
+
+    def some(n: int, begin: int, end: int) -> pa.Table:
+        return pa.table(
+            {
+                "k": [dice.randrange(keys) for _ in range(n)],
+                "ts": [dice.randrange(begin, end) for _ in range(n)],
+                "v": [dice.randrange(99) for _ in range(n)],
+            },
+            schema,
+        )
+
+    step(pa.table({"k": range(keys), "ts": [0] * keys, "v": range(keys)}, schema), -1)
+    for turn in range(12):
+        step(some(40, 5 * turn, 5 * turn + 30), 5 * turn - 1)
+    step(some(0, 0, 1), fw.MAX_TIMESTAMP)

@@ -4,6 +4,7 @@ import os
 import threading
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from spark_glue.session import STATE_STORE_KEY
+from spark_glue.session import STATE_STORE_KEY, _keep_worker_memory
 
 SPEC = (
     fw.key_by("k")
@@ -209,6 +210,14 @@ def test_workers_keep_their_memory(spark):
     names = ["MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_", "MIMALLOC_PURGE_DELAY"]
     seen = spark.sparkContext.parallelize(names, 1).map(os.getenv).collect()
     assert seen == ["0", str(2**34), "-1"]
+
+
+@pytest.mark.parametrize(("master", "kept"), [("local[2]", {}), ("yarn", {"MALLOC_MMAP_MAX_": "0"})])
+def test_workers_in_local_mode_inherit_what_the_environment_says(master, kept, monkeypatch):
+    monkeypatch.setenv("MALLOC_MMAP_MAX_", "5")
+    context = SimpleNamespace(master=master, environment={"MIMALLOC_PURGE_DELAY": "7"})
+    _keep_worker_memory(context)
+    assert context.environment == {"MIMALLOC_PURGE_DELAY": "7", "MALLOC_TRIM_THRESHOLD_": str(2**34), **kept}
 
 
 @pytest.mark.parametrize(
