@@ -315,8 +315,6 @@ cdef class SessionTable:
         cdef idx_t[::1] slots = out
         self._reserve(n)
         for i in range(n):
-            if i % BLOCK == 0:
-                self._fetch(&keys[i], min(n - i, BLOCK))
             before = self._latest_until(keys[i], ends[i])
             if ends[i] <= starts[i] or (before != NONE and self.at(before).end >= starts[i]):
                 raise ValueError(f"sessions: [{starts[i]}, {ends[i]}) is empty or touches another session of its key")
