@@ -1,7 +1,7 @@
 """WindowSlider: the merge of each key's panes in a window, kept up while the window slides."""
 
 cimport cython
-from libc.stdint cimport INT64_MIN
+from libc.stdint cimport INT64_MAX, INT64_MIN
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
@@ -14,7 +14,6 @@ from fastwin.core.timemath cimport check_duration, floor_to
 
 cdef enum:
     BLOCK = 512
-    PER_KEY = 3                 # rows that a key's result is merged from
 
 
 @cython.final
@@ -22,27 +21,38 @@ cdef class WindowSlider:
     """Fires windows ``[start, end)`` one after another, both bounds ascending, for all keys at once.
 
     panes: where the windows' panes are read from; they are not changed.
-    slide: ms by which starts advance. offset: ms; starts are offset + k * slide. blocks: how many slides make a block.
+    slide: ms by which starts advance. offset: ms; starts are offset + k * slide. blocks: how many slides make a block;
+    two of them are blocks and blocks of blocks.
 
-    A pane is merged three times at most, however many windows cover it, and a fired row is merged from three rows:
-    two stacks (Tangwongsan, Hirzel, Schneider, "In-Order Sliding-Window Aggregation in Worst-Case Constant Time",
-    2021), their front in two levels, so that it holds rows for the blocks of a window and for the slides of one
-    block, not for all slides. So firing is O(1) amortised for a (key, window), whatever the aggregates; keys without
-    a pane in the window are not touched. Merging alone is needed, and nothing is ever subtracted: float sums do not
-    drift. With blocks near the root of the slides in a window, the rows held beside the panes are fewest.
+    Two stacks (Tangwongsan, Hirzel, Schneider, "In-Order Sliding-Window Aggregation in Worst-Case Constant Time",
+    2021), their front divided: it holds rows for the blocks of a window and for the slides of one block, not for all
+    slides. A pane is merged once for the back and once for each part of the front, however many windows cover it, and
+    a fired row is merged from as many rows. So firing is O(1) amortised for a (key, window), whatever the aggregates;
+    keys without a pane in the window are not touched. Merging alone is needed, and nothing is ever subtracted: float
+    sums do not drift. The rows held beside the panes are fewest with one kind of blocks near the root of the slides in
+    a window, or with two near the powers of its cube root.
 
     All of it is derived from the panes. It follows late elements by add() and absorb().
     """
 
-    def __cinit__(self, PaneTable panes not None, int64_t slide, int64_t offset=0, int64_t blocks=1):
+    def __cinit__(self, PaneTable panes not None, int64_t slide, int64_t offset=0, tuple blocks=()):
+        cdef int i
         check_duration("slide", slide, 1)
-        check_duration("blocks", blocks, 1)
-        check_duration("blocks * slide", blocks * slide if blocks <= (1 << 61) // slide else -1, 1)
+        if len(blocks) >= STACKS:
+            raise ValueError(f"blocks: at most {STACKS - 1} kinds, got {blocks}")
         self.panes = panes
         self.rows = panes.accumulators.new_rows()
         self._parts = panes.accumulators.new_rows()
-        self.slide, self.block, self.offset = slide, blocks * slide, offset
-        self.start = self.near_end = self.turn = self.end = INT64_MIN
+        self.stacks, self.offset = len(blocks) + 1, offset
+        self.groups[0] = slide
+        for i in range(1, self.stacks):
+            if blocks[i - 1] < 1 or blocks[i - 1] % (blocks[i - 2] if i > 1 else 1):
+                raise ValueError(f"blocks: each at least 1 and a multiple of the one before, got {blocks}")
+            check_duration("blocks * slide", min(blocks[i - 1] * slide, INT64_MAX), 1)
+            self.groups[i] = blocks[i - 1] * slide
+        self.start = self.end = INT64_MIN
+        for i in range(STACKS):
+            self.ends[i] = INT64_MIN
 
     def __dealloc__(self):
         free(self.runs)
@@ -79,8 +89,12 @@ cdef class WindowSlider:
         """Forgets a key that has nothing in the window; others stay."""
         cdef Run* run = self.runs + key
         cdef idx_t moved
-        if run.place == NONE or run.near != NONE or run.far != NONE or run.back != NONE:
+        cdef int part
+        if run.place == NONE:
             return
+        for part in range(PARTS):
+            if run.parts[part] != NONE:
+                return
         self.active_n -= 1
         moved = self.active[self.active_n]
         self.active[run.place] = moved
@@ -99,17 +113,20 @@ cdef class WindowSlider:
     cdef void _restart(self, ts_t start) noexcept:
         """Empties the window, which goes on at ``start``."""
         cdef idx_t i
+        cdef int part
         cdef Run* run
         for i in range(self.active_n):
             run = self.runs + self.active[i]
-            self._pop(&run.near, self.near_end)
-            self._pop(&run.far, self.turn)
-            if run.back != NONE:
-                self.rows.release(run.back)
-            run.back = run.place = NONE
+            for part in range(self.stacks):
+                self._pop(&run.parts[part], self.ends[part])
+            if run.parts[BACK] != NONE:
+                self.rows.release(run.parts[BACK])
+            run.parts[BACK] = run.place = NONE
         self.active_n = 0
         self.rows.trim()
-        self.start = self.near_end = self.turn = self.end = start
+        self.start = self.end = start
+        for part in range(self.stacks):
+            self.ends[part] = start
 
     cdef int _move(self, ts_t start, ts_t end) except -1:
         self._reserve()
@@ -123,49 +140,59 @@ cdef class WindowSlider:
 
     cdef int _leave(self, ts_t start, ts_t end) except -1:
         """Moves the start, with all panes up to ``end`` entered."""
-        cdef ts_t near_end = self.near_end, limit = start
-        cdef Py_ssize_t at = self.panes.lower_bound(self.start)
-        cdef idx_t slot, key
-        if start >= near_end:               # another block is the first one
-            near_end = floor_to(start, self.block, self.offset)
-            near_end += self.block if near_end < start else 0
-            if near_end > end:              # hardly anything is left: all of it goes to the back
-                self._restart(start)
-                self._enter(start, end)
-                self.end = end
-                return 0
-            limit = near_end
-        with nogil:
-            while at < self.panes.count and self.panes.panes[at].start < limit:
-                slot = self.panes.panes[at].newest
-                while slot != NONE:
-                    key = self.panes.rows.head(slot).key
-                    self._pop(&self.runs[key].near, start)
-                    if near_end > self.near_end:
-                        self._pop(&self.runs[key].far, near_end)
-                    self._deactivate(key)
-                    slot = self.panes.rows.head(slot).link
-                at += 1
+        cdef ts_t[STACKS + 1] begins    # of the stacks, as they will be
+        cdef ts_t next_end
+        cdef int built = 0, i           # how many stacks have been passed, and are built anew
+        begins[0] = start
+        while built < self.stacks and begins[built] > self.ends[built]:
+            next_end = max(floor_to(end, self.groups[built], self.offset), begins[built])
+            if built + 1 < self.stacks:
+                next_end = min(self._ceil(begins[built], self.groups[built + 1]), next_end)
+            built += 1
+            begins[built] = next_end
+        self._shed(begins, min(built + 1, self.stacks))
         self.start = start
-        if near_end > self.near_end:
-            self.near_end = near_end
-            self._stack(start, near_end, self.slide)
-            if near_end > self.turn:
-                self._turn_over(end)
+        for i in range(built):
+            self.ends[i] = begins[i + 1]
+        for i in range(min(built, self.stacks - 1)):
+            self._stack(i, begins[i], begins[i + 1])
+        if built == self.stacks:
+            self._turn_over(begins[built - 1], end)
         return 0
 
-    cdef int _turn_over(self, ts_t end) except -1:
-        """The far stack is empty: makes one of the back."""
+    cdef ts_t _ceil(self, ts_t t, ts_t group) noexcept nogil:
+        cdef ts_t first = floor_to(t, group, self.offset)
+        return first if first == t else first + group
+
+    cdef void _shed(self, const ts_t* begins, int stacks) noexcept:
+        """Drops what the first ``stacks`` stacks hold from before their begins."""
+        cdef Py_ssize_t at = self.panes.lower_bound(self.start), n, i
+        cdef idx_t[BLOCK] keys, slots
+        cdef idx_t slot
+        cdef int part
+        with nogil:
+            while at < self.panes.count and self.panes.panes[at].start < begins[stacks - 1]:
+                slot = self.panes.panes[at].newest
+                while slot != NONE:
+                    n = self._gather(&slot, slots, keys)
+                    for i in range(n):
+                        for part in range(stacks):
+                            self._pop(&self.runs[keys[i]].parts[part], begins[part])
+                        self._deactivate(keys[i])
+                at += 1
+
+    cdef int _turn_over(self, ts_t start, ts_t end) except -1:
+        """The last stack is empty: makes one of the back."""
+        cdef int last = self.stacks - 1
         cdef idx_t i
         cdef Run* run
         for i in range(self.active_n):
             run = self.runs + self.active[i]
-            if run.back != NONE:
-                self.rows.release(run.back)
-                run.back = NONE
-        self.turn = max(self.near_end, floor_to(end, self.block, self.offset))
-        self._stack(self.near_end, self.turn, self.block)
-        self._enter(self.turn, end)
+            if run.parts[BACK] != NONE:
+                self.rows.release(run.parts[BACK])
+                run.parts[BACK] = NONE
+        self._stack(last, start, self.ends[last])
+        self._enter(self.ends[last], end)
         i = self.active_n
         while i > 0:
             i -= 1
@@ -188,12 +215,12 @@ cdef class WindowSlider:
                     for i in range(n):
                         key = into[i]
                         run = self.runs + key
-                        if run.back == NONE:
-                            run.back = self.rows.alloc(key, start)
+                        if run.parts[BACK] == NONE:
+                            run.parts[BACK] = self.rows.alloc(key, start)
                             self._activate(key)
                         else:
-                            prefetch(self.rows.head(run.back))
-                        into[i] = run.back
+                            prefetch(self.rows.head(run.parts[BACK]))
+                        into[i] = run.parts[BACK]
                 self.panes.accumulators.merge(self.rows, into, self.panes.rows, slots, n)
             at += 1
         return 0
@@ -209,9 +236,8 @@ cdef class WindowSlider:
             n += 1
         return n
 
-    cdef int _stack(self, ts_t start, ts_t end, ts_t group) except -1:
-        """Builds the near or the far stacks over the panes in ``[start, end)``, from the last one back: a row for
-        each ``group`` ms, which holds all from its start to the end."""
+    cdef int _stack(self, int stack, ts_t start, ts_t end) except -1:
+        """Builds the keys' stacks of a kind over the panes in ``[start, end)``, from the last one back."""
         cdef Py_ssize_t at = self.panes.lower_bound(end), n, i, fresh
         cdef idx_t[BLOCK] into, slots, target, source
         cdef idx_t slot, key, row
@@ -219,7 +245,7 @@ cdef class WindowSlider:
         cdef ts_t begin
         while at > 0 and self.panes.panes[at - 1].start >= start:
             at -= 1
-            begin = floor_to(self.panes.panes[at].start, group, self.offset)
+            begin = floor_to(self.panes.panes[at].start, self.groups[stack], self.offset)
             slot = self.panes.panes[at].newest
             while slot != NONE:
                 fresh = 0
@@ -228,7 +254,7 @@ cdef class WindowSlider:
                     n = self._gather(&slot, slots, into)
                     for i in range(n):
                         key = into[i]
-                        first = self._first(key, start)
+                        first = &self.runs[key].parts[stack]
                         row = first[0]
                         if row == NONE or self.rows.head(row).start != begin:
                             row = self.rows.alloc(key, begin)
@@ -244,9 +270,13 @@ cdef class WindowSlider:
                 self.panes.accumulators.merge(self.rows, into, self.panes.rows, slots, n)
         return 0
 
-    cdef idx_t* _first(self, idx_t key, ts_t start) noexcept nogil:
-        # The stack of a key that holds what begins at `start`.
-        return &self.runs[key].near if start < self.near_end else &self.runs[key].far
+    cdef int _part_of(self, ts_t start) noexcept nogil:
+        # The part of a run that a pane of the window is in.
+        cdef int part
+        for part in range(self.stacks):
+            if start < self.ends[part]:
+                return part
+        return BACK
 
     def fire(self, int64_t start, int64_t end, RowStore fired not None):
         """Moves the window to ``[start, end)`` and adds a row of each key with a pane in it to ``fired``.
@@ -256,7 +286,7 @@ cdef class WindowSlider:
         the panes that enter and leave + rows fired).
         """
         cdef Py_ssize_t n, at = 0, count
-        cdef idx_t[BLOCK * PER_KEY] target, source
+        cdef idx_t[BLOCK * PARTS] target, source
         cdef idx_t row
         cdef idx_t* part
         cdef int k
@@ -272,8 +302,8 @@ cdef class WindowSlider:
                 fired.reserve(n)
                 for at in range(at, at + n):
                     row = fired.alloc(self.active[at], start)
-                    part = &self.runs[self.active[at]].near
-                    for k in range(PER_KEY):
+                    part = self.runs[self.active[at]].parts
+                    for k in range(PARTS):
                         if part[k] != NONE:
                             prefetch(self.rows.head(part[k]))
                             target[count] = row
@@ -322,6 +352,7 @@ cdef class WindowSlider:
         cdef idx_t[BLOCK] into, source
         cdef idx_t key
         cdef ts_t start
+        cdef int part
         cdef Run* run
         if others.stride != self.rows.stride:
             raise ValueError(f"others: rows of {others.stride} bytes, the panes' have {self.rows.stride}")
@@ -334,14 +365,14 @@ cdef class WindowSlider:
             self.rows.reserve(2)
             run = self.runs + key
             self._activate(key)
-            if start < self.near_end:
-                self._thread(key, floor_to(start, self.slide, self.offset), &run.near, others, slots[i])
-            elif start < self.turn:
-                self._thread(key, floor_to(start, self.block, self.offset), &run.far, others, slots[i])
+            part = self._part_of(start)
+            if part != BACK:
+                start = floor_to(start, self.groups[part], self.offset)
+                self._thread(key, start, &run.parts[part], others, slots[i])
             else:
-                if run.back == NONE:
-                    run.back = self.rows.alloc(key, self.turn)
-                into[count], source[count] = run.back, slots[i]
+                if run.parts[BACK] == NONE:
+                    run.parts[BACK] = self.rows.alloc(key, start)
+                into[count], source[count] = run.parts[BACK], slots[i]
                 count += 1
                 if count == BLOCK:
                     self.panes.accumulators.merge(self.rows, into, others, source, count)
@@ -373,19 +404,20 @@ cdef class WindowSlider:
         cdef Py_ssize_t held = 0, part
         cdef Run* run
         self.rows._check()
-        assert self.start <= self.near_end <= self.turn <= self.end, "the parts of the window are out of order"
+        bounds = [self.start, *(self.ends[part] for part in range(self.stacks)), self.end]
+        assert bounds == sorted(bounds), f"the parts of the window are out of order: {bounds}"
         for key in range(self.capacity):
             run = self.runs + key
-            filled = run.near != NONE or run.far != NONE or run.back != NONE
+            filled = any(run.parts[part] != NONE for part in range(PARTS))
             assert filled == (run.place != NONE), f"key {key}: its place among the active ones is {run.place}"
             if not filled:
                 continue
             active += 1
             assert self.active[run.place] == key, f"key {key} is not where it should be"
-            held += run.back != NONE
-            for part in range(2):
-                slot = (&run.near)[part]
-                begin, end = (self.start, self.near_end) if part == 0 else (self.near_end, self.turn)
+            held += run.parts[BACK] != NONE
+            for part in range(self.stacks):
+                slot = run.parts[part]
+                begin, end = bounds[part], bounds[part + 1]
                 while slot != NONE:
                     start = self.rows.head(slot).start
                     assert begin <= start < end, f"key {key}: a row of [{start}, ...) outside [{begin}, {end})"

@@ -13,6 +13,9 @@ __all__ = ["CumulativeSlicing", "LateWindows", "Slicing", "SlidingSlicing"]
 
 # No window ends beyond; differences of such ends stay in int64.
 _END_LIMIT = 2**62
+# How many slides a window has where two kinds of blocks pay: with one kind, a slider would hold more than an eighth of
+# the panes' rows beside them; with fewer slides, two kinds would hardly hold less.
+_TWO_KINDS = (40, 272)
 
 
 def _floor(t: int, step: int, offset: int) -> int:
@@ -44,8 +47,7 @@ class Slicing(Protocol):
     """A slice is an interval between neighbouring bounds of windows; a window is a run of slices. All in ms.
 
     slide: the grid of window starts. step: that of window ends. shared: whether windows share slices, or each is a
-    slice of its own. covering: the most windows that cover a slice. blocks: how many slides
-    WindowSlider takes together.
+    slice of its own. covering: the most windows over a slice. blocks: how many slides WindowSlider takes together.
     """
 
     @property
@@ -59,7 +61,7 @@ class Slicing(Protocol):
     @property
     def covering(self) -> int: ...
     @property
-    def blocks(self) -> int: ...
+    def blocks(self) -> tuple[int, ...]: ...
     @property
     def grid(self) -> tuple[int, int, int] | None:
         """Slide, rest and offset of the slices, see PaneTable.feed; None where some times are in no window."""
@@ -123,9 +125,13 @@ class SlidingSlicing:
         return max(1, -(-self.size // self.slide))
 
     @property
-    def blocks(self) -> int:
-        # The root of the slides in a window: then the rows of a slider are fewest.
-        return max(1, int((self.size // self.slide) ** 0.5))
+    def blocks(self) -> tuple[int, ...]:
+        slides = self.size // self.slide
+        if _TWO_KINDS[0] <= slides < _TWO_KINDS[1]:
+            root = round(slides ** (1 / 3))
+            return root, root * root
+        root = int(slides**0.5)
+        return (root,) if root > 1 else ()
 
     @property
     def grid(self) -> tuple[int, int, int] | None:
@@ -195,8 +201,8 @@ class CumulativeSlicing:
         return self.max_size // self.step
 
     @property
-    def blocks(self) -> int:
-        return 1  # starts never move within a window
+    def blocks(self) -> tuple[int, ...]:
+        return ()  # starts never move within a window
 
     @property
     def grid(self) -> tuple[int, int, int] | None:

@@ -34,7 +34,8 @@ def test_windows_hold_what_their_panes_hold(dtype: str, data: st.DataObject) -> 
     slide, offset = data.draw(st.integers(1, 3)), data.draw(st.integers(-2, 2))
     size = data.draw(st.integers(1, 30))  # need not be a multiple of slide
     panes = pane_table(accumulators(dtype))
-    slider = WindowSlider(panes, slide, offset, data.draw(st.integers(1, 5)))
+    blocks = data.draw(st.sampled_from([(), (1,), (2,), (5,), (2, 4), (2, 8), (3, 9), (1, 3)]))
+    slider = WindowSlider(panes, slide, offset, blocks)
     value = st.one_of(st.none(), int64s if dtype == "int64" else float64s)
     rows: dict[tuple[int, int], list] = {}
     start = offset + slide * data.draw(st.integers(-20, 0))
@@ -62,13 +63,13 @@ def test_windows_hold_what_their_panes_hold(dtype: str, data: st.DataObject) -> 
             rows = {place: values for place, values in rows.items() if place[0] >= kept}
 
 
-@settings(max_examples=6)  # one is some hundred thousand comparisons
-@given(st.integers(0, 2**32 - 1))
-def test_blocks_of_keys(seed: int) -> None:
+@settings(max_examples=8)  # one is some hundred thousand comparisons
+@given(st.integers(0, 2**32 - 1), st.sampled_from([(4,), (2, 6)]))
+def test_blocks_of_keys(seed: int, blocks: tuple[int, ...]) -> None:
     """More keys than a block takes, over windows whose stacks turn over many times."""
     random = np.random.default_rng(seed)
     panes = pane_table()
-    slider = WindowSlider(panes, 1, 0, 4)
+    slider = WindowSlider(panes, 1, 0, blocks)
     rows: dict[tuple[int, int], list] = {}
     for step in range(40):
         n = int(random.integers(0, 900))

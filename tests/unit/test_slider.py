@@ -8,6 +8,7 @@ import pytest
 from fastwin.core.accumulators import AccumulatorSet, Sum
 from fastwin.core.rows import RowStore
 from fastwin.core.slider import WindowSlider
+from fastwin.operators.slicing import SlidingSlicing
 from tests.kernels import ids, no_columns, pane_table, times
 
 
@@ -37,7 +38,7 @@ def test_late_elements_count_where_their_pane_is_in_the_window() -> None:
     panes = pane_table()
     key = panes.keys.intern_int64(times(5))
     panes.add(key, times(40), no_columns(1))
-    slider = WindowSlider(panes, 10, blocks=2)
+    slider = WindowSlider(panes, 10, blocks=(2,))
     for start in range(0, 30, 10):
         fired(slider, start, start + 50)
     for late, start, wanted in ((30, 30, 2), (70, 40, 2), (50, 50, 2), (60, 50, 3), (40, 60, 2)):
@@ -47,18 +48,19 @@ def test_late_elements_count_where_their_pane_is_in_the_window() -> None:
         assert fired(slider, start, start + 50) == [(0, wanted)]
 
 
-def test_rows_held_are_few_beside_the_panes() -> None:
+@pytest.mark.parametrize(("slices", "most"), [(480, 45), (271, 21), (100, 15), (40, 11), (20, 10), (3, 4)])
+def test_rows_held_are_few_beside_the_panes(slices: int, most: int) -> None:
     panes = pane_table()
     keys = panes.keys.intern_int64(np.arange(10))
-    slider, most = WindowSlider(panes, 1, blocks=22), 0
-    for start in range(2_000):
-        panes.add(keys, np.full(10, start + 479), no_columns(10))
-        fired(slider, start, start + 480)
+    slider, held = WindowSlider(panes, 1, blocks=SlidingSlicing(slices, 1, 0).blocks), 0
+    for start in range(4 * slices):
+        panes.add(keys, np.full(10, start + slices - 1), no_columns(10))
+        assert fired(slider, start, start + slices) == [(key, min(start + 1, slices)) for key in range(10)]
         slider.leave(start + 1)
         panes.drop_before(start + 1)
-        most = max(most, len(slider.rows))
-    assert len(panes.rows) == 4_790
-    assert most <= 10 * (480 // 22 + 22 + 3)
+        held = max(held, len(slider.rows))
+    assert len(panes.rows) == 10 * (slices - 1)
+    assert held <= 10 * most
 
 
 def test_memory_returns_when_all_has_left() -> None:
@@ -92,7 +94,7 @@ def test_float_sums_do_not_drift() -> None:
     values = random.choice([1e16, -1e16, 1.0, 1e-3, -3.25, 1e8], 20_000)
     panes = pane_table(AccumulatorSet([Sum("float64")]))
     key = panes.keys.intern_int64(times(1))
-    slider, size = WindowSlider(panes, 1, blocks=10), 100
+    slider, size = WindowSlider(panes, 1, blocks=(10,)), 100
     for start in range(len(values) - size):
         until = start + size
         first = until - 1 if start else 0
@@ -117,9 +119,8 @@ def test_windows_that_go_back_are_refused() -> None:
         slider.fire(10, 30, RowStore(np.zeros(3, np.int64)))
     with pytest.raises(ValueError, match="others"):
         slider.absorb(RowStore(np.zeros(3, np.int64)), ids())
-    with pytest.raises(ValueError, match="blocks"):
-        WindowSlider(pane_table(), 10, blocks=0)
-    with pytest.raises(ValueError, match="blocks"):
-        WindowSlider(pane_table(), 2**60, blocks=100)
+    for slide, blocks in ((10, (0,)), (2**60, (100,)), (10, (4, 6)), (10, (2, 0)), (10, (2, 4, 8))):
+        with pytest.raises(ValueError, match="blocks"):
+            WindowSlider(pane_table(), slide, blocks=blocks)
     with pytest.raises(TypeError, match="panes"):
         WindowSlider(None, 10)
