@@ -16,7 +16,6 @@ import fastwin as fw
 from fastwin.duration import Duration, format_ms, to_ms
 from fastwin.errors import SpecError
 from fastwin.statespec import check_migrate
-from spark_glue import wire
 from spark_glue.batch import run_frame
 from spark_glue.chain import chained, check_chain
 from spark_glue.ended import forget_when_ended
@@ -27,8 +26,8 @@ from spark_glue.pack import pack_frame
 from spark_glue.processor import WindowProcessor
 from spark_glue.progress import check_name, observed
 from spark_glue.session import check_state_store
-from spark_glue.types import arrow_schema, check_columns, check_keys, local_to_ms, spark_struct
-from spark_glue.unpack import Output, output_for, unpack_frame
+from spark_glue.types import arrow_schema, check_columns, check_keys, local_to_ms
+from spark_glue.unpack import Output, operator_struct, output_for, unpack_frame
 
 __all__ = ["apply"]
 
@@ -113,10 +112,12 @@ def apply(
 
 def _run_stream(packed: DataFrame, job: Job, output: Output, name: str | Observation) -> DataFrame:
     forget_when_ended(packed.sparkSession)
+    processor = WindowProcessor(job, output if output.is_flat else None)
     results = packed.groupBy("key_group").transformWithStateInPandas(
-        WindowProcessor(job), spark_struct(wire.RESULT), "append", job.time_mode
+        processor, operator_struct(output), "append", job.time_mode
     )
-    return unpack_frame(observed(results, name, "counters"), output)
+    counters = F.split("counters", ",").cast("array<bigint>")
+    return unpack_frame(observed(results, name, counters), output)
 
 
 def _job(

@@ -35,7 +35,7 @@ def run_frame(packed: DataFrame, job: Job, output: Output, name: str | Observati
 
     counted = packed.groupBy("key_group").applyInArrow(run_group, struct)
     if isinstance(name, Observation):
-        counted = observed(counted, name, _COUNTERS)
+        counted = observed(counted, name, F.col(_COUNTERS))
     return counted.where(F.col(_COUNTERS).isNull()).drop(_COUNTERS)
 
 

@@ -16,7 +16,7 @@ from spark_glue.job import Job
 from spark_glue.keygroups import LEDGER_ID, number_of
 from spark_glue.statelog import Head, Identity, StateLog
 from spark_glue.states import Opened, States, run_id, shares_of
-from spark_glue.unpack import result_tables
+from spark_glue.unpack import Output, result_tables, row_frames
 from spark_glue.wire import Packet, PacketKind, ResultKind
 from spark_glue.worker import settle
 
@@ -29,10 +29,13 @@ class WindowProcessor(StatefulProcessor):
     A share is visited when it has input, and when its timer has expired; both may happen in one micro-batch. A visit
     opens the share's stream, advances it to the batch's watermark, feeds it the input and stores what has changed: the
     order of a source that sends a watermark after every batch.
+
+    rows: results leave as its rows (``unpack.row_frames``); None: as blobs (``wire.RESULT``).
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, rows: Output | None = None) -> None:
         self._job = job
+        self._rows = rows
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         settle()
@@ -66,7 +69,7 @@ class WindowProcessor(StatefulProcessor):
             if self._job.chained:  # the watermark that made windows fire comes behind their results
                 visit.advance(self._alarms, timerValues)
             visit.store(self._states, share, self._alarms, timerValues)
-        yield from visit.output()
+        yield from self._frames(visit)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -81,14 +84,19 @@ class WindowProcessor(StatefulProcessor):
         visit.advance(self._alarms, timerValues)
         expired = expiredTimerInfo.getExpiryTimeInMs()
         visit.store(self._states, share, self._alarms, timerValues, expired)
-        yield from visit.output()
+        yield from self._frames(visit)
+
+    def _frames(self, visit: "Visit") -> Iterator[pd.DataFrame]:
+        if self._rows is not None:
+            return row_frames(self._rows, visit.results, visit.counters())
+        return wire.result_frames(visit.blobs(), visit.counters())
 
     def close(self) -> None:
         pass
 
 
 class Visit:
-    """One turn of one share: its stream, what the stream gave back, and what is to be counted.
+    """One turn of one share: its stream, what the stream gave back (``results``), and what is to be counted.
 
     opened: None where bad rows pass and nothing else.
     """
@@ -101,14 +109,14 @@ class Visit:
         self._opened = opened
         self._stream = opened.stream
         self._before = self._after = opened.before
-        self._results: list[fw.Result] = []
+        self.results: list[fw.Result] = []
         self._diverted: list[bytes] = []
         self._bad = 0
         self._written = 0
 
     def advance(self, alarms: Alarms, values: TimerValues) -> None:
         """Fires what is due."""
-        self._results += alarms.advance(self._stream, values)
+        self.results += alarms.advance(self._stream, values)
 
     def feed(self, packets: Sequence[Packet]) -> None:
         """Gives the stream what all packets hold in one call: they are one micro-batch."""
@@ -121,7 +129,7 @@ class Visit:
         ]
         table = pa.Table.from_batches(batches, plan.input_schema)
         if not partials:
-            self._results.append(self._stream.process(table))
+            self.results.append(self._stream.process(table))
             return
         if batches:  # rows of a task that gave up; whether they are late is not known before they have met the others
             feeder = plan.new_feeder(self._job.coalesce)
@@ -129,7 +137,7 @@ class Visit:
             (rows,) = table.combine_chunks().to_batches()
             feeder.add(plan.batch(rows, plan.times(rows)))
             partials += [part.chunk for part in feeder.partials()]
-        self._results.append(self._stream.merge(partials))
+        self.results.append(self._stream.merge(partials))
 
     def divert(self, packets: Iterable[Packet]) -> None:
         """Passes bad rows on, or only counts them."""
@@ -146,17 +154,20 @@ class Visit:
         self._after = self._stream.metrics
         self._written = states.store(share, self._opened, self._after, timer)
 
-    def output(self) -> Iterator[pd.DataFrame]:
-        """Yields the results and the counters as rows of ``wire.RESULT``; the counters are in the first row."""
+    def blobs(self) -> Iterator[tuple[int, bytes]]:
+        """Yields all results as blobs with their kinds."""
         tables: dict[int, list[pa.Table]] = {}
-        for result in self._results:
+        for result in self.results:
             for kind, table in result_tables(result):
                 tables.setdefault(kind, []).append(table)
-        blobs = [(kind, blob) for kind, found in tables.items() for blob in wire.split(pa.concat_tables(found))]
-        blobs.extend((ResultKind.BAD, blob) for blob in self._diverted)
-        yield from wire.result_frames(blobs, self._counters())
+        for kind, found in tables.items():
+            for piece in wire.pieces(pa.concat_tables(found)):
+                yield kind, wire.encode(piece).to_pybytes()
+        for blob in self._diverted:
+            yield ResultKind.BAD, blob
 
-    def _counters(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
+        """Returns what the visit has counted, by the names in ``wire.COUNTERS``."""
         now, before = self._after, self._before
         return {
             "events": now.events - before.events,

@@ -29,9 +29,9 @@ def check_name(name: object, streaming: bool) -> None:
         raise SpecError(f"name: must be the name of the counters, got {name!r}")
 
 
-def observed(frame: DataFrame, name: str | Observation, counters: str) -> DataFrame:
-    """Returns the frame with its counters observed. counters: a column of arrays in the order of COUNTERS, or null."""
-    columns = {counter: F.col(counters)[i] for i, counter in enumerate(COUNTERS)}
+def observed(frame: DataFrame, name: str | Observation, counters: Column) -> DataFrame:
+    """Returns the frame with its counters observed. counters: arrays in the order of COUNTERS, or null."""
+    columns = {counter: counters[i] for i, counter in enumerate(COUNTERS)}
     newest = F.max(columns.pop("watermark_ms"))
     sums: list[Column] = [F.coalesce(F.sum(column), F.lit(0)).alias(counter) for counter, column in columns.items()]
     return frame.observe(name, *sums, F.when(newest > 0, newest).alias("watermark_ms"))

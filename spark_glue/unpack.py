@@ -1,25 +1,43 @@
-"""Results on their way back to Spark: one frame with the main columns, and a struct for each other output."""
+"""Results on their way back to Spark: one frame with the main columns, and a struct for each other output.
 
-from collections.abc import Iterator
+Where there are main columns alone, of plain types, the operator hands out rows. Else it hands out blobs, which a step
+of its own makes rows of: on their way out of pandas, structs would be made of Python objects.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import fastwin as fw
 from fastwin.errors import SpecError
 from spark_glue import wire
 from spark_glue.job import LOCAL_MS, Job
-from spark_glue.types import conform, main_fields, nullable_struct, output_schema, spark_fields
+from spark_glue.types import conform, main_fields, nullable_struct, output_schema, spark_fields, spark_struct
 from spark_glue.wire import ResultKind
 from spark_glue.worker import settle
 
-__all__ = ["SIDE_PREFIX", "Output", "Part", "output_for", "result_tables", "unpack_frame"]
+__all__ = [
+    "SIDE_PREFIX",
+    "Output",
+    "Part",
+    "operator_struct",
+    "output_for",
+    "result_tables",
+    "row_frames",
+    "unpack_frame",
+]
 
 SIDE_PREFIX = "side_"
 """Side output ``tag`` is in the column ``side_tag``."""
+
+# Spark takes columns of these types from pandas as they are, timestamps as numbers of microseconds.
+_FLAT = (T.NumericType, T.BooleanType, T.StringType, T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
 @dataclass(frozen=True)
@@ -39,6 +57,11 @@ class Output:
 
     struct: T.StructType
     parts: dict[int, Part]
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether all columns can leave the operator as they are, without blobs."""
+        return all(isinstance(field.dataType, _FLAT) for field in self.struct)
 
     def rows(self, kind: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Returns a record batch of the given kind of result as rows of the result frame."""
@@ -104,8 +127,50 @@ def output_for(job: Job, schema: T.StructType, case_sensitive: bool) -> Output:
     return Output(T.StructType(fields), parts)
 
 
+def operator_struct(output: Output) -> T.StructType:
+    """Returns the type of the operator's rows: ``counters`` and the result's columns by number, or ``wire.RESULT``."""
+    if not output.is_flat:
+        return spark_struct(wire.RESULT)
+    columns = [T.StructField(f"c{i}", _as_number(field.dataType)) for i, field in enumerate(output.struct)]
+    return T.StructType([T.StructField("counters", T.StringType()), *columns])
+
+
+def row_frames(output: Output, results: Iterable[fw.Result], counters: Mapping[str, int]) -> Iterator[pd.DataFrame]:
+    """Yields main results and counters as rows of ``operator_struct``: first a row of counters, then rows without."""
+    tables = [result.main for result in results if result.main.num_rows]
+    schema = output_schema(operator_struct(output))
+    nothing = [pa.nulls(1, kind) for kind in schema.types[1:]]
+    yield _row_frame(schema.names, [pa.array([wire.counters_text(counters)]), *nothing])
+    for piece in wire.pieces(pa.concat_tables(tables)) if tables else ():
+        columns = output.rows(ResultKind.MAIN, piece).columns
+        numbers = [column.cast(pa.int64()) if _is_instant(column.type) else column for column in columns]
+        yield _row_frame(schema.names, [pa.nulls(piece.num_rows, pa.string()), *numbers])
+
+
+def _row_frame(names: list[str], columns: list[pa.Array]) -> pd.DataFrame:
+    # Backed by Arrow: neither pandas nor Spark copies or looks at them.
+    backed = map(pd.arrays.ArrowExtensionArray, columns)
+    return pd.DataFrame(dict(zip(names, backed, strict=True)))
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is not None
+
+
+def _as_number(kind: T.DataType) -> T.DataType:
+    return T.LongType() if isinstance(kind, T.TimestampType) else kind
+
+
+def _column(i: int, field: T.StructField) -> Column:
+    column = F.col(f"c{i}")
+    return (F.timestamp_micros(column) if isinstance(field.dataType, T.TimestampType) else column).alias(field.name)
+
+
 def unpack_frame(results: DataFrame, output: Output) -> DataFrame:
-    """Returns the rows of ``wire.RESULT`` as the result frame."""
+    """Returns the operator's rows as the result frame."""
+    if output.is_flat:
+        rows = results.where("counters is null")
+        return rows.select(*(_column(i, field) for i, field in enumerate(output.struct)))
     return results.select("kind", "blob").where("blob is not null").mapInArrow(partial(_unpack, output), output.struct)
 
 

@@ -20,11 +20,12 @@ __all__ = [
     "Packet",
     "PacketKind",
     "ResultKind",
+    "counters_text",
     "decode",
     "encode",
     "packed_batch",
+    "pieces",
     "result_frames",
-    "split",
 ]
 
 MAX_BLOB_BYTES = 16 << 20
@@ -86,7 +87,7 @@ RESULT = pa.schema(
     [
         ("kind", pa.int32()),
         ("blob", pa.binary()),
-        ("counters", pa.list_(pa.int64())),  # in the order of COUNTERS; one column, because each costs a group its time
+        ("counters", pa.string()),  # see counters_text
     ]
 )
 
@@ -133,13 +134,18 @@ def _validity(blobs: Sequence[pa.Buffer | None]) -> pa.Buffer | None:
     return pa.array([blob is not None for blob in blobs]).buffers()[1]
 
 
-def split(table: pa.Table) -> Iterator[bytes]:
-    """Yields a result table as blobs of at most about MAX_BLOB_BYTES each; nothing for an empty one."""
-    if table.num_rows == 0:
-        return
+def pieces(table: pa.Table) -> list[pa.RecordBatch]:
+    """Returns a result table in batches of at most about MAX_BLOB_BYTES each; none for an empty one."""
     rows = max(1, int(table.num_rows * min(1.0, MAX_BLOB_BYTES / max(1, table.nbytes))))
-    for batch in table.combine_chunks().to_batches(max_chunksize=rows):
-        yield encode(batch).to_pybytes()
+    return table.combine_chunks().to_batches(max_chunksize=rows)
+
+
+def counters_text(counters: Mapping[str, int]) -> str:
+    """Returns counters, in the order of COUNTERS, as text with commas.
+
+    One column, because each costs a group its time, and of a type of which nulls cost next to nothing.
+    """
+    return ",".join(str(counters[name]) for name in COUNTERS)
 
 
 def result_frames(blobs: Iterable[tuple[int, bytes]], counters: Mapping[str, int]) -> Iterator[pd.DataFrame]:
@@ -149,7 +155,7 @@ def result_frames(blobs: Iterable[tuple[int, bytes]], counters: Mapping[str, int
     """
     kinds: list[int] = []
     held: list[bytes | None] = []
-    counts: list[int] | None = [counters[name] for name in COUNTERS]
+    counts: str | None = counters_text(counters)
     size = 0
     for kind, blob in blobs:
         if held and size + len(blob) > MAX_BLOB_BYTES:
@@ -162,5 +168,5 @@ def result_frames(blobs: Iterable[tuple[int, bytes]], counters: Mapping[str, int
         yield _result_frame(kinds or [int(ResultKind.MAIN)], held or [None], counts)
 
 
-def _result_frame(kinds: list[int], blobs: list[bytes | None], counts: list[int] | None) -> pd.DataFrame:
+def _result_frame(kinds: list[int], blobs: list[bytes | None], counts: str | None) -> pd.DataFrame:
     return pd.DataFrame({"kind": kinds, "blob": blobs, "counters": [counts, *[None] * (len(blobs) - 1)]})

@@ -9,7 +9,7 @@ import fastwin as fw
 import spark_glue
 from spark_glue.frames import prefers_columns
 from tests.spark.conftest import TIME_ZONE
-from tests.spark.events import START_MS, events, key_names
+from tests.spark.events import KEYS, START_MS, events, key_names
 from tests.spark.streams import (
     Recorder,
     Source,
@@ -60,6 +60,26 @@ def test_disorder_within_the_delay_gives_what_run_gives(spark, tmp_path, windows
     assert_same_rows(main.filter(_before(main, end_ms)), expected.main)
     assert parts(batches, "late").num_rows == 0
     assert_same_rows(parts(batches, "bad"), expected.bad)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["rows", "blobs"])
+def test_every_type_of_column_comes_back(spark, tmp_path, late):
+    """With main columns alone the operator hands out rows, with a late output blobs: the same either way."""
+    kinds = [kind for kind in KEYS if kind not in ("several", "none")]
+    table = events(1, 1_500)
+    for i, kind in enumerate(kinds):
+        table = table.append_column(f"a.{i}`", events(i, 1_500, keys=kind)["k"])
+    names = table.column_names[4:]
+    spec = fw.key_by(*names).event_time("ts").window(WINDOWS["tumbling"])
+    spec = spec.side_output_late_data() if late else spec
+    lows = {f"low {i}": fw.Min(name) for i, name in enumerate(names)}
+    spec = spec.aggregate(n=fw.Count(), total=fw.Sum("v"), mean=fw.Mean("x"), last=fw.Last("ts"), **lows)
+    end = table.slice(0, 1).set_column(1, "ts", pa.array([(START_MS + 86_400_000) * 1_000], table["ts"].type))
+    batches = run_stream(spark, spec, [table.slice(0, 700), table.slice(700), end], tmp_path, watermark="10 minutes")
+    main = parts(batches, "main")
+    assert_same_rows(main.filter(_before(main, START_MS + 86_400_000)), spec.run(table).main)
+    assert sum(batch.counters["fired"] for batch in batches) == main.num_rows
+    assert [field.type for field in main.schema if field.name in names] == [table[name].type for name in names]
 
 
 @pytest.mark.parametrize("windows", WINDOWS)

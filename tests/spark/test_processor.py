@@ -8,6 +8,8 @@ from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValu
 import fastwin as fw
 from spark_glue import wire
 from spark_glue.processor import WindowProcessor
+from spark_glue.types import spark_struct
+from spark_glue.unpack import operator_struct, output_for
 from spark_glue.wire import PacketKind, ResultKind
 from tests.spark.fakes import FakeHandle
 from tests.spark.test_pack import job_for
@@ -52,8 +54,8 @@ class Harness:
             assert list(frame.columns) == wire.RESULT.names
             pa.RecordBatch.from_pandas(frame, schema=wire.RESULT)
             for counts in frame["counters"].dropna():
-                for name, count in zip(wire.COUNTERS, counts, strict=True):
-                    self.counters[name] += count
+                for name, count in zip(wire.COUNTERS, counts.split(","), strict=True):
+                    self.counters[name] += int(count)
             for kind, blob in zip(frame["kind"], frame["blob"], strict=True):
                 if blob is not None:
                     kind = ResultKind(kind)
@@ -183,8 +185,31 @@ def test_large_results_leave_in_several_rows(monkeypatch):
     frames = list(processor.handleExpiredTimer((0,), TimerValues(0, 9), ExpiredTimerInfo(9)))
     assert len(frames) > 10
     assert all(len(blob) < 2000 for frame in frames for blob in frame["blob"])
-    counts = [counts for frame in frames for counts in frame["counters"].dropna()]
-    assert [dict(zip(wire.COUNTERS, each, strict=True))["fired"] for each in counts] == [500]
+    counts = [counts.split(",") for frame in frames for counts in frame["counters"].dropna()]
+    assert [dict(zip(wire.COUNTERS, each, strict=True))["fired"] for each in counts] == ["500"]
+
+
+def test_results_leave_as_rows_where_there_are_main_columns_alone(monkeypatch):
+    monkeypatch.setattr(wire, "MAX_BLOB_BYTES", 1000)
+    harness = Harness()
+    output = output_for(harness.job, spark_struct(SCHEMA), case_sensitive=False)
+    assert output.is_flat
+    assert not output_for(Harness(SPEC.side_output_late_data()).job, spark_struct(SCHEMA), False).is_flat
+    processor = WindowProcessor(harness.job, output)
+    processor.init(harness.handle)
+    rows = pd.DataFrame([packet(*((k, 5) for k in range(500)))])
+    (counted,) = processor.handleInputRows((0,), iter([rows]), TimerValues(0, 0))
+    frames = list(processor.handleExpiredTimer((0,), TimerValues(0, 9), ExpiredTimerInfo(9)))
+    assert len(frames) > 10
+    for frame, fired in ((counted, 0), (frames[0], 500)):
+        assert dict(zip(wire.COUNTERS, frame["counters"][0].split(","), strict=True))["fired"] == str(fired)
+        assert frame.drop(columns="counters").isna().all(axis=None)
+    names = operator_struct(output).names
+    found = pa.concat_tables([pa.Table.from_pandas(frame[names], preserve_index=False) for frame in frames[1:]])
+    assert found["counters"].null_count == 500
+    assert sorted(zip(*(found[name].to_pylist() for name in names[1:]), strict=True)) == [
+        (k, 0, 10_000, 1) for k in range(500)
+    ]
 
 
 def test_a_lower_watermark_is_ignored():
