@@ -63,21 +63,18 @@ def _contender(scale: Scale, lab: Lab, query: Query, store: str, files: Path) ->
         lambda: lab.timed(query, store, files),
         clocked=True,
         attempts=scale.spark_attempts,
+        warm_up=lambda: lab.run(query, store, files, limit_s=scale.spark_warm_s),
         threads=PEER_THREADS,
         notes=lambda batches: {"last attempt": batches},
     )
 
 
-def _entry(
-    scale: Scale, lab: Lab, label: str, assigner: fw.WindowAssigner, window: Callable[[Any], Any], times: int = 1
-) -> Entry:
-    """times: how many times as often each contender runs."""
-    more = replace(scale, spark_attempts=times * scale.spark_attempts)
+def _entry(scale: Scale, lab: Lab, label: str, assigner: fw.WindowAssigner, window: Callable[[Any], Any]) -> Entry:
     queries = {OURS: _ours(assigner)} | dict.fromkeys(STORES, _native(window))
     lab.check({name: queries[name] for name in (OURS, next(iter(STORES)))})
     files = lab.files(scale.batches, scale.batch_events, scale.keys)
     contenders = {
-        name: _contender(more, lab, query, STORES.get(name, "RocksDB"), files) for name, query in queries.items()
+        name: _contender(scale, lab, query, STORES.get(name, "RocksDB"), files) for name, query in queries.items()
     }
     return Entry(f"Spark, {label}, {_size(scale)}", _counted(scale), contenders)
 
@@ -92,9 +89,8 @@ def _counted(scale: Scale) -> int:
 
 @WORKS.add("spark-tumbling", "event", tuple(STORES), Bar.at_least(2.5, *STORES))
 def tumbling(scale: Scale, lab: Lab) -> Entry:
-    # The first work, and the shortest: the JVM gets warm in it.
     assigner = fw.TumblingEventTimeWindows.of("1 minute")
-    return _entry(scale, lab, "tumbling 1 min", assigner, lambda functions: functions.window("ts", "1 minute"), times=2)
+    return _entry(scale, lab, "tumbling 1 min", assigner, lambda functions: functions.window("ts", "1 minute"))
 
 
 @WORKS.add("spark-sessions", "event", tuple(STORES), Bar.at_least(8, *STORES))

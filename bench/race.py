@@ -39,7 +39,8 @@ class Contender:
     notes: what to keep of a result beside the time. threads: how many it uses.
     units: how many units of work it does, if not those of the entry.
     clocked: ``run`` returns ``(seconds, result)``, having measured itself; it is not run for practice either.
-    attempts: how often it runs; None: as the scale says.
+    attempts: how often it runs; None: as the scale says. warm_up: runs again and again before anything
+        counts, for as long as the scale says.
     """
 
     run: Callable[..., Any]
@@ -50,6 +51,7 @@ class Contender:
     units: int | None = None
     clocked: bool = False
     attempts: int | None = None
+    warm_up: Callable[[], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,12 @@ class _Lane:
     notes: dict[str, Any] = field(default_factory=dict)
     problem: Exception | None = None
 
+    def warm_up(self, seconds: float) -> None:
+        """Runs what a contender has to get warm with, until so many seconds are over."""
+        until = time.monotonic() + seconds
+        while self.contender.warm_up is not None and time.monotonic() < until:
+            self.contender.warm_up()
+
     def practise(self) -> None:
         """Runs once, not counted, and keeps the answer."""
         try:
@@ -228,6 +236,8 @@ class Race:
         for lane in lanes.values():
             if not lane.contender.clocked:
                 lane.practise()
+            if not practise_only:
+                lane.warm_up(self.scale.spark_warm_s)
         answers = {name: lane.answer for name, lane in lanes.items() if lane.answer is not None}
         for name, answer in answers.items():
             first = next(iter(answers))
