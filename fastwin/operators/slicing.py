@@ -13,9 +13,9 @@ __all__ = ["CumulativeSlicing", "LateWindows", "Slicing", "SlidingSlicing"]
 
 # No window ends beyond; differences of such ends stay in int64.
 _END_LIMIT = 2**62
-# How many slides a window has where two kinds of blocks pay: with one kind, a slider would hold more than an eighth of
+# How many slides a window has where two kinds of blocks pay: with one kind, a slider would hold more than a tenth of
 # the panes' rows beside them; with fewer slides, two kinds would hardly hold less.
-_TWO_KINDS = (40, 272)
+_TWO_KINDS = (40, 400)
 
 
 def _floor(t: int, step: int, offset: int) -> int:

@@ -48,7 +48,7 @@ def test_late_elements_count_where_their_pane_is_in_the_window() -> None:
         assert fired(slider, start, start + 50) == [(0, wanted)]
 
 
-@pytest.mark.parametrize(("slices", "most"), [(480, 45), (271, 21), (100, 15), (40, 11), (20, 10), (3, 4)])
+@pytest.mark.parametrize(("slices", "most"), [(480, 45), (399, 24), (272, 20), (100, 15), (40, 11), (20, 10), (3, 4)])
 def test_rows_held_are_few_beside_the_panes(slices: int, most: int) -> None:
     panes = pane_table()
     keys = panes.keys.intern_int64(np.arange(10))
