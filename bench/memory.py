@@ -83,6 +83,7 @@ def main() -> None:
         ("tumbling", 100, False),
         ("sliding, 480 slices", 480, True),
         ("sliding, 100 slices", 100, True),
+        ("sliding, 20 slices", 20, True),
     ):
         # In a process of its own: what an allocator has kept of the one before would count.
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
