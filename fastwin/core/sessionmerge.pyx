@@ -5,7 +5,7 @@ import numpy as np
 from fastwin._typedefs cimport NONE, idx_t, int64_t
 from fastwin.core.bounds cimport check_length
 from fastwin.core.rows cimport RowStore
-from fastwin.core.sessions cimport SessionTable
+from fastwin.core.sessions cimport FETCHED, SessionTable
 from fastwin.core.timemath cimport is_past
 
 __all__ = ["absorb"]
@@ -30,6 +30,8 @@ def absorb(SessionTable table not None, const idx_t[::1] keys not None, const in
     cdef idx_t[::1] into = np.empty(n + 1, dtype=np.int32), taken = np.empty(n + 1, dtype=np.int32)
     table._reserve(n)
     for i in range(n):
+        if i % FETCHED == 0:
+            table._fetch(&keys[i], min(n - i, FETCHED))
         slot = table._latest_until(keys[i], ends[i])
         if slot == none or table.at(slot).end < starts[i]:
             if is_past(ends[i] - 1, lateness, watermark):

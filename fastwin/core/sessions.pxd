@@ -8,6 +8,7 @@ from fastwin.core.rows cimport Head, RowStore
 
 cdef enum:
     BLOCK = 512                 # elements that find their sessions before their values are added
+    FETCHED = 128               # keys whose sessions are fetched before they are looked for
 
 cdef struct Session:
     Head head                   # link: the key's session before this one

@@ -315,6 +315,8 @@ cdef class SessionTable:
         cdef idx_t[::1] slots = out
         self._reserve(n)
         for i in range(n):
+            if i % FETCHED == 0:
+                self._fetch(&keys[i], min(n - i, FETCHED))
             before = self._latest_until(keys[i], ends[i])
             if ends[i] <= starts[i] or (before != NONE and self.at(before).end >= starts[i]):
                 raise ValueError(f"sessions: [{starts[i]}, {ends[i]}) is empty or touches another session of its key")
@@ -338,6 +340,8 @@ cdef class SessionTable:
         out = np.empty(keys.shape[0], dtype=np.int32)
         cdef idx_t[::1] slots = out
         for i in range(keys.shape[0]):
+            if i % FETCHED == 0:
+                self._fetch(&keys[i], min(keys.shape[0] - i, FETCHED))
             slot = self._latest_until(keys[i], starts[i])
             slots[i] = slot if slot != NONE and self.at(slot).head.start == starts[i] else <idx_t> NONE
         return out

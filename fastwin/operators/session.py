@@ -31,6 +31,7 @@ from fastwin.operators.base import (
     load_keys,
     load_rows,
     read_chunks,
+    row_blocks,
     save_rows,
     some_rows,
     with_refreshed,
@@ -41,6 +42,8 @@ from fastwin.windows import MIN_TIMESTAMP
 
 __all__ = ["PART_ELEMENTS", "SessionOperator"]
 
+# Partial sessions are looked for while their rows are in the cache.
+_ABSORBED_ROWS = 1 << 14
 # Fired rows are handed over while they are in the cache.
 _FLUSH_ROWS = 1 << 15
 PART_ELEMENTS = 1 << 16
@@ -149,43 +152,56 @@ class SessionOperator:
         They merge with each other and with open sessions, then it is decided what is late. Returns the results of
         sessions that have passed and fire again, each once, and how many elements were late.
         """
-        table, lateness = self._sessions, self._lateness.at(self.watermark)
-        wanted = ["start", "end", *(f"c{cell}" for cell in range(HEAD_CELLS, table.rows.stride // 8)), "elements"]
-        others = self._accumulators.new_rows()
-        parts = []
-        for chunk in read_chunks(chunks, self._config, partial=True):
-            ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
-            columns = load_rows(chunk.tables, ids, wanted)
-            slots = others.fresh(columns["key"], columns["start"])
-            fill_rows(self._accumulators, others, slots, columns, HEAD_CELLS)
-            self._accumulators.renumber_rows(others, slots)
-            parts.append((columns["key"], columns["start"], columns["end"], columns["elements"], slots))
-        if not parts:
-            return [], 0
-        keys, starts, ends, elements, slots = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        if (ends <= starts).any():
-            raise StateError("state: a partial session is empty")
-        self.counters.events += int(elements.sum())
-        passed = ends - 1 <= self.watermark
-        order = None
-        if passed.any():
-            # From the latest back: what connects an early one to a session that is open is there before it.
-            order = np.argsort(-ends, kind="stable")
-        elif len(parts) > 1 and len(keys) > self._keys.top // 32:
-            # Each next to the one before it: looking for its place is short then. Not for a few of many keys.
-            order = KeyOrder(keys, starts, self._keys.top).slice(0, len(keys))[0]
-        if order is not None:
-            keys, starts, ends, elements, slots = (a[order] for a in (keys, starts, ends, elements, slots))
-            passed = passed[order]
-        into, armed = absorb(table, keys, starts, ends, self.watermark, lateness, others, slots)
-        self._arm(armed)
         main: list[pa.RecordBatch] = []
-        touched = passed & (into >= 0)
-        if self._config.lateness_ms and touched.any():
-            found = np.unique(table.covering(keys[touched], starts[touched]))
-            self._fire(found[table.ends(found) - 1 <= self.watermark], main)
+        parts = [self._load_partial(chunk) for chunk in read_chunks(chunks, self._config, partial=True)]
+        elements = np.concatenate([part["elements"] for part in parts] or [np.zeros(0, np.int64)])
+        self.counters.events += int(elements.sum())
+        # Only where some have passed does it matter in which order they come.
+        if any((part["end"] - 1 <= self.watermark).any() for part in parts):
+            into = self._absorb_passed(parts, main)
+        else:
+            blocks = [block for part in parts for block in row_blocks(part, _ABSORBED_ROWS)]
+            into = np.concatenate([self._absorb([block]) for block in blocks] or [np.zeros(0, np.int32)])
         self._keys.sweep()
         return main, int(elements[into < 0].sum())
+
+    def _load_partial(self, chunk: statecodec.Chunk) -> dict[str, Any]:
+        ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
+        cells = range(HEAD_CELLS, self._sessions.rows.stride // 8)
+        columns = load_rows(chunk.tables, ids, ["start", "end", *(f"c{cell}" for cell in cells), "elements"])
+        if (columns["end"] <= columns["start"]).any():
+            raise StateError("state: a partial session is empty")
+        return columns
+
+    def _absorb_passed(self, parts: list[dict[str, Any]], main: list[pa.RecordBatch]) -> NDArray[np.int32]:
+        """Takes partial sessions of which some have passed; kept ones that have passed fire again, each once."""
+        keys, starts, ends = (np.concatenate([part[name] for part in parts]) for name in ("key", "start", "end"))
+        # From the latest back: what connects an early one to a session that is open is there before it.
+        into = self._absorb(parts, np.argsort(-ends, kind="stable"))
+        touched = (ends - 1 <= self.watermark) & (into >= 0)
+        if self._config.lateness_ms and touched.any():
+            found = np.unique(self._sessions.covering(keys[touched], starts[touched]))
+            self._fire(found[self._sessions.ends(found) - 1 <= self.watermark], main)
+        return into
+
+    def _absorb(self, parts: list[dict[str, Any]], order: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
+        """Merges partial sessions into the table, in this order; returns the row each went to, -1 for late ones."""
+        others = self._accumulators.new_rows()
+        columns = []
+        for part in parts:
+            slots = others.fresh(part["key"], part["start"])
+            fill_rows(self._accumulators, others, slots, part, HEAD_CELLS)
+            self._accumulators.renumber_rows(others, slots)
+            columns.append((part["key"], part["start"], part["end"], slots))
+        keys, starts, ends, slots = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
+        if order is not None:
+            keys, starts, ends, slots = (column[order] for column in (keys, starts, ends, slots))
+        lateness = self._lateness.at(self.watermark)
+        into, armed = absorb(self._sessions, keys, starts, ends, self.watermark, lateness, others, slots)
+        self._arm(armed)
+        if order is not None:
+            into[order] = into.copy()
+        return into
 
     def _process_one_by_one(self, batch: Batch, passed: NDArray[np.bool_], fed: Fed) -> NDArray[np.int32]:
         """Takes elements in their order; one that leaves its session passed fires it at once."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import fastwin as fw
 from fastwin.errors import StateError
+from fastwin.operators import session
 from tests import naive
 from tests.lockstep import Lockstep
 from tests.property.test_operators import MANY, Case, cases
@@ -93,8 +94,10 @@ def test_state_is_no_partial_result():
         plan.open(coalesce=True).catch_up([partial.chunk])
 
 
-def test_partial_sessions_give_what_a_run_gives():
+@pytest.mark.parametrize("absorbed", [1, 7, session._ABSORBED_ROWS])
+def test_partial_sessions_give_what_a_run_gives(absorbed, monkeypatch):
     """Of all kinds of state: numbers, text, sketches; with nulls; more than one key column."""
+    monkeypatch.setattr(session, "_ABSORBED_ROWS", absorbed)
     spec = fw.key_by("k", "l").event_time("ts").window(fw.EventTimeSessionWindows.with_gap(10))
     spec = spec.aggregate(
         n=fw.Count(),
