@@ -82,6 +82,14 @@ def test_every_type_of_column_comes_back(spark, tmp_path, late):
     assert [field.type for field in main.schema if field.name in names] == [table[name].type for name in names]
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["rows", "blobs"])
+def test_main_results_alone_need_one_python_step_less(spark, tmp_path, late):
+    frame = Source(tmp_path, events(0, 1).schema).frame(spark)
+    result = spark_glue.apply(spec_of(late=late), frame, watermark="1 minute")
+    steps = str(result._jdf.queryExecution().analyzed()).count("MapInArrow")
+    assert steps == 1 + late  # packing, and turning blobs into rows
+
+
 @pytest.mark.parametrize("windows", WINDOWS)
 @pytest.mark.parametrize("lateness", [None, "30 seconds"])
 def test_late_rows_as_in_process(spark, tmp_path, windows, lateness):
