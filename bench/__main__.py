@@ -29,7 +29,8 @@ def main() -> int:
     if source is None:
         source = RESULTS / "raw.json"
         status = _run(source, arguments.quick, arguments.only, rest)
-    return _report(source, partial=bool(arguments.only or rest)) or status
+    whole = arguments.json is None and not arguments.only and not rest and status == 0
+    return _report(source, whole) or status
 
 
 def _split(given: list[str]) -> tuple[list[str], list[str]]:
@@ -47,7 +48,7 @@ def _run(target: Path, quick: bool, only: str | None, rest: list[str]) -> int:
     return subprocess.run(command, cwd=HERE.parent, env=environment, check=False).returncode
 
 
-def _report(source: Path, partial: bool) -> int:
+def _report(source: Path, whole: bool) -> int:
     if not source.is_file() or not source.stat().st_size:
         print(f"{source}: there is no result", file=sys.stderr)
         return 1
@@ -57,8 +58,8 @@ def _report(source: Path, partial: bool) -> int:
         print(f"{source}: nothing was measured", file=sys.stderr)
         return 1
     print(report.table(summary))
-    # What is kept in the repository comes from whole runs only.
-    stem = "partial" if partial or summary["scale"] != "full" else "latest"
+    # What is kept in the repository comes from whole runs only, in which nothing failed.
+    stem = "latest" if whole and summary["scale"] == "full" else "partial"
     (RESULTS / f"{stem}.json").write_text(json.dumps(summary, indent=1) + "\n")
     picture = RESULTS / ("chart.png" if stem == "latest" else "partial.png")
     chart.draw(summary, picture)

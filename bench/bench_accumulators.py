@@ -7,8 +7,11 @@ import numpy as np
 from bench.race import Contender, Entry, Works
 from bench.scale import Scale, amount
 from fastwin.core.accumulators import Accumulator, AccumulatorSet, Count, Max, Mean, Min, Sum
+from fastwin.core.hyperloglog import HyperLogLog
 from fastwin.core.keys import KeyTable
 from fastwin.core.panes import PaneTable
+from fastwin.core.picks import Pick
+from fastwin.core.variance import Variance
 
 WORKS = Works()
 
@@ -21,8 +24,17 @@ def _fresh(member: Accumulator, rows: int) -> tuple[AccumulatorSet, PaneTable, n
     return accumulators, panes, slots
 
 
-def _work(name: str, member: Callable[[], Accumulator], dtype: str) -> Callable:
-    """Declares a work; the decorated function does it with numpy: ``(slots, values, rows) -> results``."""
+def _same(found: np.ndarray) -> object:
+    return found.tolist()
+
+
+def _work(
+    name: str, member: Callable[[], Accumulator], dtype: str, answer: Callable[[np.ndarray], object] | None = _same
+) -> Callable:
+    """Declares a work; the decorated function does it with numpy: ``(slots, values, rows) -> results``.
+
+    answer: makes of the results what is compared; None where only one of the two is exact.
+    """
 
     def declare(by_numpy: Callable) -> Callable:
         def make(scale: Scale) -> Entry:
@@ -38,11 +50,11 @@ def _work(name: str, member: Callable[[], Accumulator], dtype: str) -> Callable:
 
             def results(found):
                 accumulators, panes = found
-                return accumulators.results(panes.rows, np.arange(rows, dtype=np.int32))[0][0].tolist()
+                return answer(accumulators.results(panes.rows, np.arange(rows, dtype=np.int32))[0][0])
 
             contenders = {
-                "fastwin": Contender(run, setup=lambda: _fresh(member(), rows), answer=results),
-                "numpy": Contender(lambda: by_numpy(slots, values, rows), answer=np.ndarray.tolist),
+                "fastwin": Contender(run, setup=lambda: _fresh(member(), rows), answer=answer and results),
+                "numpy": Contender(lambda: by_numpy(slots, values, rows), answer=answer),
             }
             kind = "" if counts_only else f" {dtype}"
             return Entry(f"add: {name}{kind}, {amount(rows)} rows", scale.items, contenders)
@@ -88,6 +100,42 @@ def largest(slots, values, rows):
 def mean(slots, values, rows):
     n = np.bincount(slots, minlength=rows)
     return np.divide(np.bincount(slots, weights=values, minlength=rows), n, out=np.zeros(rows), where=n > 0)
+
+
+def _rounded(found: np.ndarray) -> object:
+    return np.nan_to_num(np.round(found, 6)).tolist()
+
+
+@_work("variance", lambda: Variance("float64"), "float64", answer=_rounded)
+def variance(slots, values, rows):
+    n = np.bincount(slots, minlength=rows)
+    total, squares = (np.bincount(slots, weights=weights, minlength=rows) for weights in (values, values * values))
+    return np.divide(squares - total * total / np.maximum(n, 1), n - 1, out=np.zeros(rows), where=n > 1)
+
+
+@_work("last", lambda: Pick("int64", time=0, last=True), "int64")
+def last(slots, values, rows):
+    """The values are the times as well."""
+    latest = np.full(rows, np.iinfo(np.int64).min)
+    np.maximum.at(latest, slots, values)
+    return np.where(latest == np.iinfo(np.int64).min, 0, latest)
+
+
+@_work("argmin", lambda: Pick("int64", time=0, order_dtype="int64", order=0), "int64")
+def argmin(slots, values, rows):
+    """The value at the least value."""
+    order = np.lexsort((values, slots))
+    first = np.flatnonzero(np.diff(slots[order], prepend=-1))
+    found = np.zeros(rows, dtype=np.int64)
+    found[slots[order][first]] = values[order][first]
+    return found
+
+
+@_work("distinct", HyperLogLog, "int64", answer=None)
+def distinct(slots, values, rows):
+    """Exactly, where HyperLogLog estimates."""
+    pairs = np.unique(slots.astype(np.int64) << 32 | values + 1_000)
+    return np.bincount(pairs >> 32, minlength=rows)
 
 
 @WORKS.parametrize

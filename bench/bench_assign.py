@@ -8,6 +8,7 @@ from bench.events import EPOCH_MS
 from bench.race import Contender, Entry, Works
 from bench.scale import Scale, amount
 from fastwin.core.slices import assign_slices
+from fastwin.operators.slicing import CumulativeSlicing
 
 WORKS = Works()
 MINUTE = 60_000
@@ -37,6 +38,17 @@ def _entry(label: str, times: np.ndarray, size: int, slide: int, offset: int = 0
         "fastwin": Contender(lambda: assign_slices(times, size, slide, offset)[0], answer=np.ndarray.tolist),
         "numpy": Contender(lambda: _numpy(times, size, slide, offset), answer=np.ndarray.tolist),
         "Python": Contender(lambda: _naive(listed, size, slide, offset), answer=list),
+    }
+    return Entry(f"assign, {label}", len(times), contenders)
+
+
+def _cumulative(label: str, times: np.ndarray, most: int, step: int) -> Entry:
+    """Windows that grow by ``step`` up to ``most``: their slices are one step long."""
+    slicing, listed = CumulativeSlicing(most, step, 0), times.tolist()
+    contenders = {
+        "fastwin": Contender(lambda: slicing.assign(times)[0], answer=np.ndarray.tolist),
+        "numpy": Contender(lambda: times - times % step, answer=np.ndarray.tolist),
+        "Python": Contender(lambda: [t - t % step for t in listed], answer=list),
     }
     return Entry(f"assign, {label}", len(times), contenders)
 
@@ -71,6 +83,10 @@ _add(
     lambda scale: _entry(
         "sliding 10 min / 3 min (two slices a slide)", _advancing(scale.items), 10 * MINUTE, 3 * MINUTE
     ),
+)
+_add(
+    "assign-cumulative",
+    lambda scale: _cumulative("cumulative, 1 day by 1 min", _advancing(scale.items), 1_440 * MINUTE, MINUTE),
 )
 _add(
     "assign-offset",

@@ -105,6 +105,45 @@ def restore(scale: Scale) -> Entry:
     return Entry(f"restore of {amount(state.n)} rows", state.n, contenders)
 
 
+@WORKS.add("restore-deltas", "row", PEERS)
+def restore_deltas(scale: Scale) -> Entry:
+    """A snapshot and ten deltas, of a hundredth of the rows each, as Spark's tasks find them."""
+    state = _State(scale.items)
+    changed, stream = state.n // 100, state.stream()
+    chunks = [stream.snapshot()]
+    for at in range(0, 10 * changed, changed):
+        stream.process(state.events.slice(at, changed))
+        chunks.append(stream.delta())
+    items = list(state.dict.items())
+    pickled = [pickle.dumps(dict(part), protocol=5) for part in _parts(items, changed)]
+    written = [_write_arrow(part) for part in _parts(state.rows, changed)]
+
+    def ours(stream: fw.Stream) -> int:
+        stream.restore(chunks)
+        return stream.metrics.state_rows
+
+    def unpickled() -> dict:
+        found: dict = {}
+        for part in pickled:
+            found.update(pickle.loads(part))
+        return found
+
+    def read() -> pa.Table:
+        """All rows of all parts: to put them together would cost more."""
+        return pa.concat_tables(pa.ipc.open_stream(part).read_all() for part in written)
+
+    contenders = {
+        "fastwin": Contender(ours, setup=lambda: (state.plan.open(),), answer=int),
+        "pickled dict": Contender(unpickled, answer=len),
+        "Arrow IPC": Contender(read),
+    }
+    return Entry(f"restore of {amount(state.n)} rows and ten deltas of {amount(changed)}", state.n, contenders)
+
+
+def _parts(rows: Any, changed: int) -> list[Any]:
+    return [rows, *(rows[at : at + changed] for at in range(0, 10 * changed, changed))]
+
+
 @WORKS.parametrize
 def test_state(race, work, contender):
     race(work, contender)
