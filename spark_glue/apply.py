@@ -202,8 +202,8 @@ def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -
             f"takes no second one, so leave watermark= out or drop the withWatermark"
         )
     warnings.warn(
-        "the frame has a watermark already, which costs Spark a step for each row; packing is faster without "
-        "withWatermark, with watermark= given to apply",
+        "the frame has a watermark already, which costs Spark a step for each row, and serves one apply in a query: of "
+        "two, the second would never fire; leave withWatermark out and give watermark= to apply",
         stacklevel=3,
     )
     return own

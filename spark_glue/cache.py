@@ -16,6 +16,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections import OrderedDict
@@ -125,7 +126,8 @@ class Shelf:
     run: the id of the run. root: the folder of all shelves; None: cache_root(). limit: bytes that all shelves may take
     together; None: FASTWIN_CACHE_BYTES, or a quarter of what is free and taken.
 
-    Nothing here raises OSError: what cannot be written or read is not there, and the state store has it.
+    Nothing here raises OSError: what cannot be written or read is not there, and the state store has it. A root that
+    somebody else owns or may write to is left alone: deltas may hold pickles, which only our own user shall make.
     """
 
     def __init__(self, run: str, root: Path | None = None, limit: int | None = None) -> None:
@@ -136,7 +138,12 @@ class Shelf:
     def put(self, token: str, data: bytes) -> bool:
         """Leaves a delta; returns False if there was no room, or no such folder could be made."""
         try:
-            return _hold(self._folder) and self._make_room(len(data)) and self._write(token, data)
+            return (
+                _is_private(self._root)
+                and _hold(self._folder)
+                and self._make_room(len(data))
+                and self._write(token, data)
+            )
         except OSError:
             return False
 
@@ -154,8 +161,10 @@ class Shelf:
     def get(self, token: str, size: int) -> bytes | None:
         """Returns a delta of this size; None if it is not there, or another size."""
         try:
-            data = (self._folder / token).read_bytes()
+            data = (self._folder / token).read_bytes() if _is_private(self._root) else None
         except OSError:
+            return None
+        if data is None:
             return None
         if len(data) == size:
             return data
@@ -184,6 +193,16 @@ class Shelf:
                 path.unlink(missing_ok=True)
                 taken -= old
         return taken + size <= limit
+
+
+def _is_private(root: Path) -> bool:
+    """Returns whether this folder, made if need be, is this user's own, and nobody else may write to it."""
+    with contextlib.suppress(FileExistsError):
+        root.mkdir(mode=0o700, parents=True)
+    told = root.lstat()
+    return (
+        stat.S_ISDIR(told.st_mode) and told.st_uid == os.getuid() and not told.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
 
 
 # The folders that this process holds, each by a shared lock that goes with the process, however it ends.

@@ -55,10 +55,15 @@ class Watermark:
 
 @dataclass(frozen=True)
 class RunningQuery:
-    """A query that runs: whether it ends with the data that is there, and whether it has timers of processing time."""
+    """A query that runs.
+
+    available_now: it ends with the data that is there. processing_time: it has timers of processing time.
+    shares_watermark: two of its operators stand side by side on one ``withWatermark``; Spark serves the first alone.
+    """
 
     available_now: bool
     processing_time: bool
+    shares_watermark: bool
 
 
 def running_query(frame: DataFrame) -> RunningQuery | None:
@@ -73,8 +78,30 @@ def running_query(frame: DataFrame) -> RunningQuery | None:
             return RunningQuery(
                 available_now=query.trigger().toString().startswith("AvailableNow"),
                 processing_time=any("ProcessingTime" in str(node.timeMode()) for node in operators),
+                shares_watermark=_share_watermark(operators),
             )
     return None
+
+
+def _share_watermark(operators: Sequence[Any]) -> bool:
+    """Returns whether one watermark is the nearest to two of these operators."""
+    marks = [mark for operator in operators for mark in _watermarks_below(operator)]
+    return len(marks) > len(set(marks))
+
+
+def _watermarks_below(operator: Any) -> set[str]:
+    """Returns the ids of the watermarks below an operator, those behind another stateful one left out."""
+    found = set()
+    children = operator.children()
+    waiting = [children.apply(i) for i in range(children.size())]
+    while waiting:
+        node = waiting.pop()
+        if node.nodeName() == "EventTimeWatermark":
+            found.add(str(node.nodeId()))
+        if not node.nodeName().startswith(_STATEFUL):
+            children = node.children()
+            waiting += [children.apply(i) for i in range(children.size())]
+    return found
 
 
 def quoted(name: str) -> str:
@@ -113,9 +140,16 @@ def is_columnar(df: DataFrame, names: Sequence[str]) -> bool:
 def watermark_of(df: DataFrame) -> Watermark | None:
     """Returns the watermark that a streaming frame has already.
 
-    Raises SpecError if its column is gone from the frame, or if there is a stateful operator of Spark's before it.
+    Raises SpecError if its column is gone from the frame, or if there is a stateful operator of Spark's before it that
+    holds rows back.
     """
-    stateful = [node.nodeName() for node in _nodes(df) if node.nodeName().startswith(_STATEFUL)]
+    nodes = list(_nodes(df))
+    if any(node.nodeName() == "Aggregate" and node.isStreaming() for node in nodes):
+        raise SpecError(
+            "df: it comes out of Spark's own streaming aggregation, whose results would all be late here; let apply "
+            "make those windows, with chain=True, or write the first result to a table and read that as a stream"
+        )
+    stateful = [node.nodeName() for node in nodes if node.nodeName().startswith(_STATEFUL)]
     if stateful or not hasattr(df, "_jdf"):  # a table may have the mark, too, so it counts behind an operator only
         for field in df.schema:
             if CHAIN_KEY in field.metadata:
@@ -129,7 +163,7 @@ def watermark_of(df: DataFrame) -> Watermark | None:
     for field in df.schema:
         if _DELAY_KEY in field.metadata:
             return Watermark(field.name, int(field.metadata[_DELAY_KEY]))
-    for node in _nodes(df):
+    for node in nodes:
         if node.nodeName() == "EventTimeWatermark":
             raise SpecError(
                 f"df: it has a watermark on {node.eventTime().name()!r}, but not that column any more; keep the "

@@ -29,8 +29,8 @@ def route(
     The stateful operator runs once however many sinks there are, and however often they look at their frames.
 
     Raises SpecError if no sink is given or one is not callable; and, when the query runs, if a sink is given for an
-    output that the frame does not have, or if a query of processing time was started with ``availableNow``, because it
-    would never end.
+    output that the frame does not have, if a query of processing time was started with ``availableNow``, because it
+    would never end, or if it has two results of one frame with a watermark of its own, of which one would never fire.
     """
     if side is not None and not isinstance(side, Mapping):
         raise SpecError(f"route: side must be a dict of sinks by tag, got {side!r}")
@@ -50,7 +50,7 @@ def route(
                 raise SpecError(
                     f"route: {name} is given, but the spec has no {name} output; ask for it with {_asks(name)}"
                 )
-        _check_ends(frame)
+        _check_query(frame)
         frame.persist()
         try:
             frame.count()  # all of it: a sink may look at some rows only, or at none, and the state must move on
@@ -73,9 +73,16 @@ def _holds_output(frame: DataFrame, name: str) -> bool:
     return is_output and frame.schema[name].dataType.typeName() == "struct"
 
 
-def _check_ends(frame: DataFrame) -> None:
+def _check_query(frame: DataFrame) -> None:
     query = running_query(frame)
-    if query is not None and query.available_now and query.processing_time:
+    if query is None:
+        return
+    if query.shares_watermark:
+        raise SpecError(
+            "df: two results of one frame with a watermark of its own are in this query, and Spark lets only the first "
+            "one fire; drop the withWatermark and give watermark= to each apply, or run a query for each"
+        )
+    if query.available_now and query.processing_time:
         raise SpecError(
             "availableNow: a query of processing time never ends with it, because it always has another micro-batch to "
             'run; use .trigger(processingTime="1 second") and stop the query'

@@ -125,13 +125,15 @@ class States:
         after: the stream's metrics. timer: the one registered for the share.
         """
         head = opened.head
-        if after.state_rows == 0:
+        groups = range(share, self._job.key_groups, self._shares)
+        if after.state_rows == 0 and after.watermark == fw.MIN_TIMESTAMP:
             self._log.clear(head)
             for entry in head.log.entries:
                 self._shelf.remove(entry.token)
             return 0
-        groups = range(share, self._job.key_groups, self._shares)
-        if head.earlier:  # whole, so that the deltas of the earlier spec can go
+        # Whole, so that what came before can go: deltas of an earlier spec, or of windows that are all gone. Without
+        # windows it is some hundred bytes, from which a query with a longer lateness knows what was cleaned.
+        if head.earlier or after.state_rows == 0:
             delta = opened.stream.snapshot()
             meta = read_meta(delta) | {"refreshed": len(groups)}
             head = replace(head, log=replace(head.log, turn=None), earlier=False)

@@ -1,4 +1,7 @@
-"""What is run and disturbed: four kinds of windows, and events that come in rough order, some of them late or bad."""
+"""What is run and disturbed: kinds of windows, and events that come in rough order, some of them late or bad.
+
+With a late output rows travel to the state; kinds "aggregated first" have none, so that partial results do.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +20,16 @@ _PLAIN = {
     "sessions": _BASE.window(fw.EventTimeSessionWindows.with_gap("20 seconds")),
 }
 _KEYS = 150
-KINDS = (*_PLAIN, "user-written")
+_FIRST = ", aggregated first"
+KINDS = (*_PLAIN, *(kind + _FIRST for kind in _PLAIN), "user-written")
 
 
 def spec_of(kind: str) -> fw.WindowSpec:
-    """Returns the spec of a kind, with late and bad rows handed out."""
+    """Returns the spec of a kind, with bad rows handed out, and late ones unless they are aggregated first."""
     if kind == "user-written":  # a trigger, an aggregate and a process function in Python, which fire early and late
         return windows.SPECS["user-written, with everything"].bad_rows("divert")
-    kept = _PLAIN[kind].allowed_lateness("10 seconds").side_output_late_data().bad_rows("divert")
+    kept = _PLAIN[kind.removesuffix(_FIRST)].allowed_lateness("10 seconds").bad_rows("divert")
+    kept = kept if kind.endswith(_FIRST) else kept.side_output_late_data()
     return kept.aggregate(n=fw.Count(), total=fw.Sum("v"), low=fw.Min("x"))
 
 

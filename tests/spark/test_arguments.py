@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 import fastwin as fw
 import spark_glue
@@ -139,6 +140,16 @@ ON_STREAMS = {
         lambda df: df,
         {"spec": fw.key_by("k").count_window(3).aggregate(n=fw.Count()), "watermark": "5 s"},
         r"watermark: the spec has no event_time\(column\) to take one from, got 5 s",
+    ),
+    "Spark's own windows before it": (
+        lambda df: (
+            df.withWatermark("ts", "5 seconds")
+            .groupBy(F.window("ts", "1 minute"), "k")
+            .count()
+            .selectExpr("k", "window_time(window) AS ts")
+        ),
+        {},
+        "df: it comes out of Spark's own streaming aggregation, whose results would all be late here",
     ),
     "watermark's column is gone": (
         lambda df: df.selectExpr("*", "ts as seen").withWatermark("seen", "5 seconds").drop("seen"),

@@ -85,6 +85,24 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path):
     shelf.remove("a")
 
 
+@pytest.mark.parametrize("make", ["others may write", "a link"])
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path, make):
+    """A delta may hold pickles: nobody else shall be able to slip one in."""
+    root, other = tmp_path / "root", tmp_path / "other"
+    other.mkdir()
+    if make == "a link":
+        root.symlink_to(other)
+    else:
+        root.mkdir()
+        root.chmod(0o777)
+    (root / "run").mkdir()
+    (root / "run" / "token").write_bytes(b"bad")
+    shelf = Shelf("run", root)
+    assert shelf.get("token", 3) is None
+    assert not shelf.put("mine", b"good")
+    assert [path.name for path in (root / "run").iterdir()] == ["token"]
+
+
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_rights_is_no_error(root):
     root.parent.mkdir()

@@ -137,22 +137,56 @@ def test_late_rows_leave_with_their_columns():
     assert harness.counters["watermark_ms"] == 100
 
 
-def test_state_is_gone_with_the_last_window():
+def test_the_last_window_leaves_no_more_than_what_is_cleaned():
     harness = Harness()
-    harness.batch(0, {0: [packet((1, 5))]})
-    assert harness.handle.values[0]
+    harness.batch(0, {0: [packet(*((key, 5) for key in range(1_000)))]})
+    before = stored(harness)
     assert harness.counters["state_bytes"] > 0
     harness.batch(50, {})
-    assert not any(harness.handle.values[0].values())
+    assert stored(harness) < min(before, 1_500)
     assert harness.handle.timers == {0: set()}
-    assert harness.counters["state_rows_change"] == -1
+    assert harness.counters["state_rows_change"] == -1_000
+    held = stored(harness)
+    for watermark in range(60, 600, 30):
+        harness.batch(watermark, {0: [packet((1, watermark + 1))]})
+        harness.batch(watermark + 20, {})
+    assert stored(harness) < held + 1_500  # and it does not grow
 
 
-def test_an_input_that_leaves_nothing_stores_nothing():
-    harness = Harness()
-    harness.batch(100, {0: [packet((1, 5))]})
+def stored(harness: Harness, group: int = 0) -> int:
+    """Bytes in the store for a group."""
+    held = harness.handle.values[group]
+    return sum(len(value[0]) for value in [held["head"], *held["chunks"].values()])
+
+
+def test_without_a_watermark_nothing_is_left():
+    harness = Harness(fw.key_by("k").count_window(2).aggregate(n=fw.Count()))
+    harness.batch(0, {0: [packet((1, 5), (1, 6))]})
+    assert harness.counters["fired"] == 1
     assert not any(harness.handle.values[0].values())
-    assert harness.counters["dropped"] == 1
+
+
+@pytest.mark.parametrize("first", [[(1, 5), (1, 6)], [(2, 5)]], ids=["fired", "dropped"])
+@pytest.mark.parametrize(
+    "windows",
+    [fw.TumblingEventTimeWindows.of(10), fw.EventTimeSessionWindows.with_gap(10)],
+    ids=["tumbling", "sessions"],
+)
+def test_a_longer_lateness_brings_back_no_window_of_a_group_that_was_empty(windows, first):
+    """Its contents are gone: it would fire again, with some of the elements."""
+    spec = fw.key_by("k").event_time("ts").window(windows).aggregate(n=fw.Count())
+    harness = Harness(spec)
+    if first == [(1, 5), (1, 6)]:
+        harness.batch(0, {0: [packet(*first)]})
+        assert len(harness.batch(100, {})["MAIN"]) == 1
+    else:
+        assert harness.batch(100, {0: [packet(*first)]})["MAIN"] == []
+    assert harness.counters["open_windows_change"] <= 0
+    longer = Harness(spec.allowed_lateness(200, coalesce=True).side_output_late_data())
+    longer.handle = harness.handle
+    out = longer.batch(101, {0: [packet((1, 7), (1, 105))]})
+    assert out["LATE"] == [(1, 7)]
+    assert longer.batch(400, {})["MAIN"] != []
 
 
 def test_bad_rows_pass_without_touching_state():

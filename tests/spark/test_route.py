@@ -168,3 +168,25 @@ def test_error_in_a_sink_ends_the_query(spark, tmp_path, inputs):
 def test_sinks_must_be_functions(sinks, says):
     with pytest.raises(SpecError, match=says):
         spark_glue.route(**sinks)
+
+
+@pytest.mark.filterwarnings("ignore:the frame has a watermark already")
+@pytest.mark.parametrize("own", [True, False], ids=["the frame's watermark", "one each"])
+def test_two_results_over_one_watermark_are_refused(spark, tmp_path, inputs, own):
+    """Spark lets the first one fire, and never the second."""
+    source = Source(tmp_path, inputs[0].schema)
+    source.put(*inputs)
+    frame = source.frame(spark).where("ts is not null")
+    more = {} if own else {"watermark": "5 s"}
+    frame = frame.withWatermark("ts", "5 seconds") if own else frame
+    first = spark_glue.apply(SPEC, frame, name="first", **more)
+    second = spark_glue.apply(SPEC.window(fw.TumblingEventTimeWindows.of("2 min")), frame, name="second", **more)
+    main = Sink()
+    query = start(first.union(second), tmp_path, spark_glue.route(main=main), available_now=True)
+    if own:
+        with pytest.raises(StreamingQueryException, match="Spark lets only the first one fire"):
+            query.awaitTermination()
+        return
+    query.awaitTermination()
+    lengths = pa.concat_tables(main.tables.values()).to_pandas().eval("window_end - window_start")
+    assert set(lengths.dt.total_seconds()) == {60, 120}
