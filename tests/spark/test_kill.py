@@ -64,7 +64,7 @@ def test_killed_and_restarted(undisturbed, source, tmp_path, kind):
             break
     run.finish()
     try:
-        assert assert_same(batches_of(run), undisturbed(kind)) > 300
+        assert assert_same(batches_of(run), undisturbed(kind)) > 150
     except AssertionError as problem:
         raise AssertionError(f"seed {seed}, killed after {run.killed_after}: {problem}") from None
 
