@@ -3,8 +3,10 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import fastwin as fw
 from fastwin.core.accumulators import AccumulatorSet, Sum
 from fastwin.core.rows import RowStore
 from fastwin.core.slider import WindowSlider
@@ -107,6 +109,23 @@ def test_float_sums_do_not_drift() -> None:
         assert abs(got - wanted) <= 2 * math.ulp(wanted) + 1e-15
         slider.leave(start + 1)
         panes.drop_before(start + 1)
+
+
+def test_float_sums_are_exact_over_a_million_windows() -> None:
+    n, size = 1_000_000, 8
+    values = np.random.default_rng(6).choice([1e16, -1e16, 1.0, 1e-3, -3.25, 1e8], n)
+    table = pa.table({"k": np.zeros(n, np.int64), "ts": np.arange(n), "v": values})
+    spec = fw.key_by("k").event_time("ts").window(fw.SlidingEventTimeWindows.of(size, 1)).aggregate(s=fw.Sum("v"))
+    stream = fw.plan(spec, table.schema).open()
+    found = []
+    for at in range(0, n, 50_000):
+        stream.process(table.slice(at, 50_000))
+        found.append(stream.advance_watermark(at + 49_999).main)
+    sums = pa.concat_tables(found)["s"].to_numpy()
+    listed = values.tolist()
+    wanted = np.array([math.fsum(listed[max(0, end - size) : end]) for end in range(1, n + 1)])
+    assert len(sums) == n
+    assert (np.abs(sums - wanted) <= 2 * np.spacing(np.abs(wanted)) + 1e-15).all()
 
 
 def test_windows_that_go_back_are_refused() -> None:
