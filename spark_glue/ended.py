@@ -1,10 +1,11 @@
-"""What the driver does when a query has ended: it removes the copies of state that lie on its machine.
+"""What the driver does when a query starts and ends: it warns of what cannot work, and removes the copies of state.
 
-In local mode these are all. On other machines, workers remove them (``cache.sweep``).
+It removes those that lie on its machine; in local mode these are all. On other machines, workers do (``cache.sweep``).
 """
 
 import atexit
 import os
+import warnings
 import weakref
 from typing import Any
 
@@ -19,6 +20,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from spark_glue.cache import forget_run, sweep
+from spark_glue.frames import running_query
 
 __all__ = ["forget_when_ended"]
 
@@ -28,22 +30,29 @@ _listeners: "weakref.WeakKeyDictionary[SparkSession, _Listener]" = weakref.WeakK
 def forget_when_ended(spark: SparkSession) -> None:
     """Sees to it that what the session's queries leave on this machine goes with them. Once per session.
 
+    Also warns of a query that cannot work when it starts; where ``route`` is its sink, that raises the error.
+
     With Spark Connect nothing is done: no worker runs on the client's machine.
     """
     if not hasattr(spark, "_jvm") or spark in _listeners:
         return
-    _listeners[spark] = listener = _Listener()
+    _listeners[spark] = listener = _Listener(spark)
     spark.streams.addListener(listener)
 
 
 class _Listener(StreamingQueryListener):
-    def __init__(self) -> None:
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = weakref.ref(spark)
         self._runs: set[str] = set()
         # A driver that ends at once after its last query may not hear of that query's end any more.
         atexit.register(self._forget_all, os.getpid())
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         self._runs.add(str(event.runId))
+        spark = self._spark()
+        query = None if spark is None else running_query(spark, str(event.id))
+        if query is not None and query.problem is not None:
+            warnings.warn(query.problem, stacklevel=2)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         pass

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from fastwin.errors import SpecError
 
@@ -18,6 +18,7 @@ __all__ = [
     "Watermark",
     "is_columnar",
     "prefers_columns",
+    "query_of",
     "quoted",
     "running_query",
     "watermark_of",
@@ -65,16 +66,35 @@ class RunningQuery:
     processing_time: bool
     shares_watermark: bool
 
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with it and what to do, in a sentence; None: nothing."""
+        if self.shares_watermark:
+            return (
+                "df: two results of one frame with a watermark of its own are in this query, and Spark lets only the "
+                "first one fire; drop the withWatermark and give watermark= to each apply, or run a query for each"
+            )
+        if self.available_now and self.processing_time:
+            return (
+                "availableNow: a query of processing time never ends with it, because it always has another micro-batch "
+                'to run; use .trigger(processingTime="1 second") and stop the query'
+            )
+        return None
 
-def running_query(frame: DataFrame) -> RunningQuery | None:
+
+def query_of(frame: DataFrame) -> RunningQuery | None:
     """Returns the query whose ``foreachBatch`` has been handed this frame; None where that cannot be told."""
     if not hasattr(frame, "_jdf"):
         return None
-    session = frame._jdf.sparkSession()
-    query_id = session.sparkContext().getLocalProperty("sql.streaming.queryId")
-    for query in session.sharedState().activeStreamingQueries().values() if query_id else ():
+    query_id = frame._jdf.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId")
+    return running_query(frame.sparkSession, query_id) if query_id else None
+
+
+def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
+    """Returns the query with this id; None if it does not run."""
+    for query in spark._jsparkSession.sharedState().activeStreamingQueries().values():
         if query.id().toString() == query_id:
-            operators = [node for node in _below(query.logicalPlan()) if node.nodeName().startswith(_STATEFUL)]
+            operators = [node for node in _below(query.analyzedPlan()) if node.nodeName().startswith(_STATEFUL)]
             return RunningQuery(
                 available_now=query.trigger().toString().startswith("AvailableNow"),
                 processing_time=any("ProcessingTime" in str(node.timeMode()) for node in operators),

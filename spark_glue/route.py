@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
-from spark_glue.frames import running_query
+from spark_glue.frames import query_of
 from spark_glue.unpack import SIDE_PREFIX
 
 __all__ = ["Sink", "route"]
@@ -74,19 +74,9 @@ def _holds_output(frame: DataFrame, name: str) -> bool:
 
 
 def _check_query(frame: DataFrame) -> None:
-    query = running_query(frame)
-    if query is None:
-        return
-    if query.shares_watermark:
-        raise SpecError(
-            "df: two results of one frame with a watermark of its own are in this query, and Spark lets only the first "
-            "one fire; drop the withWatermark and give watermark= to each apply, or run a query for each"
-        )
-    if query.available_now and query.processing_time:
-        raise SpecError(
-            "availableNow: a query of processing time never ends with it, because it always has another micro-batch to "
-            'run; use .trigger(processingTime="1 second") and stop the query'
-        )
+    query = query_of(frame)
+    if query is not None and query.problem is not None:
+        raise SpecError(query.problem)
 
 
 def _part(frame: DataFrame, name: str, columns: list[str]) -> DataFrame:

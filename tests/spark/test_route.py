@@ -120,6 +120,9 @@ def test_a_query_that_would_never_end_is_refused(spark, tmp_path, inputs):
     )
     with pytest.raises(StreamingQueryException, match="availableNow: a query of processing time never ends with it"):
         query.awaitTermination(120)
+    frame = spark_glue.apply(spec, source.frame(spark))
+    with pytest.warns(UserWarning, match="availableNow: a query of processing time never ends with it"):
+        start(frame, tmp_path / "plain", lambda *_: None, available_now=True).stop()
 
 
 def test_a_key_named_late_is_no_output(spark, tmp_path, inputs):
@@ -186,6 +189,8 @@ def test_two_results_over_one_watermark_are_refused(spark, tmp_path, inputs, own
     if own:
         with pytest.raises(StreamingQueryException, match="Spark lets only the first one fire"):
             query.awaitTermination()
+        with pytest.warns(UserWarning, match="Spark lets only the first one fire"):  # with another sink
+            start(first.union(second), tmp_path / "plain", lambda *_: None, available_now=True).awaitTermination()
         return
     query.awaitTermination()
     lengths = pa.concat_tables(main.tables.values()).to_pandas().eval("window_end - window_start")
