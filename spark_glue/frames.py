@@ -76,8 +76,8 @@ class RunningQuery:
             )
         if self.available_now and self.processing_time:
             return (
-                "availableNow: a query of processing time never ends with it, because it always has another micro-batch "
-                'to run; use .trigger(processingTime="1 second") and stop the query'
+                "availableNow: a query of processing time never ends with it, because it always has another "
+                'micro-batch to run; use .trigger(processingTime="1 second") and stop the query'
             )
         return None
 
