@@ -58,7 +58,8 @@ def test_event_and_processing_timers_live_together():
     assert counts(harness.batch(0, {}, now=1011)["MAIN"]) == [(1, 0, 1)]
     assert counts(harness.batch(1999, {}, now=1015)["MAIN"]) == [(1, 0, 1)]
     assert harness.handle.timers == {7: set()}
-    assert not any(harness.handle.values[7].values())
+    assert harness.counters["state_rows_change"] == -1
+    assert "waiting" not in harness.handle.values[7]
 
 
 def test_a_key_group_with_nothing_due_is_not_read(monkeypatch):

@@ -190,7 +190,7 @@ def test_two_results_over_one_watermark_are_refused(spark, tmp_path, inputs, own
         with pytest.raises(StreamingQueryException, match="Spark lets only the first one fire"):
             query.awaitTermination()
         with pytest.warns(UserWarning, match="Spark lets only the first one fire"):  # with another sink
-            start(first.union(second), tmp_path / "plain", lambda *_: None, available_now=True).awaitTermination()
+            start(first.union(second), tmp_path / "plain", Sink(), available_now=True).awaitTermination()
         return
     query.awaitTermination()
     lengths = pa.concat_tables(main.tables.values()).to_pandas().eval("window_end - window_start")
