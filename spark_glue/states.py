@@ -135,7 +135,7 @@ class States:
             delta = opened.stream.snapshot()
             meta = read_meta(delta) | {"refreshed": len(groups)}
         elif after.state_rows == 0:
-            # There is nothing to repeat, so what came before can go. What is left, some hundred bytes, tells a query
+            # There is nothing to repeat, so what came before can go. What is left, a kilobyte or two, tells a query
             # with a longer lateness what was cleaned.
             delta = opened.stream.delta()
             meta = read_meta(delta) | {"refreshed": len(groups)}
