@@ -161,10 +161,10 @@ class Shelf:
     def get(self, token: str, size: int) -> bytes | None:
         """Returns a delta of this size; None if it is not there, or another size."""
         try:
-            data = (self._folder / token).read_bytes() if _is_private(self._root) else None
+            if not _is_private(self._root):
+                return None
+            data = (self._folder / token).read_bytes()
         except OSError:
-            return None
-        if data is None:
             return None
         if len(data) == size:
             return data

@@ -166,8 +166,8 @@ def watermark_of(df: DataFrame) -> Watermark | None:
     nodes = list(_nodes(df))
     if any(node.nodeName() == "Aggregate" and node.isStreaming() for node in nodes):
         raise SpecError(
-            "df: it comes out of Spark's own streaming aggregation, whose results would all be late here; let apply "
-            "make those windows, with chain=True, or write the first result to a table and read that as a stream"
+            "df: it comes out of Spark's own streaming aggregation, the last of whose results would be late here; let "
+            "apply make those windows, with chain=True, or write the first result to a table and read that as a stream"
         )
     stateful = [node.nodeName() for node in nodes if node.nodeName().startswith(_STATEFUL)]
     if stateful or not hasattr(df, "_jdf"):  # a table may have the mark, too, so it counts behind an operator only

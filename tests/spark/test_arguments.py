@@ -149,7 +149,7 @@ ON_STREAMS = {
             .selectExpr("k", "window_time(window) AS ts")
         ),
         {},
-        "df: it comes out of Spark's own streaming aggregation, whose results would all be late here",
+        "df: it comes out of Spark's own streaming aggregation, the last of whose results would be late here",
     ),
     "watermark's column is gone": (
         lambda df: df.selectExpr("*", "ts as seen").withWatermark("seen", "5 seconds").drop("seen"),
