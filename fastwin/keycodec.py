@@ -122,6 +122,12 @@ class KeyCodec:
         return hash_int64(*keys) if len(keys) == 2 else hash_text(*keys)
 
     @staticmethod
+    def groups(table: KeyTable, ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+        """Returns the key group of each key: its hash modulo ``count``, int32[n]."""
+        encoded = table.take_bytes(ids) if table.is_bytes else table.take_int64(ids)
+        return (KeyCodec.hash(encoded) % np.uint64(count)).astype(np.int32)
+
+    @staticmethod
     def select(keys: EncodedKeys, rows: NDArray[np.int64]) -> EncodedKeys:
         """Returns the encoded keys of some rows, given by their indices."""
         if isinstance(keys, DictionaryKeys):

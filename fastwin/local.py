@@ -15,8 +15,9 @@ from fastwin.arrowbuffers import take_rows
 from fastwin.duration import Duration, to_ms
 from fastwin.errors import SpecError, StateError
 from fastwin.operators.aligned import AlignedOperator
-from fastwin.operators.base import Operator, Refresh
+from fastwin.operators.base import Operator
 from fastwin.operators.general import GeneralOperator
+from fastwin.operators.refresh import Refresh
 from fastwin.operators.session import SessionOperator
 from fastwin.planner import Plan, columns_named, schema_before_input
 from fastwin.planner import plan as make_plan

@@ -1,9 +1,10 @@
 """State chunks: snapshots and deltas as bytes that know whose they are and whether they are whole.
 
 A chunk is a header, ``magic(4) version(u16) kind(u8) flags(u8) fingerprint(16) crc32(u32) length(u64)``,
-little-endian, and a body of ``length`` bytes: ``u32`` length of a JSON text, the text, and one LZ4-compressed
+little-endian, and a body of ``length`` bytes: ``u32`` length of a JSON text, the text, and one Zstandard-compressed
 Arrow IPC stream for each table that the text names. Columns of whole numbers are kept as the distance from their least
-value, in as few bytes as that takes. Flag 1: behind them comes one pickle stream of Python user state.
+value, or of their steps from the least step, in as few bytes as that takes. Flag 1: behind them comes one pickle stream
+of Python user state.
 """
 
 import json
@@ -14,19 +15,22 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastwin.errors import StateError
 
 __all__ = ["FORMAT_VERSION", "Chunk", "decode", "encode", "narrowed", "owner", "read_meta", "widened"]
 
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 4
 _MAGIC: Final = b"FWST"
 _HEADER: Final = struct.Struct("<4sHBB16sIQ")
 _KINDS: Final = ("snapshot", "delta")
 _PICKLED: Final = 1
 # Without threads: chunks are small, and handing one to Arrow's thread pool costs more than packing it.
-_WRITE: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_WRITE: Final = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
 _READ: Final = pa.ipc.IpcReadOptions(use_threads=False)
+_PIECES: Final = {1: (1,), 2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
+"""Into which unsigned numbers one of so many bytes is divided, lowest first."""
 
 
 @dataclass(frozen=True)
@@ -58,25 +62,69 @@ def encode(chunk: Chunk, fingerprint: bytes) -> bytes:
 
 def narrowed(table: pa.Table) -> tuple[pa.Table, dict[str, list[Any]]]:
     """Returns a table whose columns of whole numbers take as few bytes as they can, and what ``widened`` needs."""
-    columns, base = [], {}
+    columns: dict[str, Any] = {}
+    notes = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if column.type in (pa.int64(), pa.int32()) and len(column) and not column.null_count:
-            values = column.combine_chunks().to_numpy()
-            least = int(values.min())
-            span = int(values.max()) - least
-            bits = next((bits for bits in (8, 16, 32) if span < 1 << bits), 64)
-            if bits < column.type.bit_width:
-                base[name] = [least, str(column.type)]
-                column = pa.array((values - least).astype(f"u{bits // 8}"))
-        columns.append(column)
-    return pa.Table.from_arrays(columns, names=table.column_names), base
+        small = column.type in (pa.int64(), pa.int32()) and len(column) and not column.null_count
+        found = _pieces(column.combine_chunks().to_numpy()) if small else None
+        if found is None:
+            columns[name] = column
+        else:
+            pieces, notes[name] = found
+            columns |= {_piece(name, i): pa.array(piece) for i, piece in enumerate(pieces)}
+    return pa.table(columns), notes
 
 
-def widened(table: pa.Table, base: dict[str, list[Any]]) -> pa.Table:
+def _pieces(values: NDArray[Any]) -> tuple[list[NDArray[Any]], list[Any]] | None:
+    """Returns what a column is divided into, and its note; None if that takes no less than the column itself.
+
+    The note: type, bytes of a number, the least number, and the first value if the numbers are steps between values.
+    """
+    first = None
+    size, least = _range(values)
+    if size > 1 and len(values) > 1:
+        steps = np.diff(values)  # may wrap around, and back again
+        step_size, least_step = _range(steps)
+        if step_size < size:
+            first, size, least = int(values[0]), step_size, least_step
+            values = np.concatenate([np.array([least], dtype=values.dtype), steps])
+    if size >= values.dtype.itemsize:
+        return None
+    left = (values - values.dtype.type(least)).view(f"u{values.dtype.itemsize}")
+    pieces = []
+    for width in _PIECES[size]:
+        pieces.append(left.astype(f"u{width}"))
+        left = left >> np.array(8 * width, dtype=left.dtype) if width < left.dtype.itemsize else left
+    return pieces, [str(values.dtype), size, least, first]
+
+
+def _range(values: NDArray[Any]) -> tuple[int, int]:
+    """Returns how many bytes the distance from the least value takes, at least one, and that value."""
+    least = int(values.min())
+    return max(1, -(-(int(values.max()) - least).bit_length() // 8)), least
+
+
+def _piece(name: str, number: int) -> str:
+    return f"{name}/{number}" if number else name
+
+
+def widened(table: pa.Table, notes: dict[str, list[Any]]) -> pa.Table:
     """Returns the table that ``narrowed`` was given."""
-    for name, (least, kind) in base.items():
-        values = table[name].to_numpy().astype(kind) + np.dtype(kind).type(least)
-        table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    for name, (kind, size, least, first) in notes.items():
+        dtype = np.dtype(kind)
+        values = table[name].to_numpy().astype(f"u{dtype.itemsize}")
+        shift = 0
+        for number, width in enumerate(_PIECES[size][:-1]):
+            shift += 8 * width
+            piece = _piece(name, number + 1)
+            values |= table[piece].to_numpy().astype(values.dtype) << np.array(shift, dtype=values.dtype)
+            table = table.drop_columns([piece])
+        numbers = values.view(dtype)
+        numbers += dtype.type(least)
+        if first is not None:
+            numbers[0] = first
+            numbers = np.cumsum(numbers, dtype=dtype)
+        table = table.set_column(table.column_names.index(name), name, pa.array(numbers))
     return table
 
 
@@ -107,7 +155,7 @@ def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chu
         )
     try:
         return _parse(_KINDS[kind], body, flags == _PICKLED)
-    except (KeyError, TypeError, ValueError, OSError, struct.error, pa.ArrowException) as problem:
+    except (LookupError, ArithmeticError, TypeError, ValueError, OSError, struct.error, pa.ArrowException) as problem:
         raise StateError(f"state: the body makes no sense: {problem}") from problem
 
 

@@ -1,20 +1,23 @@
 """The book of a delta log: which deltas are needed, when rows are to be repeated, what can be forgotten.
 
-A log has no snapshots. Once it holds much more rows than there are, each delta repeats the unchanged rows of one key
-group as well; when all key groups have had their turn, the deltas before that round hold nothing that is not repeated.
+A log has no snapshots. Once it holds several times as many rows as there are, each delta repeats the unchanged rows of
+one key group as well; when all key groups have had their turn, the deltas before that round hold nothing that is not
+repeated. With rounds at ``_TIMES`` the rows, ``1 / (_TIMES - 1)`` of what changes is written once more.
 """
 
+import math
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fastwin import MAX_TIMESTAMP, MIN_TIMESTAMP
-from fastwin.operators.base import Refresh
+from fastwin.operators.refresh import Refresh
 
 __all__ = ["DeltaLog", "Entry"]
 
+_TIMES = 4  # as many rows as there are in a log: then a round begins
 _SLACK_ROWS = 10_000  # a log of few rows is not worth a round
-_MOST_ENTRIES = 100  # each costs a read when the state is loaded
+_FEWEST_ENTRIES, _MOST_ENTRIES = 32, 512  # each takes room in the head, and a read when the state is loaded
 _RECENT = 16  # states that a copy may go on from
 
 
@@ -28,9 +31,9 @@ class Entry:
     first: int
     chunks: int
     size: int
-    token: str
     rows: int
     last_end: int | None
+    token: str
 
     @classmethod
     def of(cls, first: int, chunks: int, size: int, token: str, meta: dict[str, Any]) -> "Entry":
@@ -38,11 +41,14 @@ class Entry:
         last = meta.get("last_end", MAX_TIMESTAMP)
         # Without rows, it only brings the watermark on, and so does the next one.
         last_end = None if last == MAX_TIMESTAMP else MIN_TIMESTAMP if last is None else last
-        return cls(first, chunks, size, token, meta["rows"], last_end)
+        return cls(first, chunks, size, meta["rows"], last_end, token)
 
     def numbers(self) -> range:
         """Returns the numbers of its chunks."""
         return range(self.first, self.first + self.chunks)
+
+
+_COLUMNS = ("chunks", "size", "rows", "last_end", "token")
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,9 @@ class DeltaLog:
         if self.turn is not None:
             return Refresh(key_groups, tuple(groups[self.turn :]))
         logged = sum(entry.rows for entry in self.entries)
-        if logged > 2 * state_rows + _SLACK_ROWS or len(self.entries) >= _MOST_ENTRIES:
+        # What many entries cost in each head weighs as much as repeating all rows does at about the root of these.
+        most = min(max(_FEWEST_ENTRIES, math.isqrt(state_rows)), _MOST_ENTRIES)
+        if logged > _TIMES * state_rows + _SLACK_ROWS or len(self.entries) >= most:
             return Refresh(key_groups, tuple(groups))
         return None
 
@@ -108,15 +116,21 @@ class DeltaLog:
         return DeltaLog((*kept, entry), turn if on else None, since if on else 0, recent), gone
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the log as plain values."""
-        rows = [[e.first, e.chunks, e.size, e.token, e.rows, e.last_end] for e in self.entries]
-        return {"entries": rows, "turn": self.turn, "since": self.since, "recent": self.recent}
+        """Returns the log as plain values, entries column by column, which compresses better."""
+        stops = [0, *(entry.numbers().stop for entry in self.entries)]
+        gaps = [entry.first - stop for entry, stop in zip(self.entries, stops, strict=False)]
+        columns = [[getattr(entry, name) for entry in self.entries] for name in _COLUMNS]
+        return {"entries": [gaps, *columns], "turn": self.turn, "since": self.since, "recent": self.recent}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "DeltaLog":
         """Returns the log that ``to_json`` gave."""
-        entries = tuple(Entry(*row) for row in values["entries"])
-        return cls(entries, values["turn"], values["since"], tuple((token, at) for token, at in values["recent"]))
+        entries, stop = [], 0
+        for gap, *row in zip(*values["entries"], strict=True):
+            entries.append(Entry(stop + gap, *row))
+            stop = entries[-1].numbers().stop
+        recent = tuple((token, at) for token, at in values["recent"])
+        return cls(tuple(entries), values["turn"], values["since"], recent)
 
     def since_one_of(self, tokens: Container[str]) -> Iterator[tuple[str, tuple[Entry, ...]]]:
         """Yields, latest first, each of these tokens that a recent state has, with the deltas that came after it.

@@ -15,6 +15,7 @@ __all__ = ["STATE_STORE_KEY", "STATE_STORE_PROVIDER", "WORKER_MEMORY", "check_st
 STATE_STORE_KEY = "spark.sql.streaming.stateStore.providerClass"
 STATE_STORE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+_SNAPSHOTS_KEY = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
 _PYTHON_KEY = "spark.pyspark.python"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 WORKER_MEMORY = {
@@ -38,10 +39,11 @@ def session(
     config: Spark's own settings by key; they win over the defaults below.
 
     Where ``config`` says nothing, it sets: the RocksDB state store, which stateful Python operators need, writing
-    changes and not whole files at each commit; this interpreter for the workers (unless ``PYSPARK_PYTHON`` names
-    another); no limit for the bytes of a batch on its way to Python, which Spark would check before each row, but only
-    for its rows (10,000, ``spark.sql.execution.arrow.maxRecordsPerBatch``); WORKER_MEMORY in the environment of the
-    workers; and, in local mode, as many shuffle partitions as there are cores. The time zone is left alone.
+    changes and not whole files at each commit, and a snapshot of its files after 100 commits; this interpreter for the
+    workers (unless ``PYSPARK_PYTHON`` names another); no limit for the bytes of a batch on its way to Python, which
+    Spark would check before each row, but only for its rows (10,000, ``spark.sql.execution.arrow.maxRecordsPerBatch``);
+    WORKER_MEMORY in the environment of the workers; and, in local mode, as many shuffle partitions as there are cores.
+    The time zone is left alone.
 
     If a session is running already, it is returned as it is, provided that it fits.
 
@@ -92,7 +94,8 @@ def check_state_store(spark: SparkSession) -> None:
 
 
 def _preferences(spark: SparkSession) -> dict[str, str]:
-    preferences = {_CHANGELOG_KEY: "true", BATCH_BYTES_KEY: NO_LIMIT}
+    # A commit of fastwin's is a few large values, so that a hundred of them are soon read again; Spark's default is 10.
+    preferences = {_CHANGELOG_KEY: "true", _SNAPSHOTS_KEY: "100", BATCH_BYTES_KEY: NO_LIMIT}
     if _is_local(spark.sparkContext):
         preferences[_PARTITIONS_KEY] = str(spark.sparkContext.defaultParallelism)
     return preferences

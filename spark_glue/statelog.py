@@ -7,6 +7,7 @@ every micro-batch, and the chunks of its deltas, written once.
 import json
 import secrets
 import struct
+import zlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,8 +24,8 @@ CHUNK_BYTES = 4 << 20
 """No value in the state store is larger than this."""
 
 _MAGIC = b"FWSL"
-_FORMAT = 3
-_PREFIX = struct.Struct("<4sH")  # magic, format; fields as JSON follow
+_FORMAT = 4
+_PREFIX = struct.Struct("<4sH")  # magic, format; fields as JSON follow, deflated
 
 _HEAD = T.StructType([T.StructField("head", T.BinaryType())])
 _CHUNK_NO = T.StructType([T.StructField("chunk", T.LongType())])
@@ -161,7 +162,7 @@ class StateLog:
 
 
 def _pack(fields: dict[str, Any]) -> bytes:
-    return _PREFIX.pack(_MAGIC, _FORMAT) + json.dumps(fields, separators=(",", ":")).encode()
+    return _PREFIX.pack(_MAGIC, _FORMAT) + zlib.compress(json.dumps(fields, separators=(",", ":")).encode(), 1)
 
 
 def _unpack(head: bytes) -> dict[str, Any]:
@@ -173,6 +174,6 @@ def _unpack(head: bytes) -> dict[str, Any]:
     if version != _FORMAT:
         raise StateError(f"state: has format {version}, this version of fastwin reads format {_FORMAT}")
     try:
-        return json.loads(head[_PREFIX.size :])
-    except ValueError as error:
+        return json.loads(zlib.decompress(head[_PREFIX.size :]))
+    except (ValueError, zlib.error) as error:
         raise StateError(f"state: a head cannot be read: {error}") from error

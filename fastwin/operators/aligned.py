@@ -22,16 +22,15 @@ from fastwin.operators.base import (
     Config,
     Counters,
     Fed,
-    Refresh,
     fill_rows,
     load_keys,
     load_rows,
     read_chunks,
     save_rows,
     some_rows,
-    with_refreshed,
 )
 from fastwin.operators.lateness import Lateness
+from fastwin.operators.refresh import Refresh
 from fastwin.operators.slicing import LateWindows, Slicing
 from fastwin.statecodec import Chunk
 from fastwin.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -268,8 +267,8 @@ class AlignedOperator:
         slots = self._panes.rows.dirty_slots()
         if refresh is None:
             return self._save("delta", slots)
-        both, refreshed = with_refreshed(self._keys, self._panes.rows, slots, refresh)
-        return self._save("delta", both, refreshed=refreshed, changed=len(slots))
+        found = refresh.take(self._keys, self._panes.rows, slots)
+        return self._save("delta", found.slots, refreshed=found.groups, changed=len(slots))
 
     def _save(self, kind: str, slots: NDArray[np.int32], **more: Any) -> bytes:
         rows = self._panes.rows

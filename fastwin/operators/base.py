@@ -17,10 +17,11 @@ from fastwin.core.rows import RowStore
 from fastwin.describe import describe
 from fastwin.errors import StateError
 from fastwin.keycodec import EncodedKeys, KeyCodec
+from fastwin.operators.refresh import Refresh
 from fastwin.statespec import StateAggregate, StateSpec
 from fastwin.valuecolumns import ValueColumn
 
-__all__ = ["TIME_TYPE", "Batch", "Config", "Counters", "Fed", "Operator", "Refresh", "ResultColumn"]
+__all__ = ["TIME_TYPE", "Batch", "Config", "Counters", "Fed", "Operator", "ResultColumn"]
 
 TIME_TYPE = pa.timestamp("ms", tz="UTC")
 
@@ -169,18 +170,6 @@ class Fed:
     late: NDArray[np.bool_] | None = None
 
 
-@dataclass(frozen=True)
-class Refresh:
-    """Which unchanged rows a delta is to repeat, so that deltas before it can be forgotten in the end.
-
-    key_groups: into how many the keys are divided, by their hash. groups: those to repeat, in this order: the first
-        one, and more as long as they add no more than a quarter to what has changed.
-    """
-
-    key_groups: int
-    groups: tuple[int, ...]
-
-
 class Operator(Protocol):
     """What the aligned, session and general operators offer to those who run them."""
 
@@ -203,8 +192,8 @@ class Operator(Protocol):
         """Returns the state changed since the last snapshot() or delta() as one chunk.
 
         Its meta holds ``rows``, how many there are, and ``last_end``, the last end of a window that they are part of
-        (null: there is none; missing: not known). With ``refresh``, unchanged rows are repeated, and ``refreshed`` says
-        of how many groups.
+        (null: there is none; missing: not known). With ``refresh``, unchanged rows are repeated, each with all that
+        it has; ``refreshed`` says of how many groups, ``changed`` how many rows there would be without.
         """
 
     def apply(self, chunks: list[bytes]) -> None:
@@ -239,18 +228,26 @@ def save_rows(
 
     cells: head cells to keep, by column name. first_cell: where the accumulators begin.
     """
-    held = rows.keys(slots)
-    if len(held) < keys.top // 32:  # a small delta of a large state: no pass over all keys
-        ids, key_of = np.unique(held, return_inverse=True)
-    else:
-        marks = np.zeros(keys.top, dtype=np.bool_)
-        marks[held] = True
-        ids = np.flatnonzero(marks).astype(np.int32)
-        key_of = (np.cumsum(marks, dtype=np.int32) - np.int32(1))[held]
-    table = row_cells(rows, slots, cells, first_cell).add_column(
-        0, "key", pa.array(key_of.astype(np.int32, copy=False))
-    )
+    ids, key_of = _by_appearance(rows.keys(slots), keys.top)
+    table = row_cells(rows, slots, cells, first_cell).add_column(0, "key", pa.array(key_of))
     return {"keys": key_rows(codec, keys, ids), "rows": table}
+
+
+def _by_appearance(held: NDArray[np.int32], top: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Returns the distinct ones of ids below ``top`` in the order in which they appear, and where each of ``held`` is.
+
+    So rows of which each has another key, or which lie key by key, have places that tell nothing and take no bytes.
+    """
+    count = np.arange(len(held), dtype=np.int32)
+    if len(held) < top // 32:  # a small delta of a large state: nothing as large as all keys is touched
+        _, first_at, inverse = np.unique(held, return_index=True, return_inverse=True)
+        first = first_at.astype(np.int32)[inverse]
+    else:
+        first_of = np.empty(top, dtype=np.int32)
+        first_of[held[::-1]] = count[::-1]
+        first = first_of[held]
+    new = first == count
+    return held[new], (np.cumsum(new, dtype=np.int32) - np.int32(1))[first]
 
 
 def row_cells(rows: RowStore, slots: NDArray[np.int32], cells: dict[str, int], first_cell: int) -> pa.Table:
@@ -341,35 +338,6 @@ def fill_rows(
         accumulators.adopt_rows(rows, slots)
     except ValueError as problem:
         raise StateError(f"state: {problem}") from problem
-
-
-def with_refreshed(
-    keys: KeyTable, rows: RowStore, changed: NDArray[np.int32], refresh: Refresh
-) -> tuple[NDArray[np.int32], int]:
-    """Returns the changed slots and, behind them, those of unchanged rows to repeat, and how many groups that repeats.
-
-    O(rows of state).
-    """
-    clean = np.ones(rows.top, dtype=np.bool_)
-    clean[changed] = False
-    slots = rows.slots()
-    slots = slots[clean[slots]]
-    ids = keys.ids()
-    group_of = np.full(keys.top, -1, dtype=np.int32)
-    group_of[ids] = key_groups(keys, ids, refresh.key_groups)
-    group = group_of[rows.keys(slots)]
-    sizes = np.bincount(group, minlength=refresh.key_groups)[list(refresh.groups)]
-    fit = int(np.searchsorted(np.cumsum(sizes), len(changed) // 4, side="right"))
-    taken = refresh.groups[: max(fit, 1)]
-    wanted = np.zeros(refresh.key_groups, dtype=np.bool_)
-    wanted[list(taken)] = True
-    return np.concatenate([changed, slots[wanted[group]]]), len(taken)
-
-
-def key_groups(keys: KeyTable, ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
-    """Returns the key group of each key: its hash modulo ``count``, int32[n]."""
-    encoded = keys.take_bytes(ids) if keys.is_bytes else keys.take_int64(ids)
-    return (KeyCodec.hash(encoded) % np.uint64(count)).astype(np.int32)
 
 
 def read_chunks(

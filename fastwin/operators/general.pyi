@@ -3,7 +3,8 @@ from typing import Any
 import pyarrow as pa
 
 from fastwin.operators.assigning import AssignerNode
-from fastwin.operators.base import Batch, Counters, Fed, Refresh
+from fastwin.operators.base import Batch, Counters, Fed
+from fastwin.operators.refresh import Refresh
 from fastwin.operators.triggernodes import TriggerNode
 
 class GeneralOperator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from fastwin import statecodec
 from fastwin.core.windowtable import HEAD_CELLS
 from fastwin.errors import StateError
 from fastwin.operators import userobjects
-from fastwin.operators.base import Refresh, fill_rows, key_rows, load_keys, load_rows, read_chunks, save_rows
+from fastwin.operators.base import fill_rows, key_rows, load_keys, load_rows, read_chunks, save_rows
 from fastwin.operators.generalparts import reads_rows
 from fastwin.operators.keeper import Keeper
 from fastwin.operators.lateness import cleaned_at
+from fastwin.operators.refresh import Refresh
 from fastwin.rowview import RowType, TimedRow, decode_column, row_of, rows_to_arrays
 
 __all__ = ["check", "load", "save", "settle"]
@@ -38,17 +40,19 @@ def settle(keeper: Keeper) -> None:
 
 
 def save(operator: Any, kind: Any, refresh: Refresh | None = None) -> bytes:
-    """Returns all state, or what has changed since the last call, as one chunk; with a refresh, all as a delta."""
+    """Returns all state, or what has changed since the last call, as one chunk; a refresh: see Operator.delta()."""
     keeper, table, config = operator.keeper, operator.table, operator.config
     codec, keys, rows = config.codec, table.keys, table.rows
-    whole = kind == "snapshot" or keeper.journal is None or refresh is not None
-    slots = rows.slots() if whole else rows.dirty_slots()
+    part = _part_of(operator, kind == "snapshot" or keeper.journal is None, refresh)
+    slots = part.slots
     tables = save_rows(codec, keys, rows, slots, {"start": 1, "end": 3}, HEAD_CELLS)
     tables["rows"] = (
         tables["rows"].append_column("flags", [table.flags(slots)]).append_column("panes", [table.panes(slots)])
     )
     position = {slot: i for i, slot in enumerate(slots.tolist())}
-    timers = keeper.unmarked() if whole else [item for item in set(keeper.journal) if item[0] in position]
+    timers = keeper.unmarked(part.complete) if part.everything or part.groups else []
+    if not part.everything:
+        timers = sorted({*timers, *(item for item in keeper.journal if item[0] in position)})
     alive = [keeper.has_timer(*item) for item in timers]
     tables["timers"] = pa.table(
         {
@@ -58,25 +62,58 @@ def save(operator: Any, kind: Any, refresh: Refresh | None = None) -> bytes:
             "alive": pa.array(alive, pa.bool_()),
         }
     )
-    if not whole and table.removed:
+    if not part.everything and table.removed:
         ids, starts, ends = zip(*table.removed, strict=True)
         tables["removed_keys"] = key_rows(codec, keys, np.array(ids, dtype=np.int32))
         tables["removed"] = pa.table({"start": pa.array(starts, pa.int64()), "end": pa.array(ends, pa.int64())})
-    objects = _objects(operator, position, tables, whole)
+    objects = _objects(operator, position, tables, part)
     table.saved(slots)
     keeper.saved_keys()
     keeper.journal = []
     if operator.contents.keeps_rows:
         _lists_are_saved(keeper, slots)
     kept = len(tables["state_keys"]) if "state_keys" in tables else 0
-    more = {"processing_time": keeper.clock, "whole": whole, "rows": len(slots) + kept}
+    more = {"processing_time": keeper.clock, "whole": part.everything, "rows": len(slots) + kept}
     if refresh is not None:
-        more["refreshed"] = len(refresh.groups)
+        more |= {"refreshed": part.groups, "changed": part.changed}
     more["cleaned"] = cleaned_at(keeper.watermark, keeper.lateness, keeper.cleaned)
     return config.encode_state(kind, keeper.watermark, tables, objects, **more)
 
 
-def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table], whole: bool) -> bytes | None:
+@dataclass(frozen=True)
+class _Part:
+    """Which part of the state a chunk holds.
+
+    slots: of its rows. complete: uint8[rows], which of all rows are there with all that they have, and not only with
+    what is new about them. keys: whose state of keys is. everything: nothing is left out. groups, changed: how many key
+    groups are repeated, and how many rows would be there without that.
+    """
+
+    slots: NDArray[np.int32]
+    complete: NDArray[np.uint8]
+    keys: list[int]
+    everything: bool
+    groups: int
+    changed: int
+
+
+def _part_of(operator: Any, everything: bool, refresh: Refresh | None) -> _Part:
+    keeper, rows = operator.keeper, operator.table.rows
+    if everything:
+        slots, groups = rows.slots(), 0 if refresh is None else len(refresh.groups)
+        return _Part(slots, np.ones(rows.top, dtype=np.uint8), sorted(keeper.key_states), True, groups, len(slots))
+    slots = rows.dirty_slots()
+    complete = np.zeros(rows.top, dtype=np.uint8)
+    if refresh is None:
+        return _Part(slots, complete, sorted(keeper.dirty_keys), False, 0, len(slots))
+    holding = np.fromiter(keeper.key_states, dtype=np.int32, count=len(keeper.key_states))
+    found = refresh.take(operator.table.keys, rows, slots, holding)
+    complete[found.slots[found.repeated]] = 1
+    keys = sorted(keeper.dirty_keys.union(holding[found.keys[holding]].tolist()))
+    return _Part(found.slots, complete, keys, False, found.groups, len(slots))
+
+
+def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table], part: _Part) -> bytes | None:
     """Adds elements to the tables; returns the pickled rest of what Python code keeps, None if there is nothing."""
     keeper = operator.keeper
     contents: dict[int, Any] = {}
@@ -92,7 +129,7 @@ def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table
             continue
         if operator.contents.keeps_rows:
             elements, known = keeper.contents[slot], keeper.saved_lists.get(slot)
-            start = known[1] if known is not None and known[0] is elements and not whole else 0
+            start = known[1] if known is not None and known[0] is elements and not part.complete[slot] else 0
             if start:
                 kept.append((at, start))
             held += [(at, element) for element in elements[start:]]
@@ -111,11 +148,10 @@ def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table
     if kept:
         rows_kept, counts = zip(*kept, strict=True)
         tables["kept"] = pa.table({"row": pa.array(rows_kept, pa.int32()), "n": pa.array(counts, pa.int64())})
-    ids = sorted(keeper.key_states if whole else keeper.dirty_keys)
-    if ids:
+    if part.keys:
         config = operator.config
-        tables["state_keys"] = key_rows(config.codec, operator.table.keys, np.array(ids, dtype=np.int32))
-    user = (contents, states, [keeper.key_states.get(key) for key in ids])
+        tables["state_keys"] = key_rows(config.codec, operator.table.keys, np.array(part.keys, dtype=np.int32))
+    user = (contents, states, [keeper.key_states.get(key) for key in part.keys])
     if not any(user):
         return None
     try:
@@ -149,9 +185,10 @@ def _lists_are_saved(keeper: Keeper, slots: NDArray[np.int32]) -> None:
 def load(operator: Any, chunks: list[bytes], deltas: bool = False) -> None:
     """Takes one snapshot and the deltas after it; deltas: the first one may be a delta, too."""
     keeper, table = operator.keeper, operator.table
+    lacking: dict[int, int] = {}
     for chunk in read_chunks(chunks, operator.config, deltas):
         try:
-            _apply(operator, chunk)
+            _apply(operator, chunk, lacking)
         except (KeyError, TypeError, ValueError, IndexError) as problem:
             if isinstance(problem, StateError):
                 raise
@@ -159,7 +196,9 @@ def load(operator: Any, chunks: list[bytes], deltas: bool = False) -> None:
         keeper.watermark = max(keeper.watermark, chunk.meta["watermark"])
         keeper.cleaned = max(keeper.cleaned, chunk.meta["cleaned"])
         keeper.clock = chunk.meta["processing_time"]
-        _drop(operator, operator.passed_slots())
+        _drop(operator, operator.passed_slots(), lacking)
+    for slot, n in lacking.items():
+        raise StateError(f"state: a delta goes on after {n} elements of a window, {keeper.where(slot)}, that has fewer")
     table.saved(table.rows.slots())
     keeper.saved_keys()
     keeper.journal = []
@@ -167,11 +206,15 @@ def load(operator: Any, chunks: list[bytes], deltas: bool = False) -> None:
         _lists_are_saved(keeper, table.rows.slots())
 
 
-def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
+def _apply(operator: Any, chunk: statecodec.Chunk, lacking: dict[int, int]) -> None:
+    """Takes one chunk. lacking: rows whose first elements, so many, are in deltas that are gone.
+
+    A delta that repeats them with all that they have comes later, or the state is not whole.
+    """
     keeper, table, codec = operator.keeper, operator.table, operator.config.codec
     tables = chunk.tables
     if chunk.kind == "delta" and chunk.meta["whole"]:
-        _drop(operator, table.rows.slots().tolist())
+        _drop(operator, table.rows.slots().tolist(), lacking)
         for key in list(keeper.key_states):
             keeper.forget_key_state(key)
     if "removed" in tables:
@@ -180,7 +223,7 @@ def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
         gone = table.lookup(
             ids, removed["start"].combine_chunks().to_numpy(), removed["end"].combine_chunks().to_numpy()
         )
-        _drop(operator, gone[gone >= 0].tolist())
+        _drop(operator, gone[gone >= 0].tolist(), lacking)
     ids = load_keys(codec, table.keys, tables["keys"])
     cells = [f"c{cell}" for cell in range(HEAD_CELLS, table.rows.stride // 8)]
     columns = load_rows(tables, ids, ["start", "end", *cells, "flags", "panes"])
@@ -199,7 +242,7 @@ def _apply(operator: Any, chunk: statecodec.Chunk) -> None:
     beginnings = {int(slots[at]): n for at, n in zip(kept["row"], kept["n"], strict=True)}
     for slot in slots.tolist():
         if operator.contents.keeps_rows:
-            _keep_beginning(keeper, slot, beginnings.get(slot, 0))
+            _keep_beginning(keeper, slot, beginnings.get(slot, 0), lacking)
         else:
             keeper.contents[slot] = None
         keeper.states[slot] = None
@@ -226,10 +269,12 @@ def _runs_python(operator: Any) -> bool:
     return operator.contents.in_python or program.process is not None or asks
 
 
-def _keep_beginning(keeper: Keeper, slot: int, n: int) -> None:
+def _keep_beginning(keeper: Keeper, slot: int, n: int, lacking: dict[int, int]) -> None:
     known = keeper.contents[slot] or []
-    if not 0 <= n <= len(known):
-        raise StateError(f"state: a delta goes on after {n} elements of a window that has {len(known)}")
+    if not 0 <= n <= len(known) or (n and slot in lacking):
+        lacking[slot] = n
+    else:
+        lacking.pop(slot, None)
     keeper.contents[slot] = known[:n] or None
 
 
@@ -247,7 +292,7 @@ def _load_elements(operator: Any, saved: pa.Table, slots: np.ndarray) -> None:
         contents[slot].append(TimedRow(element, time) if timed else element)
 
 
-def _drop(operator: Any, slots: list[int]) -> None:
+def _drop(operator: Any, slots: list[int], lacking: dict[int, int]) -> None:
     """Frees rows, and all their timers."""
     if not slots:
         return
@@ -258,6 +303,7 @@ def _drop(operator: Any, slots: list[int]) -> None:
         for slot, time in zip(owners[mine].tolist(), times[mine].tolist(), strict=True):
             keeper.restore_timer(slot, time, kind, False)
     for slot in slots:
+        lacking.pop(slot, None)
         operator.drop_row(slot)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint32_t
+from fastwin._typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint32_t
 from fastwin.core.memory cimport prefetch
 from fastwin.core.timerqueue cimport TimerQueue
 from fastwin.core.timersort cimport Timer
@@ -180,13 +180,18 @@ cdef class Keeper:
             if flags[i] & CLEANUP_TIMER:
                 self.register_cleanup(slots[i])
 
-    def unmarked(self):
-        """Returns the timers that no marks in the rows tell of: (slot, time, kind) each."""
+    def unmarked(self, const uint8_t[::1] wanted not None):
+        """Returns the timers of wanted rows, uint8[rows], that no marks in these tell of: (slot, time, kind) each."""
+        cdef Py_ssize_t i
+        cdef int kind
+        cdef const int64_t[::1] times, slots
         found = []
-        for kind, timers in ((0, self.event_timers), (1, self.processing_timers)):
-            times, _, slots = timers.timers()
-            found.extend([(slot, time, kind) for slot, time in zip(slots.tolist(), times.tolist())
-                          if not self._mark(self.at(slot), time, not kind)])
+        for kind in range(2):
+            at, _, owners = (self.processing_timers if kind else self.event_timers).timers()
+            times, slots = at, owners
+            for i in range(times.shape[0]):
+                if wanted[slots[i]] and not self._mark(self.at(<idx_t> slots[i]), times[i], not kind):
+                    found.append((slots[i], times[i], kind))
         return found
 
     def has_timer(self, idx_t slot, ts_t time, int kind):

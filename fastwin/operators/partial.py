@@ -21,7 +21,7 @@ from fastwin.core.sessions import HEAD_CELLS
 from fastwin.core.sessionscan import END_CELL, sessions_of_keys
 from fastwin.keycodec import KeyCodec
 from fastwin.operators.aligned import AlignedOperator
-from fastwin.operators.base import Batch, Config, ResultColumn, key_groups, key_rows, row_cells, save_rows
+from fastwin.operators.base import Batch, Config, ResultColumn, key_rows, row_cells, save_rows
 from fastwin.operators.session import PART_ELEMENTS
 from fastwin.operators.slicing import Slicing
 from fastwin.windows import MIN_TIMESTAMP
@@ -81,7 +81,7 @@ class _Parts:
         """Returns the part of each key, by its id."""
         ids = keys.ids()
         part_of = np.zeros(keys.top, dtype=np.uint16)
-        part_of[ids] = key_groups(keys, ids, self._groups) % self.count
+        part_of[ids] = KeyCodec.groups(keys, ids, self._groups) % self.count
         return part_of
 
     def partial(self, part: int, keys: pa.Table, rows: pa.Table) -> Partial:

@@ -25,7 +25,6 @@ from fastwin.operators.base import (
     Config,
     Counters,
     Fed,
-    Refresh,
     fill_rows,
     key_rows,
     load_keys,
@@ -34,10 +33,10 @@ from fastwin.operators.base import (
     row_blocks,
     save_rows,
     some_rows,
-    with_refreshed,
 )
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.placedresults import PlacedResults
+from fastwin.operators.refresh import Refresh
 from fastwin.windows import MIN_TIMESTAMP
 
 __all__ = ["PART_ELEMENTS", "SessionOperator"]
@@ -266,8 +265,8 @@ class SessionOperator:
         slots = self._sessions.rows.dirty_slots()
         if refresh is None:
             return self._save("delta", slots)
-        both, refreshed = with_refreshed(self._keys, self._sessions.rows, slots, refresh)
-        return self._save("delta", both, refreshed=refreshed, changed=len(slots))
+        found = refresh.take(self._keys, self._sessions.rows, slots)
+        return self._save("delta", found.slots, refreshed=found.groups, changed=len(slots))
 
     def _save(self, kind: str, slots: NDArray[np.int32], **more: Any) -> bytes:
         codec = self._config.codec

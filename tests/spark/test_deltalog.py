@@ -49,6 +49,8 @@ class Store:
 def eager(monkeypatch):
     """Rounds begin as soon as there is something to forget."""
     monkeypatch.setattr(deltalog, "_SLACK_ROWS", 0)
+    monkeypatch.setattr(deltalog, "_TIMES", 2)
+    monkeypatch.setattr(deltalog, "_FEWEST_ENTRIES", 3)
     monkeypatch.setattr(deltalog, "_MOST_ENTRIES", 3)
 
 
@@ -155,8 +157,125 @@ def test_a_stream_handed_from_worker_to_worker_gives_what_one_gives(kind, seed):
     assert handed > 50
 
 
+class Everything(fw.ProcessWindowFunction):
+    """Tells what a firing sees, and numbers the firings of a key in state of its own."""
+
+    def __init__(self, merging: bool = False) -> None:
+        self.merging = merging
+
+    def process(self, key, context, elements):
+        count = context.global_state().get_state(fw.ValueStateDescriptor("count"))
+        count.update((count.value() or 0) + 1)
+        sizes = fw.ListStateDescriptor("sizes")
+        mine = (context.global_state() if self.merging else context.window_state()).get_list_state(sizes)
+        mine.add(len(elements))
+        yield count.value(), repr(list(mine.get())), repr([tuple(one) for one in elements])
+
+
+class Span(fw.AggregateFunction):
+    """The sorted values, in a Python object."""
+
+    def create_accumulator(self):
+        return []
+
+    def add(self, value, accumulator):
+        return sorted([*accumulator, value.v])
+
+    def get_result(self, accumulator):
+        return (repr(accumulator),)
+
+    def merge(self, a, b):
+        return sorted([*a, *b])
+
+
+def windows_of(kind: str):
+    """A spec of which the general operator keeps elements, objects, timers or state of keys."""
+    keyed = fw.key_by("k").event_time("ts")
+    seen = {"output": "n bigint, sizes string, seen string"}
+    match kind:
+        case "elements":
+            spec = keyed.window(fw.TumblingEventTimeWindows.of(2_000))
+            return spec.allowed_lateness(300, coalesce=True).process(Everything(), **seen)
+        case "evicted elements":
+            spec = keyed.window(fw.SlidingEventTimeWindows.of(2_000, 500)).evictor(fw.CountEvictor.of(4))
+            return spec.process(Everything(), **seen)
+        case "merged elements":
+            return keyed.window(fw.EventTimeSessionWindows.with_gap(900)).process(Everything(merging=True), **seen)
+        case "timers":
+            spec = keyed.window(fw.TumblingEventTimeWindows.of(2_000)).trigger(fw.ContinuousEventTimeTrigger.of(130))
+            return spec.aggregate(n=fw.Count(), high=fw.Max("v"))
+        case "objects":
+            spec = keyed.window(fw.SlidingEventTimeWindows.of(2_000, 700)).allowed_lateness(300, coalesce=True)
+            return spec.aggregate(Span(), output="span string")
+        case "counts":
+            spec = keyed.window(fw.GlobalWindows.create()).trigger(fw.PurgingTrigger.of(fw.CountTrigger.of(7)))
+            return spec.process(Everything(), **seen)
+        case "delta":
+            trigger = fw.DeltaTrigger.of(60, lambda old, new: abs(new.v - old.v))
+            return keyed.window(fw.GlobalWindows.create()).trigger(trigger).process(Everything(), **seen)
+    raise ValueError(kind)
+
+
+KINDS = ["elements", "evicted elements", "merged elements", "timers", "objects", "counts", "delta"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_general_operator_repeats_a_key_group_at_a_time(kind, seed):
+    spec = windows_of(kind)
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
+    dice = random.Random(seed)
+    alone, store = spec.open(schema=schema), Store([3, 0, 2, 1])
+    workers: list[tuple[str | None, fw.Stream]] = [(None, spec.open(schema=schema)) for _ in range(3)]
+    fired = handed = fresh = rounds = most = 0
+    for step in range(150):
+        keys = [dice.randrange(40) for _ in range(4)]
+        times = [step * 60 + dice.randrange(-600, 200) for _ in keys]
+        rows = pa.table({"k": keys, "ts": times, "v": [dice.randrange(100) for _ in keys]}, schema=schema)
+        at = dice.randrange(len(workers))
+        token, stream = workers[at]
+        found = list(store.log.since_one_of({token}))
+        if found and dice.random() < 0.6:
+            handed += 1
+            stream.catch_up(store.read(found[0][1]))
+        else:
+            fresh += 1
+            stream = spec.open(schema=schema)
+            stream.catch_up(store.read(store.log.entries)) if store.log.entries else None
+        stream._check_invariants()
+        for call, argument in (("advance_watermark", step * 60 - 250), ("process", rows)):
+            mine = getattr(stream, call)(argument).main.to_pylist()
+            wanted = getattr(alone, call)(argument).main.to_pylist()
+            fired += len(wanted)
+            assert sorted(mine, key=repr) == sorted(wanted, key=repr)
+        store.save(stream, spec.lateness_ms)
+        workers[at] = (store.log.token, stream)
+        meta = read_meta(store.deltas[store.log.token])
+        if meta.get("refreshed"):
+            rounds += 1
+            assert not meta["whole"]
+        most = max(most, len(store.log.entries))
+    assert fired > 50
+    assert min(handed, fresh) > 40
+    assert rounds > 40
+    assert most < 16
+
+
+def test_a_delta_without_the_elements_that_it_goes_on_after_is_refused():
+    spec = windows_of("elements")
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
+    stream = spec.open(schema=schema)
+    deltas = []
+    for v in range(3):
+        stream.process(pa.table({"k": [7], "ts": [10], "v": [v]}, schema=schema))
+        deltas.append(stream.delta())
+    spec.open(schema=schema).catch_up(deltas)
+    with pytest.raises(fw.StateError, match=r"goes on after 2 elements of a window, .*, that has fewer"):
+        spec.open(schema=schema).catch_up(deltas[1:])
+
+
 def entry(first: int, rows: int = 10, last_end: int | None = None, chunks: int = 1) -> Entry:
-    return Entry(first, chunks, 100, f"t{first}", rows, last_end)
+    return Entry(first, chunks, 100, rows, last_end, f"t{first}")
 
 
 def test_a_round_forgets_what_came_before_it():

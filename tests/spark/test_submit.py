@@ -1,11 +1,14 @@
 """As people run Spark: spark-submit with a module of theirs, on two executors that are processes of their own."""
 
+import io
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pyspark
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,27 +59,38 @@ want = sorted(zip(expected["k"].to_pylist(), expected["vs"].to_pylist()))
 tracker = spark.sparkContext._jsc.sc().statusTracker()
 names = ["MIMALLOC_PURGE_DELAY", "MALLOC_MMAP_MAX_"]
 memory = spark.sparkContext.parallelize(names, 1).map(os.getenv).collect()
+(module,) = spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("fastwin").__file__).collect()
+print("MODULE", module)
 print("RESULT", got == want, len(want), len(tracker.getExecutorInfos()) - 1, *memory)
 """
 
 
-def test_submitted_with_py_files_to_two_executors(tmp_path):
+@pytest.mark.parametrize("fastwin_from", ["installed", "archive"])
+def test_submitted_with_py_files_to_two_executors(tmp_path, fastwin_from):
     (tmp_path / "theirs.py").write_text(MODULE)
     (tmp_path / "app.py").write_text(APP)
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     options = {
-        "spark.executorEnv.PYTHONPATH": str(ROOT),
         "spark.executorEnv.MIMALLOC_PURGE_DELAY": "7",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
     command = [str(submit), "--master", "local-cluster[2,1,1024]", "--py-files", str(tmp_path / "theirs.py")]
+    if fastwin_from == "archive":
+        archive(tmp_path / "env.tar.gz")
+        with tarfile.open(tmp_path / "env.tar.gz") as tar:  # Spark asks the processor about its state on the driver
+            tar.extractall(tmp_path / "env", filter="data")
+        command += ["--archives", f"{tmp_path / 'env.tar.gz'}#env"]
+        pythons = {"PYSPARK_PYTHON": "./env/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
+    else:
+        options["spark.executorEnv.PYTHONPATH"] = str(ROOT)
+        pythons = {"PYSPARK_PYTHON": sys.executable}
     for key, value in options.items():
         command += ["--conf", f"{key}={value}"]
     done = subprocess.run(
         [*command, str(tmp_path / "app.py"), str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | pythons,
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -89,3 +103,20 @@ def test_submitted_with_py_files_to_two_executors(tmp_path):
     assert int(rows) == 49
     assert executors == "2"
     assert memory == ["7", "0"], "what was said stays, the rest is set"
+    (module,) = (line.split()[1] for line in done.stdout.splitlines() if line.startswith("MODULE"))
+    if fastwin_from == "archive":
+        assert module.endswith("/env/lib/fastwin/__init__.py")
+        assert not module.startswith(str(tmp_path)), "an executor's copy, not the driver's"
+
+
+def archive(target: Path) -> None:
+    """Packs an environment that has fastwin, laid out as venv-pack does; all else comes from this interpreter's."""
+    python = f"""#!/bin/sh
+PYTHONPATH="$(dirname "$0")/../lib:$PYTHONPATH" exec "{sys.executable}" "$@"
+""".encode()
+    entry = tarfile.TarInfo("bin/python")
+    entry.size, entry.mode = len(python), 0o755
+    with tarfile.open(target, "w:gz", compresslevel=1) as tar:
+        tar.addfile(entry, io.BytesIO(python))
+        for package in ("fastwin", "spark_glue"):
+            tar.add(ROOT / package, f"lib/{package}", filter=lambda one: None if one.name.endswith(".pyc") else one)

@@ -4,8 +4,11 @@ import random
 import struct
 import zlib
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastwin import statecodec
 from fastwin.errors import StateError
@@ -43,6 +46,45 @@ def test_empty_chunk() -> None:
 
 def test_repetition_is_compressed() -> None:
     assert len(statecodec.encode(chunk(), MINE)) < 500 * 16
+
+
+@st.composite
+def whole_numbers(draw: st.DrawFn) -> pa.Array:
+    """A column of int32 or int64, of values anywhere and of any span, or of such steps from one to the next."""
+    bits = draw(st.sampled_from([32, 64]))
+    kind = np.dtype(f"i{bits // 8}")
+    base = draw(st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
+    span = draw(st.sampled_from([1, 8, 9, 16, 17, 24, 25, 32, 33, 40, 41, 48, 49, 56, 57, 63, 64]))
+    offsets = draw(st.lists(st.integers(0, 2**span - 1), max_size=30))
+    values = np.array([(base + offset) % 2**bits for offset in offsets], dtype=f"u{bits // 8}").view(kind)
+    return pa.array(np.cumsum(values, dtype=kind) if draw(st.booleans()) else values)
+
+
+@given(whole_numbers())
+def test_whole_numbers_come_back_as_they_were(column: pa.Array) -> None:
+    table = pa.table({"n": column, "other": pa.array(["x"] * len(column))})
+    small, notes = statecodec.narrowed(table)
+    assert small.nbytes <= table.nbytes
+    found = statecodec.widened(small, notes)
+    assert found.equals(table)
+    assert found.schema == table.schema
+
+
+@pytest.mark.parametrize(
+    ("values", "most"),
+    [
+        (np.full(1_000, 7), 1),
+        (np.arange(1_000) * 86_400_000 + 1_700_000_000_000, 1),
+        (np.arange(1_000) // 7, 1),
+        (np.arange(1_000) * 7919 % 100_003, 3),
+        (np.arange(1_000) * 7_919_000_017 % 2**40, 5),
+        (np.arange(1_000) * 7_919_000_017_019 % 2**44, 6),
+        (np.array([-(2**63), 2**63 - 1, 0] * 300), 8),
+    ],
+)
+def test_whole_numbers_take_as_few_bytes_as_they_can(values: np.ndarray, most: int) -> None:
+    small, _ = statecodec.narrowed(pa.table({"n": values}))
+    assert small.nbytes == most * len(values)
 
 
 @pytest.mark.parametrize("length", [*range(HEADER + 8), 100, -1])
