@@ -85,7 +85,7 @@ class DeltaLog:
         state_rows: how many rows there are. key_groups: into how many all keys are divided. groups: those of this log.
         """
         if self.turn is not None:
-            return Refresh(key_groups, tuple(groups[self.turn :]))
+            return Refresh(key_groups, tuple(groups), self.turn)
         logged = sum(entry.rows for entry in self.entries)
         # What many entries cost in each head weighs as much as repeating all rows does at about the root of these.
         most = min(max(_FEWEST_ENTRIES, math.isqrt(state_rows)), _MOST_ENTRIES)

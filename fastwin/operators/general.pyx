@@ -350,7 +350,7 @@ cdef class GeneralOperator:
         return generalstate.save(self, "snapshot")
 
     def delta(self, refresh=None):
-        """Returns the state changed since the last snapshot() or delta() as one chunk; a refresh: see Operator.delta()."""
+        """Returns the state changed since the last call as one chunk; a refresh: see Operator.delta()."""
         return generalstate.save(self, "delta", refresh)
 
     def apply(self, chunks):

@@ -100,7 +100,7 @@ class _Part:
 def _part_of(operator: Any, everything: bool, refresh: Refresh | None) -> _Part:
     keeper, rows = operator.keeper, operator.table.rows
     if everything:
-        slots, groups = rows.slots(), 0 if refresh is None else len(refresh.groups)
+        slots, groups = rows.slots(), 0 if refresh is None else refresh.left
         return _Part(slots, np.ones(rows.top, dtype=np.uint8), sorted(keeper.key_states), True, groups, len(slots))
     slots = rows.dirty_slots()
     complete = np.zeros(rows.top, dtype=np.uint8)

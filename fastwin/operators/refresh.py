@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from fastwin.core.keys import KeyTable
 from fastwin.core.rows import RowStore
+from fastwin.errors import StateError
 from fastwin.keycodec import KeyCodec
 
 __all__ = ["Refresh", "Repeated"]
@@ -31,12 +32,19 @@ class Repeated(NamedTuple):
 class Refresh:
     """Which unchanged rows a delta is to repeat, so that deltas before it can be forgotten in the end.
 
-    key_groups: into how many the keys are divided, by their hash. groups: those to repeat, in this order: the first
-        one, and more as long as they add no more than a quarter to what has changed.
+    key_groups: into how many the keys are divided, by their hash. groups: those of the state, in the order in which
+        they are repeated. turn: how many have been: the next one is, and more as long as they add no more than a
+        quarter to what has changed.
     """
 
     key_groups: int
     groups: tuple[int, ...]
+    turn: int = 0
+
+    @property
+    def left(self) -> int:
+        """How many groups have not been repeated yet."""
+        return len(self.groups) - self.turn
 
     def take(
         self,
@@ -47,7 +55,7 @@ class Refresh:
     ) -> Repeated:
         """Returns which rows to write. changed: their slots. holding: keys that have something besides rows.
 
-        O(rows of state).
+        O(rows of state). Raises StateError if there is a row of another group, which nothing would ever repeat.
         """
         ids = keys.ids()
         group_of = np.full(keys.top, -1, dtype=np.int32)
@@ -58,11 +66,15 @@ class Refresh:
         slots = slots[clean[slots]]
         group = group_of[rows.keys(slots)]
         counted = group if holding is None else np.concatenate([group, group_of[holding]])
-        sizes = np.bincount(counted, minlength=self.key_groups)[list(self.groups)]
-        fit = int(np.searchsorted(np.cumsum(sizes), len(changed) // 4, side="right"))
-        taken = self.groups[: max(fit, 1)]
+        sizes = np.bincount(counted, minlength=self.key_groups)
+        here = list(self.groups)
+        if sizes.sum() != sizes[here].sum():
+            sizes[here] = 0
+            raise StateError(f"state: rows of key group {sizes.argmax()} among those of the groups {here}")
+        fit = int(np.searchsorted(np.cumsum(sizes[here[self.turn :]]), len(changed) // 4, side="right"))
+        taken = here[self.turn :][: max(fit, 1)]
         wanted = np.zeros(self.key_groups + 1, dtype=np.bool_)  # the last one: of keys that are not there
-        wanted[list(taken)] = True
+        wanted[taken] = True
         whose = wanted[group_of]
         unchanged = slots[wanted[group]]
         repeated = np.concatenate([whose[rows.keys(changed)], np.ones(len(unchanged), dtype=np.bool_)])

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin.keycodec import KeyCodec
 from tests.soak.attempts import SHARES, Attempts
 from tests.spark import windows
-from tests.spark.test_pack import job_for
+from tests.spark.test_pack import KEY_GROUPS, job_for
 
 _USER = windows.SPECS["user-written, with everything"]
 _BASE = fw.key_by("k").event_time("ts")
@@ -27,14 +28,19 @@ SPECS = {
 }
 
 
+_GROUPS = KeyCodec.hash((np.arange(1_000), None)) % np.uint64(KEY_GROUPS)
+KEYS = {share: np.flatnonzero(_GROUPS % np.uint64(len(SHARES)) == share) for share in SHARES}
+
+
 def rows(rng: np.random.Generator, number: int, share: int) -> pa.Table:
     n = int(rng.integers(1, 60))
-    keys = (number * 2 + rng.integers(0, 40, n)) * len(SHARES) + share  # they come and go
+    keys = KEYS[share][number * 2 + rng.integers(0, 40, n)]  # they come and go
     times = np.maximum(number * 12 + rng.integers(-25, 25, n), 0)
     return pa.table({"k": keys, "ts": times, "v": rng.integers(0, 1000, n)})
 
 
 def disturb(kind: str, seed: int, batches: int, folder) -> Attempts:
+    print("seed", seed)  # shown if it fails
     rng, dice = np.random.default_rng(seed), random.Random(seed)
     job = job_for(rows(rng, 0, 0), SPECS[kind], max_future_skew_ms=None)
     with Attempts(job, folder / "cache", dice) as attempts:

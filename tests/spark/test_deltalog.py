@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastwin as fw
+from fastwin.operators.refresh import Refresh
 from fastwin.statecodec import read_meta
 from spark_glue import deltalog
 from spark_glue.deltalog import DeltaLog, Entry
@@ -274,6 +275,21 @@ def test_a_delta_without_the_elements_that_it_goes_on_after_is_refused():
         spec.open(schema=schema).catch_up(deltas[1:])
 
 
+@pytest.mark.parametrize("kind", ["tumbling", "sessions", "general"])
+def test_a_row_that_no_round_would_repeat_is_an_error(kind):
+    keyed = fw.key_by("k").event_time("ts")
+    if kind == "sessions":
+        keyed = keyed.window(fw.EventTimeSessionWindows.with_gap(100))
+    else:
+        keyed = keyed.window(fw.TumblingEventTimeWindows.of(100))
+    spec = (keyed.with_pane_info() if kind == "general" else keyed).aggregate(n=fw.Count())
+    stream = spec.open()
+    stream.process(pa.table({"k": range(20), "ts": [1] * 20}))
+    stream.delta()
+    with pytest.raises(fw.StateError, match=r"rows of key group \d among those of the groups \[0, 2\]"):
+        stream.delta(Refresh(4, (0, 2)))
+
+
 def entry(first: int, rows: int = 10, last_end: int | None = None, chunks: int = 1) -> Entry:
     return Entry(first, chunks, 100, rows, last_end, f"t{first}")
 
@@ -304,9 +320,9 @@ def test_rows_are_repeated_only_when_the_log_outweighs_them(monkeypatch):
     log, _ = DeltaLog().append(entry(0, rows=1000), 0, 2, None)
     assert log.refresh(450, 8, [1, 5]) is None
     refresh = log.refresh(449, 8, [1, 5])
-    assert (refresh.key_groups, refresh.groups) == (8, (1, 5))
+    assert (refresh.key_groups, refresh.groups, refresh.turn) == (8, (1, 5), 0)
     log, _ = log.append(entry(1, rows=1), 1, 2, None)
-    assert log.refresh(10**6, 8, [1, 5]).groups == (5,)
+    assert log.refresh(10**6, 8, [1, 5]).turn == 1
 
 
 def test_many_small_deltas_are_gathered():

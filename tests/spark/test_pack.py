@@ -22,6 +22,7 @@ SPEC = (
     .window(fw.TumblingEventTimeWindows.of("1 min"))
     .aggregate(n=fw.Count(), s=fw.Sum("v"))
 )
+KEY_GROUPS = 8
 
 
 def job_for(table: pa.Table, spec: fw.WindowSpec = SPEC, **changes) -> Job:
@@ -30,7 +31,7 @@ def job_for(table: pa.Table, spec: fw.WindowSpec = SPEC, **changes) -> Job:
         "schema": table.schema,
         "time_column": spec.time_column,
         "time_zone": None,
-        "key_groups": 8,
+        "key_groups": KEY_GROUPS,
         "streaming": True,
         "carrier": True,
         "max_future_skew_ms": 86_400_000,
