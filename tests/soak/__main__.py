@@ -25,6 +25,7 @@ from tests.spark.streams import Source
 from tests.spark.test_attempts import SPECS, disturb
 
 INPUT_BATCHES = 12
+PARTS = ("kills", "faults", "attempts", "resident")
 
 
 class Soak:
@@ -158,33 +159,37 @@ class Soak:
         return f"{batches} micro-batches\n    second bottom: {held[1]}\n    last:          {held[-1]}"
 
 
-def main() -> int:
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Returns the options of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.soak", description="Exactly once, and bounded, under stress."
     )
-    parts = ("kills", "faults", "attempts", "resident")
-    parser.add_argument(
-        "parts", nargs="*", choices=[*parts, []], default=parts, help="which ones; all if none is named"
-    )
+    # Without a part, argparse looks for the default itself among the choices.
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[], help="which ones; all if none is named")
     parser.add_argument("--kills", type=int, default=20, help="runs that are killed (20)")
     parser.add_argument("--batches", type=int, default=500, help="micro-batches of the resident query (500)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30), help="of all that is random")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+    options.parts = options.parts or list(PARTS)
+    return options
+
+
+def main() -> int:
+    options = parse(sys.argv[1:])
     made = functools.partial(tempfile.TemporaryDirectory, prefix="fastwin-soak-", ignore_cleanup_errors=True)
     # A folder of its own for copies of state: in that of others, others would sweep it.
     with made() as folder, made(dir=cache_root().parent) as cache:
         os.environ[ROOT_VARIABLE] = cache
         soak = Soak(Path(folder), options)
         soak.tell(f"seed {options.seed}, cache in {cache_root()}")
-        chosen = options.parts or parts
-        if "attempts" in chosen:
+        if "attempts" in options.parts:
             soak.part("tasks attempted twice", soak.attempts)
-        if "faults" in chosen:
+        if "faults" in options.parts:
             soak.part("workers killed and tasks failed", soak.faults)
             soak.part("files in the cache spoilt", soak.spoilt)
-        if "kills" in chosen:
+        if "kills" in options.parts:
             soak.part("drivers killed", lambda: soak.kills(options.kills))
-        if "resident" in chosen:
+        if "resident" in options.parts:
             soak.part("keys that come and go", lambda: soak.resident(options.batches))
     print("\n".join(["", f"soak, seed {options.seed}:", *(f"  {line}" for line in soak.report)]), flush=True)
     return 1 if soak.failed else 0
