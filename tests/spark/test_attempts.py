@@ -40,7 +40,6 @@ def rows(rng: np.random.Generator, number: int, share: int) -> pa.Table:
 
 
 def disturb(kind: str, seed: int, batches: int, folder) -> Attempts:
-    print("seed", seed)  # shown if it fails
     rng, dice = np.random.default_rng(seed), random.Random(seed)
     job = job_for(rows(rng, 0, 0), SPECS[kind], max_future_skew_ms=None)
     with Attempts(job, folder / "cache", dice) as attempts:
@@ -53,7 +52,9 @@ def disturb(kind: str, seed: int, batches: int, folder) -> Attempts:
 
 @pytest.mark.parametrize("kind", SPECS)
 def test_whichever_attempt_is_committed(kind, tmp_path):
-    done = disturb(kind, random.randrange(1 << 30), 40, tmp_path)
+    seed = random.randrange(1 << 30)
+    print("seed", seed)  # shown if it fails
+    done = disturb(kind, seed, 40, tmp_path)
     assert done.open_windows == 0
     assert done.rows > 500
     assert done.attempts > 100
