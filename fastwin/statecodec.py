@@ -2,9 +2,12 @@
 
 A chunk is a header, ``magic(4) version(u16) kind(u8) flags(u8) fingerprint(16) crc32(u32) length(u64)``,
 little-endian, and a body of ``length`` bytes: ``u32`` length of a JSON text, the text, and one Zstandard-compressed
-Arrow IPC stream for each table that the text names. Columns of whole numbers are kept as the distance from their least
-value, or of their steps from the least step, in as few bytes as that takes. Flag 1: behind them comes one pickle stream
-of Python user state.
+Arrow IPC stream for each table that the text names. Flag 1: behind them comes one pickle stream of Python user state.
+
+The text has a note for each column ``x`` of whole numbers that is kept in fewer bytes: ``[type, size, least, first]``.
+What is kept are distances from ``least``, of ``size`` bytes, of the values or, unless ``first`` is null, of the steps
+from each value to the next, beginning with the value ``first``. Distances of 3, 5, 6 or 7 bytes are divided among the
+columns ``x`` (the lowest 2 or 4 bytes), ``x/1`` and ``x/2``.
 """
 
 import json
@@ -45,15 +48,15 @@ class Chunk:
 
 def encode(chunk: Chunk, fingerprint: bytes) -> bytes:
     """Returns the bytes of a chunk. fingerprint: 16 bytes that tell the spec."""
-    streams, bases = [], []
+    streams, notes = [], []
     for whole in chunk.tables.values():
-        table, base = narrowed(whole)
-        bases.append(base)
+        table, noted = narrowed(whole)
+        notes.append(noted)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema, options=_WRITE) as writer:
             writer.write_table(table)
         streams.append(sink.getvalue())
-    named = list(zip(chunk.tables, (len(stream) for stream in streams), bases, strict=True))
+    named = list(zip(chunk.tables, (len(stream) for stream in streams), notes, strict=True))
     text = json.dumps({"meta": chunk.meta, "tables": named}, separators=(",", ":")).encode()
     body = b"".join([struct.pack("<I", len(text)), text, *streams, chunk.objects or b""])
     kind, flags = _KINDS.index(chunk.kind), _PICKLED if chunk.objects is not None else 0
@@ -65,8 +68,8 @@ def narrowed(table: pa.Table) -> tuple[pa.Table, dict[str, list[Any]]]:
     columns: dict[str, Any] = {}
     notes = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        small = column.type in (pa.int64(), pa.int32()) and len(column) and not column.null_count
-        found = _pieces(column.combine_chunks().to_numpy()) if small else None
+        whole = column.type in (pa.int64(), pa.int32()) and len(column) and not column.null_count
+        found = _pieces(column.combine_chunks().to_numpy()) if whole else None
         if found is None:
             columns[name] = column
         else:
@@ -76,10 +79,7 @@ def narrowed(table: pa.Table) -> tuple[pa.Table, dict[str, list[Any]]]:
 
 
 def _pieces(values: NDArray[Any]) -> tuple[list[NDArray[Any]], list[Any]] | None:
-    """Returns what a column is divided into, and its note; None if that takes no less than the column itself.
-
-    The note: type, bytes of a number, the least number, and the first value if the numbers are steps between values.
-    """
+    """Returns what a column is divided into, and its note; None if that takes no less than the column itself."""
     first = None
     size, least = _range(values)
     if size > 1 and len(values) > 1:
@@ -109,8 +109,10 @@ def _piece(name: str, number: int) -> str:
 
 
 def widened(table: pa.Table, notes: dict[str, list[Any]]) -> pa.Table:
-    """Returns the table that ``narrowed`` was given."""
+    """Returns the table that ``narrowed`` was given. Raises ValueError, and others, for notes of no such table."""
     for name, (kind, size, least, first) in notes.items():
+        if kind not in ("int32", "int64") or type(least) is not int or type(first) not in (int, type(None)):
+            raise ValueError(f"column {name}: a note of {kind}, {least}, {first}")
         dtype = np.dtype(kind)
         values = table[name].to_numpy().astype(f"u{dtype.itemsize}")
         shift = 0
@@ -155,7 +157,7 @@ def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chu
         )
     try:
         return _parse(_KINDS[kind], body, flags == _PICKLED)
-    except (LookupError, ArithmeticError, TypeError, ValueError, OSError, struct.error, pa.ArrowException) as problem:
+    except Exception as problem:  # whatever the bytes may be
         raise StateError(f"state: the body makes no sense: {problem}") from problem
 
 
@@ -181,10 +183,10 @@ def _parse(kind: Any, body: memoryview, pickled: bool) -> Chunk:
     at = 4 + text_length
     text = json.loads(bytes(body[4:at]))
     tables = {}
-    for name, size, base in text["tables"]:
+    for name, size, notes in text["tables"]:
         table = pa.ipc.open_stream(pa.py_buffer(body[at : at + size]), options=_READ).read_all()
         table.validate(full=True)
-        tables[name] = widened(table.combine_chunks(), base)
+        tables[name] = widened(table.combine_chunks(), notes)
         at += size
     if bool(body[at:]) != pickled:
         raise ValueError(f"{len(body) - at} bytes of user state, announced {'some' if pickled else 'none'}")

@@ -2,12 +2,13 @@
 
 A log has no snapshots. Once it holds several times as many rows as there are, each delta repeats the unchanged rows of
 one key group as well; when all key groups have had their turn, the deltas before that round hold nothing that is not
-repeated. With rounds at ``_TIMES`` the rows, ``1 / (_TIMES - 1)`` of what changes is written once more.
+repeated. So long as rounds begin for the rows and not for the number of deltas, ``1 / (_LOGGED_TIMES - 1)`` of what
+changes is written once more.
 """
 
 import math
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from fastwin import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -15,9 +16,10 @@ from fastwin.operators.refresh import Refresh
 
 __all__ = ["DeltaLog", "Entry"]
 
-_TIMES = 4  # as many rows as there are in a log: then a round begins
-_SLACK_ROWS = 10_000  # a log of few rows is not worth a round
-_FEWEST_ENTRIES, _MOST_ENTRIES = 32, 512  # each takes room in the head, and a read when the state is loaded
+_LOGGED_TIMES = 4  # a round begins when a log holds so many times the rows that there are,
+_SLACK_ROWS = 10_000  # and these: a log of few rows is not worth a round
+# It begins at 32 to 512 deltas, too: each takes room in the head, and a read when the state is loaded.
+_LEAST_LIMIT, _MOST_LIMIT = 32, 512
 _RECENT = 16  # states that a copy may go on from
 
 
@@ -48,7 +50,7 @@ class Entry:
         return range(self.first, self.first + self.chunks)
 
 
-_COLUMNS = ("chunks", "size", "rows", "last_end", "token")
+_COLUMNS = [field.name for field in fields(Entry)][1:]  # the first is told by the gap to the one before
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,10 @@ class DeltaLog:
         if self.turn is not None:
             return Refresh(key_groups, tuple(groups), self.turn)
         logged = sum(entry.rows for entry in self.entries)
-        # What many entries cost in each head weighs as much as repeating all rows does at about the root of these.
-        most = min(max(_FEWEST_ENTRIES, math.isqrt(state_rows)), _MOST_ENTRIES)
-        if logged > _TIMES * state_rows + _SLACK_ROWS or len(self.entries) >= most:
+        # What many entries cost in each head weighs as much as repeating all rows does at about the root of these. A
+        # round may leave one for each group, and is not to begin again at once.
+        most = max(min(max(_LEAST_LIMIT, math.isqrt(state_rows)), _MOST_LIMIT), 2 * len(groups))
+        if logged > _LOGGED_TIMES * state_rows + _SLACK_ROWS or len(self.entries) >= most:
             return Refresh(key_groups, tuple(groups))
         return None
 

@@ -35,6 +35,7 @@ FLOORS: list[list[str]] = [
         "sessionwindows",
     ],
     [
+        "operators.refresh",
         "operators.base operators.lateness operators.objectfetch operators.slicing operators.userobjects",
         "operators.keeper operators.migration operators.placedresults operators.program",
         "operators.triggernodes",

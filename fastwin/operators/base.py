@@ -192,8 +192,8 @@ class Operator(Protocol):
         """Returns the state changed since the last snapshot() or delta() as one chunk.
 
         Its meta holds ``rows``, how many there are, and ``last_end``, the last end of a window that they are part of
-        (null: there is none; missing: not known). With ``refresh``, unchanged rows are repeated, each with all that
-        it has; ``refreshed`` says of how many groups, ``changed`` how many rows there would be without.
+        (null: there is none; missing: not known). With ``refresh``, unchanged rows are repeated, and ``refreshed`` says
+        of how many groups.
         """
 
     def apply(self, chunks: list[bytes]) -> None:

@@ -75,7 +75,7 @@ def save(operator: Any, kind: Any, refresh: Refresh | None = None) -> bytes:
     kept = len(tables["state_keys"]) if "state_keys" in tables else 0
     more = {"processing_time": keeper.clock, "whole": part.everything, "rows": len(slots) + kept}
     if refresh is not None:
-        more |= {"refreshed": part.groups, "changed": part.changed}
+        more["refreshed"] = part.groups
     more["cleaned"] = cleaned_at(keeper.watermark, keeper.lateness, keeper.cleaned)
     return config.encode_state(kind, keeper.watermark, tables, objects, **more)
 
@@ -85,32 +85,31 @@ class _Part:
     """Which part of the state a chunk holds.
 
     slots: of its rows. complete: uint8[rows], which of all rows are there with all that they have, and not only with
-    what is new about them. keys: whose state of keys is. everything: nothing is left out. groups, changed: how many key
-    groups are repeated, and how many rows would be there without that.
+    what is new about them. state_keys: ids of the keys whose own state is. everything: nothing is left out. groups: how
+    many key groups are repeated.
     """
 
     slots: NDArray[np.int32]
     complete: NDArray[np.uint8]
-    keys: list[int]
+    state_keys: list[int]
     everything: bool
     groups: int
-    changed: int
 
 
 def _part_of(operator: Any, everything: bool, refresh: Refresh | None) -> _Part:
     keeper, rows = operator.keeper, operator.table.rows
     if everything:
         slots, groups = rows.slots(), 0 if refresh is None else refresh.left
-        return _Part(slots, np.ones(rows.top, dtype=np.uint8), sorted(keeper.key_states), True, groups, len(slots))
+        return _Part(slots, np.ones(rows.top, dtype=np.uint8), sorted(keeper.key_states), True, groups)
     slots = rows.dirty_slots()
     complete = np.zeros(rows.top, dtype=np.uint8)
     if refresh is None:
-        return _Part(slots, complete, sorted(keeper.dirty_keys), False, 0, len(slots))
+        return _Part(slots, complete, sorted(keeper.dirty_keys), False, 0)
     holding = np.fromiter(keeper.key_states, dtype=np.int32, count=len(keeper.key_states))
     found = refresh.take(operator.table.keys, rows, slots, holding)
     complete[found.slots[found.repeated]] = 1
     keys = sorted(keeper.dirty_keys.union(holding[found.keys[holding]].tolist()))
-    return _Part(found.slots, complete, keys, False, found.groups, len(slots))
+    return _Part(found.slots, complete, keys, False, found.groups)
 
 
 def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table], part: _Part) -> bytes | None:
@@ -148,10 +147,10 @@ def _objects(operator: Any, position: dict[int, int], tables: dict[str, pa.Table
     if kept:
         rows_kept, counts = zip(*kept, strict=True)
         tables["kept"] = pa.table({"row": pa.array(rows_kept, pa.int32()), "n": pa.array(counts, pa.int64())})
-    if part.keys:
+    if part.state_keys:
         config = operator.config
-        tables["state_keys"] = key_rows(config.codec, operator.table.keys, np.array(part.keys, dtype=np.int32))
-    user = (contents, states, [keeper.key_states.get(key) for key in part.keys])
+        tables["state_keys"] = key_rows(config.codec, operator.table.keys, np.array(part.state_keys, dtype=np.int32))
+    user = (contents, states, [keeper.key_states.get(key) for key in part.state_keys])
     if not any(user):
         return None
     try:
@@ -196,8 +195,9 @@ def load(operator: Any, chunks: list[bytes], deltas: bool = False) -> None:
         keeper.watermark = max(keeper.watermark, chunk.meta["watermark"])
         keeper.cleaned = max(keeper.cleaned, chunk.meta["cleaned"])
         keeper.clock = chunk.meta["processing_time"]
-        _drop(operator, operator.passed_slots(), lacking)
-    for slot, n in lacking.items():
+    _drop(operator, operator.passed_slots(), lacking)
+    if lacking:
+        slot, n = next(iter(lacking.items()))
         raise StateError(f"state: a delta goes on after {n} elements of a window, {keeper.where(slot)}, that has fewer")
     table.saved(table.rows.slots())
     keeper.saved_keys()
@@ -223,7 +223,7 @@ def _apply(operator: Any, chunk: statecodec.Chunk, lacking: dict[int, int]) -> N
         gone = table.lookup(
             ids, removed["start"].combine_chunks().to_numpy(), removed["end"].combine_chunks().to_numpy()
         )
-        _drop(operator, gone[gone >= 0].tolist(), lacking)
+        _drop(operator, np.unique(gone[gone >= 0]).tolist(), lacking)
     ids = load_keys(codec, table.keys, tables["keys"])
     cells = [f"c{cell}" for cell in range(HEAD_CELLS, table.rows.stride // 8)]
     columns = load_rows(tables, ids, ["start", "end", *cells, "flags", "panes"])
@@ -270,8 +270,11 @@ def _runs_python(operator: Any) -> bool:
 
 
 def _keep_beginning(keeper: Keeper, slot: int, n: int, lacking: dict[int, int]) -> None:
+    """Leaves the first n elements of a row, or notes that it lacks them."""
     known = keeper.contents[slot] or []
-    if not 0 <= n <= len(known) or (n and slot in lacking):
+    if n < 0:
+        raise StateError(f"state: a delta goes on after {n} elements of a window")
+    if n > len(known) or (n and slot in lacking):  # of one that lacks its first elements, only later ones are known
         lacking[slot] = n
     else:
         lacking.pop(slot, None)
@@ -296,11 +299,12 @@ def _drop(operator: Any, slots: list[int], lacking: dict[int, int]) -> None:
     """Frees rows, and all their timers."""
     if not slots:
         return
-    keeper, gone = operator.keeper, np.array(slots, dtype=np.int64)
-    for kind, timers in ((0, keeper.event_timers), (1, keeper.processing_timers)):
-        times, _, owners = timers.timers()
-        mine = np.isin(owners, gone)
-        for slot, time in zip(owners[mine].tolist(), times[mine].tolist(), strict=True):
+    keeper = operator.keeper
+    keeper.drop_marked(np.array(slots, dtype=np.int32))
+    if any(keeper.marks(slot)[1] for slot in slots):  # the others have to be looked for among all
+        wanted = np.zeros(operator.table.rows.top, dtype=np.uint8)
+        wanted[slots] = 1
+        for slot, time, kind in keeper.unmarked(wanted):
             keeper.restore_timer(slot, time, kind, False)
     for slot in slots:
         lacking.pop(slot, None)

@@ -181,7 +181,10 @@ cdef class Keeper:
                 self.register_cleanup(slots[i])
 
     def unmarked(self, const uint8_t[::1] wanted not None):
-        """Returns the timers of wanted rows, uint8[rows], that no marks in these tell of: (slot, time, kind) each."""
+        """Returns the timers of wanted rows, uint8[rows], that no marks in these tell of: (slot, time, kind) each.
+
+        O(timers log timers), of all rows.
+        """
         cdef Py_ssize_t i
         cdef int kind
         cdef const int64_t[::1] times, slots

@@ -217,6 +217,12 @@ def test_a_running_session_that_suits_is_returned(spark):
     assert spark_glue.session(master="local[2]", config={"spark.ui.enabled": False}) is spark
 
 
+def test_state_is_written_as_changes_with_a_snapshot_now_and_then(spark):
+    prefix = "spark.sql.streaming.stateStore."
+    assert spark.conf.get(f"{prefix}rocksdb.changelogCheckpointing.enabled") == "true"
+    assert spark.conf.get(f"{prefix}minDeltasForSnapshot") == "100"
+
+
 def test_workers_keep_their_memory(spark):
     names = ["MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_", "MIMALLOC_PURGE_DELAY"]
     seen = spark.sparkContext.parallelize(names, 1).map(os.getenv).collect()

@@ -2,6 +2,7 @@
 
 import copy
 import random
+from collections import Counter
 
 import pyarrow as pa
 import pytest
@@ -15,8 +16,10 @@ from spark_glue import deltalog
 from spark_glue.deltalog import DeltaLog, Entry
 from tests.lockstep import assert_rows_agree, emitted, main_rows
 from tests.property.test_operators import MANY, Case, cases
+from tests.spark import windows
 
 GROUPS = 4
+SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
 
 
 class Store:
@@ -50,9 +53,9 @@ class Store:
 def eager(monkeypatch):
     """Rounds begin as soon as there is something to forget."""
     monkeypatch.setattr(deltalog, "_SLACK_ROWS", 0)
-    monkeypatch.setattr(deltalog, "_TIMES", 2)
-    monkeypatch.setattr(deltalog, "_FEWEST_ENTRIES", 3)
-    monkeypatch.setattr(deltalog, "_MOST_ENTRIES", 3)
+    monkeypatch.setattr(deltalog, "_LOGGED_TIMES", 2)
+    monkeypatch.setattr(deltalog, "_LEAST_LIMIT", 3)
+    monkeypatch.setattr(deltalog, "_MOST_LIMIT", 3)
 
 
 @MANY
@@ -128,34 +131,47 @@ def test_a_stream_handed_from_worker_to_worker_gives_what_one_gives(kind, seed):
         spec = spec.aggregate(n=fw.Count(), then=Firings(), output="firing bigint, n bigint")
     else:
         spec = spec.aggregate(n=fw.Count(), high=fw.Max("v"))
-    schema = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
     dice = random.Random(seed)
-    alone, store = spec.open(schema=schema), Store([3, 0, 2, 1])
-    workers: list[tuple[str | None, fw.Stream]] = [(None, spec.open(schema=schema)) for _ in range(3)]
-    fired = handed = 0
-    for step in range(120):
-        keys = [step // 4 + dice.randrange(12) for _ in range(5)]  # they come and go
+    told = handed_about(spec, dice, 120, lambda step: [step // 4 + dice.randrange(12) for _ in range(5)])
+    assert told["fired"] > 150
+    assert told["handed"] > 50
+
+
+def handed_about(spec, dice: random.Random, steps: int, keys_of, fresh: float = 0.0) -> Counter:
+    """Runs a stream that goes about among three workers, one of which now and then loads it all; counts what happens.
+
+    keys_of: the keys of a step's rows. Each step must give what it gives a stream that stays where it is.
+    """
+    alone, store, told = spec.open(schema=SCHEMA), Store([3, 0, 2, 1]), Counter()
+    workers: list[tuple[str | None, fw.Stream]] = [(None, spec.open(schema=SCHEMA)) for _ in range(3)]
+    for step in range(steps):
+        keys = keys_of(step)
         times = [step * 60 + dice.randrange(-600, 200) for _ in keys]
-        rows = pa.table({"k": keys, "ts": times, "v": [dice.randrange(100) for _ in keys]}, schema=schema)
+        rows = pa.table({"k": keys, "ts": times, "v": [dice.randrange(100) for _ in keys]}, schema=SCHEMA)
         at = dice.randrange(len(workers))
         token, stream = workers[at]
         found = list(store.log.since_one_of({token}))
-        if found:
-            handed += 1
+        if found and dice.random() >= fresh:
+            told["handed"] += 1
             stream.catch_up(store.read(found[0][1]))
         else:
-            stream = spec.open(schema=schema)
+            told["loaded"] += 1
+            stream = spec.open(schema=SCHEMA)
             stream.catch_up(store.read(store.log.entries)) if store.log.entries else None
         stream._check_invariants()
         for call, argument in (("advance_watermark", step * 60 - 250), ("process", rows)):
             mine = getattr(stream, call)(argument).main.to_pylist()
             wanted = getattr(alone, call)(argument).main.to_pylist()
-            fired += len(wanted)
+            told["fired"] += len(wanted)
             assert sorted(mine, key=repr) == sorted(wanted, key=repr)
         store.save(stream, spec.lateness_ms)
         workers[at] = (store.log.token, stream)
-    assert fired > 150
-    assert handed > 50
+        meta = read_meta(store.deltas[store.log.token])
+        if meta.get("refreshed"):
+            told["repeats"] += 1
+            told["wholes"] += meta.get("whole", False)
+        told["entries"] = max(told["entries"], len(store.log.entries))
+    return told
 
 
 class Everything(fw.ProcessWindowFunction):
@@ -189,82 +205,66 @@ class Span(fw.AggregateFunction):
         return sorted([*a, *b])
 
 
-def windows_of(kind: str):
-    """A spec of which the general operator keeps elements, objects, timers or state of keys."""
-    keyed = fw.key_by("k").event_time("ts")
-    seen = {"output": "n bigint, sizes string, seen string"}
-    match kind:
-        case "elements":
-            spec = keyed.window(fw.TumblingEventTimeWindows.of(2_000))
-            return spec.allowed_lateness(300, coalesce=True).process(Everything(), **seen)
-        case "evicted elements":
-            spec = keyed.window(fw.SlidingEventTimeWindows.of(2_000, 500)).evictor(fw.CountEvictor.of(4))
-            return spec.process(Everything(), **seen)
-        case "merged elements":
-            return keyed.window(fw.EventTimeSessionWindows.with_gap(900)).process(Everything(merging=True), **seen)
-        case "timers":
-            spec = keyed.window(fw.TumblingEventTimeWindows.of(2_000)).trigger(fw.ContinuousEventTimeTrigger.of(130))
-            return spec.aggregate(n=fw.Count(), high=fw.Max("v"))
-        case "objects":
-            spec = keyed.window(fw.SlidingEventTimeWindows.of(2_000, 700)).allowed_lateness(300, coalesce=True)
-            return spec.aggregate(Span(), output="span string")
-        case "counts":
-            spec = keyed.window(fw.GlobalWindows.create()).trigger(fw.PurgingTrigger.of(fw.CountTrigger.of(7)))
-            return spec.process(Everything(), **seen)
-        case "delta":
-            trigger = fw.DeltaTrigger.of(60, lambda old, new: abs(new.v - old.v))
-            return keyed.window(fw.GlobalWindows.create()).trigger(trigger).process(Everything(), **seen)
-    raise ValueError(kind)
+KEYED = fw.key_by("k").event_time("ts")
+SEEN = {"output": "n bigint, sizes string, seen string"}
+KEEPING = {
+    "elements": (
+        KEYED.window(fw.TumblingEventTimeWindows.of(2_000))
+        .allowed_lateness(300, coalesce=True)
+        .process(Everything(), **SEEN)
+    ),
+    "evicted elements": (
+        KEYED.window(fw.SlidingEventTimeWindows.of(2_000, 500))
+        .evictor(fw.CountEvictor.of(4))
+        .process(Everything(), **SEEN)
+    ),
+    "merged elements": (
+        KEYED.window(fw.EventTimeSessionWindows.with_gap(900)).process(Everything(merging=True), **SEEN)
+    ),
+    "timers": (
+        KEYED.window(fw.TumblingEventTimeWindows.of(2_000))
+        .trigger(fw.ContinuousEventTimeTrigger.of(130))
+        .aggregate(n=fw.Count(), high=fw.Max("v"))
+    ),
+    "objects": (
+        KEYED.window(fw.SlidingEventTimeWindows.of(2_000, 700))
+        .allowed_lateness(300, coalesce=True)
+        .aggregate(Span(), output="span string")
+    ),
+    "counts": (
+        KEYED.window(fw.GlobalWindows.create())
+        .trigger(fw.PurgingTrigger.of(fw.CountTrigger.of(7)))
+        .process(Everything(), **SEEN)
+    ),
+    "delta": (
+        KEYED.window(fw.GlobalWindows.create())
+        .trigger(fw.DeltaTrigger.of(60, lambda old, new: abs(new.v - old.v)))
+        .process(Everything(), **SEEN)
+    ),
+    "state of a trigger": (
+        KEYED.window(fw.TumblingEventTimeWindows.of(2_000))
+        .trigger(windows.EveryOther())
+        .allowed_lateness(300, coalesce=True)
+        .with_pane_info()
+        .aggregate(n=fw.Count(), high=fw.Max("v"))
+    ),
+}
 
 
-KINDS = ["elements", "evicted elements", "merged elements", "timers", "objects", "counts", "delta"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KEEPING)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_general_operator_repeats_a_key_group_at_a_time(kind, seed):
-    spec = windows_of(kind)
-    schema = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
     dice = random.Random(seed)
-    alone, store = spec.open(schema=schema), Store([3, 0, 2, 1])
-    workers: list[tuple[str | None, fw.Stream]] = [(None, spec.open(schema=schema)) for _ in range(3)]
-    fired = handed = fresh = rounds = most = 0
-    for step in range(150):
-        keys = [dice.randrange(40) for _ in range(4)]
-        times = [step * 60 + dice.randrange(-600, 200) for _ in keys]
-        rows = pa.table({"k": keys, "ts": times, "v": [dice.randrange(100) for _ in keys]}, schema=schema)
-        at = dice.randrange(len(workers))
-        token, stream = workers[at]
-        found = list(store.log.since_one_of({token}))
-        if found and dice.random() < 0.6:
-            handed += 1
-            stream.catch_up(store.read(found[0][1]))
-        else:
-            fresh += 1
-            stream = spec.open(schema=schema)
-            stream.catch_up(store.read(store.log.entries)) if store.log.entries else None
-        stream._check_invariants()
-        for call, argument in (("advance_watermark", step * 60 - 250), ("process", rows)):
-            mine = getattr(stream, call)(argument).main.to_pylist()
-            wanted = getattr(alone, call)(argument).main.to_pylist()
-            fired += len(wanted)
-            assert sorted(mine, key=repr) == sorted(wanted, key=repr)
-        store.save(stream, spec.lateness_ms)
-        workers[at] = (store.log.token, stream)
-        meta = read_meta(store.deltas[store.log.token])
-        if meta.get("refreshed"):
-            rounds += 1
-            assert not meta["whole"]
-        most = max(most, len(store.log.entries))
-    assert fired > 50
-    assert min(handed, fresh) > 40
-    assert rounds > 40
-    assert most < 16
+    told = handed_about(KEEPING[kind], dice, 150, lambda _: [dice.randrange(40) for _ in range(4)], fresh=0.4)
+    assert told["fired"] > 50
+    assert min(told["handed"], told["loaded"]) > 40
+    assert told["repeats"] > 40
+    assert told["wholes"] == 0
+    assert told["entries"] < 16
 
 
 def test_a_delta_without_the_elements_that_it_goes_on_after_is_refused():
-    spec = windows_of("elements")
-    schema = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
+    spec, schema = KEEPING["elements"], SCHEMA
     stream = spec.open(schema=schema)
     deltas = []
     for v in range(3):

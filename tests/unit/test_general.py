@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin import statecodec
 from fastwin.testing import WindowHarness
 
 BASE = fw.key_by("k").event_time("ts")
@@ -372,3 +373,21 @@ def test_a_row_that_user_code_keeps_stays_as_it_was() -> None:
     result = spec.trigger(trigger).aggregate(Gathered(), output="kept string").run(table).main
     assert result["kept"].to_pylist() == ["5", "5 6", "5 6 7", "5 6 7 8", "5 6 7 8 9"]
     assert [row.value for row in trigger.rows] == [5, 6, 7, 8, 9]
+
+
+def test_a_window_that_a_chunk_removes_twice_is_removed() -> None:
+    table = pa.table({"k": [1, 2], "ts": [1, 1]})
+    counted = fw.key_by("k").event_time("ts").window(fw.GlobalWindows.create())
+    spec = counted.trigger(fw.PurgingTrigger.of(fw.CountTrigger.of(2))).aggregate(n=fw.Count())
+    stream = spec.open(schema=table.schema)
+    stream.process(table)
+    deltas = [stream.delta()]
+    stream.process(table)
+    deltas.append(stream.delta())
+    owner = statecodec.owner(deltas[1])
+    chunk = statecodec.decode(deltas[1], owner)
+    chunk.tables["removed_keys"] = chunk.tables["removed_keys"].set_column(1, "k0", pa.array([1, 1]))
+    again = spec.open(schema=table.schema)
+    again.catch_up([deltas[0], statecodec.encode(chunk, owner)])
+    assert again.process(table).main["k"].to_pylist() == [2]
+    again._check_invariants()

@@ -1,8 +1,12 @@
 """Chunks of state: whole, of this spec, or a StateError."""
 
+import copy
+import json
 import random
 import struct
 import zlib
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -152,8 +156,48 @@ def test_nonsense_behind_a_right_checksum_is_an_error_not_a_crash() -> None:
         body = bytearray(blob[HEADER:])
         for _ in range(dice.choice([1, 1, 3])):
             body[dice.randrange(4 + text_length)] = dice.randrange(256)
-        header = statecodec._HEADER.pack(b"FWST", statecodec.FORMAT_VERSION, 0, 0, MINE, zlib.crc32(body), len(body))
         try:
-            statecodec.decode(header + bytes(body), MINE)
+            statecodec.decode(checked(bytes(body)), MINE)
         except StateError:
             pass
+
+
+ODD = [None, True, 0, -1, 7, 9, 2**70, 1.5, "f8", "(2 3)i4,i4", "O", [], [1, 2], {}, {"x": 1}]
+
+
+def test_odd_values_in_the_text_are_errors_not_crashes() -> None:
+    blob = statecodec.encode(chunk(), MINE)
+    (length,) = struct.unpack_from("<I", blob, HEADER)
+    text, rest = json.loads(blob[HEADER + 4 : HEADER + 4 + length]), blob[HEADER + 4 + length :]
+    refused = 0
+    for path in list(paths(text)):
+        for odd in ODD:
+            changed = copy.deepcopy(text)
+            where = changed
+            for step in path[:-1]:
+                where = where[step]
+            where[path[-1]] = odd
+            coded = json.dumps(changed).encode()
+            body = struct.pack("<I", len(coded)) + coded + rest
+            try:
+                statecodec.decode(checked(body), MINE)
+            except StateError:
+                refused += 1
+    assert refused > 200
+    deep = struct.pack("<I", 200_000) + b"[" * 200_000
+    with pytest.raises(StateError, match="makes no sense"):
+        statecodec.decode(checked(deep), MINE)
+
+
+def checked(body: bytes) -> bytes:
+    """Returns a chunk with this body, whatever it is, and the right checksum."""
+    return statecodec._HEADER.pack(b"FWST", statecodec.FORMAT_VERSION, 0, 0, MINE, zlib.crc32(body), len(body)) + body
+
+
+def paths(value: Any) -> Iterator[tuple[Any, ...]]:
+    """Yields where the values in a JSON text are."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, below in inner:
+        yield (step,)
+        for path in paths(below):
+            yield (step, *path)
