@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
+TWO_EXECUTORS = "local-cluster[2,1,1024]"
+
 MODULE = """
 import fastwin as fw
 
@@ -65,48 +67,54 @@ print("RESULT", got == want, len(want), len(tracker.getExecutorInfos()) - 1, *me
 """
 
 
-@pytest.mark.parametrize("fastwin_from", ["installed", "archive"])
-def test_submitted_with_py_files_to_two_executors(tmp_path, fastwin_from):
-    (tmp_path / "theirs.py").write_text(MODULE)
-    (tmp_path / "app.py").write_text(APP)
-    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+def submitted(
+    folder: Path, module: str, options: dict[str, str], *more: str, master: str = TWO_EXECUTORS, **variables: str
+) -> dict[str, list[str]]:
+    """Runs the app on two executors; returns the words of its lines that begin with one in capitals, by that."""
+    (folder / "theirs.py").write_text(module)
+    (folder / "app.py").write_text(APP)
     options = {
-        "spark.executorEnv.MIMALLOC_PURGE_DELAY": "7",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-    }
-    command = [str(submit), "--master", "local-cluster[2,1,1024]", "--py-files", str(tmp_path / "theirs.py")]
-    if fastwin_from == "archive":
-        archive(tmp_path / "env.tar.gz")
-        with tarfile.open(tmp_path / "env.tar.gz") as tar:  # Spark asks the processor about its state on the driver
-            tar.extractall(tmp_path / "env", filter="data")
-        command += ["--archives", f"{tmp_path / 'env.tar.gz'}#env"]
-        pythons = {"PYSPARK_PYTHON": "./env/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
-    else:
-        options["spark.executorEnv.PYTHONPATH"] = str(ROOT)
-        pythons = {"PYSPARK_PYTHON": sys.executable}
+    } | options
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", master]
+    command += ["--py-files", str(folder / "theirs.py"), *more]
     for key, value in options.items():
         command += ["--conf", f"{key}={value}"]
     done = subprocess.run(
-        [*command, str(tmp_path / "app.py"), str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | pythons,
-        cwd=tmp_path,
+        [*command, str(folder / "app.py"), str(folder)],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable} | variables,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=400,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    (result,) = (line for line in done.stdout.splitlines() if line.startswith("RESULT"))
-    same, rows, executors, *memory = result.split()[1:]
+    lines = [line.split() for line in done.stdout.splitlines()]
+    found = {line[0]: line[1:] for line in lines if line and line[0] in ("RESULT", "MODULE")}
+    same, rows, executors, *_ = found["RESULT"]
     assert same == "True"
     assert int(rows) == 49
     assert executors == "2"
-    assert memory == ["7", "0"], "what was said stays, the rest is set"
-    (module,) = (line.split()[1] for line in done.stdout.splitlines() if line.startswith("MODULE"))
+    return found
+
+
+@pytest.mark.parametrize("fastwin_from", ["installed", "archive"])
+def test_submitted_with_py_files_to_two_executors(tmp_path, fastwin_from):
+    options = {"spark.executorEnv.MIMALLOC_PURGE_DELAY": "7"}
     if fastwin_from == "archive":
+        archive(tmp_path / "env.tar.gz")
+        with tarfile.open(tmp_path / "env.tar.gz") as tar:  # Spark asks the processor about its state on the driver
+            tar.extractall(tmp_path / "env", filter="data")
+        pythons = {"PYSPARK_PYTHON": "./env/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
+        found = submitted(tmp_path, MODULE, options, "--archives", f"{tmp_path / 'env.tar.gz'}#env", **pythons)
+        (module,) = found["MODULE"]
         assert module.endswith("/env/lib/fastwin/__init__.py")
         assert not module.startswith(str(tmp_path)), "an executor's copy, not the driver's"
+    else:
+        found = submitted(tmp_path, MODULE, options | {"spark.executorEnv.PYTHONPATH": str(ROOT)})
+    assert found["RESULT"][3:] == ["7", "0"], "what was said stays, the rest is set"
 
 
 def archive(target: Path) -> None:
