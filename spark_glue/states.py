@@ -131,19 +131,15 @@ class States:
             for entry in head.log.entries:
                 self._shelf.remove(entry.token)
             return 0
-        if head.earlier:  # whole, so that the deltas of the earlier spec can go
-            delta = opened.stream.snapshot()
+        if head.earlier or after.state_rows == 0:
+            # What came before can go: deltas of an earlier spec, instead of which all is written, or of rows that are
+            # gone. What is left without rows, a kilobyte or two, tells a query with a longer lateness what was cleaned.
+            delta = opened.stream.snapshot() if head.earlier else opened.stream.delta()
             meta = read_meta(delta) | {"refreshed": len(groups)}
-        elif after.state_rows == 0:
-            # There is nothing to repeat, so what came before can go. What is left, a kilobyte or two, tells a query
-            # with a longer lateness what was cleaned.
-            delta = opened.stream.delta()
-            meta = read_meta(delta) | {"refreshed": len(groups)}
+            head = replace(head, log=replace(head.log, turn=None), earlier=False)
         else:
             delta = opened.stream.delta(head.log.refresh(after.state_rows, self._job.key_groups, groups))
             meta = read_meta(delta)
-        if head.earlier or after.state_rows == 0:
-            head = replace(head, log=replace(head.log, turn=None), earlier=False)
         lateness = self._job.spec.lateness_ms
         # A window is cleaned once the watermark has reached its end - 1 + lateness.
         cleaned = after.watermark - lateness + 1 if after.watermark > fw.MIN_TIMESTAMP + lateness else None
