@@ -14,10 +14,11 @@ SHELL := /bin/bash
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PY := .venv/bin/python
 KERNELS := $(shell find fastwin -name '*.pyx' -o -name '*.pxd')
-STUBBED := $(subst /,.,$(basename $(wildcard fastwin/*/*.pyi)))
-CHECKED_TESTS := $(wildcard tests/unit tests/property tests/boundary)
+STUBBED := $(subst /,.,$(basename $(shell find fastwin -name '*.pyi')))
+CHECKED_TESTS := $(addprefix tests/,aggregates columns core functions operators run spec state triggers windows test_times.py)
+THREAD_TESTS := tests/run/test_threads.py tests/run/test_guard.py
 
-.PHONY: help demo test soak bench lint format wheel compile test-debug test-asan clean distclean java servers
+.PHONY: help demo test soak bench lint format wheel compile test-debug test-asan test-tsan clean distclean java servers
 .PHONY: check-python check-compiler
 
 help: ## list these targets
@@ -66,6 +67,13 @@ test-asan: .venv/.compiled | servers ## the same under AddressSanitizer
 	$(call checked_build,asan,FASTWIN_ASAN=1)
 	cd build/asan && LD_PRELOAD="$$($(CC) -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
 	  ARROW_DEFAULT_MEMORY_POOL=system ../../$(PY) -m pytest $(CHECKED_TESTS) -p no:cacheprovider -p no:faulthandler --capture=sys $(ARGS)
+
+test-tsan: .venv/.compiled ## tests of threads under ThreadSanitizer
+	@library="$$($(CC) -print-file-name=libtsan.so)"; [ -f "$$library" ] || \
+	  { echo "The compiler $(CC) has no ThreadSanitizer library: install gcc with libtsan, or choose another with CC=..." >&2; exit 1; }
+	$(call checked_build,tsan,FASTWIN_TSAN=1)
+	cd build/tsan && LD_PRELOAD="$$($(CC) -print-file-name=libtsan.so)" TSAN_OPTIONS="suppressions=$(CURDIR)/.ci/tsan.suppressions exitcode=66" \
+	  OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 ../../$(PY) -m pytest $(THREAD_TESTS) -p no:cacheprovider -p no:faulthandler --capture=sys $(ARGS)
 
 clean: ## remove what was built (the environment stays)
 	rm -rf build dist fastwin.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .venv/.compiled

@@ -3,10 +3,12 @@
 The environment chooses the build mode:
     FASTWIN_DEBUG=1            bounds, overflow and initialisation checks on
     FASTWIN_ASAN=1             the same, with AddressSanitizer
+    FASTWIN_TSAN=1             ThreadSanitizer, without those checks
     FASTWIN_SKIP_EXTENSIONS=1  no kernels at all (for an editable install that compiles them in a step of its own)
 """
 
 import os
+import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -14,10 +16,13 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 ASAN = os.environ.get("FASTWIN_ASAN") == "1"
+TSAN = os.environ.get("FASTWIN_TSAN") == "1"
 DEBUG = ASAN or os.environ.get("FASTWIN_DEBUG") == "1"
 SKIP = os.environ.get("FASTWIN_SKIP_EXTENSIONS") == "1"
-MODE = "asan" if ASAN else "debug" if DEBUG else "release"
+MODE = "asan" if ASAN else "tsan" if TSAN else "debug" if DEBUG else "release"
 CORES = os.cpu_count() or 1
+# What every module with memoryviews needs of Cython is compiled once, here, and not into each of them.
+SHARED = "fastwin.core._cyutility"
 
 SAFE = {
     "language_level": 3,
@@ -40,30 +45,46 @@ CHECKED = SAFE | {
 }
 
 
-def compiler_flags() -> tuple[list[str], list[str]]:
-    """Flags for compiler and linker. No -march: a wheel runs on every machine of its platform."""
+def check_platform() -> None:
+    """Says at once, and not after minutes of compiling, where the kernels cannot be built."""
     if os.name == "nt":
-        return (["/Od"] if DEBUG else ["/O2"]), []
+        sys.exit(
+            "fastwin: Windows is not supported: the kernels need GCC or Clang, with 128-bit integers. "
+            "Use Linux, or Linux inside Windows (WSL)."
+        )
+
+
+def compiler_flags(level: str) -> tuple[list[str], list[str]]:
+    """Flags for compiler and linker; level: of optimisation. No -march: wheels run on every machine of a platform."""
     plain = "-fno-strict-aliasing"  # a cell of a row is an int64 to one and a double, or part of a struct, to another
     # Cython hands the difference of two pointers to an integer check.
     checked = [plain, "-O1", "-g", "-Wno-int-conversion"]
     if ASAN:
         return [*checked, "-fno-omit-frame-pointer", "-fsanitize=address"], ["-fsanitize=address"]
+    if TSAN:
+        return [plain, "-O1", "-g", "-fsanitize=thread"], ["-fsanitize=thread"]
     if DEBUG:
         return checked, []
     chosen = "-O" in os.environ.get("CFLAGS", "")  # whoever sets a level there shall have it
-    return [plain, *([] if chosen else ["-O3"]), "-g0"], []
+    return [plain, *([] if chosen else [level]), "-g0"], []
+
+
+def extension(name: str, source: str) -> Extension:
+    """One extension. Loops of kernels gain from -O3. The rest calls Python: -O2 compiles faster and runs as fast."""
+    compile_args, link_args = compiler_flags("-O3" if is_kernel(name) else "-O2")
+    return Extension(name, [source], extra_compile_args=compile_args, extra_link_args=link_args)
+
+
+def is_kernel(name: str) -> bool:
+    """Whether a module works on buffers that are checked before it sees them."""
+    return name.startswith("fastwin.core.") and name != SHARED
 
 
 def extensions() -> list[Extension]:
-    """One extension per .pyx below fastwin/."""
-    compile_args, link_args = compiler_flags()
-    found = []
-    for path in sorted(ROOT.glob("fastwin/**/*.pyx")):
-        source = path.relative_to(ROOT)
-        name = ".".join(source.with_suffix("").parts)
-        found.append(Extension(name, [source.as_posix()], extra_compile_args=compile_args, extra_link_args=link_args))
-    return found
+    """One extension per .pyx below fastwin/, and the one that they share, whose source Cython writes when it builds."""
+    sources = [path.relative_to(ROOT) for path in sorted(ROOT.glob("fastwin/**/*.pyx"))]
+    found = [extension(".".join(source.with_suffix("").parts), source.as_posix()) for source in sources]
+    return [extension(SHARED, SHARED.replace(".", "/") + ".c"), *found]
 
 
 class BuildKernels(build_ext):
@@ -72,7 +93,7 @@ class BuildKernels(build_ext):
     def run(self) -> None:
         from Cython.Build import cythonize
 
-        kernels = [ext for ext in self.extensions if ext.name.startswith("fastwin.core.")]
+        kernels = [ext for ext in self.extensions if is_kernel(ext.name)]
         others = [ext for ext in self.extensions if ext not in kernels]
         for group, directives in ((kernels, KERNELS), (others, SAFE)):
             translated = cythonize(
@@ -81,6 +102,7 @@ class BuildKernels(build_ext):
                 compiler_directives=CHECKED if DEBUG else directives,
                 force=bool(self.force),
                 nthreads=CORES,
+                shared_utility_qualified_name=SHARED,
             )
             by_name = {ext.name: ext for ext in translated}
             for ext in group:
@@ -90,6 +112,8 @@ class BuildKernels(build_ext):
 
 
 if __name__ == "__main__":
+    if not SKIP:
+        check_platform()
     setup(
         ext_modules=[] if SKIP else extensions(),
         cmdclass={"build_ext": BuildKernels},

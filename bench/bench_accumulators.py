@@ -6,12 +6,11 @@ import numpy as np
 
 from bench.race import Contender, Entry, Works
 from bench.scale import Scale, amount
-from fastwin.core.accumulators import Accumulator, AccumulatorSet, Count, Max, Mean, Min, Sum
-from fastwin.core.hyperloglog import HyperLogLog
-from fastwin.core.keys import KeyTable
-from fastwin.core.panes import PaneTable
-from fastwin.core.picks import Pick
-from fastwin.core.variance import Variance
+from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet, Count, Max, Mean, Min, Sum, Variance
+from fastwin.core.accumulators.picks import Pick
+from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.panes.panetable import PaneTable
+from fastwin.core.sketches.hyperloglog import HyperLogLog
 
 WORKS = Works()
 

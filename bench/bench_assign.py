@@ -7,8 +7,8 @@ import numpy as np
 from bench.events import EPOCH_MS
 from bench.race import Contender, Entry, Works
 from bench.scale import Scale, amount
-from fastwin.core.slices import assign_slices
-from fastwin.operators.slicing import CumulativeSlicing
+from fastwin.core.panes.slices import assign_slices
+from fastwin.operators.aligned.slicing import CumulativeSlicing
 
 WORKS = Works()
 MINUTE = 60_000

@@ -11,7 +11,8 @@ from bench.bench_tables import MINUTE, c_loop
 from bench.events import events
 from bench.race import Bar, Contender, Entry, Works
 from bench.scale import Scale, amount
-from fastwin.planner import plan
+from fastwin.run.planner import plan
+from fastwin.run.stream import open_plan
 
 WORKS = Works()
 _BUILT_IN = {"n": fw.Count(), "s": fw.Sum("value"), "lo": fw.Min("value"), "hi": fw.Max("value")}
@@ -69,7 +70,7 @@ def _general(spec: fw.WindowSpec, table: pa.Table) -> Contender:
     bound = plan(spec, table.schema, general=True)
 
     def run() -> pa.Table:
-        stream = bound.open()
+        stream = open_plan(bound)
         return pa.concat_tables([stream.process(table).main, stream.advance_watermark(fw.MAX_TIMESTAMP).main])
 
     return Contender(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bench.race import Contender, Entry, Unavailable, Works, need
 from bench.scale import Scale, amount
-from fastwin.keycodec import KeyCodec
+from fastwin.columns.keys import KeyCodec
 
 WORKS = Works()
 _ARROW = "pyarrow dictionary_encode"

@@ -7,10 +7,10 @@ import numpy as np
 
 from bench.race import Contender, Entry, Works
 from bench.scale import Scale
-from fastwin.core.accumulators import AccumulatorSet, Count
-from fastwin.core.keys import KeyTable
-from fastwin.core.sessions import HEAD_CELLS, SessionTable
-from fastwin.windows import MIN_TIMESTAMP
+from fastwin.core.accumulators.basic import AccumulatorSet, Count
+from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.sessions.sessiontable import HEAD_CELLS, SessionTable
+from fastwin.times import MIN_TIMESTAMP
 
 WORKS = Works()
 GAP = 10_000

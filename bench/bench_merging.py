@@ -1,23 +1,21 @@
-"""Accumulators: rows merged and read, beside numpy; variances, picks and distinct counts of a table, beside polars."""
+"""Accumulators: rows merged and read, beside numpy; aggregates of a table that are no plain sums, beside polars."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import fastwin as fw
 from bench.race import Contender, Entry, Works
 from bench.scale import Scale, amount
 from fastwin import hyperloglog
-from fastwin.core.accumulators import Accumulator, AccumulatorSet, Count, Max, Mean, Min, Sum
-from fastwin.core.hyperloglog import HyperLogLog
-from fastwin.core.hyperloglog import hash_int64 as redis_hash
-from fastwin.core.keys import KeyTable
-from fastwin.core.panes import PaneTable
-from fastwin.core.picks import Pick
-from fastwin.core.redishll import Sketch
-from fastwin.core.variance import Variance
+from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet, Count, Max, Mean, Min, Sum, Variance
+from fastwin.core.accumulators.picks import Pick
+from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.panes.panetable import PaneTable
+from fastwin.core.sketches.hyperloglog import HyperLogLog, Sketch, redis_hash_int64
 
 WORKS = Works()
 
@@ -50,7 +48,7 @@ class Rows:
         random = np.random.default_rng(7)
         self.values = random.integers(-1_000, 1_000, 4 * n).astype(dtype)
         self.times = random.permutation(4 * n)
-        fed = redis_hash(self.values) if name == "hyperloglog" else self.values
+        fed = redis_hash_int64(self.values) if name == "hyperloglog" else self.values
         self.members.add_rows(
             self.panes.rows, np.repeat(slots, 4), [(fed, None), (self.times, None)][: self.members.columns]
         )
@@ -186,27 +184,39 @@ WORKS.add("table-argmax", "value", ("polars",))(
 )
 
 
-def _approximate(table: pa.Table) -> dict[str, Contender]:
-    import polars as pl
+def _near(aggregate: fw.Aggregate, expression: Callable[[Any], Any], label: str) -> Callable[[Scale], Entry]:
+    """The same where the results are near those of polars, or of equal rank, and not equal."""
 
-    frame = pl.from_arrow(table)
-    # polars has estimates of another kind: the numbers are near, not equal.
-    return {"polars": Contender(lambda: frame.group_by("k").agg(pl.col("v").approx_n_unique()), threads=2)}
+    def make(scale: Scale) -> Entry:
+        entry = _fed(aggregate, _polars(expression), label)(scale)
+        contenders = {name: Contender(one.run, threads=one.threads) for name, one in entry.contenders.items()}
+        return Entry(entry.label, entry.units, contenders)
 
-
-def _distinct_entry(scale: Scale) -> Entry:
-    entry = _fed(fw.HyperLogLog("v"), _approximate, "table: distinct, about")(scale)
-    ours = entry.contenders["fastwin"]
-    return Entry(entry.label, entry.units, {**entry.contenders, "fastwin": Contender(ours.run)})
+    return make
 
 
-WORKS.add("table-distinct", "value", ("polars",))(_distinct_entry)
+WORKS.add("table-distinct", "value", ("polars",))(
+    _near(fw.HyperLogLog("v"), lambda pl: pl.col("v").approx_n_unique(), "table: distinct, about")
+)
+WORKS.add("table-count-distinct", "value", ("polars",))(
+    _fed(fw.CountDistinct("v"), _polars(lambda pl: pl.col("v").n_unique()), "table: distinct, exact")
+)
+WORKS.add("table-quantile", "value", ("polars",))(
+    _near(fw.Quantile("x", 0.99), lambda pl: pl.col("x").quantile(0.99), "table: quantile, to 1 % (polars: exact)")
+)
+WORKS.add("table-top", "value", ("polars",))(
+    _near(
+        fw.TopK(pc.field("v") / 1_000, 10),
+        lambda pl: (pl.col("v") // 1_000).value_counts(sort=True).head(10),
+        "table: ten most frequent",
+    )
+)
 
 
 @WORKS.add("sketch", "value", ("numpy",))
 def sketch(scale: Scale) -> Entry:
     """One dense sketch, fed with hashes; numpy raises the same registers."""
-    hashes = redis_hash(np.arange(scale.items, dtype=np.int64))
+    hashes = redis_hash_int64(np.arange(scale.items, dtype=np.int64))
 
     def ours(found: Sketch) -> Sketch:
         found.add_hashes(hashes)

@@ -16,6 +16,7 @@ from bench import peers
 from bench.events import EPOCH_MS, events
 from bench.race import Bar, Contender, Entry, Unavailable, Works
 from bench.scale import Scale
+from fastwin.run.stream import open_plan
 
 WORKS = Works()
 SLIDE = 180_000
@@ -45,7 +46,7 @@ def process(scale: Scale) -> Entry:
 
         return Contender(
             run,
-            setup=lambda: (plan.open(),),
+            setup=lambda: (open_plan(plan),),
             answer=lambda stream: stream.metrics.state_rows,
             notes=lambda stream: {
                 "state rows": stream.metrics.state_rows,

@@ -10,6 +10,7 @@ import fastwin as fw
 from bench.events import EPOCH_MS
 from bench.race import Contender, Entry, Works
 from bench.scale import Scale, amount
+from fastwin.run.stream import open_plan
 
 WORKS = Works()
 PEERS = ("pickled dict", "Arrow IPC")
@@ -40,7 +41,7 @@ class _State:
         self.dict = {at: [1, value, value, value] for at, value in zip(where, columns["value"].tolist(), strict=True)}
 
     def stream(self) -> fw.Stream:
-        stream = self.plan.open()
+        stream = open_plan(self.plan)
         stream.process(self.events)
         return stream
 
@@ -98,7 +99,7 @@ def restore(scale: Scale) -> Entry:
         return stream.metrics.state_rows
 
     contenders = {
-        "fastwin": Contender(ours, setup=lambda: (state.plan.open(),), answer=int),
+        "fastwin": Contender(ours, setup=lambda: (open_plan(state.plan),), answer=int),
         "pickled dict": Contender(lambda: pickle.loads(pickled), answer=len),
         "Arrow IPC": Contender(lambda: pa.ipc.open_stream(written).read_all(), answer=len),
     }
@@ -133,7 +134,7 @@ def restore_deltas(scale: Scale) -> Entry:
         return pa.concat_tables(pa.ipc.open_stream(part).read_all() for part in written)
 
     contenders = {
-        "fastwin": Contender(ours, setup=lambda: (state.plan.open(),), answer=int),
+        "fastwin": Contender(ours, setup=lambda: (open_plan(state.plan),), answer=int),
         "pickled dict": Contender(unpickled, answer=len),
         "Arrow IPC": Contender(read),
     }

@@ -57,7 +57,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
     if shutil.which("redis-server") is None:
         yield Places(folder, None)
         return
-    from tests.redis_server import RedisServer
+    from tests.support.redis_server import RedisServer
 
     server = RedisServer(folder)
     yield Places(folder, server.url)
@@ -100,7 +100,7 @@ def write(scale: Scale, places: Places) -> Entry:
 
     def ours(url: str) -> tuple[PaneStore, str, int]:
         store = PaneStore.open(url, SPEC)
-        stream = SPEC.panes().open("1 second", schema=table.schema)
+        stream = SPEC.panes().open(watermark="1 second", schema=table.schema)
         panes = sum(store.put(stream.process(batch).main).stored for batch in batches)
         panes += store.put(stream.advance_watermark(fw.MAX_TIMESTAMP).main).stored
         return store, url, panes

@@ -140,7 +140,7 @@ def stream(scale: Scale) -> Entry:
     parts = [table.slice(at, step) for at in range(0, len(table), step)]
 
     def ours() -> tuple[pa.Table, dict]:
-        opened, found, fullest = spec.open("2 seconds"), [], {}
+        opened, found, fullest = spec.open(watermark="2 seconds"), [], {}
         for part in parts:
             found.append(opened.process(part).main)
             metrics = opened.metrics

@@ -1,36 +1,43 @@
-"""Timers: an ordered set of (time, key, namespace)."""
+"""Timers as the general operator holds them: an ordered set of (time, key, namespace), added and popped one by one."""
 
 import heapq
 
 import numpy as np
 
-from bench.race import Bar, Contender, Entry, Unavailable, Works, need
+from bench.race import Contender, Entry, Unavailable, Works, need
 from bench.scale import Scale, amount
-from fastwin.core.timers import TimerHeap
+from fastwin.core.timers.timerqueue import TimerQueue
 
 WORKS = Works()
 LAST = 2**62
-Columns = tuple[np.ndarray, np.ndarray, np.ndarray]
 Timer = tuple[int, int, int]
 
 
-def _timers(n: int, distinct: int | None = None) -> tuple[Columns, list[Timer]]:
-    """Returns n timers at random, as columns and as tuples; distinct: how many different ones, None: all."""
+def _timers(n: int, distinct: int | None = None) -> list[Timer]:
+    """Returns n timers at random; distinct: how many different ones, None: all."""
     random = np.random.default_rng(7)
     times = random.integers(0, 3_600_000, n)
-    keys = random.permutation(n).astype(np.int32)  # so that all are different
+    keys = random.permutation(n)  # so that all are different
     namespaces = random.integers(0, 4, n)
     if distinct is not None:
         chosen = random.integers(0, distinct, n)
         times, keys, namespaces = times[chosen], keys[chosen], namespaces[chosen]
-    columns = times, keys, namespaces
-    return columns, list(zip(*(column.tolist() for column in columns), strict=True))
+    return list(zip(times.tolist(), keys.tolist(), namespaces.tolist(), strict=True))
 
 
-def _filled(columns: Columns) -> tuple[TimerHeap]:
-    heap = TimerHeap()
-    heap.register_many(*columns)
-    return (heap,)
+def _added(timers: list[Timer]) -> TimerQueue:
+    queue = TimerQueue()
+    add = queue.add
+    for time, key, namespace in timers:
+        add(time, key, namespace)
+    return queue
+
+
+def _popped(queue: TimerQueue, until: int) -> list[Timer]:
+    pop, found = queue.pop, []
+    while (timer := pop(until)) is not None:
+        found.append(timer)
+    return found
 
 
 class Plain:
@@ -83,10 +90,6 @@ class Deduplicating(Plain):
         return found
 
 
-def _popped(columns: Columns) -> list[Timer]:
-    return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
 def _sorted_set(timers: list[Timer]) -> Contender | Unavailable:
     library = need("sortedcontainers")
     if isinstance(library, Unavailable):
@@ -101,95 +104,66 @@ def _sorted_set(timers: list[Timer]) -> Contender | Unavailable:
     return Contender(run, answer=list)
 
 
-@WORKS.add("timers-bulk", "timer", ("heapq", "heapq+set", "sortedcontainers"), Bar.at_least(10, "heapq"))
-def bulk(scale: Scale) -> Entry:
-    columns, listed = _timers(scale.items)
-
-    def ours() -> Columns:
-        heap = TimerHeap()
-        heap.register_many(*columns)
-        return heap.pop_until(LAST)
-
+@WORKS.add("timers-one-by-one", "timer", ("heapq", "heapq+set", "sortedcontainers"))
+def one_by_one(scale: Scale) -> Entry:
+    timers = _timers(scale.items)
     contenders = {
-        "fastwin": Contender(ours, answer=_popped),
-        "heapq": Contender(lambda: Plain().register_all(listed).pop_until(LAST), answer=list),
-        "heapq+set": Contender(lambda: Deduplicating().register_all(listed).pop_until(LAST), answer=list),
-        "sortedcontainers": _sorted_set(listed),
+        "fastwin": Contender(lambda: _popped(_added(timers), LAST), answer=list),
+        "heapq": Contender(lambda: Plain().register_all(timers).pop_until(LAST), answer=list),
+        "heapq+set": Contender(lambda: Deduplicating().register_all(timers).pop_until(LAST), answer=list),
+        "sortedcontainers": _sorted_set(timers),
     }
-    return Entry(f"{amount(len(listed))} timers registered and popped in bulk", len(listed), contenders)
+    return Entry(f"{amount(len(timers))} timers added and popped from Python", len(timers), contenders)
 
 
 @WORKS.add("timers-duplicates", "timer", ("heapq+set",))
 def duplicates(scale: Scale) -> Entry:
-    columns, listed = _timers(scale.items, scale.items // 10)
+    timers = _timers(scale.items, scale.items // 10)
     contenders = {
-        "fastwin": Contender(lambda heap: heap.register_many(*columns), setup=lambda: (TimerHeap(),), answer=int),
-        "heapq+set": Contender(
-            lambda heap: heap.register_all(listed), setup=lambda: (Deduplicating(),), answer=lambda heap: len(heap.live)
-        ),
+        "fastwin": Contender(lambda: _added(timers), answer=len),
+        "heapq+set": Contender(lambda: Deduplicating().register_all(timers), answer=lambda heap: len(heap.live)),
     }
-    return Entry("timers registered, each 10 times", len(listed), contenders)
+    return Entry("timers added from Python, each 10 times", len(timers), contenders)
 
 
 @WORKS.add("timers-steps", "timer", ("heapq", "heapq+set"))
 def steps(scale: Scale) -> Entry:
-    columns, listed = _timers(scale.items)
+    timers = _timers(scale.items)
     watermarks = range(3_600, 3_600_001, 3_600)
 
-    def ours(heap: TimerHeap) -> int:
-        return sum(len(heap.pop_until(watermark)[0]) for watermark in watermarks)
+    def ours(queue: TimerQueue) -> int:
+        return sum(len(_popped(queue, watermark)) for watermark in watermarks)
 
     def theirs(heap: Plain) -> int:
         return sum(len(heap.pop_until(watermark)) for watermark in watermarks)
 
     contenders = {
-        "fastwin": Contender(ours, setup=lambda: _filled(columns), answer=int),
-        "heapq": Contender(theirs, setup=lambda: (Plain().register_all(listed),), answer=int),
-        "heapq+set": Contender(theirs, setup=lambda: (Deduplicating().register_all(listed),), answer=int),
+        "fastwin": Contender(ours, setup=lambda: (_added(timers),), answer=int),
+        "heapq": Contender(theirs, setup=lambda: (Plain().register_all(timers),), answer=int),
+        "heapq+set": Contender(theirs, setup=lambda: (Deduplicating().register_all(timers),), answer=int),
     }
-    return Entry("timers popped in 1,000 steps", len(listed), contenders)
+    return Entry("timers popped from Python in 1,000 steps", len(timers), contenders)
 
 
-@WORKS.add("timers-one-by-one", "timer", ("heapq", "heapq+set"))
-def one_by_one(scale: Scale) -> Entry:
-    _, listed = _timers(scale.items)
+@WORKS.add("timers-discard", "timer", ("heapq+set",))
+def discard(scale: Scale) -> Entry:
+    timers = _timers(scale.items)
+    gone = timers[::2]
 
-    def ours(heap: TimerHeap) -> TimerHeap:
-        for time, key, namespace in listed:
-            heap.register(time, key, namespace)
-        return heap
-
-    contenders = {
-        "fastwin": Contender(ours, setup=lambda: (TimerHeap(),), answer=len),
-        "heapq": Contender(
-            lambda heap: heap.register_all(listed), setup=lambda: (Plain(),), answer=lambda heap: len(heap.heap)
-        ),
-        "heapq+set": Contender(
-            lambda heap: heap.register_all(listed), setup=lambda: (Deduplicating(),), answer=lambda heap: len(heap.live)
-        ),
-    }
-    return Entry("timers registered one by one from Python", len(listed), contenders)
-
-
-@WORKS.add("timers-delete", "timer", ("heapq+set",))
-def delete(scale: Scale) -> Entry:
-    columns, listed = _timers(scale.items)
-    gone = listed[::2]
-
-    def ours(heap: TimerHeap) -> TimerHeap:
+    def ours(queue: TimerQueue) -> TimerQueue:
         for time, key, namespace in gone:
-            heap.delete(time, key, namespace)
-        return heap
+            queue.discard(time, key, namespace)
+        return queue
 
     contenders = {
-        "fastwin": Contender(ours, setup=lambda: _filled(columns), answer=len),
+        "fastwin": Contender(ours, setup=lambda: (_added(timers),), answer=len),
         "heapq+set": Contender(
             lambda heap: heap.delete_all(gone),
-            setup=lambda: (Deduplicating().register_all(listed),),
+            setup=lambda: (Deduplicating().register_all(timers),),
             answer=lambda heap: len(heap.live),
         ),
     }
-    return Entry("half of the timers deleted one by one from Python", len(gone), contenders)
+    return Entry("half of the timers discarded one by one from Python", len(gone), contenders)
 
 
 @WORKS.parametrize

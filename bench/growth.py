@@ -12,6 +12,7 @@ from typing import Any
 
 import fastwin as fw
 from bench.events import EPOCH_MS, SPAN_MS, events
+from fastwin.run.stream import open_plan
 
 __all__ = ["main"]
 
@@ -37,7 +38,11 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def by_events(count: int, keys: int = 100_000) -> Point:
     """Tumbling minutes over a stream of batches of 1 M, the watermark following: ns an event."""
-    stream, seconds, step = _spec(fw.TumblingEventTimeWindows.of(MINUTE)).open("1 second"), 0.0, min(count, MILLION)
+    stream, seconds, step = (
+        _spec(fw.TumblingEventTimeWindows.of(MINUTE)).open(watermark="1 second"),
+        0.0,
+        min(count, MILLION),
+    )
     span = SPAN_MS * step // (4 * MILLION)
     for at in range(count // step):
         table = events(step, keys, span_ms=span, seed=at, first_ms=EPOCH_MS + at * span)
@@ -120,7 +125,7 @@ def beside_general(keys: int = 20, hours: int = 2) -> list[Point]:
     table = events(keys * hours * 40, keys, span_ms=hours * 20 * SLIDE)
     spec, found = _spec(fw.SlidingEventTimeWindows.of(480 * SLIDE, SLIDE)), []
     for name in ("aligned", "general"):
-        stream = fw.plan(spec, table.schema, general=name == "general").open()
+        stream = open_plan(fw.plan(spec, table.schema, general=name == "general"))
         seconds, _ = _timed(lambda stream=stream: stream.process(table))
         metrics = stream.metrics
         found.append(

@@ -28,7 +28,7 @@ def show(spec: fw.WindowSpec, batches: Sequence[pa.Table], watermark: str | None
 def _show_stream(spec: fw.WindowSpec, batches: Sequence[pa.Table], watermark: str | None) -> None:
     import spark_glue
 
-    config = {"spark.ui.enabled": False, "spark.ui.showConsoleProgress": False, "spark.log.level": "ERROR"}
+    config = {"spark.ui.enabled": False, "spark.log.level": "ERROR"}
     spark = spark_glue.session(app_name="fastwin example", master="local[2]", config=config)
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder, "events")
@@ -37,7 +37,7 @@ def _show_stream(spec: fw.WindowSpec, batches: Sequence[pa.Table], watermark: st
             pq.write_table(batch, files / f"{number}.parquet")
         schema = spark.read.parquet(str(files)).schema
         events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(files))
-        frame = spark_glue.apply(spec, events, watermark=watermark, key_groups=4)
+        frame = spark_glue.apply(spec.bad_rows("drop"), events, watermark=watermark, key_groups=4)
 
         def sink(rows, batch_id: int) -> None:
             print(f"micro-batch {batch_id}:")

@@ -1,4 +1,7 @@
-"""The one family of exceptions that fastwin raises on purpose."""
+"""The one family of exceptions that fastwin raises on purpose, and what they say of a name that is not there."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 __all__ = [
     "AggregateOverflowError",
@@ -9,6 +12,7 @@ __all__ = [
     "StateError",
     "StoreError",
     "UserFunctionError",
+    "did_you_mean",
 ]
 
 
@@ -49,3 +53,18 @@ class UserFunctionError(FastwinError, RuntimeError):
 
 class SketchError(FastwinError, ValueError):
     """Bytes that should be a HyperLogLog of Redis are none."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns an end for the sentence that there is no ``name``: those of the known names that are like it, or nothing.
+
+    >>> did_you_mean("cuont", ["count", "sum"])
+    '; did you mean count?'
+    """
+    by_lower: dict[str, list[str]] = {}
+    for one in known:
+        if not one.startswith("_"):
+            by_lower.setdefault(one.lower(), []).append(one)
+    close = get_close_matches(name.lower(), by_lower, n=2, cutoff=0.75)
+    near = [one for lower in close for one in by_lower[lower]]
+    return f"; did you mean {' or '.join(near)}?" if near else ""

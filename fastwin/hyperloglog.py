@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.core.redishll import Sketch
+from fastwin.columns.values import can_hash, value_column
+from fastwin.core.sketches.hyperloglog import Sketch
 from fastwin.errors import SketchError, SpecError
-from fastwin.valuecolumns import can_hash, value_column
 
 __all__ = ["estimate", "merge", "registers", "sketch"]
 

@@ -1,59 +1,56 @@
 """``apply``: a window specification over a Spark frame, batch or streaming."""
 
 import importlib.util
-import time
 import warnings
-from dataclasses import replace
-from typing import Literal
 
-import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 import fastwin as fw
-from fastwin.duration import Duration, format_ms, to_ms
 from fastwin.errors import SpecError
-from fastwin.statespec import check_migrate
-from spark_glue.batch import run_frame
-from spark_glue.chain import chained, check_chain
-from spark_glue.ended import forget_when_ended
-from spark_glue.frames import Watermark, prefers_columns, watermark_of
-from spark_glue.job import LOCAL_MS, Job
-from spark_glue.keygroups import check_key_groups
-from spark_glue.pack import pack_frame
-from spark_glue.processor import WindowProcessor
-from spark_glue.progress import check_name, observed
-from spark_glue.session import check_state_store
-from spark_glue.types import arrow_schema, check_columns, check_keys, local_to_ms
-from spark_glue.unpack import Output, operator_struct, output_for, unpack_frame
+from fastwin.state.identity import Migrate, check_migrate
+from fastwin.times import Duration, format_ms, to_ms
+from spark_glue.plan.catalyst import Watermark, prefers_columns, watermark_of
+from spark_glue.plan.chaining import check_chain, with_window_time
+from spark_glue.plan.frameplan import plan_frame
+from spark_glue.plan.keygroups import check_key_groups
+from spark_glue.plan.outputs import output_for
+from spark_glue.session import check_state_store, warn_of_format
+from spark_glue.stages.batchframe import run_batch
+from spark_glue.stages.counters import check_name
+from spark_glue.stages.joined import run_joined
+from spark_glue.stages.operator import run_stream
+from spark_glue.stages.pack import pack_frame
+from spark_glue.state.cleanup import forget_when_ended
 
 __all__ = ["apply"]
 
 
 def apply(
-    spec: fw.WindowSpec,
-    df: DataFrame,
-    watermark: Duration | None = None,
+    spec: fw.WindowSpec | fw.JoinSpec,
+    df: DataFrame | tuple[DataFrame, DataFrame],
+    watermark: Duration | tuple[Duration, Duration] | None = None,
     key_groups: int = 64,
     max_future_skew: Duration | None = "1 day",
     coalesce: bool | None = None,
     name: str | Observation = "fastwin",
     chain: bool = False,
-    migrate: Literal["added aggregates"] | None = None,
+    migrate: Migrate = None,
 ) -> DataFrame:
     """Windows a Spark frame as the specification says; returns a frame, streaming if ``df`` is.
 
-    spec: as built from ``fastwin.key_by``.
+    spec: as built from ``fastwin.key_by``, or a join: then df is a pair of frames, and watermark a pair of durations.
+        Time is the lesser of both watermarks; late rows are in the structs ``side_late_left`` and ``side_late_right``.
     df: batch or streaming. A naive event time (TIMESTAMP_NTZ) is read in the session's time zone.
     watermark: for a streaming frame, how far its rows may be out of order: rows behind the newest event time by more
         are late. Needed for a spec with event_time(...), unless the frame has a watermark on that column already;
         without effect on batch.
     key_groups: into how many parts the keys are divided, from 1 to 32768: the most tasks that can share the state.
         Fixed for the life of a checkpoint, and independent of the number of shuffle partitions.
-    max_future_skew: rows of a stream that are further ahead of the clock are bad rows, so that one wrong date does not
-        close all windows; None: any.
+    max_future_skew: rows of a stream that are further ahead of the micro-batch's time are bad rows, so that one wrong
+        date does not close all windows; None: any. Give the spec ``.bad_rows("divert")`` then: under the policy
+        "raise" one such row ends the query, at each start anew, of which there is a warning.
     coalesce: whether the rows of a micro-batch have no order among each other, with one late firing per (key, window)
         and batch. None: as the spec says, else True.
     name: of the counters in ``query.lastProgress["observedMetrics"]``; needs changing where one query has two. For a
@@ -63,7 +60,9 @@ def apply(
         time that end, no allowed lateness and no outputs beside the main one. The second ``apply`` has no watermark=.
     migrate: ``"added aggregates"`` lets the query go on with a checkpoint of a spec without some of the aggregates:
         for windows that are open at the restart they cover only what comes from then on. Leave it in place as long as
-        such windows may be there. A longer allowed lateness needs no permission.
+        such windows may be there. A longer allowed lateness needs no permission. ``"changed functions"`` goes on with
+        lambdas and other functions without a name of their own whose code has changed; see ``fastwin.named``. A set
+        allows both: ``{"added_aggregates", "changed_functions"}``.
 
     Result columns: the keys, ``window_start``, ``window_end`` (TIMESTAMP) and the aggregates. If the spec hands out
     late or bad rows there are also the structs ``late`` and ``bad`` with the input's columns, and a struct ``side_tag``
@@ -81,6 +80,19 @@ def apply(
     not fit, naming it, its value and what is needed. Bad rows under the policy "raise", state of another query (the
     spec or key_groups has changed) and overflows end the query when they occur.
     """
+    if isinstance(spec, fw.JoinSpec):
+        check_migrate(migrate)
+        frames, delays = _check_join(spec, df, watermark, name, chain)
+        return run_joined(
+            spec,
+            frames,
+            delays,
+            key_groups=check_key_groups(key_groups),
+            skew_ms=_duration(max_future_skew, "max_future_skew"),
+            coalesce=True if coalesce is None else coalesce,
+            name=name,
+            migrate=migrate,
+        )
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
     _check_spec(spec)
@@ -88,66 +100,69 @@ def apply(
         raise SpecError(f"df: must be a Spark DataFrame, got {type(df).__name__}")
     check_name(name, df.isStreaming)
     key_groups = check_key_groups(key_groups)
+    if isinstance(watermark, tuple | list):
+        raise SpecError(f"watermark: a pair goes with a join alone, got {watermark!r}")
     delay_ms = _duration(watermark, "watermark")
     skew_ms = _duration(max_future_skew, "max_future_skew")
     coalesce = _coalesce(spec, coalesce)
     check_migrate(migrate)
     own = _check_streaming(spec, df, delay_ms) if df.isStreaming else None
 
-    job = _job(spec, df, key_groups=key_groups, skew_ms=skew_ms, coalesce=coalesce, own=own)
-    job = replace(job, migrate=migrate)
-    if chain is not False:
-        check_chain(job, chain)
-    case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    output = output_for(job, df.schema, case_sensitive)
-    packed = pack_frame(df, job, prefers_columns(df, job.packed_schema.names))
-    if not job.streaming:
-        return chained(run_frame(packed, job, output, name), chain)
-    if job.carrier:
-        # The carrier rows have done their work in the watermark; this filter, on the watermark's own column, stays
-        # behind it.
-        packed = packed.withWatermark("carrier", f"{delay_ms} milliseconds").where(F.col("carrier").isNull())
-    return chained(_run_stream(packed, job, output, name), chain)
-
-
-def _run_stream(packed: DataFrame, job: Job, output: Output, name: str | Observation) -> DataFrame:
-    forget_when_ended(packed.sparkSession)
-    processor = WindowProcessor(job, output if output.is_flat else None)
-    results = packed.groupBy("key_group").transformWithStateInPandas(
-        processor, operator_struct(output), "append", job.time_mode
-    )
-    counters = F.split("counters", ",").cast("array<bigint>")
-    return unpack_frame(observed(results, name, counters), output)
-
-
-def _job(
-    spec: fw.WindowSpec, df: DataFrame, *, key_groups: int, skew_ms: int | None, coalesce: bool, own: Watermark | None
-) -> Job:
-    schema = arrow_schema(df.schema)
-    fw.plan(spec, schema)  # names unknown columns and unsuitable types
-    time_zone = None
-    time_column = spec.time_column
-    if time_column is not None and isinstance(df.schema[time_column].dataType, T.TimestampNTZType):
-        time_zone = _time_zone(df, time_column)
-        spec = replace(spec, time_column=LOCAL_MS)
-        schema = schema.append(pa.field(LOCAL_MS, pa.int64()))
-    is_chained = own is not None and own.chained
-    job = Job(
-        spec=spec,
-        schema=schema,
-        time_column=time_column,
-        time_zone=time_zone,
+    chained = own is not None and own.chained
+    frame_plan = plan_frame(
+        spec,
+        df,
         key_groups=key_groups,
-        streaming=df.isStreaming,
-        carrier=df.isStreaming and time_column is not None and own is None,
-        max_future_skew_ms=skew_ms if df.isStreaming and not is_chained else None,
+        skew_ms=skew_ms,
         coalesce=coalesce,
-        started_ms=time.time_ns() // 1_000_000,
-        chained=is_chained,
+        migrate=migrate,
+        own_watermark=own is not None,
+        chained=chained,
     )
-    check_keys(df.schema, spec.keys)
-    check_columns(df.schema, job.packed_schema.names)
-    return job
+    if frame_plan.asks_time and spec.bad_row_policy == "raise":
+        warnings.warn(
+            'bad_rows: the policy is "raise", so one row with a date far ahead ends the query, and again at each start'
+            '; .bad_rows("divert") hands such rows out, .bad_rows("drop") counts them',
+            stacklevel=2,
+        )
+    if chain is not False:
+        check_chain(frame_plan, chain)
+    case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    output = output_for(frame_plan, df.schema, case_sensitive)
+    packed = pack_frame(df, frame_plan, prefers_columns(df, frame_plan.packed_schema.names))
+    if not df.isStreaming:
+        result = run_batch(packed, frame_plan, output, name)
+    else:
+        if frame_plan.carrier:
+            # The carrier rows have done their work in the watermark; this filter, on the watermark's own column, stays
+            # behind it.
+            packed = packed.withWatermark("carrier", f"{delay_ms} milliseconds").where(F.col("carrier").isNull())
+        forget_when_ended(df.sparkSession)
+        result = run_stream(packed, frame_plan, output, name)
+    return with_window_time(result) if chain else result
+
+
+def _check_join(
+    join: fw.JoinSpec, df: object, watermark: object, name: str | Observation, chain: bool
+) -> tuple[tuple[DataFrame, DataFrame], tuple[int, int] | None]:
+    """Returns the frames of a join, and the delays of their watermarks, ms; None for batch frames."""
+    if not isinstance(df, tuple | list) or len(df) != 2 or not all(isinstance(frame, DataFrame) for frame in df):
+        raise SpecError(f"df: a join needs a pair of Spark DataFrames, got {df!r}")
+    if chain is not False:
+        raise SpecError("chain: the result of a join cannot be windowed again in the same query")
+    left, right = df
+    if left.isStreaming != right.isStreaming:
+        raise SpecError("df: a join needs two streaming frames, or two batch frames")
+    check_name(name, left.isStreaming)
+    if not left.isStreaming:
+        return (left, right), None
+    check_state_store(left.sparkSession)
+    if not isinstance(watermark, tuple | list) or len(watermark) != 2:
+        raise SpecError(f"watermark: a join of streams needs a pair such as ('10 s', '1 minute'), got {watermark!r}")
+    delays = [_duration(one, "watermark") for one in watermark]
+    if delays[0] is None or delays[1] is None:
+        raise SpecError(f"watermark: each input of a join needs one, got {watermark!r}")
+    return (left, right), (delays[0], delays[1])
 
 
 def _check_spec(spec: fw.WindowSpec) -> None:
@@ -159,22 +174,10 @@ def _check_spec(spec: fw.WindowSpec) -> None:
         raise SpecError(f"spec: it cannot be sent to Spark's workers: {type(problem).__name__}: {problem}") from problem
 
 
-def _time_zone(df: DataFrame, column: str) -> str:
-    key = "spark.sql.session.timeZone"
-    time_zone = df.sparkSession.conf.get(key)
-    try:
-        local_to_ms(pa.array([0], pa.timestamp("us")), time_zone)
-    except pa.ArrowException as error:
-        raise SpecError(
-            f"event_time: column {column!r} has no time zone, and {key}={time_zone!r} is none that Arrow knows; set a "
-            f"region such as 'Europe/Berlin' or an offset such as '+02:00'"
-        ) from error
-    return time_zone
-
-
 def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -> Watermark | None:
     """Checks what only streams need; returns the watermark that the frame has itself, if it has."""
     check_state_store(df.sparkSession)
+    warn_of_format(df.sparkSession)
     if importlib.util.find_spec("google.protobuf") is None:
         raise SpecError("the package protobuf is missing, which Spark's state API needs: pip install 'fastwin[spark]'")
     own = watermark_of(df)

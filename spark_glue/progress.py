@@ -1,11 +1,9 @@
-"""Counters of what a query does: as observed metrics of its frame, and as lines of text for each micro-batch."""
+"""``progress_listener``: a line of counters for each micro-batch of a query."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQueryListener
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -15,26 +13,9 @@ from pyspark.sql.streaming.listener import (
 )
 
 from fastwin.errors import SpecError
-from spark_glue.wire import COUNTERS
+from spark_glue.stages.counters import COUNTERS, WATERMARK
 
-__all__ = ["check_name", "observed", "progress_listener"]
-
-
-def check_name(name: object, streaming: bool) -> None:
-    """Raises SpecError unless ``name`` can name the counters of a frame."""
-    if isinstance(name, Observation):
-        if streaming:
-            raise SpecError("name: an Observation is for batch frames; for a streaming frame give text")
-    elif not isinstance(name, str) or not name:
-        raise SpecError(f"name: must be the name of the counters, got {name!r}")
-
-
-def observed(frame: DataFrame, name: str | Observation, counters: Column) -> DataFrame:
-    """Returns the frame with its counters observed. counters: arrays in the order of COUNTERS, or null."""
-    columns = {counter: counters[i] for i, counter in enumerate(COUNTERS)}
-    newest = F.max(columns.pop("watermark_ms"))
-    sums: list[Column] = [F.coalesce(F.sum(column), F.lit(0)).alias(counter) for counter, column in columns.items()]
-    return frame.observe(name, *sums, F.when(newest > 0, newest).alias("watermark_ms"))
+__all__ = ["progress_listener"]
 
 
 def progress_listener(write: Callable[[str], object] = print) -> StreamingQueryListener:
@@ -73,8 +54,8 @@ class _Listener(StreamingQueryListener):
 
 
 def _line(counters: Mapping[str, Any]) -> str:
-    watermark = counters["watermark_ms"]
-    parts = [f"{counters[name]:,} {name.replace('_', ' ')}" for name in COUNTERS if name != "watermark_ms"]
+    watermark = counters[WATERMARK]
+    parts = [f"{counters[name]:,} {name.replace('_', ' ')}" for name in COUNTERS if name != WATERMARK]
     when = (
         "none yet"
         if watermark is None

@@ -1,23 +1,37 @@
-"""A Spark session with what the glue needs."""
+"""``session``: a Spark session in which streaming frames can be windowed."""
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from fastwin.errors import SpecError
-from spark_glue.frames import BATCH_BYTES_KEY, NO_LIMIT
+from spark_glue.plan.catalyst import BATCH_BYTES_KEY, NO_LIMIT
 
-__all__ = ["STATE_STORE_KEY", "STATE_STORE_PROVIDER", "WORKER_MEMORY", "check_state_store", "session"]
+__all__ = [
+    "FORMAT",
+    "FORMAT_KEY",
+    "STATE_STORE_KEY",
+    "STATE_STORE_PROVIDER",
+    "WORKER_MEMORY",
+    "check_state_store",
+    "session",
+    "warn_of_format",
+]
 
 STATE_STORE_KEY = "spark.sql.streaming.stateStore.providerClass"
 STATE_STORE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _SNAPSHOTS_KEY = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
+FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+FORMAT = "2"
+"""In which each attempt of a task writes state files of its own, and the commit says whose count."""
 _PYTHON_KEY = "spark.pyspark.python"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
+_PROGRESS_KEY = "spark.ui.showConsoleProgress"
 WORKER_MEMORY = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
@@ -39,8 +53,10 @@ def session(
     config: Spark's own settings by key; they win over the defaults below.
 
     Where ``config`` says nothing, it sets: the RocksDB state store, which stateful Python operators need, writing
-    changes and not whole files at each commit, and a snapshot of its files after 100 commits; this interpreter for the
-    workers (unless ``PYSPARK_PYTHON`` names another); no limit for the bytes of a batch on its way to Python, which
+    changes and not whole files at each commit, and a snapshot of its files after 100 commits; Spark's second format of
+    checkpoints, in which no late attempt of a task overwrites what another one has committed; this interpreter for the
+    workers (unless ``PYSPARK_PYTHON`` names another); no progress bars, which would write over other lines of the
+    terminal; no limit for the bytes of a batch on its way to Python, which
     Spark would check before each row, but only for its rows (10,000, ``spark.sql.execution.arrow.maxRecordsPerBatch``);
     WORKER_MEMORY in the environment of the workers; and, in local mode, as many shuffle partitions as there are cores.
     The time zone is left alone.
@@ -58,7 +74,7 @@ def session(
         _check_running(running, wanted)
         return running
 
-    needed = {STATE_STORE_KEY: STATE_STORE_PROVIDER}
+    needed = {STATE_STORE_KEY: STATE_STORE_PROVIDER, **_quiet(os.environ)}
     if _PYTHON_KEY in wanted:
         os.environ["PYSPARK_PYTHON"] = wanted[_PYTHON_KEY]
     elif "PYSPARK_PYTHON" not in os.environ:
@@ -73,6 +89,16 @@ def session(
             built.conf.set(key, value)
     _keep_worker_memory(built.sparkContext)
     return built
+
+
+def _quiet(environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns the setting without progress bars, unless a command line of Spark's has its own.
+
+    Spark shows them in its shells, and takes every plain Python program for one. ``spark-submit`` shows none by itself.
+    """
+    submitted = "PYSPARK_GATEWAY_PORT" in environment
+    said = _PROGRESS_KEY in environment.get("PYSPARK_SUBMIT_ARGS", "")
+    return {} if submitted or said else {_PROGRESS_KEY: "false"}
 
 
 def _keep_worker_memory(context: SparkContext) -> None:
@@ -93,9 +119,19 @@ def check_state_store(spark: SparkSession) -> None:
         raise SpecError(_misfit(STATE_STORE_KEY, provider, STATE_STORE_PROVIDER))
 
 
+def warn_of_format(spark: SparkSession) -> None:
+    """Warns where new checkpoints would be of Spark's first format."""
+    if spark.conf.get(FORMAT_KEY, "1") == "1":
+        warnings.warn(
+            f"{FORMAT_KEY} is 1: where Spark runs a task twice, the later attempt may overwrite state that the other "
+            f"one has committed; set it to {FORMAT}, as spark_glue.session does, before the query's first start",
+            stacklevel=4,
+        )
+
+
 def _preferences(spark: SparkSession) -> dict[str, str]:
     # A commit of fastwin's is a few large values, so that a hundred of them are soon read again; Spark's default is 10.
-    preferences = {_CHANGELOG_KEY: "true", _SNAPSHOTS_KEY: "100", BATCH_BYTES_KEY: NO_LIMIT}
+    preferences = {FORMAT_KEY: FORMAT, _CHANGELOG_KEY: "true", _SNAPSHOTS_KEY: "100", BATCH_BYTES_KEY: NO_LIMIT}
     if _is_local(spark.sparkContext):
         preferences[_PARTITIONS_KEY] = str(spark.sparkContext.defaultParallelism)
     return preferences

@@ -1,10 +1,19 @@
 # Arithmetic on times that neither overflows nor goes wrong before 1970.
 cimport cython
 
-from fastwin._typedefs cimport int64_t, ts_t, uint64_t
+from fastwin.core.typedefs cimport int64_t, ts_t, uint64_t
 
 cdef enum:
     TIME_BITS = 61              # kernels take times and durations within +-2**61 ms: sums of two stay in int64
+
+cdef extern from *:
+    """
+    #define FASTWIN_MAX_TIME INT64_MAX
+    #define FASTWIN_NO_TIME INT64_MIN
+    """
+    const ts_t MAX_TIME "FASTWIN_MAX_TIME"      # the end of a window without an end, and the last watermark
+    const ts_t NO_TIME "FASTWIN_NO_TIME"        # no watermark yet, no timestamp
+    bint add_overflows "__builtin_add_overflow"(ts_t a, ts_t b, ts_t* total) noexcept nogil
 
 
 cdef inline bint is_in_bounds(int64_t t) noexcept nogil:

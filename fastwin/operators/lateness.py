@@ -3,10 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fastwin.statecodec import Chunk
-from fastwin.windows import MIN_TIMESTAMP
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Lateness", "cleaned_at"]
+from fastwin.state.chunks import Chunk
+from fastwin.times import MIN_TIMESTAMP
+
+__all__ = ["Lateness", "cleaned_at", "coalesced_order"]
 
 
 def cleaned_at(watermark: int, allowed_ms: int, cleaned: int) -> int:
@@ -37,3 +40,15 @@ class Lateness:
     def take(self, chunks: Iterable[Chunk]) -> None:
         """Takes over what was cleaned when these chunks were written."""
         self.cleaned = max([self.cleaned, *(chunk.meta["cleaned"] for chunk in chunks)])
+
+
+def coalesced_order(times: NDArray[np.int64], watermark: int) -> NDArray[np.intp] | None:
+    """Returns the order of elements that accepts most: those after the watermark, then from the latest back.
+
+    None: as they came.
+    """
+    passed = times <= watermark
+    if not passed.any():
+        return None
+    behind = np.flatnonzero(passed)
+    return np.concatenate([np.flatnonzero(~passed), behind[np.argsort(-times[behind], kind="stable")]])

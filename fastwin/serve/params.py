@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fastwin.duration import format_ms, to_ms
 from fastwin.errors import SpecError
 from fastwin.store import Layout
+from fastwin.times import format_ms, to_ms
 
 __all__ = ["MAX_KEYS", "MAX_POINTS", "MAX_ROWS", "CurrentRequest", "RequestError", "SeriesRequest"]
 

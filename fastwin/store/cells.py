@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastwin.arrowbuffers import from_int64, int64_values, validity
+from fastwin.columns.buffers import from_int64, int64_values, validity
 from fastwin.errors import StoreError
 
 __all__ = ["Cell", "from_cells", "pack", "to_cells", "unpack"]

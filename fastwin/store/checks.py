@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastwin.duration import format_ms
 from fastwin.errors import SpecError
 from fastwin.store.layout import Layout
 from fastwin.store.records import Revision
 from fastwin.store.spans import FIRST_MS, LAST_MS, Span, time_text
+from fastwin.times import format_ms
 
 __all__ = ["check_on_grid", "check_size", "checked_revision", "pane_starts"]
 

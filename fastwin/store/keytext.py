@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from fastwin.arrowbuffers import decoded_type
+from fastwin.columns.decoding import decoded_type
 from fastwin.errors import SpecError, StoreError
 
 __all__ = ["MAX_KEY_BYTES", "check_key_types", "column_from_text", "key_from_text", "key_to_text", "keys_to_text"]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastwin.arrowbuffers import decoded_type
-from fastwin.batches import schema_to_text, text_to_schema
-from fastwin.duration import format_ms
+from fastwin.columns.decoding import decoded_type
+from fastwin.columns.schemas import schema_to_text, text_to_schema
 from fastwin.errors import SpecError, StoreError
-from fastwin.panespec import Merge, PaneOutput, outputs_of, pane_spec, window_of
+from fastwin.spec.panes import Merge, PaneOutput, outputs_of, pane_spec, window_of
 from fastwin.store.keytext import check_key_types
 from fastwin.store.spans import Level, coarse_width
+from fastwin.times import format_ms
 
 __all__ = ["Field", "Layout", "Output"]
 

@@ -8,12 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fastwin.aggregates import Count, Max, Min, Sum
-from fastwin.assigners import SlidingEventTimeWindows
-from fastwin.core.redishll import Sketch
-from fastwin.spec import key_by
+from fastwin.aggregates.extremes import Max, Min
+from fastwin.aggregates.numbers import Count, Sum
+from fastwin.columns.buffers import int64_values
+from fastwin.core.accumulators.basic import int_means
+from fastwin.core.sketches.hyperloglog import Sketch
+from fastwin.run.windowspec import key_by
 from fastwin.store.layout import Field, Layout
 from fastwin.store.unions import union_windows
+from fastwin.windows.sliding import SlidingEventTimeWindows
 
 __all__ = ["merge_windows", "outputs"]
 
@@ -71,8 +74,16 @@ def outputs(layout: Layout, columns: Sequence[pa.Array]) -> list[pa.Array]:
     for output in layout.outputs:
         parts = [by_name[name] for name in output.fields]
         if output.how == "mean":
-            count = pc.if_else(pc.equal(parts[1], 0), pa.scalar(None, pa.int64()), parts[1])
-            made.append(pc.divide(parts[0].cast(pa.float64()), count.cast(pa.float64())))
+            made.append(_mean(*parts))
         else:  # sketches that are estimated were counted when they were merged
             made.append(parts[0])
     return made
+
+
+def _mean(total: pa.Array, count: pa.Array) -> pa.Array:
+    """Returns sums over counts, null for a count of 0."""
+    if pa.types.is_integer(total.type):
+        means = int_means(int64_values(total), int64_values(count))
+        return pa.array(means, mask=int64_values(count) == 0)
+    some = pc.if_else(pc.equal(count, 0), pa.scalar(None, pa.int64()), count)
+    return pc.divide(total.cast(pa.float64()), some.cast(pa.float64()))

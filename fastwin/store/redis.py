@@ -20,15 +20,15 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import pyarrow as pa
 
-from fastwin.duration import Duration, format_ms
 from fastwin.errors import AggregateOverflowError, SpecError, StoreError
-from fastwin.spec import WindowSpec
+from fastwin.spec.builder import SpecBuilder
 from fastwin.store import redisscripts
-from fastwin.store.base import PaneStore
 from fastwin.store.cells import Cell
 from fastwin.store.layout import Field, Layout
+from fastwin.store.panestore import PaneStore
 from fastwin.store.records import Block, Meta, Revision, Scan, Written
 from fastwin.store.spans import Level, Span, time_text
+from fastwin.times import Duration, format_ms
 
 __all__ = ["RedisStore"]
 
@@ -39,13 +39,13 @@ _PIPELINE = 500
 _READ_KEYS = 20_000
 
 
-class RedisStore(PaneStore):
+class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
     """Panes in a Redis server, or another that speaks its protocol and its scripts. Any number of writers and readers.
 
     A block of panes of one key, with the coarse pane above it, is one atomic step.
     """
 
-    def __init__(self, url: str, spec: WindowSpec | None, retention: Duration | None, read_only: bool) -> None:
+    def __init__(self, url: str, spec: SpecBuilder | None, retention: Duration | None, read_only: bool) -> None:
         super().__init__(spec, retention, read_only)
         try:
             import redis

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from fastwin.duration import Duration
-from fastwin.errors import StoreError
-from fastwin.spec import WindowSpec
-from fastwin.store.base import PaneStore
+from fastwin.errors import SpecError, StoreError
+from fastwin.spec.builder import SpecBuilder
 from fastwin.store.cells import Cell, from_cells, pack, to_cells, unpack
 from fastwin.store.layout import Layout
 from fastwin.store.merging import merge_windows
+from fastwin.store.panestore import PaneStore
 from fastwin.store.records import Block, Meta, Revision, Scan, Written
 from fastwin.store.spans import Span
+from fastwin.times import Duration
 
 __all__ = ["RocksStore"]
 
@@ -43,20 +43,25 @@ def _pane_key(key: str, level: int, start: int) -> bytes:
     return _pane_prefix(key, level) + _START.pack(start + _BIAS)
 
 
-class RocksStore(PaneStore):
+class RocksStore(PaneStore, schemes=("rocksdb",)):
     """Panes in a folder. One process writes; any number read at the same time.
 
     A batch is one atomic write. A reader follows the writer as a *secondary instance*, by its log.
     """
 
-    def __init__(self, path: Path, spec: WindowSpec | None, retention: Duration | None, read_only: bool) -> None:
+    one_writer = True
+
+    def __init__(self, url: str, spec: SpecBuilder | None, retention: Duration | None, read_only: bool) -> None:
         super().__init__(spec, retention, read_only)
         try:
             import rocksdict
         except ImportError:
             raise StoreError("rocksdb: needs the package rocksdict: pip install 'fastwin[store]'") from None
+        path = url.removeprefix("rocksdb:").removeprefix("//")
+        if not path:
+            raise SpecError("store: rocksdb:PATH needs a path")
         self._rocks: Any = rocksdict
-        self._path = path
+        self._path = Path(path)
         self._lock = threading.RLock()
         self._scratch: str | None = None
         self._caught_up = time.monotonic()

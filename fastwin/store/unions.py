@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fastwin.core.redishll import Sketch
+from fastwin.core.sketches.hyperloglog import Sketch
 from fastwin.store.cells import Cell
 
 __all__ = ["union_windows"]

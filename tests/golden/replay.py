@@ -281,7 +281,7 @@ def replay(scenario: dict[str, Any], built_in: bool = False) -> dict[str, Any]:
     at = -1
     harness = None
     try:
-        harness = WindowHarness(make_spec(scenario, built_in), SCHEMA)
+        harness = WindowHarness(make_spec(scenario, built_in), SCHEMA, True)
         for at, item in enumerate(scenario["input"]):
             emitted = feed(harness, item, at, answer)
             for emission in emitted:

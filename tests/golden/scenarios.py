@@ -1,9 +1,19 @@
-"""Random scenarios of the kind that real Flink has answered."""
+"""The scenarios that real Flink has answered, and random ones of their kind."""
 
+import json
 import random
+from pathlib import Path
 from typing import Any
 
-__all__ = ["scenario"]
+__all__ = ["AGREEING", "RIGHT_SUMS", "SCENARIOS", "scenario"]
+
+FILE = Path(__file__).parent / "flink_2_3_0.jsonl"
+SCENARIOS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+AGREEING = [scenario for scenario in SCENARIOS if not scenario["expected"]["state_window_reset"]]
+RIGHT_SUMS = {
+    "classic-merge-identical-to-merged": [7],
+    "classic-merge-identical-to-merged-process": [[1, 2, 3, 4]],
+}
 
 SCALE = (1, 10, 1000)
 

@@ -1,8 +1,6 @@
 """What real Flink has answered, we answer."""
 
-import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,14 +8,7 @@ import pytest
 from fastwin.testing import WindowHarness
 from tests.golden import replay as replaying
 from tests.golden.compare import complaints
-
-FILE = Path(__file__).parent / "flink_2_3_0.jsonl"
-SCENARIOS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
-AGREEING = [scenario for scenario in SCENARIOS if not scenario["expected"]["state_window_reset"]]
-RIGHT_SUMS = {
-    "classic-merge-identical-to-merged": [7],
-    "classic-merge-identical-to-merged-process": [[1, 2, 3, 4]],
-}
+from tests.golden.scenarios import AGREEING, RIGHT_SUMS, SCENARIOS
 
 
 def _problems(answer: Any) -> list[str]:

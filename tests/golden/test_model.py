@@ -8,8 +8,7 @@ import pytest
 from tests.golden.compare import complaints
 from tests.golden.model import answer
 from tests.golden.replay import replay
-from tests.golden.scenarios import scenario
-from tests.golden.test_golden import AGREEING, RIGHT_SUMS, SCENARIOS
+from tests.golden.scenarios import AGREEING, RIGHT_SUMS, SCENARIOS, scenario
 
 # What the model does not know: parameters refused when built, and a session past int64.
 UNKNOWN = {"classic-merge-overflow"}

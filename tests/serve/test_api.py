@@ -9,10 +9,9 @@ import time
 import pyarrow as pa
 import pytest
 
-from fastwin import hyperloglog
 from fastwin.serve.app import Settings
-from tests.serve.conftest import put_clicks
-from tests.store.clicks import DAY, FIRST, HOUR, MINUTE, clicks, counted
+from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, clicks, counted, distinct
+from tests.support.service import SPEC, put_clicks, serving
 
 END = FIRST + 30 * HOUR
 
@@ -20,14 +19,6 @@ END = FIRST + 30 * HOUR
 @pytest.fixture
 def service(make_service):
     return make_service()
-
-
-def distinct(table: pa.Table, module: str, start: int, end: int) -> int:
-    """PFCOUNT's answer; that ours is Redis's is tested elsewhere."""
-    times = table["ts"].cast(pa.int64()).to_numpy()
-    modules = table["module"].to_numpy(zero_copy_only=False)
-    users = table["user"].filter(pa.array((times >= start) & (times < end) & (modules == module)))
-    return hyperloglog.estimate(hyperloglog.sketch(users))
 
 
 def test_store_says_what_it_holds(service):
@@ -146,7 +137,6 @@ def test_bad_requests(shared, case):
 def shared(tmp_path_factory):
     """One service for all requests that change nothing."""
     from fastwin.store import PaneStore
-    from tests.serve.conftest import SPEC, serving
 
     url = f"rocksdb:{tmp_path_factory.mktemp('shared') / 'store'}"
     with PaneStore.open(url, SPEC) as store:

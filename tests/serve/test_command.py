@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fastwin.store import PaneStore
-from tests.serve.conftest import SPEC, put_clicks
-from tests.store.clicks import clicks
+from tests.support.clicks import clicks
+from tests.support.service import SPEC, put_clicks
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = """

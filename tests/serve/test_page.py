@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 
 from fastwin.serve.app import Settings
-from tests.serve.browser import chromium
-from tests.serve.conftest import put_clicks
-from tests.serve.test_api import distinct
-from tests.store.clicks import DAY, FIRST, HOUR, clicks, counted
+from tests.support.browser import chromium
+from tests.support.clicks import DAY, FIRST, HOUR, clicks, counted, distinct
+from tests.support.service import put_clicks
 
 END = FIRST + 30 * HOUR
 SHOTS = os.environ.get("FASTWIN_SCREENSHOTS")

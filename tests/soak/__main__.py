@@ -17,12 +17,12 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from spark_glue.cache import LIVE_VARIABLE, ROOT_VARIABLE, cache_root
+from spark_glue.state.copies import LIVE_VARIABLE, ROOT_VARIABLE, cache_root
 from tests.soak import faults, resident
+from tests.soak.attempts import SPECS, disturb
 from tests.soak.runs import Run, assert_same, batches_of
 from tests.soak.workload import KINDS, tables
-from tests.spark.streams import Source
-from tests.spark.test_attempts import SPECS, disturb
+from tests.support.spark_streams import Source
 
 INPUT_BATCHES = 12
 PARTS = ("kills", "faults", "attempts", "resident")

@@ -17,10 +17,14 @@ __all__ = ["ACTIONS", "FOLDER_VARIABLE", "PLACES", "carried_out", "check", "inst
 FOLDER_VARIABLE = "FASTWIN_TEST_FAULTS"
 
 PLACES = {
-    "packed": ("spark_glue.pack", "Packer", "finish"),
-    "opened": ("spark_glue.states", "States", "open"),
-    "delta written": ("spark_glue.statelog", "StateLog", "append"),
-    "stored": ("spark_glue.states", "States", "store"),  # with its files in the cache and its stream left standing
+    "packed": ("spark_glue.stages.pack", "Packer", "finish"),
+    "opened": ("spark_glue.state.shares", "States", "open"),
+    "delta written": ("spark_glue.state.log", "StateLog", "append"),
+    "stored": (
+        "spark_glue.state.shares",
+        "States",
+        "store",
+    ),  # with its files in the cache and its stream left standing
 }
 """After which method of which class the place is. There is one more, ``behind``: see ``check``."""
 

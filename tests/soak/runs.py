@@ -15,9 +15,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_glue.cache import ROOT_VARIABLE
+from spark_glue.state.copies import ROOT_VARIABLE
 from tests.soak import faults
-from tests.spark.streams import Source, rows_of
+from tests.support.spark_streams import Source, rows_of
 
 __all__ = ["Run", "assert_same", "batches_of"]
 

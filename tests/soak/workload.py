@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import fastwin as fw
-from tests.spark import windows
-from tests.spark.events import events
+from tests.support import spark_windows as windows
+from tests.support.spark_events import events
 
 __all__ = ["KINDS", "spec_of", "tables"]
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
+from tests.support.spark_events import TIME_ZONE
 
-# Neither UTC nor the machine's: a mix-up of time zones shall show.
-TIME_ZONE = "Europe/Berlin"
+HERE = Path(__file__).resolve().parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The tests' own folder for copies of state; Spark's workers inherit it."""
-    from spark_glue.cache import ROOT_VARIABLE
+    from spark_glue.state.copies import ROOT_VARIABLE
 
     folder = tmp_path_factory.mktemp("copies")
     with pytest.MonkeyPatch.context() as patch:
@@ -39,7 +38,6 @@ def spark(cache_folder: Path) -> Iterator:
         master="local[2]",
         config={
             "spark.ui.enabled": False,
-            "spark.ui.showConsoleProgress": False,
             "spark.sql.session.timeZone": TIME_ZONE,
             "spark.sql.shuffle.partitions": 2,
             "spark.sql.streaming.numRecentProgressUpdates": 1000,
@@ -54,7 +52,7 @@ def spark(cache_folder: Path) -> Iterator:
 @pytest.fixture
 def limited(spark) -> Iterator[None]:
     """Spark's own limit of bytes in a batch, with which columns reach Python sooner than rows."""
-    from spark_glue.frames import BATCH_BYTES_KEY
+    from spark_glue.plan.catalyst import BATCH_BYTES_KEY
 
     before = spark.conf.get(BATCH_BYTES_KEY)
     spark.conf.set(BATCH_BYTES_KEY, "64m")

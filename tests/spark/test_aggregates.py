@@ -1,4 +1,4 @@
-"""Distinct counts, variances and picks on Spark: the same as in this process, batch and stream."""
+"""Distinct counts, variances, picks, kept values and conditions on Spark: the same as in this process, batch and stream."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +10,8 @@ from pyspark.sql import types as T
 import fastwin as fw
 import spark_glue
 from fastwin import hyperloglog
-from tests.spark.events import START_MS, events
-from tests.spark.streams import assert_same_rows, parts, run_stream
+from tests.support.spark_events import START_MS, events
+from tests.support.spark_streams import assert_same_rows, parts, run_stream
 
 WINDOWS = {
     "sliding": fw.SlidingEventTimeWindows.of("2 minutes", "25 s"),
@@ -28,7 +28,12 @@ def spec_of(windows: str) -> fw.WindowSpec:
         .aggregate(
             uv=fw.HyperLogLog("w"), sketch=fw.HyperLogLog("v", output="sketch"), var=fw.Variance("v"),
             sd=fw.StdDev("x", ddof=0), first=fw.First("w"), last=fw.Last("v"), low=fw.ArgMin("w", by="x"),
-            high=fw.ArgMax("at", by="v"),
+            high=fw.ArgMax("at", by="v"), few=fw.Count(where=pc.field("v") > 0), doubled=fw.Sum(pc.field("v") * 2),
+            odd=fw.BitXor("v"), skew=fw.Skewness("v"), covar=fw.Covar("v", "x"), null=fw.First("w", ignore_nulls=False),
+            some=fw.Last("w", where=pc.less(pc.utf8_length(pc.field("w")), 3)),
+            p90=fw.Quantile("x", 0.9), mid=fw.Median("x"), users=fw.CountDistinct("w"), once=fw.Sum("v", distinct=True),
+            top=fw.TopK("w", 3), mode=fw.Mode("v"), newest=fw.Largest("at", 2), least=fw.Smallest("w", 2),
+            path=fw.Collect("at", limit=4), texts=fw.CollectSet("w"), joined=fw.StringAgg("w", "|", where=pc.field("v") > 0),
         )
     )  # fmt: skip
 
@@ -47,13 +52,14 @@ def with_more(table: pa.Table, seed: int) -> pa.Table:
 
 def assert_same(found: pa.Table, wanted: pa.Table) -> None:
     """The same rows; floats may differ in their last digits, which depend on how rows are split."""
-    assert_same_rows(found.drop_columns(["var", "sd"]), wanted.drop_columns(["var", "sd"]))
+    floats = ["var", "sd", "skew", "covar"]
+    assert_same_rows(found.drop_columns(floats), wanted.drop_columns(floats))
     order = [("k", "ascending"), ("window_start", "ascending")]
-    for name in ("var", "sd"):
+    for name in floats:
         mine, theirs = (table.sort_by(order)[name].to_pylist() for table in (found, wanted))
         assert [value is None for value in mine] == [value is None for value in theirs]
         assert [value for value in mine if value is not None] == pytest.approx(
-            [value for value in theirs if value is not None], rel=1e-9
+            [value for value in theirs if value is not None], rel=1e-9, abs=1e-9
         )
 
 
@@ -67,6 +73,7 @@ def test_batch_frames(spark, tmp_path, windows):
     assert result.schema["sketch"].dataType == T.BinaryType()
     assert result.schema["first"].dataType == T.StringType()
     assert result.schema["var"].dataType == T.DoubleType()
+    assert result.schema["top"].dataType.simpleString() == "array<struct<value:string,count:bigint>>"
     found, wanted = result.toArrow(), spec_of(windows).run(pa.concat_tables(tables)).main
     assert_same(found, wanted)
     assert hyperloglog.estimate(found["sketch"].to_pylist()) == hyperloglog.estimate(

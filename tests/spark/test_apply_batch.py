@@ -9,10 +9,9 @@ import pytest
 
 import fastwin as fw
 import spark_glue
-from spark_glue import frames
-from tests.spark.conftest import TIME_ZONE
-from tests.spark.events import KEYS, START_MS, events, key_names
-from tests.spark.streams import assert_same_rows, part
+from spark_glue.plan import catalyst as frames
+from tests.support.spark_events import KEYS, START_MS, TIME_ZONE, events, key_names
+from tests.support.spark_streams import assert_same_rows, part
 
 WINDOWS = {
     "tumbling": fw.TumblingEventTimeWindows.of("1 minute", "7 s"),

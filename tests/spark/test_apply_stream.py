@@ -7,10 +7,10 @@ from pyspark.errors import StreamingQueryException
 
 import fastwin as fw
 import spark_glue
-from spark_glue.frames import prefers_columns
-from tests.spark.conftest import TIME_ZONE
-from tests.spark.events import KEYS, START_MS, events, key_names
-from tests.spark.streams import (
+from fastwin.run.stream import open_plan
+from spark_glue.plan.catalyst import prefers_columns
+from tests.support.spark_events import KEYS, START_MS, TIME_ZONE, events, key_names
+from tests.support.spark_streams import (
     Recorder,
     Source,
     assert_replayed,
@@ -116,7 +116,7 @@ def test_dropped_rows_are_counted(spark, tmp_path):
     tables = out_of_order(3, 500, null_times=0.02)
     spec = spec_of(bad="drop")
     batches = run_stream(spark, spec, tables, tmp_path, watermark="0 seconds")
-    stream = fw.plan(spec, tables[0].schema).open(coalesce=True)
+    stream = open_plan(fw.plan(spec, tables[0].schema), coalesce=True)
     inputs = iter(tables)
     for batch in batches:
         before = stream.metrics

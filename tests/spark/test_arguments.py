@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from spark_glue.session import STATE_STORE_KEY, _keep_worker_memory
+from spark_glue.session import STATE_STORE_KEY, _keep_worker_memory, _quiet
 
 SPEC = (
     fw.key_by("k")
@@ -215,6 +215,19 @@ def test_watermark_has_no_effect_on_batch(batch):
 def test_a_running_session_that_suits_is_returned(spark):
     assert spark_glue.session() is spark
     assert spark_glue.session(master="local[2]", config={"spark.ui.enabled": False}) is spark
+
+
+def test_no_progress_bar_writes_over_other_lines(spark):
+    assert spark.sparkContext.getConf().get("spark.ui.showConsoleProgress") == "false"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"PYSPARK_SUBMIT_ARGS": "--conf spark.ui.showConsoleProgress=true pyspark-shell"}, {"PYSPARK_GATEWAY_PORT": "1"}],
+    ids=["said", "spark-submit"],
+)
+def test_who_asks_for_progress_bars_gets_them(environment):
+    assert _quiet(environment) == {}
 
 
 def test_state_is_written_as_changes_with_a_snapshot_now_and_then(spark):

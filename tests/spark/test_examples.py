@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import spark_glue
-from tests.examples import EXPECTED, NAMES, load, simplified
-from tests.spark.streams import Recorder, Source, assert_replayed, micro_batches, parts, start
+from tests.support.examples import EXPECTED, NAMES, load, simplified
+from tests.support.spark_streams import Recorder, Source, assert_replayed, micro_batches, parts, start
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 
 import fastwin as fw
 import spark_glue
-from spark_glue.flights import load_flights
-from tests import naive
-from tests.spark.events import events
-from tests.spark.streams import Recorder, Source, micro_batches, part, parts, replay, rows_of, run_stream, start
+from spark_glue.apps.flights import load_flights
+from tests.support import naive
+from tests.support.spark_events import events
+from tests.support.spark_streams import Recorder, Source, micro_batches, part, parts, replay, rows_of, run_stream, start
 
 HOUR_MS = 3_600_000
 
@@ -120,7 +120,7 @@ def test_all_ways_agree_where_the_watermark_covers_the_disorder(spark, tmp_path,
     assert counted_model(rows) == expected
 
     rng = np.random.default_rng(1)
-    opened = spec.open("36 hours")
+    opened = spec.open(watermark="36 hours")
     fed, at = [], 0
     while at < stream.table.num_rows:
         size = int(rng.integers(1, 4_000))

@@ -12,9 +12,8 @@ import pytest
 
 import fastwin as fw
 import spark_glue
-from tests.spark.conftest import TIME_ZONE
-from tests.spark.events import START_MS, events
-from tests.spark.streams import (
+from tests.support.spark_events import START_MS, TIME_ZONE, events
+from tests.support.spark_streams import (
     Recorder,
     Source,
     assert_replayed,
@@ -25,7 +24,7 @@ from tests.spark.streams import (
     run_stream,
     start,
 )
-from tests.spark.windows import BASE, COUNTED, SPECS
+from tests.support.spark_windows import BASE, COUNTED, SPECS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,8 +8,8 @@ import pytest
 
 import fastwin as fw
 import spark_glue
-from tests.spark.events import START_MS, events
-from tests.spark.streams import (
+from tests.support.spark_events import START_MS, events
+from tests.support.spark_streams import (
     Recorder,
     Source,
     assert_replayed,
@@ -98,3 +98,47 @@ def test_a_batch_frame_stands_still_and_fires_at_the_end(spark, tmp_path, spec):
     if spec is ARRIVAL:
         starts = found["window_start"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()).to_pylist()
         assert set(starts) <= set(range(before - before % 700, after + 1, 700))
+
+
+class Waits(fw.Trigger):
+    """Fires by a timer of the clock, half a second after each element; subclasses say with what."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        ctx.register_processing_time_timer(ctx.get_current_processing_time() + 500)
+        return fw.TriggerResult.CONTINUE
+
+    def on_event_time(self, time, window, ctx):
+        return fw.TriggerResult.CONTINUE
+
+    def clear(self, window, ctx):
+        pass
+
+
+def from_a_closure(answer):
+    class Closure(Waits):
+        def on_processing_time(self, time, window, ctx):
+            return fw.TriggerResult.CONTINUE if time < 0 else answer
+
+    return Closure()
+
+
+class FromADefault(Waits):
+    def on_processing_time(self, time, window, ctx, answer=fw.TriggerResult.FIRE):
+        return fw.TriggerResult.CONTINUE if time < 0 else answer
+
+
+@pytest.mark.parametrize("trigger", [from_a_closure(fw.TriggerResult.FIRE), FromADefault()], ids=["closure", "default"])
+def test_a_trigger_that_overrides_on_processing_time_has_a_clock(spark, tmp_path, trigger):
+    spec = (
+        fw.key_by("k")
+        .event_time("ts")
+        .window(fw.TumblingEventTimeWindows.of("1 day"))
+        .trigger(trigger)
+        .aggregate(n=fw.Count())
+    )
+
+    def done(batches):
+        return sum(batch.rows.num_rows for batch in batches) > 0
+
+    batches = run_until(spark, spec, [events(1, 20)], tmp_path, done, watermark="10 s")
+    assert sum(parts(batches, "main")["n"].to_pylist()) >= 20

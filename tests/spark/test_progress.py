@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from tests.spark.events import START_MS, events
-from tests.spark.streams import Recorder, Source, rows_of, start
+from tests.support.spark_events import START_MS, events
+from tests.support.spark_streams import Recorder, Source, rows_of, start
 
 SPEC = (
     fw.key_by("k")
@@ -66,7 +66,7 @@ def test_several_specs_over_one_frame_in_one_query_and_a_line_for_each(spark, tm
     found = pa.concat_tables(list(recorder.tables.values()))
     for name, spec in (("minutes", SPEC), ("sessions", SESSIONS)):
         mine = found.filter(pa.compute.equal(found["of"], name)).drop_columns("of")
-        stream = spec.open("10 s")
+        stream = spec.open(watermark="10 s")
         expected = pa.concat_tables([stream.process(table).main for table in tables])
         assert mine.num_rows > 10
         assert rows_of(mine).total() >= expected.num_rows * 0.9, "the second operator's watermark must move, too"

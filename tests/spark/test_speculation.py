@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.spark.test_submit import MODULE, ROOT, submitted
+from tests.support.spark_submit import MODULE, ROOT, submitted
 
 # The first attempt of a task of partition 0 waits for the second one, in two stages.
 SLOW_MODULE = (

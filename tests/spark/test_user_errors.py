@@ -9,8 +9,8 @@ from pyspark.errors import PythonException, StreamingQueryException
 
 import fastwin as fw
 import spark_glue
-from tests.spark.streams import run_stream
-from tests.unit.test_general_errors import BASE, COUNT, RUNNING, TUMBLING, Answers, Failing
+from tests.support.spark_streams import run_stream
+from tests.support.user_errors import BASE, COUNT, RUNNING, TUMBLING, Answers, Failing
 
 ROWS = pa.table({"k": ["a"] * 2, "ts": pa.array([1, 2], pa.timestamp("ms", tz="UTC")), "v": [1, 2]})
 FAILING = [spec for spec, names, _ in RUNNING if names is not None]

@@ -15,7 +15,7 @@ import fastwin as fw
 from fastwin import hyperloglog
 from fastwin.store import PaneStore
 from fastwin.store.unions import union_windows
-from tests.store.clicks import DAY, FIRST, HOUR, MINUTE, clicks, spec_of
+from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, clicks, spec_of
 
 PANE = 3 * MINUTE
 AGGREGATES = {"pv": fw.Count(), "uv": fw.HyperLogLog("user")}

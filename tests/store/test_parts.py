@@ -2,9 +2,11 @@
 
 import math
 import re
+from dataclasses import replace
 from datetime import date
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +15,13 @@ import fastwin as fw
 from fastwin.errors import SpecError, StoreError
 from fastwin.store.cells import from_cells, pack, to_cells, unpack
 from fastwin.store.keytext import check_key_types, key_from_text, key_to_text
-from fastwin.store.layout import Layout
+from fastwin.store.layout import Layout, Output
+from fastwin.store.merging import outputs
 from fastwin.store.spans import Level, coarse_width, cover, time_text
-from tests.store.clicks import DAY, HOUR, MINUTE, clicks, spec_of
+from tests.support.clicks import DAY, HOUR, MINUTE, clicks, spec_of
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
+MEAN = Output("mean", "mean", ("mean__sum", "mean__count"))
 
 
 # --- panes of a spec ---
@@ -27,9 +31,19 @@ def test_panes_tumble_and_keep_what_can_be_merged():
     spec = spec_of().allowed_lateness("5 minutes")
     panes = spec.panes("3 minutes")
     assert panes.assigner == fw.TumblingEventTimeWindows.of("3 minutes")
-    assert [name for name, _ in panes.aggregates] == ["pv", "total", "low", "high", "last", "mean__sum", "mean__count"]
+    assert panes.ending.names == ("pv", "total", "low", "high", "last", "mean__sum", "mean__count")
     assert panes.lateness_ms == spec.lateness_ms and panes.origin == spec
     assert spec.panes() == panes
+
+
+def test_panes_keep_conditions_and_expressions():
+    doubled = pc.field("v") * 2
+    panes = spec_of(m=fw.Mean(doubled, where="f"), uv=fw.HyperLogLog("u", where="f")).panes().ending.aggregates
+    assert panes == (
+        ("m__sum", fw.Sum(doubled, where="f")),
+        ("m__count", fw.Count(doubled, where="f")),
+        ("uv", fw.HyperLogLog("u", "sketch", where="f")),
+    )
 
 
 def test_offset_of_windows_is_that_of_panes():
@@ -68,6 +82,18 @@ def test_layout_survives_as_text():
             Layout.from_json(text)
     with pytest.raises(StoreError, match="version 99"):
         Layout.from_json('{"version": 99}')
+
+
+def test_means_of_large_ints_are_the_nearest_floats():
+    spec = spec_of()
+    layout = replace(Layout.of(spec, spec.panes().run(clicks(10)).main.schema), outputs=(MEAN,))
+    totals, counts = [2**62 + 1, -(2**53) - 3, None, 7], [3, 2, 0, 2]
+    columns = [pa.array([0, 0, 0, 0]) for _ in layout.fields]
+    names = [field.name for field in layout.fields]
+    columns[names.index(MEAN.fields[0])] = pa.array(totals, pa.int64())
+    columns[names.index(MEAN.fields[1])] = pa.array(counts, pa.int64())
+    (means,) = outputs(layout, columns)
+    assert means.to_pylist() == [(2**62 + 1) / 3, (-(2**53) - 3) / 2, None, 3.5]
 
 
 # --- keys as text ---

@@ -10,8 +10,8 @@ import redis
 
 from fastwin.errors import StoreError
 from fastwin.store import PaneStore
-from tests.redis_server import RedisServer
-from tests.store.clicks import DAY, FIRST, HOUR, by_module, clicks, counted, spec_of
+from tests.support.clicks import DAY, FIRST, HOUR, by_module, clicks, counted, spec_of
+from tests.support.redis_server import RedisServer
 
 
 @pytest.fixture

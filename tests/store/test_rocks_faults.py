@@ -7,38 +7,25 @@ import sys
 import time
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from fastwin.errors import StoreError
 from fastwin.store import PaneStore
-from tests.store.clicks import FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
+from tests.support.clicks import FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
+from tests.support.numbered_clicks import MODULES, batch, spec
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = [f"m{i}" for i in range(50)]
 
 WRITER = """
 import sys
 import fastwin as fw
 from fastwin.store import PaneStore
-from tests.store.test_rocks_faults import batch, spec
+from tests.support.numbered_clicks import batch, spec
 with PaneStore.open(sys.argv[1], spec()) as store:
     for number in range(1_000_000):
         store.put(batch(number), (1, number))
         print(number, flush=True)
 """
-
-
-def spec():
-    import fastwin as fw
-
-    return spec_of("1 hour", "3 minutes", pv=fw.Count())
-
-
-def batch(number: int) -> pa.Table:
-    """Every module gets ``number + 1`` clicks in pane ``number`` of the first hours."""
-    start = pa.array([FIRST + number % 100 * 3 * MINUTE] * len(MODULES), pa.timestamp("ms", tz="UTC"))
-    return pa.table({"module": MODULES, "window_start": start, "pv": [number + 1] * len(MODULES)})
 
 
 @pytest.mark.parametrize("wait", [0.0, 0.05, 0.2])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import fastwin as fw
 from fastwin.errors import AggregateOverflowError, SpecError, StoreError
 from fastwin.store import PaneStore, Written
-from tests.store.clicks import DAY, FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
+from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_panes_of_a_stream_with_late_firings(url, table):
     random = np.random.default_rng(5)
     arrival = table["ts"].cast(pa.int64()).to_numpy() + random.integers(0, HOUR, table.num_rows)
     shuffled = table.take(pa.array(np.argsort(arrival)))
-    stream = spec.panes().open("1 minute")
+    stream = spec.panes().open(watermark="1 minute")
     with PaneStore.open(url, spec) as store:
         for first in range(0, shuffled.num_rows, 250):
             store.put(stream.process(shuffled.slice(first, 250)).main)

@@ -1,0 +1,1 @@
+"""The aggregates that a spec names."""

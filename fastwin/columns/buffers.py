@@ -1,0 +1,168 @@
+"""Between Arrow arrays and the numpy buffers that the kernels work on, without Python objects."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = [
+    "aligned",
+    "from_int64",
+    "from_text",
+    "from_values",
+    "int64_values",
+    "is_fixed_width",
+    "roomy_text",
+    "stored",
+    "text_values",
+    "truths",
+    "validity",
+]
+
+_STORED_AS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def is_fixed_width(kind: pa.DataType) -> bool:
+    """Whether values of a type take the same room each, so that an array of them may be of any length."""
+    try:
+        return kind.bit_width >= 0
+    except ValueError:
+        return False
+
+
+def roomy_text(array: pa.Array) -> pa.Array:
+    """Returns text or bytes with offsets of 64 bits, so that arrays may be put together to any size; others stay."""
+    if pa.types.is_string(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if pa.types.is_binary(array.type) else array
+
+
+def validity(array: pa.Array) -> NDArray[np.uint8] | None:
+    """Returns one byte a value, 0 for null: uint8[n]; None if no value is null."""
+    if array.null_count == 0:
+        return None
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), dtype=np.uint8)
+    return _unpacked(array.buffers()[0], array)
+
+
+def truths(array: pa.Array) -> NDArray[np.bool_]:
+    """Returns which values of a boolean array are true: bool[n]; null is not. Of a type of nulls alone, none is."""
+    bits = None if pa.types.is_null(array.type) else array.buffers()[1]
+    if bits is None or not len(array):
+        return np.zeros(len(array), dtype=np.bool_)
+    valid = validity(array)
+    found = _unpacked(bits, array)
+    return (found if valid is None else found & valid).view(np.bool_)
+
+
+def _unpacked(bits: pa.Buffer, array: pa.Array) -> NDArray[np.uint8]:
+    """Returns the array's part of a buffer that has one bit a value, as one byte a value."""
+    first = array.offset // 8
+    part = np.frombuffer(bits, dtype=np.uint8)[first : (array.offset + len(array) + 7) // 8]
+    return np.unpackbits(part, bitorder="little")[array.offset - 8 * first :][: len(array)]
+
+
+def aligned(values: NDArray) -> NDArray:
+    """Returns the values where kernels can read them: a copy if they begin at an address that does not suit their type.
+
+    Arrow takes buffers from anywhere, such as a message in the middle of a mapped file.
+    """
+    return values if values.flags.aligned else values.copy()
+
+
+def stored(array: pa.Array, dtype: np.dtype | type) -> NDArray:
+    """Returns the values of a fixed-width array as its buffer holds them, what lies under nulls undefined."""
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.zeros(len(array), dtype=dtype)
+    return aligned(np.frombuffer(data, dtype, len(array), array.offset * np.dtype(dtype).itemsize))
+
+
+def int64_values(array: pa.Array) -> NDArray[np.int64]:
+    """Returns the values of a fixed-width array as int64[n], what lies under nulls undefined.
+
+    Ints are widened, uint64 and 64-bit times are viewed, booleans are 0 and 1, floats are viewed as
+    the bits of their float64 with -0.0 made 0.0 and all NaN made one. No copy where there is none to make.
+    """
+    kind = array.type
+    if pa.types.is_null(kind):
+        return np.zeros(len(array), dtype=np.int64)
+    if pa.types.is_boolean(kind):
+        bits = array.buffers()[1]
+        if bits is None or not len(array):
+            return np.zeros(len(array), dtype=np.int64)
+        return _unpacked(bits, array).astype(np.int64)
+    if pa.types.is_floating(kind):
+        floats = stored(array, np.dtype(f"f{kind.bit_width // 8}")).astype(np.float64) + 0.0
+        floats[np.isnan(floats)] = np.nan
+        return floats.view(np.int64)
+    width = kind.bit_width // 8
+    unsigned = pa.types.is_unsigned_integer(kind)
+    values = stored(array, np.dtype(f"u{width}") if unsigned else _STORED_AS[width])
+    return values.view(np.int64) if width == 8 else values.astype(np.int64)
+
+
+def text_values(array: pa.Array) -> tuple[NDArray[np.int32] | NDArray[np.int64], NDArray[np.uint8]]:
+    """Returns ``(offsets, data)`` of an array of text, bytes, fixed-size bytes or decimals.
+
+    offsets: int32 or int64[n + 1]; value i is ``data[offsets[i]:offsets[i + 1]]``. data: uint8.
+    """
+    kind, n = array.type, len(array)
+    if pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind):
+        width = kind.bit_width // 8
+        data = array.buffers()[1]
+        whole = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+        return np.arange(array.offset, array.offset + n + 1, dtype=np.int64) * width, whole
+    wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+    _, ends, data = array.buffers()
+    dtype: Any = np.int64 if wide else np.int32
+    if ends is None or ends.size == 0:
+        return np.zeros(n + 1, dtype=dtype), np.zeros(0, dtype=np.uint8)
+    offsets = aligned(np.frombuffer(ends, dtype, n + 1, array.offset * np.dtype(dtype).itemsize))
+    return offsets, np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+
+
+def _bitmap(valid: NDArray | None) -> pa.Buffer | None:
+    if valid is None:
+        return None
+    return pa.py_buffer(np.packbits(valid.view(np.bool_), bitorder="little"))
+
+
+def from_values(values: NDArray, valid: NDArray | None, kind: pa.DataType) -> pa.Array:
+    """Returns an array of type ``kind`` over values that have its storage type: no copy."""
+    return pa.Array.from_buffers(kind, len(values), [_bitmap(valid), pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def from_int64(values: NDArray[np.int64], valid: NDArray | None, kind: pa.DataType) -> pa.Array:
+    """Returns the array of type ``kind`` that int64_values() had been given."""
+    if pa.types.is_null(kind):
+        return pa.nulls(len(values))
+    if pa.types.is_boolean(kind):
+        return pa.Array.from_buffers(
+            kind, len(values), [_bitmap(valid), pa.py_buffer(np.packbits(values != 0, bitorder="little"))]
+        )
+    if pa.types.is_floating(kind):
+        return from_values(values.view(np.float64).astype(f"f{kind.bit_width // 8}"), valid, kind)
+    return from_values(values.astype(f"i{kind.bit_width // 8}", copy=False), valid, kind)
+
+
+def from_text(
+    offsets: NDArray[np.int64], data: NDArray[np.uint8], valid: NDArray | None, kind: pa.DataType
+) -> pa.Array:
+    """Returns the array of type ``kind`` whose values text_values() had given."""
+    n = len(offsets) - 1
+    if pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind):
+        width = kind.bit_width // 8
+        if len(data) != n * width:  # nulls took no bytes
+            whole = np.zeros((n, width), dtype=np.uint8)
+            whole[np.diff(offsets) > 0] = data.reshape(-1, width)
+            data = whole.reshape(-1)
+        return pa.Array.from_buffers(kind, n, [_bitmap(valid), pa.py_buffer(data)])
+    wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+    if not wide and offsets[-1] > 2**31 - 1:
+        kind = pa.large_string() if pa.types.is_string(kind) else pa.large_binary()
+        wide = True
+    ends = offsets if wide else offsets.astype(np.int32)
+    return pa.Array.from_buffers(kind, n, [_bitmap(valid), pa.py_buffer(ends), pa.py_buffer(data)])

@@ -1,0 +1,198 @@
+"""Checks rows: their event times in ms, and which of them are bad."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.columns.buffers import int64_values, validity
+from fastwin.columns.decoding import take_rows
+from fastwin.columns.units import PER_SECOND, Unit, as_instants
+from fastwin.core.panes.slices import all_within
+from fastwin.errors import BadRowError
+from fastwin.times import MIN_TIMESTAMP
+
+__all__ = [
+    "BAD_REASON",
+    "Checked",
+    "Limits",
+    "bad_schema",
+    "bad_table",
+    "check_rows",
+    "event_times",
+    "good_rows",
+]
+
+BAD_REASON = "bad_reason"
+"""The column that ``result.bad`` has beyond the input's."""
+
+# Years 1 to 9999, in seconds: what Python, pandas and SQL can show.
+_FIRST_SECOND = -62_135_596_800
+_LAST_SECOND = 253_402_300_799
+# An int64 event time is a plain number; this far out, window bounds still fit.
+_KERNEL_LIMIT = 2**61
+_FAR = 2**62
+
+_REASONS = {
+    1: "null timestamp",
+    2: "timestamp outside years 1 to 9999",
+    3: f"timestamp outside +-{_KERNEL_LIMIT} ms",
+    4: "timestamp further ahead of the clock than max_future_skew",
+    5: "timestamp before the earliest that the runner takes",
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on timestamps beyond those that always hold.
+
+    max_future_skew_ms: how far ahead of the clock; None: any. now_ms: what the clock says; None: that of this machine.
+    earliest_ms: the first one taken. any_int64: takes the whole of int64. nulls: null is no bad timestamp but none,
+    int64 min. unit: what int64 times count; None: ms, as plain numbers.
+    """
+
+    max_future_skew_ms: int | None = None
+    earliest_ms: int = MIN_TIMESTAMP
+    any_int64: bool = False
+    nulls: bool = False
+    unit: Unit | None = None
+    now_ms: int | None = None
+
+
+def event_times(column: pa.Array, any_int64: bool = False) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
+    """Returns timestamps floored to ms, and why some are unusable.
+
+    column: timestamps of any unit, or int64 ms. any_int64: takes the whole of int64. Returns ``(times, reasons)``:
+    int64[n] and uint8[n], 0 for usable ones, else a number of a reason, or None where all are usable; unusable times
+    are 0.
+    """
+    times, reasons = int64_values(column), None
+    if pa.types.is_timestamp(column.type):
+        per_second = PER_SECOND[column.type.unit]
+        if per_second < 1_000_000_000:  # nanoseconds in int64 are all of this age
+            times, reasons = _inside(times, _FIRST_SECOND * per_second, (_LAST_SECOND + 1) * per_second - 1, 2)
+        times = _in_ms(times, per_second)
+    elif not any_int64:
+        times, reasons = _inside(times, -_KERNEL_LIMIT, _KERNEL_LIMIT, 3)
+    valid = validity(column)
+    if valid is not None:
+        reasons = np.zeros(len(column), np.uint8) if reasons is None else reasons
+        reasons[valid == 0] = 1
+        times = np.where(valid != 0, times, 0)
+    return times, reasons
+
+
+def _in_ms(values: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
+    if per_second == 1:
+        return values * 1_000
+    return values if per_second == 1_000 else values // (per_second // 1_000)
+
+
+def _good_times(column: pa.Array, any_int64: bool, first: int, last: int) -> NDArray[np.int64] | None:
+    """Returns what event_times() does if all are usable and in [first, last], ms, after one look at each; else None.
+
+    May return None all the same where a time is millions of years away.
+    """
+    if validity(column) is not None:
+        return None
+    values, unit = int64_values(column), 1_000
+    if pa.types.is_timestamp(column.type):
+        unit = PER_SECOND[column.type.unit]
+        first, last = max(first, _FIRST_SECOND * 1_000), min(last, _LAST_SECOND * 1_000 + 999)
+        first, last = -(-first * unit // 1_000), ((last + 1) * unit - 1) // 1_000
+        first, last = max(first, -_FAR), min(last, _FAR - 1)
+    elif not any_int64:
+        first, last = max(first, -_KERNEL_LIMIT), min(last, _KERNEL_LIMIT)
+    if first > last or not all_within(values, first, last):
+        return None
+    return _in_ms(values, unit)
+
+
+def _inside(
+    times: NDArray[np.int64], first: int, last: int, reason: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
+    """Returns the times with 0 for those outside [first, last], and the reasons; None where there are none."""
+    if all_within(times, first, last):
+        return times, None
+    outside = (times < first) | (times > last)
+    return np.where(outside, 0, times), np.where(outside, np.uint8(reason), np.uint8(0))
+
+
+def check_rows(
+    column: pa.Array, name: str, policy: str, limits: Limits | None = None, before: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
+    """Returns the times of the event-time column, and the reasons why rows are bad: uint8[n], or None if none is.
+
+    before: how many rows of the input come before these. Raises BadRowError if one is bad and the policy is "raise".
+    """
+    limits = limits or Limits()
+    column = as_instants(column, limits.unit)
+    latest = None
+    if limits.max_future_skew_ms is not None:
+        now_ms = int(time.time() * 1_000) if limits.now_ms is None else limits.now_ms
+        latest = now_ms + limits.max_future_skew_ms
+    last = _FAR - 1 if latest is None else min(latest, _FAR - 1)
+    good = _good_times(column, limits.any_int64, max(limits.earliest_ms, -_FAR), last)
+    if good is not None:
+        return good, None
+    times, reasons = event_times(column, limits.any_int64)
+    if reasons is None:
+        reasons = np.zeros(len(column), np.uint8)
+    if limits.nulls:
+        times = np.where(reasons == 1, MIN_TIMESTAMP, times)
+        reasons[reasons == 1] = 0
+    if limits.earliest_ms > MIN_TIMESTAMP:
+        reasons[(times < limits.earliest_ms) & (times > MIN_TIMESTAMP) & (reasons == 0)] = 5
+    if latest is not None:
+        reasons[(times > latest) & (reasons == 0)] = 4
+    bad = np.count_nonzero(reasons)
+    if not bad:
+        return times, None
+    if policy == "raise":
+        row = int(np.argmax(reasons != 0))
+        value = column[row]
+        shown = value.value if pa.types.is_timestamp(column.type) else value.as_py()
+        unit = f" {column.type.unit}" if pa.types.is_timestamp(column.type) and shown is not None else ""
+        those = f"{len(column)} rows" + (f" from row {before} on" if before else "")
+        raise BadRowError(
+            f"event_time {name!r}: {_REASONS[int(reasons[row])]} in row {before + row} (value {shown}{unit}); "
+            f"{bad} of {those} are bad; bad_rows('divert') or bad_rows('drop') goes on without them"
+        )
+    return times, reasons
+
+
+class Checked(NamedTuple):
+    """Good rows and their times, ms; how many others there were, and these, if the policy is to divert them."""
+
+    rows: pa.RecordBatch
+    times: NDArray[np.int64]
+    bad: int
+    diverted: pa.RecordBatch | None
+
+
+def good_rows(rows: pa.RecordBatch, name: str, policy: str, limits: Limits, before: int = 0) -> Checked:
+    """Returns the rows whose event time, in the column ``name``, is usable. Raises as check_rows() does."""
+    times, reasons = check_rows(rows.column(name), name, policy, limits, before)
+    if reasons is None:
+        return Checked(rows, times, 0, None)
+    good = np.flatnonzero(reasons == 0)
+    diverted = bad_table(rows, reasons) if policy == "divert" else None
+    return Checked(take_rows(rows, good), times[good], len(times) - len(good), diverted)
+
+
+def bad_table(rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> pa.RecordBatch:
+    """Returns the bad ones among rows, with the column BAD_REASON behind the others."""
+    bad = np.flatnonzero(reasons)
+    taken = take_rows(rows, bad)
+    texts = pa.array([_REASONS[reason] for reason in reasons[bad].tolist()], type=pa.string())
+    return pa.RecordBatch.from_arrays([*taken.columns, texts], schema=bad_schema(rows.schema))
+
+
+def bad_schema(schema: pa.Schema) -> pa.Schema:
+    """Returns the schema of ``result.bad`` for an input schema."""
+    return pa.schema([*schema, pa.field(BAD_REASON, pa.string())])

@@ -1,0 +1,186 @@
+"""Decodes what Arrow cannot cut into rows, put together or save on the way in, and dictionaries on the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.columns.buffers import validity
+
+__all__ = [
+    "decoded",
+    "decoded_type",
+    "encoded",
+    "from_objects",
+    "is_readable",
+    "parts",
+    "readable_type",
+    "roomy_type",
+    "take_column",
+    "take_rows",
+    "taken",
+    "taken_type",
+    "without_run_ends",
+]
+
+
+def _rebuilt(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """A list, struct or map with the types within it changed; others as they are."""
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(change(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(change(kind.value_type)))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(change(kind.value_type)), kind.list_size)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(change(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        item = kind.item_field.with_type(change(kind.item_type))
+        return pa.map_(kind.key_field.with_type(change(kind.key_type)), item, kind.keys_sorted)
+    return kind
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """The type without views, at any depth: Arrow can neither take nor filter views."""
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
+    return _rebuilt(kind, _without_views)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type without views and dictionaries, at any depth."""
+    kind = _without_views(kind)
+    return _plain(kind.value_type) if pa.types.is_dictionary(kind) else _rebuilt(kind, _plain)
+
+
+def without_run_ends(kind: pa.DataType) -> pa.DataType:
+    """Returns the type of the values of a run-end-encoded type; others as they are."""
+    return without_run_ends(kind.value_type) if pa.types.is_run_end_encoded(kind) else kind
+
+
+def decoded_type(kind: pa.DataType) -> pa.DataType:
+    """Returns the type in which values of ``kind`` leave: dictionaries and views are decoded."""
+    kind = _without_views(without_run_ends(kind))
+    return decoded_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
+
+
+def parts(kind: pa.DataType) -> list[pa.DataType]:
+    """Returns the types that a type is made of, one level down."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return [kind.storage_type]
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return [kind.value_type]
+    return [kind.field(i).type for i in range(kind.num_fields)]
+
+
+def is_readable(kind: pa.DataType) -> bool:
+    """Whether Arrow reads a type as it was written: it loses dictionaries of dictionaries and of extension types."""
+    if pa.types.is_dictionary(kind):
+        value = kind.value_type
+        if pa.types.is_dictionary(value) or isinstance(value, pa.BaseExtensionType):
+            return False
+    return all(map(is_readable, parts(kind)))
+
+
+def readable_type(kind: pa.DataType) -> pa.DataType:
+    """Returns the type that the state tells of: ``kind``, or as it is taken in where Arrow would not read it again."""
+    return kind if is_readable(kind) else taken_type(kind)
+
+
+def roomy_type(kind: pa.DataType) -> pa.DataType:
+    """Returns the type that also takes what later batches bring: a dictionary of more values than its index counts."""
+    if pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32:
+        return pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
+    return kind
+
+
+def taken_type(kind: pa.DataType) -> pa.DataType:
+    """Returns the type in which a column of ``kind`` is taken in.
+
+    Run ends, views and dictionaries within other types, and dictionaries that Arrow cannot put together are decoded. A
+    dictionary has an index of at least 32 bits.
+    """
+    kind = without_run_ends(kind)
+    if pa.types.is_dictionary(kind):
+        return roomy_type(kind) if _unifies(kind.value_type) else taken_type(kind.value_type)
+    return _plain(kind) if pa.types.is_nested(kind) else kind
+
+
+def _unifies(kind: pa.DataType) -> bool:
+    """Whether dictionaries of values of a type can be made one dictionary, and be made of values."""
+    if pa.types.is_decimal(kind):
+        return bool(kind.bit_width >= 128)
+    tests = (pa.types.is_nested, pa.types.is_null, pa.types.is_dictionary, pa.types.is_run_end_encoded)
+    return not any(test(kind) for test in tests) and not isinstance(kind, pa.BaseExtensionType)
+
+
+def taken(array: pa.Array) -> pa.Array:
+    """Returns an array as one of its ``taken_type``; a null in a dictionary is one of the indices then."""
+    kind = array.type
+    if pa.types.is_run_end_encoded(kind):
+        places = np.arange(array.offset, array.offset + len(array))
+        runs = np.searchsorted(array.run_ends.to_numpy(), places, side="right")
+        return taken(take_column(taken(array.values), pa.array(runs)))
+    if pa.types.is_dictionary(kind):
+        if not _unifies(kind.value_type):
+            return taken(take_column(taken(array.dictionary), array.indices))
+        if array.dictionary.null_count:
+            array = _without_null_values(array)
+    goal = taken_type(array.type)
+    return array if array.type == goal else array.cast(goal)
+
+
+def _without_null_values(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same values with a dictionary that holds no null: Arrow cannot put others together."""
+    known = validity(array.dictionary)
+    assert known is not None
+    indices = array.indices.cast(pa.int64())
+    marks = validity(indices)
+    places = indices.fill_null(0).to_numpy()
+    valid = known[places] != 0 if marks is None else (known[places] != 0) & (marks != 0)
+    moved = pa.array((np.cumsum(known) - 1)[places], pa.int64(), mask=~valid)
+    values = take_column(array.dictionary, pa.array(np.flatnonzero(known)))
+    return pa.DictionaryArray.from_arrays(moved.cast(array.indices.type), values, ordered=array.type.ordered)
+
+
+def encoded(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """Returns an array cast to ``kind``, also to a dictionary type. Raises ArrowInvalid where that loses something."""
+    if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(array.type):
+        array = array.cast(_without_views(kind.value_type)).dictionary_encode()
+    return array if array.type == kind else array.cast(kind)  # Arrow breaks slices of lists of nulls
+
+
+def decoded(array: pa.Array) -> pa.Array:
+    """Returns an array of dictionary or view type as one of its ``decoded_type``; others as they are."""
+    kind = _without_views(array.type)
+    if array.type != kind:
+        array = array.cast(kind)
+    return decoded(array.dictionary_decode()) if pa.types.is_dictionary(kind) else array
+
+
+def from_objects(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Returns an array of Python objects, as ``to_pylist`` gives them."""
+    if isinstance(kind, pa.Bool8Type):
+        storage = pa.array([None if value is None else int(value) for value in values], pa.int8())
+        return pa.ExtensionArray.from_storage(kind, storage)
+    return encoded(pa.array(values, decoded_type(kind)), kind)
+
+
+def take_column(column: pa.Array, indices: pa.Array) -> pa.Array:
+    """Returns the values at the given indices; the type stays, also where Arrow itself cannot take it."""
+    kind = _without_views(column.type)
+    return column.take(indices) if kind == column.type else column.cast(kind).take(indices).cast(column.type)
+
+
+def take_rows(rows: pa.RecordBatch, indices: NDArray[np.int64]) -> pa.RecordBatch:
+    """Returns the rows at the given indices; the types stay."""
+    wanted = pa.array(indices)
+    return pa.RecordBatch.from_arrays([take_column(column, wanted) for column in rows.columns], schema=rows.schema)

@@ -1,0 +1,98 @@
+"""Takes what users hand in as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from fastwin.columns.decoding import parts
+from fastwin.errors import SpecError
+
+__all__ = ["as_table", "check_names", "has_small_chunks", "tells_no_types"]
+
+_SMALL_BATCH = 65_536
+
+
+def as_table(data: Any, names: Iterable[str] = ()) -> pa.Table:
+    """Returns an input as an Arrow table: a Table or RecordBatch, a pandas or polars DataFrame, or
+    anything else with Arrow's PyCapsule interface. Raises SpecError for other things.
+
+    names: columns that are asked for; a pandas frame that has one of them in its index gives it as a column.
+    """
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    try:
+        if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
+            return _without_objects(data, pa.table(data))
+        if hasattr(data, "iloc") and hasattr(data, "columns"):
+            return pa.Table.from_pandas(_with_index(data, names), preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as problem:
+        raise SpecError(f"table: this {type(data).__name__} cannot be read as Arrow: {problem}") from problem
+    raise SpecError(
+        f"table: must be a pyarrow Table or RecordBatch, a pandas or polars DataFrame, got {type(data).__name__}"
+    )
+
+
+def _without_objects(frame: Any, table: pa.Table) -> pa.Table:
+    """Returns a frame's table; polars gives columns of Python objects as addresses, which nobody may take for values.
+
+    Without rows, such a column is one of nulls. Raises SpecError if there are rows.
+    """
+    dtypes = getattr(frame, "dtypes", None)
+    if not isinstance(dtypes, list):
+        return table
+    for i, dtype in enumerate(dtypes):
+        if str(dtype) != "Object":
+            continue
+        name = table.field(i).name
+        if table.num_rows:
+            raise SpecError(
+                f"column {name!r} is of Python objects, which Arrow has no type for; cast it, or leave it out"
+            )
+        table = table.set_column(i, name, pa.nulls(0))
+    return table
+
+
+def _with_index(frame: Any, names: Iterable[str]) -> Any:
+    """Returns a pandas frame whose index levels are columns, where they are asked for and no column has their name."""
+    levels = [name for name in names if name in frame.index.names and name not in frame.columns]
+    return frame.reset_index(level=levels) if levels else frame
+
+
+def tells_no_types(data: Any, table: pa.Table, names: Iterable[str]) -> bool:
+    """Tells whether an input has no rows and columns without a type, as frames have them that were made of nothing.
+
+    names: the columns that the spec names; for pandas, their type may be made up. Raises SpecError if one is missing or
+    there twice.
+    """
+    if table.num_rows:
+        return False
+    nulls = any(_has_null(field.type) for field in table.schema)
+    if not (nulls or hasattr(data, "iloc")):
+        return False
+    names = list(names)
+    check_names(table.column_names, names)
+    return nulls or any(table.schema.field(name).type == pa.float64() for name in names)
+
+
+def _has_null(kind: pa.DataType) -> bool:
+    """Whether a type, or one within it, is that of nulls."""
+    return pa.types.is_null(kind) or any(map(_has_null, parts(kind)))
+
+
+def check_names(names: list[str], wanted: Iterable[str]) -> None:
+    """Raises SpecError for a column that is missing or there more than once."""
+    for name in wanted:
+        count = names.count(name)
+        if count != 1:
+            found = f"is there {count} times" if count else "is missing"
+            raise SpecError(f"column {name!r} {found}; the input has {', '.join(names) or 'none'}")
+
+
+def has_small_chunks(table: pa.Table) -> bool:
+    """Whether the chunks of a table are so small that putting them together first costs less than one call for each."""
+    return table.num_rows < _SMALL_BATCH * table.column(0).num_chunks

@@ -1,0 +1,1 @@
+"""Accumulators: how the cells of a row take values, merge, and give a result."""

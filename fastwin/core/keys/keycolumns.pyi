@@ -1,0 +1,19 @@
+import numpy as np
+from numpy.typing import NDArray
+
+Fixed = tuple[NDArray[np.int64], NDArray[np.uint8] | None]
+Text = tuple[NDArray[np.int32] | NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8] | None]
+Offsets = NDArray[np.int32] | NDArray[np.int64]
+
+def hash_int64(values: NDArray[np.int64], valid: NDArray[np.uint8] | None = None) -> NDArray[np.uint64]: ...
+def hash_text(
+    offsets: Offsets, data: NDArray[np.uint8], valid: NDArray[np.uint8] | None = None
+) -> NDArray[np.uint64]: ...
+def group_rows(hashes: NDArray[np.uint64], groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def first_seen(codes: NDArray[np.int32], size: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
+def encode_rows(columns: list[Fixed | Text], n: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]: ...
+def decode_rows(
+    offsets: NDArray[np.int64], data: NDArray[np.uint8], fixed: list[bool]
+) -> list[
+    tuple[NDArray[np.int64], NDArray[np.bool_]] | tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.bool_]]
+]: ...

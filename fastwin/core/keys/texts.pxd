@@ -1,0 +1,147 @@
+# Byte strings by id, one after another in an arena. The bytes of those dropped are won back as it grows.
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcmp, memcpy
+
+from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
+from fastwin.core.memory.hashindex cimport HashIndex, stir
+from fastwin.core.keys.hashing cimport last_word
+
+cdef enum:
+    ABSENT = -1                 # length of an id without text
+    FIRST_BYTES = 1024
+
+cdef struct Text:
+    uint64_t hash
+    int64_t at                  # in the arena
+    int64_t length
+
+cdef struct TextStore:
+    Text* texts                 # by id
+    uint8_t* arena
+    int64_t used, capacity, garbage
+    Py_ssize_t ids              # texts[:ids] are there
+
+
+cdef inline Py_ssize_t text_bytes(const TextStore* store) noexcept nogil:
+    """Returns how many bytes are allocated."""
+    return store.ids * <Py_ssize_t> sizeof(Text) + store.capacity
+
+
+cdef inline int64_t text_length(const TextStore* store, idx_t key) noexcept nogil:
+    return max(store.texts[key].length, <int64_t> 0)
+
+
+cdef inline const uint8_t* text_start(const TextStore* store, idx_t key) noexcept nogil:
+    return store.arena + store.texts[key].at
+
+
+cdef inline bint text_equals(const TextStore* store, idx_t key, uint64_t h, const uint8_t* text,
+                             int64_t length) noexcept nogil:
+    cdef const Text* own = store.texts + key
+    return own.hash == h and own.length == length and (
+        length == 0 or memcmp(store.arena + own.at, text, length) == 0)
+
+
+cdef inline uint64_t hash_in_index(const HashIndex* index, const uint8_t* data, Py_ssize_t n) noexcept nogil:
+    # Words of eight, the last one padded with zeros; the length tells them apart.
+    cdef uint64_t h = stir(index.start, <uint64_t> n, index.factor), word
+    cdef Py_ssize_t at = 0
+    while at + 8 <= n:
+        memcpy(&word, data + at, 8)
+        h = stir(h, word, index.factor)
+        at += 8
+    return stir(h, last_word(data, n), index.factor) if at < n else h
+
+
+cdef inline int reserve_texts(TextStore* store, Py_ssize_t ids) except -1 nogil:
+    """Makes room for ids below ``ids``; new ones have no text."""
+    cdef Py_ssize_t i
+    cdef void* moved = realloc(store.texts, ids * sizeof(Text))
+    if moved == NULL:
+        with gil:
+            raise MemoryError(f"KeyTable: no memory for {ids} texts")
+    store.texts = <Text*> moved
+    for i in range(store.ids, ids):
+        store.texts[i].length = ABSENT
+    store.ids = ids
+    return 0
+
+
+cdef inline int reserve_text_bytes(TextStore* store, int64_t extra) except -1 nogil:
+    """Makes room for ``extra`` bytes; what was dropped is left behind. Amortised O(extra)."""
+    cdef int64_t capacity, used = 0
+    cdef uint8_t* arena
+    cdef Text* text
+    cdef Py_ssize_t i
+    if store.used + extra <= store.capacity:
+        return 0
+    capacity = max(2 * (store.used - store.garbage + extra), <int64_t> FIRST_BYTES)
+    arena = <uint8_t*> malloc(capacity)
+    if arena == NULL:
+        with gil:
+            raise MemoryError(f"KeyTable: no memory for {capacity} bytes of text")
+    for i in range(store.ids):
+        text = store.texts + i
+        if text.length > 0:
+            memcpy(arena + used, store.arena + text.at, text.length)
+            text.at = used
+            used += text.length
+    free(store.arena)
+    store.arena = arena
+    store.used = used
+    store.garbage = 0
+    store.capacity = capacity
+    return 0
+
+
+cdef inline void put_text(TextStore* store, idx_t key, uint64_t h, const uint8_t* text, int64_t length) noexcept nogil:
+    """Stores a text for an id that has none, where both have room."""
+    store.texts[key].hash = h
+    store.texts[key].at = store.used
+    store.texts[key].length = length
+    if length:
+        memcpy(store.arena + store.used, text, length)
+        store.used += length
+
+
+cdef inline void add_lengths(const TextStore* store, const idx_t* ids, Py_ssize_t n, int64_t* ends) noexcept nogil:
+    """Writes where the texts of n ids begin and end, one after another."""
+    cdef Py_ssize_t i
+    ends[0] = 0
+    for i in range(n):
+        ends[i + 1] = ends[i] + text_length(store, ids[i])
+
+
+cdef inline void copy_texts(const TextStore* store, const idx_t* ids, Py_ssize_t n, const int64_t* ends,
+                            uint8_t* out) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        if ends[i + 1] > ends[i]:
+            memcpy(&out[ends[i]], text_start(store, ids[i]), ends[i + 1] - ends[i])
+
+
+cdef inline void drop_text(TextStore* store, idx_t key) noexcept nogil:
+    store.garbage += text_length(store, key)
+    store.texts[key].length = ABSENT
+
+
+cdef inline void free_texts(TextStore* store) noexcept nogil:
+    """Gives all memory back."""
+    free(store.texts)
+    free(store.arena)
+    store.texts = NULL
+    store.arena = NULL
+    store.ids = store.used = store.garbage = store.capacity = 0
+
+
+cdef inline int check_texts(const TextStore* store) except -1:
+    """Raises AssertionError where an invariant does not hold. O(ids)."""
+    cdef int64_t total = 0
+    cdef Py_ssize_t i
+    for i in range(store.ids):
+        if store.texts[i].length > 0:
+            total += store.texts[i].length
+            assert 0 <= store.texts[i].at <= store.used - store.texts[i].length, f"text {i} lies outside the arena"
+    assert total == store.used - store.garbage, f"{total} bytes of text, counted {store.used} - {store.garbage}"
+    assert store.used <= store.capacity, f"{store.used} bytes used of {store.capacity}"
+    return 0

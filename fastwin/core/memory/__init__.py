@@ -1,0 +1,1 @@
+"""What all kernels share: checks of arrays, a hash index, bits, 128-bit integers, sorting, memory."""

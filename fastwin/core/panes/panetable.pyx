@@ -1,0 +1,390 @@
+"""PaneTable: the accumulators of every (key, pane), grouped by pane so that panes fire and go as one."""
+
+import numpy as np
+
+from libc.stdint cimport INT64_MIN
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memmove, memset
+
+from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t
+from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
+from fastwin.core.memory.bounds cimport check_ids, check_length
+from fastwin.core.keys.keytable cimport KeyTable
+from fastwin.core.memory.pages cimport ask_large_pages, prefetch
+from fastwin.core.rows.rowstore cimport Head
+from fastwin.core.panes.slices cimport Slicer, slice_of, slicer_of
+from fastwin.core.timemath cimport TIME_BITS, are_within, check_duration, check_times
+
+cdef enum:
+    BLOCK = 512                 # rows found, then updated, while they are in the cache
+    FIRST_INDEX = 16
+    CACHED = 262144             # bytes of rows that need no fetching
+
+
+cdef class PaneTable:
+    """Rows of accumulators by (key id, pane start).
+
+    keys: the KeyTable whose ids the rows hold and retain.
+    accumulators: what each row carries.
+    """
+
+    def __cinit__(self, KeyTable keys not None, AccumulatorSet accumulators not None):
+        self.keys = keys
+        self.accumulators = accumulators
+        self.rows = accumulators.new_rows()
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            free(self.panes[i].index)
+            free(self.panes[i])
+        free(self.panes)
+
+    def __len__(self):
+        return self.rows.live
+
+    @property
+    def nbytes(self):
+        """Bytes allocated, the keys left out."""
+        cdef Py_ssize_t i, total = self.rows.nbytes + self.capacity * sizeof(Pane*)
+        for i in range(self.count):
+            total += sizeof(Pane) + self.panes[i].index_size * sizeof(idx_t)
+        return total
+
+    cdef Pane* ensure_pane(self, ts_t start) except NULL nogil:
+        """Returns the pane, made if need be."""
+        cdef Pane* pane = self.find_pane(start)
+        cdef Py_ssize_t at, capacity
+        cdef void* moved
+        if pane != NULL:
+            return pane
+        if self.count == self.capacity:
+            capacity = 2 * self.capacity + 16
+            moved = realloc(self.panes, capacity * sizeof(Pane*))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError(f"PaneTable: no memory for {capacity} panes")
+            self.panes = <Pane**> moved
+            self.capacity = capacity
+        pane = <Pane*> calloc(1, sizeof(Pane))
+        if pane == NULL:
+            with gil:
+                raise MemoryError("PaneTable: no memory for a pane")
+        pane.start = start
+        pane.newest = NONE
+        at = self.lower_bound(start)
+        memmove(self.panes + at + 1, self.panes + at, (self.count - at) * sizeof(Pane*))
+        self.panes[at] = pane
+        self.count += 1
+        self.last = at
+        # Likely it will hold as many rows as the pane before it.
+        if at > 0 and self.panes[at - 1].count > FIRST_INDEX:
+            self.resize_index(pane, self.panes[at - 1].count)
+        return pane
+
+    cdef int resize_index(self, Pane* pane, Py_ssize_t rows) except -1 nogil:
+        """Makes the index anew for ``rows`` rows: by key id where that takes no more memory than hashing does."""
+        cdef Py_ssize_t size = FIRST_INDEX, at
+        cdef idx_t slot = pane.newest
+        cdef idx_t* index
+        cdef Head* head
+        cdef bint direct
+        while 5 * size < 8 * rows:
+            size *= 2
+        direct = self.keys.capacity <= size
+        if direct:
+            size = self.keys.capacity
+        index = <idx_t*> malloc(size * sizeof(idx_t))
+        if index == NULL:
+            with gil:
+                raise MemoryError(f"PaneTable: no memory for an index of {size}")
+        ask_large_pages(index, size * sizeof(idx_t))
+        memset(index, 0xFF, size * sizeof(idx_t))
+        while slot != NONE:
+            head = self.rows.head(slot)
+            at = head.key if direct else place(head.key, size)
+            while index[at] != NONE:
+                at = (at + 1) & (size - 1)
+            index[at] = slot
+            slot = head.link
+        free(pane.index)
+        pane.index = index
+        pane.index_size = size
+        pane.direct = direct
+        return 0
+
+    cdef idx_t ensure_row(self, Pane* pane, idx_t key) except -1 nogil:
+        """Returns the slot of the row, made if need be, and marks it dirty; rows.reserve() has made room."""
+        cdef Py_ssize_t at
+        cdef idx_t slot = self.find_row(pane, key)
+        if slot != NONE:
+            self.rows.mark(slot)
+            return slot
+        if key >= pane.index_size if pane.direct else 8 * (<Py_ssize_t> pane.count + 1) > 5 * pane.index_size:
+            self.resize_index(pane, pane.count + 1)
+        slot = self.rows.alloc(key, pane.start)
+        self.rows.head(slot).link = pane.newest
+        pane.newest = slot
+        pane.count += 1
+        self.keys.retain(key)
+        at = key if pane.direct else place(key, pane.index_size)
+        while pane.index[at] != NONE:
+            at = (at + 1) & (pane.index_size - 1)
+        pane.index[at] = slot
+        return slot
+
+    cdef int ensure_in_pane(self, Pane* pane, const idx_t* keys, Py_ssize_t n, idx_t* slots) except -1 nogil:
+        """Fills the slots of up to BLOCK rows of one pane; rows.reserve() has made room."""
+        cdef Py_ssize_t i, at
+        cdef idx_t slot
+        cdef bint far = self.rows.top * self.rows.stride > CACHED
+        if far:
+            for i in range(n):
+                prefetch(pane.index + (keys[i] if pane.direct else place(keys[i], pane.index_size)))
+        if not pane.direct:
+            for i in range(n if far else 0):
+                at = place(keys[i], pane.index_size)
+                if at < pane.index_size and pane.index[at] != NONE:
+                    prefetch(self.rows.head(pane.index[at]))
+            for i in range(n):
+                slots[i] = self.ensure_row(pane, keys[i])
+            return 0
+        for i in range(n):
+            # A row made on the way may have turned the index into a hashed one.
+            slot = pane.index[keys[i]] if pane.direct and keys[i] < pane.index_size else <idx_t> NONE
+            if slot == NONE:
+                slot = self.ensure_row(pane, keys[i])
+            else:
+                self.rows.mark(slot)
+                if far:
+                    prefetch(self.rows.head(slot))
+                    prefetch(<char*> self.rows.head(slot) + self.rows.stride - 1)
+            slots[i] = slot
+        return 0
+
+    cdef int ensure_rows(self, const idx_t* keys, const ts_t* starts, Py_ssize_t n, idx_t* slots) except -1 nogil:
+        """Fills the slots of up to BLOCK rows. What will be looked at is fetched first: the cache misses overlap."""
+        cdef Pane* panes[BLOCK]
+        cdef Pane* pane = NULL
+        cdef Py_ssize_t i, at
+        cdef bint far = self.rows.top * self.rows.stride > CACHED, one = True
+        self.rows.reserve(n)
+        for i in range(1, n):
+            one &= starts[i] == starts[0]
+        if one:
+            return self.ensure_in_pane(self.ensure_pane(starts[0]), keys, n, slots)
+        for i in range(n):
+            if pane == NULL or pane.start != starts[i]:
+                pane = self.ensure_pane(starts[i])
+            panes[i] = pane
+            if far:
+                at = keys[i] if pane.direct else place(keys[i], pane.index_size)
+                prefetch(pane.index + at)
+        if far:
+            for i in range(n):
+                pane = panes[i]
+                at = keys[i] if pane.direct else place(keys[i], pane.index_size)
+                if at < pane.index_size and pane.index[at] != NONE:
+                    prefetch(self.rows.head(pane.index[at]))
+        for i in range(n):
+            slots[i] = self.ensure_row(panes[i], keys[i])
+        return 0
+
+    def add(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None, list columns not None):
+        """Adds element i to the row of (keys[i], starts[i]); returns the slots: int32[n].
+
+        keys: ids in use, of ``self.keys``. starts: pane starts, ms. columns: see AccumulatorSet.add_rows.
+        Raises ValueError for columns that do not suit or starts of another length, IndexError for
+        an id that was never handed out. O(n) expected.
+        """
+        cdef Py_ssize_t n = keys.shape[0], at = 0, m
+        check_length("starts", starts.shape[0], n)
+        check_ids("keys", keys, self.keys.top)
+        _held = self.accumulators.hold(columns, n)
+        out = np.empty(n, dtype=np.int32)
+        cdef idx_t[::1] slots = out
+        with nogil:
+            while at < n:
+                m = min(BLOCK, n - at)
+                self.ensure_rows(&keys[at], &starts[at], m, &slots[at])
+                self.accumulators.add(self.rows, &slots[at], m, at)
+                at += m
+        return out
+
+    def feed(self, const idx_t[::1] ids, const int64_t[::1] values, const uint8_t[::1] valid,
+             const int64_t[::1] times not None, int64_t first, int64_t slide, int64_t rest, int64_t offset,
+             list columns not None, const int64_t[::1] bounds=None):
+        """Adds element i to the row of its key and of the slice of times[i]: all steps of ingestion block by block.
+
+        ids: of the keys, in use; or None, and ``values`` are int64 keys with ``valid``, see KeyTable.intern_int64.
+        times: ms, within +-2**61. first: if a time is before it, returns False and adds nothing; else returns True.
+        slide, rest, offset: slices start at offset + k * slide and, unless rest is 0, at offset + k * slide + rest.
+        columns: see AccumulatorSet.add_rows. bounds: of slices that are on no grid, ascending, with all times in
+        between; None: they are on the grid. Raises as add() and assign_slices() do.
+        """
+        cdef Py_ssize_t n = times.shape[0], at = 0, m, i
+        cdef idx_t[BLOCK] keys, slots
+        cdef ts_t[BLOCK] starts
+        cdef const idx_t* given
+        cdef const uint8_t* marks = NULL
+        cdef Slicer slicer
+        cdef int64_t limit = (<int64_t> 1) << TIME_BITS
+        check_duration("slide", slide, 1)
+        if not 0 <= rest < slide or not -slide < offset < slide:
+            raise ValueError(f"rest, offset: must be below slide={slide}, got rest={rest} offset={offset}")
+        first = max(first, -limit)
+        if first > limit or not are_within(times, first, limit):  # one look at each, as long as all is well
+            check_times("times", times)
+            return False
+        if ids is not None:
+            check_length("ids", ids.shape[0], n)
+            check_ids("ids", ids, self.keys.top)
+        elif values is None or self.keys.is_bytes:
+            raise ValueError("values: needed where there are no ids, and for a table of int64 keys only")
+        else:
+            check_length("values", values.shape[0], n)
+        if valid is not None:
+            check_length("valid", valid.shape[0], n)
+        _held = self.accumulators.hold(columns, n)
+        slicer.slide, slicer.rest, slicer.offset = slide, rest, offset
+        slicer.start = slicer.end = 0
+        slicer.bounds = NULL
+        if bounds is not None and n:
+            if bounds.shape[0] < 2 or not are_within(times, bounds[0], bounds[bounds.shape[0] - 1] - 1):
+                raise ValueError("bounds: there are times before the first or behind the last one")
+            slicer = slicer_of(bounds)
+        with nogil:
+            while at < n:
+                m = min(BLOCK, n - at)
+                if ids is not None:
+                    given = &ids[at]
+                else:
+                    if valid is not None:
+                        marks = &valid[at]
+                    self.keys.intern_few(&values[at], marks, m, keys)
+                    given = keys
+                for i in range(m):
+                    starts[i] = slice_of(&slicer, times[at + i])
+                self.ensure_rows(given, starts, m, slots)
+                self.accumulators.add(self.rows, slots, m, at)
+                at += m
+        return True
+
+    def starts(self):
+        """Returns the starts of the panes that hold rows, ascending: int64[panes]."""
+        out = np.empty(self.count, dtype=np.int64)
+        cdef int64_t[::1] view = out
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            view[i] = self.panes[i].start
+        return out
+
+    def first_start(self, ts_t at_least):
+        """Returns the first pane start at or after ``at_least`` in ms, or None. O(log panes)."""
+        cdef Py_ssize_t at = self.lower_bound(at_least)
+        return None if at == self.count else self.panes[at].start
+
+    def count_ends(self, const int64_t[::1] first not None, const int64_t[::1] last not None, int64_t step):
+        """Counts distinct pairs of a key and one of the ends ``first[i], first[i] + step, ... last[i]`` of its panes.
+
+        first, last: int64[panes], for each pane in order; all on one grid of ``step``, 1 to 2**61, within +-2**62, and
+        neither descends. Raises ValueError for another number of panes or another step. O(rows + keys).
+        """
+        cdef Py_ssize_t i
+        cdef idx_t slot
+        cdef int64_t total = 0, since
+        cdef int64_t* done
+        cdef Head* head
+        check_length("first", first.shape[0], self.count)
+        check_length("last", last.shape[0], self.count)
+        check_duration("step", step, 1)
+        done = <int64_t*> malloc(self.keys.top * sizeof(int64_t) + 1)
+        if done == NULL:
+            raise MemoryError(f"PaneTable: no memory to count the windows of {self.keys.top} keys")
+        with nogil:
+            for i in range(self.keys.top):
+                done[i] = INT64_MIN
+            for i in range(self.count):
+                slot = self.panes[i].newest
+                while slot != NONE:
+                    head = self.rows.head(slot)
+                    since = max(first[i], done[head.key] + step) if done[head.key] != INT64_MIN else first[i]
+                    if last[i] >= since:
+                        total += (last[i] - since) // step + 1
+                    done[head.key] = last[i]
+                    slot = head.link
+        free(done)
+        return total
+
+    def slots_of(self, ts_t start):
+        """Returns the slots of a pane's rows, oldest first: int32[rows]; empty if there is no such pane."""
+        cdef Pane* pane = self.find_pane(start)
+        out = np.empty(0 if pane == NULL else pane.count, dtype=np.int32)
+        cdef idx_t[::1] view = out
+        cdef idx_t slot
+        cdef Py_ssize_t i = out.shape[0]
+        if pane != NULL:
+            slot = pane.newest
+            while slot != NONE:
+                i -= 1
+                view[i] = slot
+                slot = self.rows.head(slot).link
+        return out
+
+    def ensure(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None):
+        """Returns the slots of (keys[i], starts[i]), fresh rows where there was none, marked dirty: int32[n].
+
+        Raises as add() does.
+        """
+        cdef Py_ssize_t n = keys.shape[0], at = 0
+        check_length("starts", starts.shape[0], n)
+        check_ids("keys", keys, self.keys.top)
+        out = np.empty(n, dtype=np.int32)
+        cdef idx_t[::1] slots = out
+        with nogil:
+            while at < n:
+                self.ensure_rows(&keys[at], &starts[at], min(BLOCK, n - at), &slots[at])
+                at += BLOCK
+        return out
+
+    def drop_before(self, ts_t start):
+        """Frees the panes that start before ``start``, and the keys that no row holds any more. O(rows freed)."""
+        cdef Py_ssize_t gone = self.lower_bound(start), i
+        cdef idx_t slot, after
+        if gone == 0:
+            return
+        with nogil:
+            for i in range(gone):
+                slot = self.panes[i].newest
+                while slot != NONE:
+                    after = self.rows.head(slot).link
+                    self.keys.release_later(self.rows.head(slot).key)
+                    self.rows.release(slot)
+                    slot = after
+                free(self.panes[i].index)
+                free(self.panes[i])
+            self.count -= gone
+            memmove(self.panes, self.panes + gone, self.count * sizeof(Pane*))
+            self.last = 0
+            self.keys.bury()
+            self.rows.trim()
+
+    def _check(self):
+        """Raises AssertionError where an invariant does not hold. O(rows)."""
+        cdef Py_ssize_t i
+        cdef idx_t slot, total = 0, rows
+        self.rows._check()
+        self.keys._check()
+        for i in range(self.count):
+            assert i == 0 or self.panes[i - 1].start < self.panes[i].start, "panes are out of order"
+            assert self.panes[i].count, f"pane {self.panes[i].start} holds no row"
+            rows = 0
+            slot = self.panes[i].newest
+            while slot != NONE:
+                assert self.rows.head(slot).start == self.panes[i].start, f"row {slot} is in another pane"
+                assert self.find_row(self.panes[i], self.rows.head(slot).key) == slot, f"row {slot} cannot be found"
+                rows += 1
+                slot = self.rows.head(slot).link
+            assert rows == self.panes[i].count, f"pane {self.panes[i].start}: {rows} rows, not {self.panes[i].count}"
+            total += rows
+        assert total == self.rows.live, f"{total} rows in panes, {self.rows.live} in the store"

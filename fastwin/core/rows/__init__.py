@@ -1,0 +1,1 @@
+"""Rows of 8-byte cells: where all state of the fast operators lies."""

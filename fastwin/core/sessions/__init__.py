@@ -1,0 +1,1 @@
+"""Sessions: intervals of each key that merge, their timers, and bulk making."""

@@ -1,0 +1,144 @@
+# Disjoint intervals of each key, in time order, each with a row of accumulators.
+cimport cython
+
+from libc.stdint cimport INT64_MIN
+
+from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t
+from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
+from fastwin.core.keys.keytable cimport KeyTable
+from fastwin.core.memory.pages cimport prefetch
+from fastwin.core.rows.rowstore cimport Head, RowStore
+
+cdef enum:
+    BLOCK = 512                 # elements that find their sessions before their values are added
+    FETCHED = 128               # keys whose sessions are fetched before they are looked for
+
+cdef struct Session:
+    Head head                   # link: the key's session before this one
+    ts_t end
+    ts_t saved                  # start at the last snapshot or delta; INT64_MIN: in none of them
+    idx_t later                 # the key's session after this one
+    idx_t _unused
+
+cdef struct Removal:            # a session saved once and merged into another since; it keeps its key retained
+    ts_t start
+    idx_t key
+
+cdef struct Intervals:          # elements or sessions from elsewhere, on their way into the table
+    Py_ssize_t n
+    const idx_t* keys
+    const ts_t* starts
+    const ts_t* ends            # NULL: all are `gap` long
+    ts_t gap
+    ts_t watermark, lateness
+
+cdef struct Work:               # what intervals do to rows, to be done for a block of them
+    Py_ssize_t at, n            # the first of them, and how many there are
+    Py_ssize_t merges
+    Py_ssize_t armed            # in all blocks so far
+    Py_ssize_t retired
+    idx_t[BLOCK] into           # by interval: the row that takes its values
+    idx_t[BLOCK] target         # by merge, after that: the row that stays
+    idx_t[BLOCK] source         # and the one that goes
+
+
+@cython.final
+cdef class SessionTable:
+    cdef readonly KeyTable keys
+    cdef readonly AccumulatorSet accumulators
+    cdef readonly RowStore rows
+    cdef idx_t* cursor          # by key id: the session touched last, or any other; NONE: the key has none
+    cdef Py_ssize_t capacity
+    cdef Removal* removed
+    cdef Py_ssize_t removed_n, removed_capacity
+
+    cdef int _reserve(self, Py_ssize_t extra) except -1 nogil
+    cdef int _settle(self, Work* work, RowStore others, const idx_t* from_slots) except -1 nogil
+    cdef int _merge_all(self, const Intervals* new, Work* work, RowStore others, const idx_t* from_slots, idx_t* slots,
+                        idx_t* armed) except -1 nogil
+    cdef tuple _merged(self, const Intervals* new, RowStore others, const idx_t[::1] from_slots)
+    cdef int _fill(self, Intervals* new, const idx_t[::1] keys, str name, const int64_t[::1] starts,
+                   int64_t watermark, int64_t lateness) except -1
+
+    cdef inline Session* at(self, idx_t slot) noexcept nogil:
+        return <Session*> self.rows.head(slot)
+
+    cdef inline void _fetch(self, const idx_t* keys, Py_ssize_t n) noexcept nogil:
+        """Fetches what looking for the keys' sessions will touch, so that the cache misses overlap."""
+        cdef Py_ssize_t i
+        cdef idx_t slot
+        for i in range(n):
+            prefetch(self.cursor + keys[i])
+        for i in range(n):
+            slot = self.cursor[keys[i]]
+            if slot != NONE:
+                prefetch(self.rows.head(slot))
+                prefetch(<char*> self.rows.head(slot) + self.rows.stride - 1)
+
+    cdef inline void _fetch_neighbours(self, idx_t slot, idx_t next) noexcept nogil:
+        """Fetches the sessions beside one about to be unlinked, and one whose turn comes after that."""
+        cdef Session* session
+        if 0 <= next < self.rows.top:
+            prefetch(self.rows.head(next))
+        if 0 <= slot < self.rows.top:
+            session = self.at(slot)
+            prefetch(self.cursor + session.head.key)
+            if session.later != NONE:
+                prefetch(self.rows.head(session.later))
+
+    cdef inline idx_t _latest_until(self, idx_t key, ts_t end) noexcept nogil:
+        """Returns the key's latest session that starts at or before ``end``, or NONE."""
+        cdef idx_t slot = self.cursor[key], later
+        if slot == NONE:
+            return NONE
+        if self.at(slot).head.start > end:
+            while slot != NONE and self.at(slot).head.start > end:
+                slot = self.at(slot).head.link
+            return slot
+        later = self.at(slot).later
+        while later != NONE and self.at(later).head.start <= end:
+            slot = later
+            later = self.at(slot).later
+        return slot
+
+    cdef inline idx_t _insert(self, idx_t key, ts_t start, ts_t end, idx_t before) noexcept nogil:
+        """Returns a fresh row linked behind ``before``; NONE: in front of all sessions of the key."""
+        cdef idx_t slot = self.rows.alloc(key, start), later = NONE, first
+        cdef Session* session = self.at(slot)
+        session.end = end
+        if before != NONE:
+            later = self.at(before).later
+            self.at(before).later = slot
+        else:
+            first = self.cursor[key]
+            while first != NONE:        # walk to the front, where the caller's search has ended
+                later = first
+                first = self.at(first).head.link
+        session.head.link = before
+        session.later = later
+        if later != NONE:
+            self.at(later).head.link = slot
+        self.keys.retain(key)
+        return slot
+
+    cdef inline void _unlink(self, idx_t slot) noexcept nogil:
+        """Takes a row out of its key's list; the row itself stays until it is released."""
+        cdef Session* session = self.at(slot)
+        cdef idx_t before = session.head.link, later = session.later
+        if before != NONE:
+            self.at(before).later = later
+        if later != NONE:
+            self.at(later).head.link = before
+        if self.cursor[session.head.key] == slot:
+            self.cursor[session.head.key] = later if later != NONE else before
+
+    cdef inline void _retire(self, idx_t slot) noexcept nogil:
+        """Frees an unlinked row that was merged into another; room for its removal is there."""
+        cdef Session* session = self.at(slot)
+        if session.saved != INT64_MIN:
+            self.removed[self.removed_n].key = session.head.key
+            self.removed[self.removed_n].start = session.saved
+            self.removed_n += 1
+        else:
+            self.keys.release(session.head.key)
+        self.rows.release(slot)

@@ -1,0 +1,1 @@
+"""HyperLogLog: registers, the accumulator over rows, and the string that Redis keeps."""

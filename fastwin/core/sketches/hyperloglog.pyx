@@ -1,0 +1,299 @@
+"""HyperLogLog: how many distinct values there are, with the registers, the hash and the estimate of Redis.
+
+The hashes of columns; HyperLogLog, the accumulator over rows; Sketch, one by itself, to and from the string of Redis.
+"""
+import numpy as np
+
+cimport cython
+
+from libc.string cimport memcpy, memset
+
+from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint32_t, uint64_t
+from fastwin.core.accumulators.accumulator_set cimport VALUE, Accumulator as Base, Column, Merge, Take
+from fastwin.core.accumulators.accumulator_set cimport has, into, taken, wanted
+from fastwin.core.memory.bounds cimport check_ids, check_offsets, offset_t
+from fastwin.core.memory.owned cimport block_in, bytes_in, drop_block, reserve_block, size_in
+from fastwin.core.memory.pages cimport prefetch
+from fastwin.core.rows.rowstore cimport RowStore
+from fastwin.core.sketches.redis_string cimport HEADER_BYTES, MOST_BYTES, expand, write_sketch
+from fastwin.core.sketches.registers cimport FIRST_PLACES, HASH_BITS, MOST_PLACES, REGISTERS, cardinality, count_values
+from fastwin.core.sketches.registers cimport index_of, is_table, merge_registers, murmur, place_of, places_in
+from fastwin.core.sketches.registers cimport raise_at_once, raise_register, value_of
+from fastwin.errors import SketchError
+
+__all__ = ["HyperLogLog", "Sketch", "redis_hash_int64", "redis_hash_text", "redis_hash_uint64"]
+
+cdef enum:
+    AHEAD = 8
+
+# All numbers of two digits.
+cdef bytes _PAIRS = b"".join([b"%02d" % pair for pair in range(100)])
+cdef const char* PAIRS = _PAIRS
+
+
+cdef inline int64_t write_digits(uint8_t* end, uint64_t size, bint negative) noexcept nogil:
+    """Writes decimal text that ends before ``end``; returns its length."""
+    cdef uint8_t* at = end
+    cdef uint64_t rest
+    while size >= 100:
+        rest = size % 100
+        size = size // 100
+        at -= 2
+        memcpy(at, PAIRS + 2 * rest, 2)
+    if size >= 10:
+        at -= 2
+        memcpy(at, PAIRS + 2 * size, 2)
+    else:
+        at -= 1
+        at[0] = <uint8_t> (48 + size)
+    if negative:
+        at -= 1
+        at[0] = 45
+    return end - at
+
+
+def redis_hash_text(const offset_t[::1] offsets not None, const uint8_t[::1] data not None):
+    """Returns the hash of the byte strings ``data[offsets[i]:offsets[i + 1]]`` as Redis has it: int64[n].
+
+    Raises ValueError for offsets that do not ascend within data. O(bytes).
+    """
+    cdef Py_ssize_t i, n = offsets.shape[0] - 1
+    cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
+    check_offsets(offsets, data.shape[0])
+    out = np.empty(n, dtype=np.int64)
+    cdef int64_t[::1] view = out
+    with nogil:
+        for i in range(n):
+            view[i] = <int64_t> murmur(start + offsets[i], offsets[i + 1] - offsets[i])
+    return out
+
+
+def redis_hash_int64(const int64_t[::1] values not None):
+    """Returns the hash of the decimal text of each value as Redis has it: int64[n]. O(n)."""
+    cdef Py_ssize_t i, n = values.shape[0]
+    cdef uint8_t[32] text
+    cdef int64_t length
+    cdef uint64_t size
+    out = np.empty(n, dtype=np.int64)
+    cdef int64_t[::1] view = out
+    with nogil:
+        for i in range(n):
+            size = <uint64_t> values[i]
+            if values[i] < 0:
+                size = ~size + 1        # also right for the lowest int64
+            length = write_digits(&text[0] + 32, size, values[i] < 0)
+            view[i] = <int64_t> murmur(&text[0] + 32 - length, length)
+    return out
+
+
+def redis_hash_uint64(const uint64_t[::1] values not None):
+    """Returns the hash of the decimal text of each value as Redis has it: int64[n]. O(n)."""
+    cdef Py_ssize_t i, n = values.shape[0]
+    cdef uint8_t[32] text
+    cdef int64_t length
+    out = np.empty(n, dtype=np.int64)
+    cdef int64_t[::1] view = out
+    with nogil:
+        for i in range(n):
+            length = write_digits(&text[0] + 32, values[i], False)
+            view[i] = <int64_t> murmur(&text[0] + 32 - length, length)
+    return out
+
+
+@cython.final
+cdef class HyperLogLog(Base):
+    """Counts distinct values by their hashes, about. Cells: the block of registers.
+
+    column: of hashes, as redis_hash_text() and its like give them. output: ``"estimate"``, how many distinct values, or
+    ``"sketch"``, the registers as the string that Redis keeps.
+    """
+
+    cdef bint gives_estimate
+
+    def __cinit__(self, dtype="int64", int column=0, output="estimate"):
+        if dtype != "int64":
+            raise ValueError(f"HyperLogLog: takes int64 hashes, got {dtype!r}")
+        if output not in ("estimate", "sketch"):
+            raise ValueError(f"HyperLogLog: output must be 'estimate' or 'sketch', got {output!r}")
+        self.owned = (0,)
+        self.gives_estimate = output == "estimate"
+        self.gives_bytes = output == "sketch"
+
+    cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
+        # A row, its block and the place in it are three misses of the cache, each of which needs the one before: they
+        # are asked for some elements ahead.
+        cdef Py_ssize_t i
+        cdef const uint64_t* hashes = <const uint64_t*> column.values
+        cdef char* cell
+        for i in range(n):
+            if i + 3 * AHEAD < n:
+                prefetch(rows + slots[i + 3 * AHEAD] * stride + self.at)
+            if i + 2 * AHEAD < n:
+                prefetch(block_in(rows + slots[i + 2 * AHEAD] * stride + self.at))
+            if i + AHEAD < n:
+                prefetch(place_of(rows + slots[i + AHEAD] * stride + self.at, index_of(hashes[i + AHEAD])))
+            if not has(column.valid, i):
+                continue
+            cell = rows + slots[i] * stride + self.at
+            if not raise_at_once(cell, index_of(hashes[i]), value_of(hashes[i])):
+                if not raise_register(cell, index_of(hashes[i]), value_of(hashes[i])):
+                    self.starved = True
+
+    cdef void merge(self, Merge pairs) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(pairs.n):
+            if not merge_registers(into(&pairs, i) + self.at, taken(&pairs, i) + self.at):
+                self.starved = True
+
+    cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:
+        cdef Py_ssize_t i, k
+        cdef int64_t[64] counts
+        for i in range(rows.n):
+            for k in range(64):
+                counts[k] = 0
+            count_values(wanted(rows, i) + self.at, &counts[0])
+            (<int64_t*> values)[i] = cardinality(&counts[0])
+            marks[i] = VALUE            # a count is never null
+
+    cdef tuple blobs(self, RowStore rows, const idx_t[::1] slots):
+        cdef Py_ssize_t i, n = slots.shape[0]
+        cdef int64_t total = 0
+        check_ids("slots", slots, rows.top)
+        ends_out = np.empty(n + 1, dtype=np.int64)
+        cdef int64_t[::1] ends = ends_out
+        cdef uint8_t[::1] data
+        out = np.empty(max(n, 1) * 64, dtype=np.uint8)
+        for i in range(n):
+            ends[i] = total
+            if total + MOST_BYTES > len(out):
+                out = np.concatenate([out[:total], np.empty(total + MOST_BYTES, dtype=np.uint8)])
+            data = out
+            total += write_sketch(<char*> rows.head(slots[i]) + self.at, &data[total])
+        ends[n] = total
+        return ends_out, out[:total].copy(), None
+
+    cdef bint sound(self, const char* row) noexcept nogil:
+        cdef Py_ssize_t places = places_in(row + self.at), i, found = 0
+        cdef const uint32_t* table = <const uint32_t*> bytes_in(row + self.at)
+        if size_in(row + self.at) in (0, REGISTERS):
+            return True
+        if not FIRST_PLACES <= places <= MOST_PLACES or places & (places - 1) or size_in(row + self.at) % 4:
+            return False
+        for i in range(places):
+            found += table[1 + i] != 0
+            if table[1 + i] >> 8 >= REGISTERS:
+                return False
+        return found == table[0] and found < places
+
+
+@cython.final
+cdef class Sketch:
+    """One HyperLogLog by itself. Use ``fastwin.hyperloglog``."""
+
+    cdef void* block
+
+    def __dealloc__(self):
+        drop_block(<char*> &self.block)
+
+    cdef int _raise(self, uint32_t index, uint8_t value) except -1:
+        if not raise_register(<char*> &self.block, index, value):
+            raise MemoryError("Sketch: no memory for its registers")
+        return 0
+
+    def add_hashes(self, const int64_t[::1] hashes not None):
+        """Adds values by their hashes; see redis_hash_text(). O(n)."""
+        cdef Py_ssize_t i
+        for i in range(hashes.shape[0]):
+            self._raise(index_of(<uint64_t> hashes[i]), value_of(<uint64_t> hashes[i]))
+
+    def merge(self, Sketch other not None):
+        """Makes each register at least what it is in another sketch."""
+        if not merge_registers(<char*> &self.block, <const char*> &other.block):
+            raise MemoryError("Sketch: no memory for its registers")
+
+    def merge_string(self, const uint8_t[::1] text not None):
+        """Merges a string of Redis, dense or sparse. Raises SketchError for any other; nothing has changed then."""
+        cdef Sketch other = Sketch()
+        cdef int64_t n = text.shape[0]
+        if n < HEADER_BYTES or bytes(text[:4]) != b"HYLL":
+            raise SketchError(f"sketch: {n} bytes that do not begin as a HyperLogLog of Redis does, with 'HYLL'")
+        if text[4] == 0:
+            other._read_dense(text)
+        elif text[4] == 1:
+            other._read_sparse(text)
+        else:
+            raise SketchError(f"sketch: encoding {text[4]}, known are 0 (dense) and 1 (sparse)")
+        self.merge(other)
+
+    cdef int _read_dense(self, const uint8_t[::1] text) except -1:
+        cdef Py_ssize_t i, at
+        cdef uint8_t value
+        cdef uint8_t* registers
+        if text.shape[0] != MOST_BYTES:
+            raise SketchError(f"sketch: a dense one has {MOST_BYTES} bytes, got {text.shape[0]}")
+        if not reserve_block(<char*> &self.block, REGISTERS):
+            raise MemoryError("Sketch: no memory for its registers")
+        registers = bytes_in(<char*> &self.block)
+        memset(registers, 0, REGISTERS)
+        block_in(<char*> &self.block).size = REGISTERS
+        for i in range(REGISTERS):
+            at = HEADER_BYTES + 3 * (i // 4)
+            value = <uint8_t> ((text[at] | text[at + 1] << 8 | text[at + 2] << 16) >> (6 * (i % 4)) & 0x3f)
+            if value > HASH_BITS + 1:
+                raise SketchError(f"sketch: register {i} is {value}, at most {HASH_BITS + 1} is possible")
+            registers[i] = value
+        return 0
+
+    cdef int _read_sparse(self, const uint8_t[::1] text) except -1:
+        cdef int64_t at = HEADER_BYTES, index = 0, run, i
+        cdef uint8_t value
+        while at < text.shape[0]:
+            value = 0
+            if text[at] & 0x80:
+                value = ((text[at] >> 2) & 0x1f) + 1
+                run = (text[at] & 0x3) + 1
+            elif text[at] & 0x40:
+                if at + 1 == text.shape[0]:
+                    raise SketchError("sketch: cut off within a run")
+                run = ((text[at] & 0x3f) << 8 | text[at + 1]) + 1
+                at += 1
+            else:
+                run = (text[at] & 0x3f) + 1
+            at += 1
+            if index + run > REGISTERS:
+                raise SketchError(f"sketch: runs of more than {REGISTERS} registers")
+            if value:
+                for i in range(index, index + run):
+                    self._raise(<uint32_t> i, value)
+            index += run
+        if index != REGISTERS:
+            raise SketchError(f"sketch: runs of {index} registers, needs {REGISTERS}")
+        return 0
+
+    def registers(self):
+        """Returns the registers: uint8[16384]."""
+        out = np.empty(REGISTERS, dtype=np.uint8)
+        cdef uint8_t[::1] view = out
+        expand(<const char*> &self.block, &view[0])
+        return out
+
+    def estimate(self):
+        """Returns how many distinct values there are, about."""
+        cdef int64_t[64] counts
+        memset(&counts, 0, sizeof(counts))
+        count_values(<const char*> &self.block, &counts[0])
+        return cardinality(&counts[0])
+
+    def to_bytes(self):
+        """Returns the string that Redis keeps: sparse up to 3,000 bytes, else dense."""
+        cdef uint8_t[MOST_BYTES] out
+        cdef int64_t n = write_sketch(<const char*> &self.block, &out[0])
+        return (<char*> &out[0])[:n]
+
+    def _check(self):
+        """Raises AssertionError where an invariant does not hold."""
+        registers = self.registers()
+        assert registers.max() <= HASH_BITS + 1, "a register is too large"
+        if size_in(<const char*> &self.block) and is_table(<const char*> &self.block):
+            held = (<const uint32_t*> bytes_in(<const char*> &self.block))[0]
+            assert held == np.count_nonzero(registers), f"{np.count_nonzero(registers)} registers, counted {held}"

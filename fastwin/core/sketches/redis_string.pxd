@@ -1,0 +1,85 @@
+# Registers as the string that Redis keeps under a key: a header, and then all registers (dense) or runs (sparse).
+from libc.string cimport memcpy, memset
+
+from fastwin.core.typedefs cimport int64_t, uint8_t, uint32_t, uint64_t
+from fastwin.core.memory.owned cimport bytes_in, size_in
+from fastwin.core.sketches.registers cimport REGISTERS, is_table, places_in
+
+cdef enum:
+    HEADER_BYTES = 16
+    MOST_BYTES = 12304          # of a string: 16384 registers of 6 bits behind the header
+    SPARSE_BYTES = 3000         # as in Redis, where more make a string dense
+    SPARSE_VALUE = 32           # the largest that a run can tell
+
+
+cdef inline void expand(const char* cell, uint8_t* registers) noexcept nogil:
+    """Writes all registers, one byte each."""
+    cdef const uint32_t* table = <const uint32_t*> bytes_in(cell)
+    cdef Py_ssize_t i
+    memset(registers, 0, REGISTERS)
+    if size_in(cell) == 0:
+        return
+    if not is_table(cell):
+        memcpy(registers, bytes_in(cell), REGISTERS)
+        return
+    for i in range(places_in(cell)):
+        if table[1 + i]:
+            registers[(table[1 + i] >> 8) & (REGISTERS - 1)] = table[1 + i] & 0xff
+
+
+cdef inline int64_t write_sparse(const uint8_t* registers, uint8_t* out, int64_t room) noexcept nogil:
+    """Writes runs of equal registers; returns their bytes, or 0 where runs cannot tell it within ``room``."""
+    cdef int64_t at = 0, i = 0, run
+    cdef uint64_t word
+    cdef uint8_t value
+    while i < REGISTERS:
+        value, run = registers[i], 1
+        if value > SPARSE_VALUE or at + 2 > room:
+            return 0
+        if value:
+            while run < 4 and i + run < REGISTERS and registers[i + run] == value:
+                run += 1
+            out[at] = <uint8_t> (0x80 | (value - 1) << 2 | (run - 1))
+            at += 1
+        else:
+            while i + run < REGISTERS:
+                if (i + run) % 8 == 0:
+                    memcpy(&word, registers + i + run, 8)
+                    if word == 0:
+                        run += 8
+                        continue
+                if registers[i + run]:
+                    break
+                run += 1
+            if run > 64:
+                out[at] = <uint8_t> (0x40 | (run - 1) >> 8)
+                out[at + 1] = <uint8_t> ((run - 1) & 0xff)
+                at += 2
+            else:
+                out[at] = <uint8_t> (run - 1)
+                at += 1
+        i += run
+    return at
+
+
+cdef inline int64_t write_sketch(const char* cell, uint8_t* out) noexcept nogil:
+    """Writes the string, of at most MOST_BYTES bytes; returns how many. Redis counts anew when it is asked."""
+    cdef uint8_t[REGISTERS] registers
+    cdef int64_t size, i, k
+    cdef uint32_t four
+    expand(cell, &registers[0])
+    memcpy(out, b"HYLL", 4)
+    memset(out + 4, 0, HEADER_BYTES - 4)
+    out[4] = 1
+    out[HEADER_BYTES - 1] = 0x80        # the number kept beside the registers is not valid
+    size = write_sparse(&registers[0], out + HEADER_BYTES, SPARSE_BYTES - HEADER_BYTES)
+    if size:
+        return HEADER_BYTES + size
+    out[4] = 0
+    for i in range(REGISTERS // 4):     # four registers of six bits, the lowest bits first
+        four = 0
+        for k in range(4):
+            four |= <uint32_t> (registers[4 * i + k] & 0x3f) << <uint32_t> (6 * k)
+        for k in range(3):
+            out[HEADER_BYTES + 3 * i + k] = <uint8_t> (four >> <uint32_t> (8 * k) & 0xff)
+    return MOST_BYTES

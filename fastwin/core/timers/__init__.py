@@ -1,0 +1,1 @@
+"""Timers: an ordered set of (time, key, namespace)."""

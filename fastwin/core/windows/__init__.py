@@ -1,0 +1,1 @@
+"""Windows of the general operator: one row for each (key, window)."""

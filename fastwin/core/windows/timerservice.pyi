@@ -1,0 +1,28 @@
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastwin.core.timers.timerqueue import TimerQueue
+from fastwin.core.windows.windowtable import WindowTable
+
+@final
+class TimerService:
+    """Watermark, processing time and timers of one general operator."""
+
+    table: WindowTable
+    event_timers: TimerQueue
+    processing_timers: TimerQueue
+    watermark: int
+    clock: int
+    lateness: int
+    cleaned: int
+    event_time: bool
+    journal: list[tuple[int, int, int]] | None
+    def __init__(self, table: WindowTable, lateness: int, event_time: bool) -> None: ...
+    def has_timer(self, slot: int, time: int, kind: int) -> bool: ...
+    def marks(self, slot: int) -> tuple[list[tuple[int, int]], int]: ...
+    def unmarked(self, wanted: NDArray[np.uint8]) -> list[tuple[int, int, int]]: ...
+    def restore_timer(self, slot: int, time: int, kind: int, alive: bool) -> None: ...
+    def drop_marked(self, slots: NDArray[np.int32]) -> None: ...
+    def restore_marked(self, slots: NDArray[np.int32], flags: NDArray[np.int64], at_end: bool = False) -> None: ...

@@ -1,0 +1,172 @@
+"""TimerService: the clocks of the general operator, and which timers its windows have."""
+
+from fastwin.core.timers.timer cimport Timer
+from fastwin.core.timers.timerqueue cimport TimerQueue
+from fastwin.core.timemath cimport MAX_TIME, NO_TIME, add_overflows
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint8_t, uint32_t
+from fastwin.core.windows.windowtable cimport CLEANUP_TIMER, END_TIMER, Window, WindowTable, is_global, last_ms
+from fastwin.errors import SpecError
+
+
+cdef ts_t plus(ts_t a, ts_t b) except? -2:
+    """Returns a + b; raises SpecError if it does not fit in int64."""
+    cdef ts_t total
+    if add_overflows(a, b, &total):
+        raise SpecError(f"window: a bound past int64: {a} + {b} ms")
+    return total
+
+
+cdef class TimerService:
+    """Watermark, processing time and timers of one general operator.
+
+    table: the rows of its windows. Timers at a window's end and for its cleaning are marked in its row; the journal
+    tells of the others. lateness: ms. event_time: whether windows pass with the watermark.
+    """
+
+    def __init__(self, WindowTable table not None, ts_t lateness, bint event_time):
+        self.table = table
+        self.lateness = lateness
+        self.event_time = event_time
+        self.event_timers = TimerQueue()
+        self.processing_timers = TimerQueue()
+        self.watermark = self.cleaned = NO_TIME
+
+    cdef bint take_due(self, bint event, ts_t until, Timer* timer) except -1:
+        """Takes out the first timer at or before ``until``; returns False if there is none."""
+        cdef Window* window
+        cdef uint32_t mark
+        cdef idx_t slot
+        if not self.queue(event).next_due(until, timer):
+            return False
+        slot = <idx_t> timer.namespace
+        window = self.at(slot)
+        mark = self._mark(window, timer.time, event)
+        window.flags &= ~mark
+        window.timers -= 1
+        self._changed(slot, timer.time, mark, not event)
+        return True
+
+    cdef ts_t cleanup_time(self, const Window* window) noexcept:
+        """Returns when a window goes; int64 max: never."""
+        cdef ts_t last = last_ms(window), time
+        if not self.event_time:
+            return last
+        return MAX_TIME if add_overflows(last, self.lateness, &time) else time
+
+    cdef bint passed(self, const Window* window) noexcept:
+        """Tells whether the watermark says that a window is gone."""
+        return self.event_time and (self.cleanup_time(window) <= self.watermark or last_ms(window) <= self.cleaned)
+
+    cdef uint32_t _mark(self, const Window* window, ts_t time, bint event) noexcept:
+        # The bit of a row that says that this timer is registered; 0 for timers without one.
+        if event == self.event_time and time == self.cleanup_time(window):
+            return CLEANUP_TIMER
+        return END_TIMER if event and time == last_ms(window) else 0
+
+    cdef TimerQueue queue(self, bint event):
+        return self.event_timers if event else self.processing_timers
+
+    cdef int register_timer(self, idx_t slot, ts_t time, bint event) except -1:
+        cdef Window* window = self.at(slot)
+        cdef uint32_t mark = self._mark(window, time, event)
+        if window.flags & mark:
+            return 0
+        if self.final and (is_global(window) or time > last_ms(window)):
+            return 0            # the last watermark would go on for ever
+        window.flags |= mark
+        if self.queue(event).add(time, window.head.key, slot):
+            window.timers += 1
+            self._changed(slot, time, mark, not event)
+        return 0
+
+    cdef int delete_timer(self, idx_t slot, ts_t time, bint event) except -1:
+        cdef Window* window = self.at(slot)
+        cdef uint32_t mark = self._mark(window, time, event)
+        if mark and not window.flags & mark:
+            return 0
+        window.flags &= ~mark
+        if self.queue(event).discard(time, window.head.key, slot):
+            window.timers -= 1
+            self._changed(slot, time, mark, not event)
+        return 0
+
+    cdef int _changed(self, idx_t slot, ts_t time, uint32_t mark, int kind) except -1:
+        self.table.rows.mark(slot)
+        if not mark and self.journal is not None:
+            self.journal.append((slot, time, kind))
+        return 0
+
+    cdef int register_cleanup(self, idx_t slot) except -1:
+        cdef Window* window = self.at(slot)
+        cdef ts_t time
+        if window.flags & CLEANUP_TIMER:
+            return 0
+        time = self.cleanup_time(window)
+        if time == MAX_TIME:
+            return 0
+        return self.register_timer(slot, time, self.event_time)
+
+    cdef int delete_cleanup(self, idx_t slot) except -1:
+        cdef ts_t time = self.cleanup_time(self.at(slot))
+        if time == MAX_TIME:
+            return 0
+        return self.delete_timer(slot, time, self.event_time)
+
+    def restore_timer(self, idx_t slot, ts_t time, int kind, bint alive):
+        """Registers or deletes a timer for a restore; kind: 0 event time, 1 processing time."""
+        if alive:
+            self.register_timer(slot, time, not kind)
+        else:
+            self.delete_timer(slot, time, not kind)
+
+    def drop_marked(self, const idx_t[::1] slots not None):
+        """Deletes the timers that marks in the rows tell of."""
+        cdef Py_ssize_t i
+        for i in range(slots.shape[0]):
+            if self.at(slots[i]).flags & END_TIMER:
+                self.delete_timer(slots[i], last_ms(self.at(slots[i])), True)
+            if self.at(slots[i]).flags & CLEANUP_TIMER:
+                self.delete_cleanup(slots[i])
+
+    def restore_marked(self, const idx_t[::1] slots not None, const int64_t[::1] flags not None, bint at_end=False):
+        """Registers the timers that saved flags tell of.
+
+        at_end: windows were cleaned at their ends when the flags were saved, and now are later: one timer was for both.
+        """
+        cdef Py_ssize_t i
+        for i in range(slots.shape[0]):
+            if flags[i] & END_TIMER or (at_end and flags[i] & CLEANUP_TIMER):
+                self.register_timer(slots[i], last_ms(self.at(slots[i])), True)
+            if flags[i] & CLEANUP_TIMER:
+                self.register_cleanup(slots[i])
+
+    def unmarked(self, const uint8_t[::1] wanted not None):
+        """Returns the timers of wanted rows, uint8[rows], that no marks in these tell of: (slot, time, kind) each.
+
+        O(timers log timers), of all rows.
+        """
+        cdef Py_ssize_t i
+        cdef int kind
+        cdef const int64_t[::1] times, slots
+        found = []
+        for kind in range(2):
+            at, _, owners = self.queue(not kind).timers()
+            times, slots = at, owners
+            for i in range(times.shape[0]):
+                if wanted[slots[i]] and not self._mark(self.at(<idx_t> slots[i]), times[i], not kind):
+                    found.append((slots[i], times[i], kind))
+        return found
+
+    def has_timer(self, idx_t slot, ts_t time, int kind):
+        """Tells whether a row has a timer."""
+        return self.queue(not kind).contains(time, self.at(slot).head.key, slot)
+
+    def marks(self, idx_t slot):
+        """Returns the timers that the marks of a row tell of, and how many it has at all."""
+        cdef Window* window = self.at(slot)
+        told = []
+        if window.flags & END_TIMER:
+            told.append((last_ms(window), 0))
+        if window.flags & CLEANUP_TIMER:
+            told.append((self.cleanup_time(window), 0 if self.event_time else 1))
+        return told, window.timers

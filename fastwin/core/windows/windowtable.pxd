@@ -1,0 +1,74 @@
+# Windows of keys: one row for each (key, window), found by a hash of both; merging windows also in order of time.
+cimport cython
+
+from fastwin.core.timemath cimport MAX_TIME
+from fastwin.core.typedefs cimport idx_t, int32_t, ts_t, uint32_t, uint64_t
+from fastwin.core.memory.hashindex cimport HashIndex, stir
+from fastwin.core.keys.keytable cimport KeyTable
+from fastwin.core.rows.rowstore cimport Head, RowStore
+
+cdef enum:
+    HAS_CONTENTS = 1            # elements were added and not purged since
+    IN_SET = 2                  # of a merging assigner: the window is one of its key's
+    END_TIMER = 4               # an event timer at its last ms is registered
+    CLEANUP_TIMER = 8           # the timer that cleans it is registered
+    CLEANED = 16                # it is gone but for timers that its trigger left behind
+    FIRED = 32                  # it has fired since its contents came
+    ON_TIME = 64                # a timer has fired it after it had passed
+    SAVED = 128                 # it is part of the last snapshot or delta
+    TOUCHED = 256               # marked for one late firing at the end of the call
+    PUBLISHED = 512             # its result is in the table that a changelog makes
+    PERSISTENT = HAS_CONTENTS | IN_SET | END_TIMER | CLEANUP_TIMER | CLEANED | FIRED | ON_TIME | PUBLISHED
+
+cdef struct Window:
+    Head head
+    ts_t end                    # equal to the start for the global window
+    uint32_t flags
+    int32_t timers              # how many timers it has
+    int32_t panes               # how often it has fired
+    int32_t _unused
+
+cdef struct Entry:              # of the index: a row, and the hash of its key and window
+    idx_t slot
+    uint32_t hash
+
+cdef struct KeyWindows:         # of one key, in order of start
+    idx_t* slots
+    Py_ssize_t n, capacity
+
+cdef inline bint is_global(const Window* window) noexcept nogil:
+    return window.head.start == window.end
+
+cdef inline ts_t last_ms(const Window* window) noexcept nogil:
+    return MAX_TIME if window.head.start == window.end else window.end - 1
+
+
+@cython.final
+cdef class WindowTable:
+    cdef readonly KeyTable keys
+    cdef readonly RowStore rows
+    cdef HashIndex index        # of entries
+    cdef KeyWindows* sets       # by key id; merging windows only
+    cdef Py_ssize_t sets_n
+    cdef readonly list removed  # (key id, start, end) of saved rows that are gone; their keys are retained
+
+    cdef uint32_t soon(self, idx_t key, ts_t start, ts_t end) noexcept nogil
+    cdef idx_t sooner(self, uint32_t hash) noexcept nogil
+    cdef idx_t find(self, idx_t key, ts_t start, ts_t end) noexcept
+    cdef idx_t ensure(self, idx_t key, ts_t start, ts_t end) except -1
+    cdef int release(self, idx_t slot) except -1
+    cdef int _grow(self) except -1
+    cdef int set_add(self, idx_t slot) except -1
+    cdef void set_remove(self, idx_t slot) noexcept
+    cdef Py_ssize_t first_touching(self, idx_t key, ts_t start) noexcept
+    cdef KeyWindows* key_windows(self, idx_t key) except NULL
+
+    cdef inline Window* at(self, idx_t slot) noexcept nogil:
+        return <Window*> (self.rows.data + slot * self.rows.stride)
+
+    cdef inline Entry* _entry(self, Py_ssize_t at) noexcept nogil:
+        return <Entry*> self.index.places + at
+
+    cdef inline uint32_t hashed(self, idx_t key, ts_t start, ts_t end) noexcept nogil:
+        cdef uint64_t factor = self.index.factor, h = stir(self.index.start, <uint64_t> key, factor)
+        return <uint32_t> stir(stir(h, <uint64_t> start, factor), <uint64_t> end, factor)

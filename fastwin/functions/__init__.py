@@ -1,0 +1,1 @@
+"""What users write: aggregate, reduce and process functions, evictors, keyed state."""

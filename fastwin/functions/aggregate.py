@@ -1,0 +1,36 @@
+"""AggregateFunction: adds the elements of a window to an accumulator as they come; users subclass it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["AggregateFunction"]
+
+
+class AggregateFunction:
+    """Adds elements to an accumulator, one by one, as they come. Subclass it.
+
+    The accumulator may be any object that pickles; what ``add`` and ``merge`` return is kept, whether changed in
+    place or made anew. A class attribute ``version`` tells the state of one version from that of another.
+    Source: Flink's AggregateFunction.
+    """
+
+    def create_accumulator(self) -> Any:
+        """Returns an accumulator without elements."""
+        raise NotImplementedError(f"{type(self).__name__} needs create_accumulator(self)")
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        """Returns the accumulator with one more element; value: a read-only row."""
+        raise NotImplementedError(f"{type(self).__name__} needs add(self, value, accumulator)")
+
+    def get_result(self, accumulator: Any) -> Any:
+        """Returns the result: a scalar for one output column, else a tuple or dict."""
+        raise NotImplementedError(f"{type(self).__name__} needs get_result(self, accumulator)")
+
+    def merge(self, a: Any, b: Any) -> Any:
+        """Returns one accumulator for two. Optional: merging windows (sessions) are refused without it."""
+        raise NotImplementedError(f"{type(self).__name__} has no merge(self, a, b)")
+
+    def can_merge(self) -> bool:
+        """Tells whether ``merge`` is written."""
+        return type(self).merge is not AggregateFunction.merge

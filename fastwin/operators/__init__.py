@@ -1,0 +1,1 @@
+"""The three operators and the protocol that they share."""

@@ -1,0 +1,122 @@
+"""The slices of calendar windows: irregular ones, found in a sorted table of bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastwin.operators.aligned.slicing import LateWindows, clamped, expanded, within
+from fastwin.times import MIN_TIMESTAMP
+from fastwin.windows.bounds import Bounds
+from fastwin.windows.calendar import CalendarEventTimeWindows
+
+__all__ = ["CalendarSlicing"]
+
+_DAY_MS = 86_400_000
+# With fewer slides in a window, blocks of them would save no memory.
+_BLOCKS_FROM = 16
+
+
+class CalendarSlicing:
+    """Slices of calendar windows; see Slicing. ``cover`` is told of all times before anything is asked about them.
+
+    Elements outside of the table there are none, so what is asked of other times is answered with its first or its last
+    bound: no slice with contents lies beyond.
+    """
+
+    # A grid that all bounds are on.
+    slide = 1
+    offset = 0
+    # Ends are counted by their places in the table.
+    step = 1
+    grid = (1, 0, 0)
+
+    def __init__(self, windows: CalendarEventTimeWindows) -> None:
+        self._windows = windows
+        self.shared = windows.shape == "cumulative" or windows.most_windows > 1
+        self.covering = windows.most_windows
+        self._table: Bounds | None = None
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        if self._windows.shape == "cumulative" or self.covering < _BLOCKS_FROM:
+            return ()
+        return (int(self.covering**0.5) * self._windows.size.most_days * _DAY_MS // self.covering,)
+
+    @property
+    def bounds(self) -> NDArray[np.int64] | None:
+        return self._known.bounds
+
+    @property
+    def _known(self) -> Bounds:
+        if self._table is None:
+            self._table = self._windows.bounds(0, 0)
+        return self._table
+
+    def cover(self, times: NDArray[np.int64]) -> None:
+        if not len(times):
+            return
+        first, last, known = int(times.min()), int(times.max()), self._table
+        if known is None:
+            self._table = self._windows.bounds(first, last)
+        elif first < known.first or last >= known.last:
+            self._table = self._windows.bounds(min(first, known.first), max(last, known.last - 1))
+
+    def _at(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns which slices times are in."""
+        return np.searchsorted(self._known.bounds, starts, side="right") - 1
+
+    def _bound_after(self, t: int) -> int:
+        """Returns the place of the first bound later than t; one behind the last where there is none."""
+        return int(np.searchsorted(self._known.bounds, within(t), side="right"))
+
+    def assign(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+        return self._known.bounds[self._at(times)], None
+
+    def bound_at(self, t: int) -> int:
+        return int(self._known.bounds[max(self._bound_after(t) - 1, 0)])
+
+    def bound_after(self, t: int) -> int:
+        return self.end_after(t)
+
+    def start_of(self, end: int) -> int:
+        known = self._known
+        return int(known.bounds[known.starts[max(self._bound_after(end) - 1, 0)]])
+
+    def end_after(self, t: int) -> int:
+        bounds = self._known.bounds
+        return int(bounds[min(self._bound_after(t), len(bounds) - 1)])
+
+    def last_end(self, start: int) -> int:
+        known = self._known
+        return int(known.bounds[known.last_ends[max(self._bound_after(start) - 1, 0)]])
+
+    def first_kept(self, watermark: int, lateness: int) -> int:
+        if watermark == MIN_TIMESTAMP:
+            return MIN_TIMESTAMP
+        known = self._known
+        gone = known.last_ends < self._bound_after(watermark - lateness + 1)
+        # Of slices behind the last time, not all ends are known.
+        behind = int(np.searchsorted(known.bounds, known.last))
+        return int(known.bounds[np.searchsorted(~gone[:behind], True)])
+
+    def first_unpassed(self, watermark: int) -> int:
+        if watermark == MIN_TIMESTAMP:
+            return MIN_TIMESTAMP
+        return clamped(int(self._known.bounds[max(self._bound_after(watermark + 1) - 1, 0)]))
+
+    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> LateWindows:
+        known, at = self._known, self._at(starts)
+        first = np.maximum(at + 1, self._bound_after(watermark - lateness + 1))
+        last = np.minimum(known.last_ends[at], self._bound_after(watermark + 1) - 1)
+        counts, ends = expanded(first, last, 1)
+        return LateWindows(counts, known.bounds[known.starts[ends]], known.bounds[ends])
+
+    def kept_ends(
+        self, starts: NDArray[np.int64], watermark: int, lateness: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        known, at = self._known, self._at(starts)
+        first = at + 1
+        if watermark > MIN_TIMESTAMP:
+            first = np.maximum(first, self._bound_after(watermark - lateness + 1))
+        return first, known.last_ends[at].astype(np.int64)

@@ -1,0 +1,313 @@
+"""The aligned operator: tumbling, sliding and cumulative windows in event time, one row of state for each (key, slice).
+
+An element updates its slice alone, however many windows cover it; a window is put together from its
+slices when it fires, incrementally. Which windows have fired follows from the watermark, so there are no timers.
+"""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.columns.keys import KeyCodec
+from fastwin.core.accumulators.accumulator_set import AccumulatorSet
+from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.panes.combiner import WindowCombiner
+from fastwin.core.panes.panetable import PaneTable
+from fastwin.core.panes.windowslider import WindowSlider
+from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
+from fastwin.operators.aligned.slicing import LateWindows, Slicing
+from fastwin.operators.batch import Batch
+from fastwin.operators.config import Config
+from fastwin.operators.lateness import Lateness
+from fastwin.operators.protocol import Counters, Fed, PanesOperator
+from fastwin.state.chain import Chain
+from fastwin.state.chunks import Chunk
+from fastwin.state.reading import newest_of, read_partials
+from fastwin.state.rows import fill_rows, load_keys, load_rows, some_rows
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+__all__ = ["AlignedOperator"]
+
+# Fired rows are handed over while they are in the cache.
+_FLUSH_ROWS = 1 << 16
+
+
+class AlignedOperator(PanesOperator):
+    """Runs aligned windows with the default trigger.
+
+    keys, accumulators: those of operators that hand rows to each other; None: its own.
+    """
+
+    name: ClassVar[str] = "aligned"
+
+    def __init__(
+        self,
+        config: Config,
+        slicing: Slicing,
+        keys: KeyTable | None = None,
+        accumulators: AccumulatorSet | None = None,
+    ) -> None:
+        self._config = config
+        self._slicing = slicing
+        self._lateness = Lateness(config.lateness_ms)
+        self._keys = config.codec.new_table() if keys is None else keys
+        self._accumulators = config.new_accumulators(HEAD_CELLS) if accumulators is None else accumulators
+        self._panes = PaneTable(self._keys, self._accumulators)
+        self._slider = self._new_slider()
+        self._combiner = WindowCombiner(self._panes)
+        self.chain = Chain()
+        self.watermark = MIN_TIMESTAMP
+        self.counters = Counters()
+
+    def _new_slider(self) -> WindowSlider:
+        slicing = self._slicing
+        return WindowSlider(self._panes, slicing.slide, slicing.offset, slicing.blocks)
+
+    def process(self, batch: Batch) -> Fed:
+        """Adds elements to their slices; windows that have passed and are kept fire again."""
+        slicing, watermark = self._slicing, self.watermark
+        slicing.cover(batch.times)
+        lateness = self._lateness.at(watermark)
+        self.counters.events += len(batch)
+        batch = batch.numbered(self._accumulators.arrived)
+        if self._fed_in_one_pass(batch, slicing.first_unpassed(watermark)):
+            return Fed()
+        starts, unassigned = slicing.assign(batch.times)
+        late = starts < slicing.first_kept(watermark, lateness)
+        if unassigned is not None:
+            # An element in a gap between windows is late by its own time, or simply has no window.
+            late = np.where(unassigned, batch.times <= max(watermark - lateness, MIN_TIMESTAMP), late)
+            self.counters.unassigned += int(np.count_nonzero(unassigned & ~late))
+        taken = ~late if unassigned is None else ~(late | unassigned)
+        fed = Fed(late=late if late.any() else None)
+        if not taken.all():
+            batch, starts = batch.select(taken), starts[taken]
+        passed = starts < slicing.first_unpassed(watermark)
+        if not passed.any():
+            self._add(batch, starts)
+        else:
+            fed.main = list(self._add_passed(batch, starts, passed))
+        self._keys.sweep()
+        return fed
+
+    def _fed_in_one_pass(self, batch: Batch, first: int) -> bool:
+        """Adds elements to their slices if none of them is before ``first``: nothing is late then, and nothing fires.
+
+        Returns whether it did.
+        """
+        if self._slicing.grid is None:
+            return False
+        if self._keys.is_bytes:
+            if len(batch) and batch.times.min() < first:
+                return False
+            ids, values, valid = KeyCodec.intern(self._keys, batch.keys), None, None
+        else:
+            assert isinstance(batch.keys, tuple)
+            ids, (values, valid) = None, batch.keys
+        grid, bounds = self._slicing.grid, self._slicing.bounds
+        fed = self._panes.feed(ids, values, valid, batch.times, first, *grid, batch.columns, bounds)
+        self._keys.sweep()
+        return fed
+
+    def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
+        """Takes what feeders have made of elements; see ``operators.partials``.
+
+        Returns the results of windows that have passed and fire again, each once, and how many elements were late.
+        """
+        wanted = ["start", *(f"c{cell}" for cell in range(HEAD_CELLS, self._panes.rows.stride // 8)), "elements"]
+        slicing, late, main = self._slicing, 0, []
+        touched: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
+        for chunk in read_partials(chunks, self._config):
+            ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
+            columns = load_rows(chunk.tables, ids, wanted)
+            slicing.cover(columns["start"])
+            kept = columns["start"] >= slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+            self.counters.events += int(columns["elements"].sum())
+            late += int(columns["elements"][~kept].sum())
+            columns = some_rows(columns, kept)
+            keys, starts = columns["key"], columns["start"]
+            others = self._accumulators.new_rows()
+            slots = others.fresh(keys, starts)
+            fill_rows(self._accumulators, others, slots, columns, HEAD_CELLS)
+            self._accumulators.renumber_rows(others, slots)
+            self._accumulators.merge_rows(self._panes.rows, self._panes.ensure(keys, starts), others, slots)
+            if slicing.shared and len(slots):
+                self._slider.absorb(others, slots)
+            passed = starts < slicing.first_unpassed(self.watermark)
+            if passed.any():
+                touched.append((keys[passed], starts[passed]))
+        if touched:
+            keys, starts = (np.concatenate(arrays) for arrays in zip(*touched, strict=True))
+            windows = slicing.late_windows(starts, self.watermark, self._lateness.at(self.watermark))
+            if len(windows.ends):
+                main = list(self._fire_coalesced(keys, windows))
+        self._keys.sweep()
+        return main, late
+
+    def _add(self, batch: Batch, starts: NDArray[np.int64]) -> NDArray[np.int32]:
+        ids = KeyCodec.intern(self._keys, batch.keys)
+        self._panes.add(ids, starts, batch.columns)
+        return ids
+
+    def _add_passed(
+        self, batch: Batch, starts: NDArray[np.int64], passed: NDArray[np.bool_]
+    ) -> Iterator[pa.RecordBatch]:
+        """Adds elements of which some, the ``passed`` ones, are in slices of windows that have passed."""
+        # Elements that fire nothing touch no window that has passed and is kept, so they may go first.
+        rest, starts_passed = batch.select(~passed), starts[passed]
+        self._add(rest, starts[~passed])
+        batch = batch.select(passed)
+        slicing, lateness = self._slicing, self._lateness.at(self.watermark)
+        step = len(starts_passed)
+        if not self._config.coalesce:
+            step = max(1, _FLUSH_ROWS // max(1, min(lateness // slicing.step + 1, slicing.covering)))
+        for at in range(0, len(batch), step):
+            part, panes = batch.select(np.arange(at, min(at + step, len(batch)))), starts_passed[at : at + step]
+            windows = slicing.late_windows(panes, self.watermark, lateness)
+            if self._config.coalesce or not len(windows.ends):
+                ids = self._add(part, panes)
+                if len(windows.ends):
+                    yield from self._fire_coalesced(ids, windows)
+            else:
+                ids = KeyCodec.intern(self._keys, part.keys)
+                self._combiner.add_firing(ids, panes, part.columns, windows.counts, windows.starts, windows.ends)
+                yield from self._take_fired(windows.ends)
+            if slicing.shared:
+                self._slider.add(ids, panes, part.columns)
+
+    def _fire_coalesced(self, ids: NDArray[np.int32], windows: LateWindows) -> Iterator[pa.RecordBatch]:
+        """Fires each (key, window) that late elements have touched once, in order of window end."""
+        keys = np.repeat(ids, windows.counts)
+        order = np.lexsort((-windows.ends, keys))
+        keys, starts, ends = keys[order], windows.starts[order], windows.ends[order]
+        once = np.ones(len(keys), dtype=np.bool_)
+        once[1:] = (keys[1:] != keys[:-1]) | (ends[1:] != ends[:-1])
+        keys, starts, ends = keys[once], starts[once], ends[once]
+        self._combiner.fire(keys, starts, ends)
+        yield from self._take_fired(ends, np.lexsort((keys, ends)).astype(np.int32))
+
+    def _take_fired(self, ends: NDArray[np.int64], order: NDArray[np.int32] | None = None) -> Iterator[pa.RecordBatch]:
+        """Hands over the rows of the combiner, whose windows end at ``ends``, in the given order."""
+        rows = self._combiner.rows
+        slots = np.arange(len(ends), dtype=np.int32) if order is None else order
+        yield self._result(rows, slots, ends[slots])
+        self._combiner.clear()
+
+    def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
+        """Fires the windows with watermark before < end - 1 <= watermark, in order of their ends."""
+        if watermark <= self.watermark:
+            return []
+        counted = self.counters.fired
+        try:
+            results = list(self._fire_shared(watermark) if self._slicing.shared else self._fire_single(watermark))
+        except BaseException:
+            # Nothing has fired: all is as it was.
+            self._slider = self._new_slider()
+            self.counters.fired = counted
+            raise
+        self.watermark = watermark
+        kept = self._slicing.first_kept(watermark, self._lateness.at(watermark))
+        if self._slicing.shared:
+            self._slider.leave(kept)
+        self._panes.drop_before(kept)
+        return results
+
+    def _fire_single(self, watermark: int) -> Iterator[pa.RecordBatch]:
+        """Fires windows that are one slice each: its rows are the result."""
+        end = self._next_end()
+        while end is not None and end - 1 <= watermark:
+            slots = self._panes.slots_of(self._slicing.start_of(end))
+            for at in range(0, len(slots), _FLUSH_ROWS):
+                part = slots[at : at + _FLUSH_ROWS]
+                yield self._result(self._panes.rows, part, np.full(len(part), end))
+            end = self._next_end(end)
+
+    def _fire_shared(self, watermark: int) -> Iterator[pa.RecordBatch]:
+        end = self._next_end()
+        while end is not None and end - 1 <= watermark:
+            rows = self._accumulators.new_rows()
+            ends, counts = [], []
+            while end is not None and end - 1 <= watermark and len(rows) < _FLUSH_ROWS:
+                counts.append(self._slider.fire(self._slicing.start_of(end), end, rows))
+                ends.append(end)
+                end = self._next_end(end)
+            yield self._result(rows, np.arange(len(rows), dtype=np.int32), np.repeat(ends, counts))
+
+    def _next_end(self, after: int | None = None) -> int | None:
+        """Returns the first end later than ``after`` of a window with contents; None: later than all that fired."""
+        end = self._slicing.end_after(self.watermark + 1 if after is None else after)
+        first = self._panes.first_start(min(max(self._slicing.start_of(end), MIN_TIMESTAMP), MAX_TIMESTAMP))
+        if first is None or first < end:
+            return None if first is None else end
+        return self._slicing.end_after(first)
+
+    def _result(self, rows: RowStore, slots: NDArray[np.int32], ends: NDArray[np.int64]) -> pa.RecordBatch:
+        self.counters.fired += len(slots)
+        return self._config.rows_to_result(self._keys, self._accumulators, rows, slots, ends)
+
+    def next_timer(self) -> int | None:
+        """Returns the next watermark at which a window fires or a slice goes."""
+        first = self._panes.first_start(MIN_TIMESTAMP)
+        if first is None:
+            return None
+        gone = self._slicing.last_end(first) - 1 + self._config.lateness_ms
+        end = self._next_end()
+        return gone if end is None else min(gone, end - 1)
+
+    def open_windows(self) -> int:
+        """Counts (key, window) pairs with contents that are not cleaned yet. O(rows) where windows share slices."""
+        if not self._slicing.shared:
+            return len(self._panes)
+        first, last = self._slicing.kept_ends(self._panes.starts(), self.watermark, self._lateness.at(self.watermark))
+        return self._panes.count_ends(first, last, self._slicing.step)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes allocated for panes, the window that slides over them, and keys."""
+        return self._panes.nbytes + self._slider.nbytes + self._keys.nbytes
+
+    def _last_end(self, slots: NDArray[np.int32]) -> int:
+        return self._slicing.last_end(int(self._panes.rows.starts(slots).max()))
+
+    def _apply(self, chunks: list[Chunk]) -> None:
+        rows = self._panes.rows
+        wanted = ["start", *(f"c{cell}" for cell in range(HEAD_CELLS, rows.stride // 8))]
+        fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
+        # What is gone by the last watermark need not come first.
+        self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
+        self.newest = newest_of(chunks, self.newest)
+        self._lateness.take(chunks)
+        for chunk in chunks:
+            self._slicing.cover(chunk.tables["rows"]["start"].to_numpy())
+        kept = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        found = []
+        for chunk in chunks:
+            last = chunk.meta["last_end"]
+            if last is not None and last - 1 > self._lateness.cleaned_at(self.watermark):
+                starts = chunk.tables["rows"]["start"].to_numpy()
+                live = starts >= kept
+                if not fresh:  # what was repeated is here
+                    live[chunk.meta.get("changed", len(live)) :] = False
+                if (starts[live] < self._slider.end).any():
+                    self._slider = self._new_slider()
+                found.append((chunk, live))
+        if self._slicing.shared:
+            self._slider.leave(kept)
+        self._panes.drop_before(kept)
+        for chunk, live in found:
+            ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
+            columns = some_rows(load_rows(chunk.tables, ids, wanted), live)
+            slots = self._panes.ensure(columns["key"], columns["start"])
+            fill_rows(self._accumulators, rows, slots, columns, HEAD_CELLS)
+        self._keys.sweep()
+        rows.clear_dirty()
+
+    def _check(self) -> None:
+        self._panes._check()
+        self._slider._check()
+        kept = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        assert all(start >= kept for start in self._panes.starts()), "a slice of cleaned windows is still there"
+        assert len(np.unique(self._panes.rows.keys(self._panes.rows.slots()))) == len(self._keys), "a key has no row"

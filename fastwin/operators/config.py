@@ -1,0 +1,186 @@
+"""Config: what an operator is told by the planner, and how its results and its state are laid out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.aggregates.aggregate import Aggregate
+from fastwin.columns.buffers import from_values
+from fastwin.columns.keys import KeyCodec
+from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet
+from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.rows.rowstore import RowStore
+from fastwin.spec.checks import CHANGE
+from fastwin.spec.describe import describe
+from fastwin.state.chain import Chain
+from fastwin.state.chunks import Chunk, encode
+from fastwin.state.identity import StateAggregate, StateSpec
+from fastwin.state.refresh import Refresh
+from fastwin.times import MIN_TIMESTAMP
+from fastwin.windows.named_windows import WINDOW_COLUMN
+
+__all__ = [
+    "CHANGE_FIELD",
+    "DELETE",
+    "INSERT",
+    "TIME_TYPE",
+    "UPDATE",
+    "WINDOW_FIELD",
+    "Config",
+    "ResultColumn",
+    "members_of",
+]
+
+INSERT, UPDATE, DELETE = "insert", "update", "delete"
+CHANGE_FIELD = pa.field(CHANGE, pa.string())
+"""What a result does to the table that a changelog makes."""
+
+TIME_TYPE = pa.timestamp("ms", tz="UTC")
+"""Type of window bounds in results, unless the event time has another zone."""
+
+WINDOW_FIELD = pa.field(WINDOW_COLUMN, pa.string())
+"""The result column that says which of several windows a row is of."""
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """An aggregate in a spec: its name in the result, the types of its columns, and where its inputs are.
+
+    at: positions among the inputs of the whole spec, see ``Plan.inputs``.
+    """
+
+    name: str
+    aggregate: Aggregate
+    kinds: tuple[pa.DataType, ...]
+    at: tuple[int, ...]
+
+    @property
+    def field(self) -> pa.Field:
+        return pa.field(self.name, self.aggregate.result_type(*self.kinds))
+
+    def to_arrow(self, result: tuple) -> pa.Array:
+        """Returns results as Arrow's; result: see AccumulatorSet.results."""
+        return self.aggregate.to_arrow(result, self.field.type)
+
+    def for_state(self, member: Accumulator) -> StateAggregate:
+        """Returns what state depends on; member: its kernel."""
+        kinds = ", ".join(map(str, self.kinds)) or "none"
+        return StateAggregate(self.name, describe(self.aggregate), kinds, member.cells)
+
+
+def members_of(results: tuple[ResultColumn, ...]) -> list[Accumulator]:
+    """Returns fresh kernels for the aggregates of a spec. Those that keep the same of the same columns share cells."""
+    members: list[Accumulator] = []
+    owners: dict[Any, Accumulator] = {}
+    for column in results:
+        shared = column.aggregate.shared()
+        owner = owners.get((shared, column.at))
+        if owner is not None:
+            members.append(column.aggregate.reader(column.kinds, column.at, owner))
+            continue
+        members.append(column.aggregate.accumulator(column.kinds, column.at))
+        if shared is not None:
+            owners[shared, column.at] = members[-1]
+    return members
+
+
+@dataclass(frozen=True)
+class Config:
+    """All that an operator is told by the planner.
+
+    lateness_ms: how long after its end a window is kept. coalesce: whether the elements of one
+    ``process`` call have no order among each other, and late firings are one per (key, window) and call.
+    fingerprint: 16 bytes that tell the spec; text: the spec in words, for errors. input_schema: the
+    input's columns as ``schema_to_text`` gives them, kept in the state so that it can be read alone. state:
+    what the state depends on, kept in it as well. bound_type: of window bounds in results. window:
+    where there are several windows, the name of those that it is for; None: there is one kind. changelog: whether
+    results say what they change.
+    """
+
+    codec: KeyCodec
+    results: tuple[ResultColumn, ...]
+    lateness_ms: int
+    coalesce: bool
+    fingerprint: bytes
+    text: str
+    input_schema: str
+    state: StateSpec
+    bound_type: pa.DataType = TIME_TYPE
+    window: str | None = None
+    changelog: bool = False
+
+    def encode_state(
+        self,
+        kind: Literal["snapshot", "delta"],
+        watermark: int,
+        tables: dict[str, pa.Table],
+        objects: bytes | None = None,
+        newest: int = MIN_TIMESTAMP,
+        *,
+        chain: Chain,
+        complete: bool,
+        refresh: Refresh | None,
+        **more: Any,
+    ) -> bytes:
+        """Returns the next chunk of a chain; see ``state.chunks``.
+
+        objects: pickled user state. newest: see ``Operator``. complete: whether nothing before it is needed. refresh:
+        what it repeats. more: further small values.
+        """
+        if newest > MIN_TIMESTAMP:
+            more["newest"] = newest
+        meta = self._meta(watermark) | more
+        chunk = Chunk(kind, meta, tables, objects, chain.link(kind, meta, complete, refresh))
+        blob = encode(chunk, self.fingerprint)
+        chain.wrote(blob, chunk)
+        return blob
+
+    def encode_partial(self, tables: dict[str, pa.Table]) -> bytes:
+        """Returns partial results as a chunk, which belongs to no chain."""
+        return encode(Chunk("delta", self._meta(MIN_TIMESTAMP), tables), self.fingerprint)
+
+    def _meta(self, watermark: int) -> dict[str, Any]:
+        return {"watermark": watermark, "spec": self.state.to_json(), "input_schema": self.input_schema}
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        """Schema of the main result: key columns, window bounds, aggregates."""
+        bounds = [pa.field(name, self.bound_type) for name in ("window_start", "window_end")]
+        named = [] if self.window is None else [WINDOW_FIELD]
+        changes = [CHANGE_FIELD] if self.changelog else []
+        values = [column.field for column in self.results]
+        return pa.schema([*self.codec.out_fields, *named, *bounds, *values, *changes])
+
+    def new_accumulators(self, head_cells: int = 3) -> AccumulatorSet:
+        """Returns fresh kernels for the aggregates."""
+        return AccumulatorSet(members_of(self.results), head_cells)
+
+    def rows_to_result(
+        self, keys: KeyTable, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32], ends: NDArray
+    ) -> pa.RecordBatch:
+        """Returns the result rows of fired windows: those at ``slots``, ending at ``ends`` (int64[n], ms)."""
+        return self.result(keys, rows.keys(slots), rows.starts(slots), ends, self.values_of(accumulators, rows, slots))
+
+    def result(
+        self, keys: KeyTable, ids: NDArray[np.int32], starts: NDArray, ends: NDArray, values: list[pa.Array]
+    ) -> pa.RecordBatch:
+        """Returns result rows, from key ids, bounds of windows (int64[n], ms) and the columns of the aggregates.
+
+        With a changelog each is the first one of its window.
+        """
+        if self.changelog:
+            values = [*values, pa.repeat(pa.scalar(INSERT), len(ids))]
+        bounds = [from_values(bound, None, self.bound_type) for bound in (starts, ends)]
+        named = [] if self.window is None else [pa.repeat(self.window, len(ids))]
+        columns = [*self.codec.decode(keys, ids), *named, *bounds, *values]
+        return pa.RecordBatch.from_arrays(columns, schema=self.main_schema)
+
+    def values_of(self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]) -> list[pa.Array]:
+        """Returns the columns of the aggregates for some rows."""
+        found = accumulators.results(rows, slots)
+        return [column.to_arrow(result) for column, result in zip(self.results, found, strict=True)]

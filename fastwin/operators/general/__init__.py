@@ -1,0 +1,1 @@
+"""Every assigner, trigger, evictor and function: one state for each (key, window)."""

@@ -1,0 +1,302 @@
+"""The assigners at C level: the windows of one element, latest start first."""
+
+from operator import index
+
+from libc.stdlib cimport free, realloc
+
+from fastwin.core.typedefs cimport idx_t, int32_t, int64_t, ts_t
+from fastwin.core.panes.slices cimport Slicer, slicer_of, slice_in
+from fastwin.windows.assigner import MergingWindowAssigner
+from fastwin.errors import SpecError
+from fastwin.core.timemath cimport NO_TIME
+from fastwin.core.windows.timerservice cimport plus
+from fastwin.operators.general.contexts cimport Clocks
+from fastwin.operators.general.elements cimport Elements
+from fastwin.windows.calendar import CalendarEventTimeWindows
+from fastwin.windows.cumulative import CumulativeEventTimeWindows, CumulativeProcessingTimeWindows
+from fastwin.windows.global_windows import GlobalWindows
+from fastwin.windows.session import EventTimeSessionWindows, ProcessingTimeSessionWindows
+from fastwin.windows.sliding import SlidingEventTimeWindows, SlidingProcessingTimeWindows
+from fastwin.windows.timewindow import GlobalWindow, TimeWindow
+from fastwin.windows.tumbling import TumblingEventTimeWindows, TumblingProcessingTimeWindows
+
+MAX_WINDOWS = 10_000
+"""How many windows one element may have."""
+
+cdef Py_ssize_t LIMIT = MAX_WINDOWS
+
+
+cdef ts_t floored(ts_t time, ts_t step, ts_t offset) except? -2:
+    """Returns the largest offset + k * step <= time, for any int64."""
+    cdef ts_t rest = time % step - offset % step
+    return plus(time, -(rest + step if rest < 0 else rest))
+
+
+def too_many(assigner, ts_t windows):
+    """Returns the error for an assigner whose elements have too many windows."""
+    return SpecError(f"{type(assigner).__name__}: an element would have {windows} windows, at most {LIMIT} are taken")
+
+
+cdef class AssignerNode:
+    """The assigner of one operator. The base of those below."""
+
+    def __init__(self, Elements elements not None, assigner):
+        self.elements = elements
+        self.timers = elements.timers
+        self.name = type(assigner).__qualname__
+        self.merging = isinstance(assigner, MergingWindowAssigner)
+        if self.merging and type(assigner).merge_windows is not MergingWindowAssigner.merge_windows:
+            self.merge_windows = assigner.merge_windows
+        self.reserve(1)
+
+    def __dealloc__(self):
+        free(self.starts)
+        free(self.ends)
+
+    cdef int reserve(self, Py_ssize_t n) except -1:
+        cdef void* moved
+        if n <= self.capacity:
+            return 0
+        n = max(n, 2 * self.capacity)
+        moved = realloc(self.starts, n * sizeof(ts_t))
+        if moved != NULL:
+            self.starts = <ts_t*> moved
+            moved = realloc(self.ends, n * sizeof(ts_t))
+        if moved == NULL:
+            raise MemoryError(f"no memory for the {n} windows of an element")
+        self.ends = <ts_t*> moved
+        self.capacity = n
+        return 0
+
+    cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
+        """Fills starts and ends with the windows of element i; returns how many there are."""
+        raise NotImplementedError
+
+
+cdef class SlidingNode(AssignerNode):
+    """Tumbling (slide = size) and sliding windows."""
+
+    cdef ts_t size, slide, offset
+    cdef bint event
+
+    def __init__(self, Elements elements not None, assigner, ts_t size, ts_t slide, ts_t offset):
+        super().__init__(elements, assigner)
+        self.size = size
+        self.slide = slide
+        self.offset = offset
+        self.plain = True
+        self.event = assigner.is_event_time()
+        if -(-size // slide) > LIMIT:
+            raise too_many(assigner, -(-size // slide))
+        self.reserve(max(-(-size // slide), 1))
+
+    cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
+        cdef Py_ssize_t n = 0
+        cdef ts_t start
+        if not self.event:
+            time = self.timers.clock
+        start = floored(time, self.slide, self.offset)
+        while time - start < self.size:
+            self.starts[n] = start
+            self.ends[n] = plus(start, self.size)
+            n += 1
+            if n * self.slide >= self.size:
+                break
+            start = plus(start, -self.slide)
+        return n
+
+
+cdef class CumulativeNode(AssignerNode):
+    """Cumulative windows."""
+
+    cdef ts_t size, step, offset
+    cdef bint event
+
+    def __init__(self, Elements elements not None, assigner, ts_t size, ts_t step, ts_t offset):
+        super().__init__(elements, assigner)
+        self.size = size
+        self.step = step
+        self.offset = offset
+        self.plain = True
+        self.event = assigner.is_event_time()
+        if size // step > LIMIT:
+            raise too_many(assigner, size // step)
+        self.reserve(size // step)
+
+    cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
+        cdef Py_ssize_t n = 0
+        cdef ts_t start, end
+        if not self.event:
+            time = self.timers.clock
+        start = floored(time, self.size, self.offset)
+        end = plus(start, ((time - start) // self.step + 1) * self.step)
+        while end - start <= self.size:
+            self.starts[n] = start
+            self.ends[n] = end
+            n += 1
+            end = plus(end, self.step)
+        return n
+
+
+cdef class CalendarNode(AssignerNode):
+    """Calendar windows: bounds out of a table, which is made anew for a time that is not in it."""
+
+    cdef readonly object windows
+    cdef bint ascending
+    cdef object _table
+    cdef const int64_t[::1] bounds
+    cdef const int32_t[::1] begins, last_ends
+    cdef ts_t first, last
+    cdef Slicer slicer
+
+    def __init__(self, Elements elements not None, assigner):
+        super().__init__(elements, assigner)
+        self.windows = assigner
+        self.ascending = assigner.shape == "cumulative"
+        self.plain = True
+
+    cdef int _cover(self, ts_t time) except -1:
+        table = self._table
+        first, last = (time, time) if table is None else (min(time, table.first), max(time, table.last - 1))
+        self._table = table = self.windows.bounds(first, last)
+        self.bounds, self.begins, self.last_ends = table.bounds, table.starts, table.last_ends
+        self.first, self.last = table.first, table.last
+        self.slicer = slicer_of(self.bounds)
+        return 0
+
+    cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
+        cdef Py_ssize_t n = 0, at, last, windows
+        if self._table is None or not self.first <= time < self.last:
+            self._cover(time)
+        slice_in(&self.slicer, time)
+        at = self.slicer.at
+        last = self.last_ends[at]
+        windows = last - at
+        if windows > LIMIT:
+            raise too_many(self.windows, windows)
+        self.reserve(windows)
+        for n in range(windows):
+            at += 1
+            i = n if self.ascending else windows - 1 - n
+            self.starts[i] = self.bounds[self.begins[at]]
+            self.ends[i] = self.bounds[at]
+        return windows
+
+
+cdef class SessionNode(AssignerNode):
+    """Sessions with one gap for all elements."""
+
+    cdef ts_t gap
+    cdef bint event
+
+    def __init__(self, Elements elements not None, assigner, ts_t gap):
+        super().__init__(elements, assigner)
+        self.gap = gap
+        self.event = assigner.is_event_time()
+
+    cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
+        if not self.event:
+            time = self.timers.clock
+        self.starts[0] = time
+        self.ends[0] = plus(time, self.gap)
+        return 1
+
+
+cdef class GlobalNode(AssignerNode):
+    """The global window: start equal to end."""
+
+    cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
+        self.starts[0] = 0
+        self.ends[0] = 0
+        return 1
+
+
+cdef class UserNode(AssignerNode):
+    """An assigner that is asked in Python."""
+
+    cdef readonly object assigner
+    cdef object _assign
+    cdef Clocks clocks
+
+    def __init__(self, Elements elements not None, assigner):
+        super().__init__(elements, assigner)
+        self.assigner = assigner
+        self._assign = assigner.assign_windows
+        self.clocks = Clocks(elements.timers)
+
+    cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
+        cdef Py_ssize_t n = 0
+        try:
+            windows = self._assign(self.elements.element(i), None if time == NO_TIME else time, self.clocks)
+            if windows is None or isinstance(windows, (TimeWindow, GlobalWindow)):
+                raise TypeError(f"must return a list of windows, returned {windows!r}")
+            for window in windows:
+                if n == LIMIT:
+                    raise SpecError(f"one element has more than {LIMIT} windows")
+                self.reserve(n + 1)
+                self._take(window, n)
+                n += 1
+        except Exception as problem:
+            where = f"key {self.elements.key_value(key)!r}, timestamp {time}"
+            raise self.elements.blame(f"{self.name}.assign_windows", where, problem) from problem
+        return n
+
+    cdef int _take(self, object window, Py_ssize_t n) except -1:
+        cdef ts_t start, end
+        if isinstance(window, GlobalWindow):
+            self.starts[n] = 0
+            self.ends[n] = 0
+            return 0
+        if not isinstance(window, TimeWindow):
+            raise SpecError(
+                f"windows must be TimeWindow(start, end) or GlobalWindow(), not of a type of their own: got {window!r}"
+            )
+        try:
+            start, end = index(window.start), index(window.end)
+        except (OverflowError, TypeError):
+            raise SpecError(f"{window} has bounds that are no int64 milliseconds") from None
+        if end <= start:
+            raise SpecError(f"{window} ends before it starts: end must be above start")
+        self.starts[n] = start
+        self.ends[n] = end
+        return 0
+
+
+def _sliding(elements, assigner):
+    return SlidingNode(elements, assigner, assigner.size_ms, assigner.slide_ms, assigner.offset_ms)
+
+
+def _tumbling(elements, assigner):
+    return SlidingNode(elements, assigner, assigner.size_ms, assigner.size_ms, assigner.offset_ms)
+
+
+def _cumulative(elements, assigner):
+    return CumulativeNode(elements, assigner, assigner.max_size_ms, assigner.step_ms, assigner.offset_ms)
+
+
+def _session(elements, assigner):
+    return SessionNode(elements, assigner, assigner.gap_ms)
+
+
+_NODES = {
+    TumblingEventTimeWindows: _tumbling,
+    TumblingProcessingTimeWindows: _tumbling,
+    SlidingEventTimeWindows: _sliding,
+    SlidingProcessingTimeWindows: _sliding,
+    CumulativeEventTimeWindows: _cumulative,
+    CumulativeProcessingTimeWindows: _cumulative,
+    CalendarEventTimeWindows: CalendarNode,
+    EventTimeSessionWindows: _session,
+    ProcessingTimeSessionWindows: _session,
+    GlobalWindows: GlobalNode,
+}
+
+
+def is_built_in(assigner):
+    """Tells whether an assigner is run at C level; subclasses of built-in ones are asked in Python."""
+    return type(assigner) in _NODES
+
+
+def assigner_node(Elements elements not None, assigner):
+    """Returns the node of an assigner."""
+    return _NODES.get(type(assigner), UserNode)(elements, assigner)

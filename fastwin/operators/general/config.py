@@ -1,0 +1,95 @@
+"""What the general operator is told: the Program, the parts of a spec that it alone knows, and its Config."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from fastwin.columns.inputs import Inputs
+from fastwin.functions.aggregate import AggregateFunction
+from fastwin.functions.evictors import Evictor
+from fastwin.functions.process import ProcessWindowFunction
+from fastwin.functions.reduce import ReduceFunction
+from fastwin.operators.config import CHANGE_FIELD, Config
+from fastwin.state.userobjects import Classes
+from fastwin.triggers.trigger import Trigger
+from fastwin.windows.assigner import WindowAssigner
+
+__all__ = [
+    "PANE_FIELDS",
+    "GeneralConfig",
+    "Program",
+    "PythonAggregate",
+    "info_fields",
+]
+
+PANE_FIELDS = [
+    pa.field("pane_index", pa.int32()),
+    pa.field("pane_timing", pa.string()),
+    pa.field("pane_is_last", pa.bool_()),
+]
+
+
+def info_fields(asked: Any) -> list[pa.Field]:
+    """Returns the columns that say something of the firing. asked: has ``pane_info`` and ``changelog``."""
+    return [*(PANE_FIELDS if asked.pane_info else []), *([CHANGE_FIELD] if asked.changelog else [])]
+
+
+@dataclass(frozen=True)
+class PythonAggregate:
+    """A user-written AggregateFunction and the result columns that it fills."""
+
+    function: AggregateFunction
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the general operator runs, beyond a Config.
+
+    aggregates: user-written ones. reduce, process: at most one of reduce and aggregates; process takes their result,
+    or all elements. output: the columns that Python code fills, None: there are none. side: schemas by tag.
+    rows: the input's schema if Python code or an evictor reads elements. inputs: what built-in aggregates are fed with.
+    arrival: elements have the time of the clock. pane_info: whether results say which firing of their window they are.
+    changelog: whether they say what they change.
+    """
+
+    assigner: WindowAssigner
+    trigger: Trigger
+    evictor: Evictor | None = None
+    aggregates: tuple[PythonAggregate, ...] = ()
+    reduce: ReduceFunction | None = None
+    process: ProcessWindowFunction | None = None
+    output: pa.Schema | None = None
+    side: tuple[tuple[str, pa.Schema], ...] = ()
+    rows: pa.Schema | None = None
+    inputs: Inputs = field(default_factory=lambda: Inputs((), ()))
+    arrival: bool = False
+    pane_info: bool = False
+    changelog: bool = False
+
+    @cached_property
+    def classes(self) -> Classes:
+        """The classes that the user's code refers to, for its state."""
+        functions = [part.function for part in self.aggregates]
+        return Classes([self.assigner, self.trigger, self.evictor, *functions, self.reduce, self.process])
+
+
+@dataclass(frozen=True)
+class GeneralConfig(Config):
+    """The Config of a general operator. columns: the schema of its main result."""
+
+    columns: pa.Schema | None = None
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        assert self.columns is not None
+        return self.columns
+
+    @property
+    def main_names(self) -> list[str]:
+        """Names of the result columns."""
+        return self.main_schema.names

@@ -1,0 +1,36 @@
+# What the windows of the general operator hold.
+from fastwin.core.typedefs cimport idx_t, ts_t
+from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
+from fastwin.core.windows.windowtable cimport WindowTable
+from fastwin.operators.general.contexts cimport Clocks
+from fastwin.operators.general.elements cimport Elements
+from fastwin.columns.row cimport RowType
+
+cdef class Contents:
+    cdef Elements elements
+    cdef WindowTable table
+    cdef readonly list objects          # by slot: Python accumulators or elements; None for none
+    cdef readonly dict saved_lists      # by slot: the list of elements that was saved, and how many there were
+    cdef readonly AccumulatorSet accumulators
+    cdef bint built_in                  # rows carry built-in accumulators, fed as elements come
+    cdef readonly bint in_python        # Python objects are fed as elements come
+    cdef readonly bint keeps_rows       # all elements are kept
+    cdef readonly bint folds            # there is something to aggregate or reduce
+    cdef object evictor, reduce
+    cdef bint timed                     # elements are kept with their timestamps
+    cdef list adds, creates, gives, merges, whats
+    cdef object reduced
+    cdef Clocks clocks
+    cdef list makers
+    cdef AccumulatorSet scratch         # for elements that are kept: computes anew at each firing
+    cdef object inputs, read            # what these are fed with, and of which columns
+
+    cdef int fit(self) except -1
+    cdef int forget(self, idx_t slot) except -1
+    cdef int add(self, idx_t slot, Py_ssize_t i, ts_t time) except -1
+    cdef int clear(self, idx_t slot) except -1
+    cdef int merge(self, idx_t slot, idx_t other) except -1
+    cdef object _reduce(self, object a, object b, idx_t slot)
+    cdef list python_results(self, idx_t slot, object held)
+    cdef object held(self, idx_t slot)
+    cdef object of_rows(self, list rows, idx_t slot)

@@ -1,0 +1,234 @@
+"""Contents: what a window of the general operator holds, how elements get in and out, and what comes of them."""
+
+from operator import index
+
+import numpy as np
+import pyarrow as pa
+
+from fastwin.core.typedefs cimport idx_t, ts_t
+from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
+from fastwin.core.timemath cimport NO_TIME
+from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, Window
+from fastwin.operators.general.elements cimport Elements
+from fastwin.operators.general.returned import reduced_maker, row_maker
+from fastwin.operators.general.contexts cimport Clocks
+from fastwin.columns.row cimport Row, TimedRow
+from fastwin.columns.decoding import from_objects
+from fastwin.columns.row import row_type
+
+
+cdef object as_index(object i, Py_ssize_t n):
+    """Returns an index that an evictor has named; raises TypeError for what is none of n elements."""
+    told = i
+    if not isinstance(i, (bool, np.bool_)):     # a mask is no list of indices
+        try:
+            i = index(i)
+            if 0 <= i < n:
+                return i
+        except TypeError:
+            pass
+    raise TypeError(f"must return indices of the {n} elements, returned {told!r}")
+
+
+cdef class Contents:
+    """The contents of all windows.
+
+    accumulators: of the built-in aggregates. program: what else there is. merges: whether windows are going to merge.
+    """
+
+    def __init__(self, Elements elements not None, AccumulatorSet accumulators not None, program, config):
+        self.elements = elements
+        self.table = elements.table
+        self.objects = []
+        self.saved_lists = {}
+        self.accumulators = accumulators
+        self.evictor = program.evictor
+        self.folds = bool(program.aggregates or config.results or program.reduce is not None)
+        self.keeps_rows = program.evictor is not None or not self.folds
+        self.timed = program.evictor is not None
+        self.built_in = len(accumulators.members) > 0 and not self.keeps_rows
+        self.reduce = None if program.reduce is None else program.reduce.reduce
+        self.adds = [part.function.add for part in program.aggregates]
+        self.creates = [part.function.create_accumulator for part in program.aggregates]
+        self.gives = [part.function.get_result for part in program.aggregates]
+        self.merges = [part.function.merge for part in program.aggregates]
+        self.whats = [type(part.function).__qualname__ for part in program.aggregates]
+        self.makers = [row_maker(part.names, f"{what}.get_result")
+                       for part, what in zip(program.aggregates, self.whats)]
+        self.in_python = bool(self.adds) or self.reduce is not None or self.keeps_rows
+        self.clocks = Clocks(elements.timers)
+        if self.reduce is not None:
+            what = getattr(program.reduce, "name", f"{type(program.reduce).__qualname__}.reduce")
+            self.whats = [what]
+            self.reduced = reduced_maker(row_type(program.rows.names), what)
+        if self.keeps_rows and len(accumulators.members):
+            self.scratch = config.new_accumulators(accumulators.head_cells)
+            self.inputs = program.inputs
+            names = self.inputs.names or program.rows.names[:1]     # one tells how many there are
+            self.read = pa.schema([program.rows.field(name) for name in names])
+
+    cdef int fit(self) except -1:
+        """Makes the list by slot long enough."""
+        cdef Py_ssize_t more = self.table.rows.capacity - len(self.objects)
+        if more > 0:
+            self.objects.extend([None] * more)
+        return 0
+
+    def fit_all(self):
+        """Makes the list by slot long enough for all rows."""
+        self.fit()
+
+    cdef int forget(self, idx_t slot) except -1:
+        """Drops the Python objects of a window."""
+        if slot < len(self.objects):
+            self.objects[slot] = None
+            if self.saved_lists:
+                self.saved_lists.pop(slot, None)
+        return 0
+
+    cdef int add(self, idx_t slot, Py_ssize_t i, ts_t time) except -1:
+        """Adds element i; built-in accumulators are fed apart."""
+        cdef Window* window = self.table.at(slot)
+        cdef bint first = not window.flags & HAS_CONTENTS
+        cdef list contents, parts
+        cdef Py_ssize_t j
+        window.flags |= HAS_CONTENTS
+        if not self.in_python:
+            return 0
+        if slot >= len(self.objects):
+            self.fit()
+        contents = self.objects
+        row = self.elements.element(i)
+        if self.keeps_rows:
+            row = (<Row> row).detached()
+            if self.timed:
+                row = TimedRow(row, None if time == NO_TIME else time)
+            if first:
+                contents[slot] = [row]
+            else:
+                (<list> contents[slot]).append(row)
+            return 0
+        if self.reduce is not None:
+            contents[slot] = (<Row> row).detached() if first else self._reduce(contents[slot], row, slot)
+            return 0
+        j = 0
+        try:
+            if len(self.adds) == 1:
+                held = self.creates[0]() if first else contents[slot]
+                contents[slot] = self.adds[0](row, held)
+                return 0
+            parts = [create() for create in self.creates] if first else contents[slot]
+            for j in range(len(parts)):
+                parts[j] = self.adds[j](row, parts[j])
+            contents[slot] = parts
+        except Exception as problem:
+            raise self.elements.blame(f"{self.whats[j]}.add", slot, problem) from problem
+        return 0
+
+    cdef object _reduce(self, object a, object b, idx_t slot):
+        try:
+            return self.reduced(self.reduce(a, b))
+        except Exception as problem:
+            raise self.elements.blame(self.whats[0], slot, problem) from problem
+
+    cdef int clear(self, idx_t slot) except -1:
+        """Empties a window."""
+        cdef Window* window = self.table.at(slot)
+        self.table.rows.mark(slot)
+        if self.built_in:
+            self.table.rows.reset(slot, self.accumulators.head_cells)
+        if self.in_python:
+            self.forget(slot)
+        window.flags &= ~<unsigned int> (HAS_CONTENTS | FIRED)
+        return 0
+
+    cdef int merge(self, idx_t slot, idx_t other) except -1:
+        """Moves the contents of ``other`` to those of ``slot``."""
+        cdef bint first = not self.table.at(slot).flags & HAS_CONTENTS
+        cdef Py_ssize_t j
+        if not self.table.at(other).flags & HAS_CONTENTS:
+            return 0
+        if self.built_in:
+            self.accumulators.merge(self.table.rows, &slot, self.table.rows, &other, 1)
+        if self.in_python:
+            self.fit()
+            a, b = self.objects[slot], self.objects[other]
+            if first:
+                a = b
+            elif self.keeps_rows:
+                a = a + b
+            elif self.reduce is not None:
+                a = self._reduce(a, b, slot)
+            else:
+                j = 0
+                try:
+                    if len(self.adds) == 1:
+                        a = self.merges[0](a, b)
+                    else:
+                        for j in range(len(a)):
+                            a[j] = self.merges[j](a[j], b[j])
+                except Exception as problem:
+                    raise self.elements.blame(f"{self.whats[j]}.merge", slot, problem) from problem
+            self.objects[slot] = a
+        self.table.at(slot).flags |= HAS_CONTENTS | (self.table.at(other).flags & FIRED)
+        return 0
+
+    cdef object held(self, idx_t slot):
+        """Returns the Python contents of a window."""
+        return self.objects[slot] if self.in_python else None
+
+    cdef list python_results(self, idx_t slot, object held):
+        """Returns the values of the Python aggregates, in the order of their columns."""
+        cdef list values = []
+        cdef Py_ssize_t j
+        for j in range(len(self.gives)):
+            try:
+                values.extend(self.makers[j](self.gives[j](held if len(self.gives) == 1 else held[j])))
+            except Exception as problem:
+                raise self.elements.blame(f"{self.whats[j]}.get_result", slot, problem) from problem
+        return values
+
+    cdef object of_rows(self, list rows, idx_t slot):
+        """Returns what elements that are kept come to: a reduced row (None for none), or accumulators in Python."""
+        cdef Py_ssize_t j
+        if self.reduce is not None:
+            if not rows:
+                return None
+            total = rows[0]
+            for row in rows[1:]:
+                total = self._reduce(total, row, slot)
+            return total
+        parts = [create() for create in self.creates]
+        j = 0
+        try:
+            for j in range(len(parts)):
+                for row in rows:
+                    parts[j] = self.adds[j](row, parts[j])
+        except Exception as problem:
+            raise self.elements.blame(f"{self.whats[j]}.add", slot, problem) from problem
+        return parts[0] if len(parts) == 1 else parts
+
+    def evict(self, list elements not None, idx_t slot, bint before):
+        """Asks the evictor; removes what it names from the elements, which have been told in order of arrival."""
+        method = self.evictor.evict_before if before else self.evictor.evict_after
+        what = f"{type(self.evictor).__qualname__}.{'evict_before' if before else 'evict_after'}"
+        try:
+            gone = method(tuple(elements), len(elements), self.elements.window_of(slot), self.clocks)
+            if gone is None:
+                return
+            gone = {as_index(i, len(elements)) for i in gone}
+        except Exception as problem:
+            raise self.elements.blame(what, slot, problem) from problem
+        if gone:
+            elements[:] = [element for i, element in enumerate(elements) if i not in gone]
+
+    def accumulate(self, rows_store, idx_t slot, list elements not None):
+        """Computes the built-in aggregates of elements that are kept, in a fresh row of another store."""
+        if not elements:
+            return
+        times = [NO_TIME if element.timestamp is None else element.timestamp for element in elements]
+        columns = [from_objects([(<TimedRow> element).value[field.name] for element in elements], field.type)
+                   for field in self.read]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self.read)
+        fed = self.inputs.read(batch, np.array(times, dtype=np.int64))
+        self.scratch.add_rows(rows_store, np.full(len(elements), slot, dtype=np.int32), fed)

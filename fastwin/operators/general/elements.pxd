@@ -1,0 +1,25 @@
+# Elements, keys and windows as user code sees them.
+from fastwin.columns.row cimport Row, Rows
+from fastwin.core.typedefs cimport idx_t, ts_t
+from fastwin.core.windows.timerservice cimport TimerService
+from fastwin.core.windows.windowtable cimport Window, WindowTable
+
+cdef class Elements:
+    cdef readonly WindowTable table
+    cdef TimerService timers
+    cdef object codec
+    cdef dict key_values
+    cdef Rows rows
+    cdef Py_ssize_t row_at
+    cdef Row row
+    cdef list kept                  # rows that user code has kept when the next one came
+    cdef Py_ssize_t kept_limit      # when to look which of them it still keeps
+    cdef ts_t cached_start, cached_end
+    cdef object cached_window
+
+    cdef Row element(self, Py_ssize_t i)
+    cdef int keep(self, Row row) except -1
+    cdef object window_of(self, idx_t slot)
+    cdef object window_object(self, ts_t start, ts_t end)
+    cdef object key_value(self, idx_t key)
+    cdef object blame(self, object what, object where, problem)

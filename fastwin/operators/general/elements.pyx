@@ -1,0 +1,126 @@
+"""Elements: the rows of the current call, their keys and their windows, as user code sees them."""
+
+import numpy as np
+
+from fastwin.columns.row cimport Row, Rows
+from fastwin.core.memory.references cimport PyObject, references
+from fastwin.core.timers.timerqueue cimport TimerQueue
+from fastwin.core.typedefs cimport NONE, idx_t, ts_t
+from fastwin.core.windows.timerservice cimport TimerService
+from fastwin.core.windows.windowtable cimport Window
+from fastwin.errors import UserFunctionError
+from fastwin.windows.timewindow import GlobalWindow, TimeWindow
+
+cdef enum:
+    FEWEST_KEPT = 256           # rows that are kept before it is looked which of them still are
+    KEYS_AHEAD = 4096           # keys that are looked up at once, of timers whose turn comes soon
+
+
+cdef class Elements:
+    """What user code is handed of one general operator, and the errors that blame it.
+
+    timers: of its windows. codec: of its keys.
+    """
+
+    def __init__(self, TimerService timers not None, codec):
+        self.timers = timers
+        self.table = timers.table
+        self.codec = codec
+        self.key_values = {}
+        self.kept = []
+        self.kept_limit = FEWEST_KEPT
+        self.row_at = NONE
+
+    def begin(self, Rows rows):
+        """Makes rows (None: none) the current elements, and forgets what was looked up for others.
+
+        Rows that user code has kept get values of their own: their batch shall not live as long as they do.
+        """
+        cdef Row row = self.row
+        self.row = None
+        while True:
+            if row is not None and references(<PyObject*> row) > 1:
+                row.cut_loose()
+            if not self.kept:
+                break
+            row = self.kept.pop()
+        self.rows = rows
+        self.row_at = NONE
+        self.key_values = {}
+
+    cdef Row element(self, Py_ssize_t i):
+        """Returns the row of element i."""
+        if i != self.row_at:
+            if self.row is not None and references(<PyObject*> self.row) == 1:
+                self.row.i = i          # nobody has kept the one before
+            else:
+                if self.row is not None:
+                    self.keep(self.row)
+                self.row = self.rows.row(i)
+            self.row_at = i
+        return self.row
+
+    cdef int keep(self, Row row) except -1:
+        """Remembers a row that user code has kept; forgets those that it keeps no more. Amortised O(1)."""
+        cdef Row other
+        cdef list left
+        self.kept.append(row)
+        if len(self.kept) >= self.kept_limit:
+            left = []
+            for other in self.kept:
+                if references(<PyObject*> other) > 2:       # besides the list and ``other``
+                    left.append(other)
+            self.kept = left
+            self.kept_limit = max(FEWEST_KEPT, 2 * len(left))
+        return 0
+
+    cdef object window_object(self, ts_t start, ts_t end):
+        """Returns the window as user code sees it."""
+        if self.cached_window is None or start != self.cached_start or end != self.cached_end:
+            self.cached_window = GlobalWindow() if start == end else TimeWindow(start, end)
+            self.cached_start = start
+            self.cached_end = end
+        return self.cached_window
+
+    cdef object window_of(self, idx_t slot):
+        cdef Window* window = self.table.at(slot)
+        return self.window_object(window.head.start, window.end)
+
+    def known_keys(self, ids):
+        """Looks up the values of many keys at once; ids: int32[n]."""
+        ids = np.unique(ids)
+        columns = [column.to_pylist() for column in self.codec.decode(self.table.keys, ids)]
+        values = columns[0] if len(columns) == 1 else list(zip(*columns)) if columns else [()] * len(ids)
+        self.key_values.update(zip(ids.tolist(), values))
+
+    cdef object key_value(self, idx_t key):
+        """Returns the value of a key, a tuple for several columns."""
+        cdef TimerQueue timers
+        cdef Py_ssize_t i
+        cdef list ids
+        value = self.key_values.get(key, self)
+        if value is self:
+            ids = [key]
+            for timers in (self.timers.event_timers, self.timers.processing_timers):
+                for i in range(min(timers.due_n - timers.due_at, KEYS_AHEAD)):
+                    ids.append(timers.due[timers.due_at + i].key)
+            self.known_keys(np.array(ids, dtype=np.int32))
+            value = self.key_values[key]
+        return value
+
+    cdef object blame(self, object what, object where, problem):
+        """Returns the error to raise for a problem in user code; where: the slot of the window, or words."""
+        if isinstance(problem, UserFunctionError):
+            return problem
+        if isinstance(where, int):
+            where = self.where(where)
+        return UserFunctionError(f"{what}: for {where}: {type(problem).__name__}: {problem}")
+
+    def key_and_window(self, idx_t slot):
+        """Returns the key and the window of a row as user code sees them."""
+        return self.key_value(self.table.at(slot).head.key), self.window_of(slot)
+
+    def where(self, idx_t slot):
+        """Returns the key and the window of a row in words."""
+        key, window = self.key_and_window(slot)
+        return f"key {key!r}, {window}"

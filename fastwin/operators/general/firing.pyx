@@ -1,0 +1,309 @@
+"""Firing: from a window that fires to result rows, and what user functions have to say about it."""
+
+import numpy as np
+import pyarrow as pa
+
+from fastwin.core.typedefs cimport idx_t, ts_t
+from fastwin.columns.buffers import from_values
+from fastwin.core.memory.references cimport PyObject, references
+from fastwin.core.rows.rowstore cimport HEAD_CELLS, RowStore
+from fastwin.core.windows.windowtable cimport FIRED, ON_TIME, PUBLISHED, Window, last_ms
+from fastwin.core.windows.windowtable import END_CELL
+from fastwin.errors import SpecError
+from fastwin.functions.process import ProcessWindowFunction
+from fastwin.operators.general.contents cimport Contents
+from fastwin.operators.general.elements cimport Elements
+from fastwin.operators.config import DELETE, INSERT, UPDATE
+from fastwin.operators.general.config import PANE_FIELDS, info_fields
+from fastwin.operators.general.returned import row_maker, to_arrays, with_changes
+from fastwin.operators.general.contexts cimport WindowContext
+from fastwin.operators.general.userstate cimport UserState
+from fastwin.columns.row cimport Row, TimedRow, new_row
+from fastwin.columns.row import row_type
+from fastwin.columns.row import decode_column
+
+cdef Py_ssize_t FLUSH_ROWS = 1 << 17
+
+
+cdef class Firing:
+    """Collects what windows fire, one row for each result, and turns it into record batches."""
+
+    def __init__(self, Elements elements not None, UserState state not None, Contents contents not None, program,
+                 config, counters, bint merging, blank):
+        self.elements = elements
+        self.table = elements.table
+        self.timers = elements.timers
+        self.contents = contents
+        self.program = program
+        self.config = config
+        self.counters = counters
+        self.blank = blank
+        self.pane_info, self.changelog = program.pane_info, program.changelog
+        self.tells_firings = self.pane_info or self.changelog
+        self.keeps_rows = contents.keeps_rows
+        self.ctx = WindowContext(elements.timers, state, merging, [tag for tag, _ in program.side])
+        self.needs_keys = program.process is not None
+        if program.process is not None:
+            self.what = f"{type(program.process).__qualname__}.process"
+            self.process = program.process.process
+            if getattr(program.process.clear, "__func__", None) is not ProcessWindowFunction.clear:
+                self.process_clear = program.process.clear
+            self.result_row = row_type([column.name for column in config.results]
+                                       + [name for part in program.aggregates for name in part.names])
+        if program.output is not None:
+            self.maker = row_maker(tuple(program.output.names), self.what or "output")
+        self._renew()
+        self._batches = []
+
+    def _renew(self):
+        self.fired = RowStore(*self.blank)
+        self.values = None if self.program.output is None else [[] for _ in self.program.output]
+        self.panes, self.changes = [], []
+        self.causes = None if self.causes is None else []
+
+    cdef int fire(self, idx_t slot, ts_t time, int by_timer) except -1:
+        """Emits what a window with contents holds. time: of the timer that has fired it, if ``by_timer`` says so."""
+        cdef Window* window = self.table.at(slot)
+        cdef tuple pane = self._pane(slot, time, by_timer) if self.pane_info else None
+        cdef list elements = None
+        cdef idx_t row
+        window.flags |= FIRED
+        window.panes += 1
+        self.change = UPDATE if window.flags & PUBLISHED else INSERT
+        window.flags |= PUBLISHED
+        self.table.rows.mark(slot)
+        held = self.contents.held(slot)
+        if self.keeps_rows:
+            elements = list(held)
+            held = elements
+            if self.program.evictor is not None:
+                self.contents.evict(elements, slot, True)
+                held = [(<TimedRow> element).value for element in elements]
+            if self.process is None or self.contents.folds:
+                rows = held
+                held = self.contents.of_rows(rows, slot)
+            elif self.process is not None:
+                self._process(slot, held, time, by_timer, pane)
+                rows = None
+        if not self.keeps_rows or rows is not None:
+            row = self._row(slot, time, by_timer, pane)
+            if self.keeps_rows and len(self.config.results):
+                self.contents.accumulate(self.fired, row, elements)
+            if self.process is not None:
+                result = self._result(slot, row, held)
+                self._take_back(row)
+                self._process(slot, [result], time, by_timer, pane)
+            elif self.program.reduce is not None:
+                self._put([None if held is None else held[name] for name in self.program.output.names])
+            elif self.values is not None:
+                self._put(self.contents.python_results(slot, held))
+        if elements is not None and self.program.evictor is not None:
+            self.contents.evict(elements, slot, False)
+            if not elements:
+                self.contents.clear(slot)
+            elif len(elements) < len(self.contents.objects[slot]):
+                self.contents.objects[slot] = elements       # not in place: what was saved is no beginning of it
+        if len(self.fired) >= FLUSH_ROWS:
+            self._flush()
+        return 0
+
+    cdef int withdraw(self, idx_t slot) except -1:
+        """Takes the result of a window back that has become part of another one."""
+        cdef Window* window = self.table.at(slot)
+        cdef idx_t row
+        if not self.changelog or not window.flags & PUBLISHED:
+            return 0
+        window.flags &= ~<unsigned int> PUBLISHED
+        self.table.rows.mark(slot)
+        self.fired.reserve(1)
+        row = self.fired.alloc(window.head.key, window.head.start)
+        (<Window*> self.fired.head(row)).end = window.end
+        self.table.keys.retain(window.head.key)
+        self.changes.append(DELETE)
+        if self.causes is not None:
+            self.causes.append(None)
+        if self.pane_info:
+            self.panes.append((None,) * len(PANE_FIELDS))
+        if self.values is not None:
+            self._put([None] * len(self.values))
+        return 0
+
+    cdef idx_t _row(self, idx_t slot, ts_t time, int by_timer, tuple pane) except -1:
+        """Copies a window's row to those that have fired; its key is retained until they leave."""
+        cdef Window* window = self.table.at(slot)
+        cdef idx_t row
+        self.fired.reserve(1)
+        row = self.fired.alloc(window.head.key, window.head.start)
+        if self.keeps_rows:
+            (<Window*> self.fired.head(row)).end = window.end
+        else:
+            self.fired.copy(row, self.table.rows, slot, HEAD_CELLS)
+        self.table.keys.retain(window.head.key)
+        if self.causes is not None:
+            self.causes.append(time if by_timer else None)
+        if pane is not None:
+            self.panes.append(pane)
+        if self.changelog:
+            self.changes.append(self.change)
+        return row
+
+    cdef int _put(self, list values) except -1:
+        """Adds the values of a row to the Python columns. By column: a tuple for each row would keep Python's garbage
+        collector at work."""
+        cdef Py_ssize_t i
+        for i in range(len(values)):
+            (<list> self.values[i]).append(values[i])
+        return 0
+
+    def _take_back(self, idx_t row):
+        """Removes the newest fired row again."""
+        self.table.keys.release(self.fired.head(row).key)
+        self.fired.release(row)
+        if self.causes is not None:
+            self.causes.pop()
+        if self.pane_info:
+            self.panes.pop()
+
+    def _result(self, idx_t slot, idx_t row, held):
+        """Returns what a function behind aggregates is handed: their result."""
+        cdef list values
+        if self.program.reduce is not None:
+            return held
+        values = []
+        if self.config.results:
+            slots = np.array([row], dtype=np.int32)
+            for array in self.config.values_of(self.contents.accumulators, self.fired, slots):
+                values.append(decode_column(array)[0])
+        elif len(self.program.aggregates) == 1 and self.program.aggregates[0].names == ("",):
+            try:
+                return self.program.aggregates[0].function.get_result(held)
+            except Exception as problem:
+                name = type(self.program.aggregates[0].function).__qualname__
+                raise self.elements.blame(f"{name}.get_result", slot, problem) from problem
+        values.extend(self.contents.python_results(slot, held))
+        return new_row(self.result_row, tuple(values))
+
+    cdef WindowContext _enter(self, idx_t slot):
+        """Begins a call; returns the context to hand over. What user code has kept of an earlier call stays closed."""
+        if references(<PyObject*> self.ctx) > 1:
+            self.ctx = self.ctx.again()
+        self.ctx.enter(slot, self.elements.window_of(slot))
+        return self.ctx
+
+    cdef int _process(self, idx_t slot, object elements, ts_t time, int by_timer, tuple pane) except -1:
+        cdef WindowContext ctx = self._enter(slot)
+        try:
+            results = self.process(self.elements.key_value(self.table.at(slot).head.key), ctx, elements)
+            if results is None:
+                return 0
+            if isinstance(results, (tuple, dict, Row, str, bytes)) or not hasattr(results, "__iter__"):
+                raise TypeError(f"must yield rows, or return a list of them, returned {results!r}")
+            for value in results:
+                values = self.maker(value)
+                self._row(slot, time, by_timer, pane)
+                self._put(list(values))
+        except Exception as problem:
+            raise self.elements.blame(self.what, slot, problem) from problem
+        finally:
+            ctx.leave()
+        return 0
+
+    cdef int clear(self, idx_t slot) except -1:
+        """Tells the user's function that a window goes."""
+        cdef WindowContext ctx
+        if self.process_clear is None:
+            return 0
+        ctx = self._enter(slot)
+        try:
+            self.process_clear(ctx)
+        except Exception as problem:
+            raise self.elements.blame(self.what.replace(".process", ".clear"), slot, problem) from problem
+        finally:
+            ctx.leave()
+        return 0
+
+    cdef tuple _pane(self, idx_t slot, ts_t time, int by_timer):
+        """Says which firing of its window this is."""
+        cdef Window* window = self.table.at(slot)
+        cdef ts_t last = last_ms(window)
+        cdef bint event = self.timers.event_time
+        cdef bint same = by_timer == (BY_EVENT_TIMER if event else BY_PROCESSING_TIMER)     # the window's own clock
+        timing = "LATE"
+        if (self.timers.watermark if event else self.timers.clock) < last or (same and time < last):
+            timing = "EARLY"
+        elif by_timer and not window.flags & ON_TIME:
+            timing = "ON_TIME"
+            window.flags |= ON_TIME
+        return window.panes, timing, same and time == self.timers.cleanup_time(window)
+
+    def _flush(self):
+        """Turns the rows that have fired into a record batch."""
+        cdef idx_t slot
+        cdef Py_ssize_t n = len(self.fired)
+        fired = self.fired
+        slots = np.arange(n, dtype=np.int32)
+        self.counters.fired += n
+        starts, ends = fired.starts(slots), fired.cells(slots, END_CELL)
+        bounded = starts != ends
+        valid = None if bounded.all() else bounded
+        columns = self.config.codec.decode(self.table.keys, fired.keys(slots))
+        columns += [from_values(bound, valid, self.config.bound_type) for bound in (starts, ends)]
+        if self.process is None:
+            columns += self.config.values_of(self.contents.accumulators, fired, slots)
+        if self.values is not None:
+            columns += self._python_columns()
+        if self.pane_info:
+            columns += to_arrays(zip(*self.panes), pa.schema(PANE_FIELDS), "pane")
+        if self.changelog:
+            columns = with_changes(columns, self.changes, len(self.config.codec.fields) + 2)
+        batch = pa.RecordBatch.from_arrays(columns, names=self.made_names())
+        self._batches.append((batch.select(self.config.main_names), self.causes))
+        for slot in range(n):
+            self.table.keys.release(self.fired.head(slot).key)
+        self._renew()
+
+    def _python_columns(self):
+        """Returns the columns that Python code has filled; blames the key and window of a value that does not suit."""
+        what = self.what or ", ".join(self.contents.whats) or "output"
+        try:
+            return to_arrays(self.values, self.program.output, what)
+        except SpecError as problem:
+            for row, values in enumerate(zip(*self.values)):
+                try:
+                    to_arrays(zip(values), self.program.output, what)
+                except SpecError as wrong:
+                    head = <Window*> self.fired.head(row)
+                    where = f"key {self.elements.key_value(head.head.key)!r}, "
+                    where += str(self.elements.window_object(head.head.start, head.end))
+                    raise self.elements.blame(what, where, ValueError(str(wrong)[len(what) + 2:])) from problem
+            raise
+
+    def made_names(self):
+        """Returns the names of the result columns in the order in which they are made."""
+        names = [field.name for field in self.config.codec.out_fields] + ["window_start", "window_end"]
+        if self.process is None:
+            names += [column.name for column in self.config.results]
+        if self.program.output is not None:
+            names += self.program.output.names
+        return names + [field.name for field in info_fields(self.program)]
+
+    def flush(self, results):
+        """Appends the record batches of all that has fired to ``results``."""
+        if len(self.fired):
+            self._flush()
+        results.extend([batch for batch, _ in self._batches])
+        if self.causes is not None:
+            self.causes.extend([cause for _, causes in self._batches for cause in causes])
+        self._batches = []
+
+    def take_side(self):
+        """Returns the side outputs since the last call: record batches by tag."""
+        taken = {}
+        for tag, schema in self.program.side:
+            rows = self.ctx.side[tag]
+            if rows:
+                make = row_maker(tuple(schema.names), f"side output {tag!r}")
+                arrays = to_arrays(zip(*map(make, rows)), schema, f"side output {tag!r}")
+                taken[tag] = pa.RecordBatch.from_arrays(arrays, schema=schema)
+                self.ctx.side[tag] = []
+        return taken

@@ -1,0 +1,105 @@
+# Fetched into the cache ahead of the code that reads it: Python objects of a list, by their places in it, what lists
+# and tuples among them hold, and the rows of timers. Step by step, each reads what the one before it has fetched.
+# Nothing is owned here, so no Python code may run between reading a place and fetching from it.
+from fastwin.core.typedefs cimport idx_t
+from fastwin.core.memory.pages cimport prefetch
+from fastwin.core.timers.timer cimport Timer
+from fastwin.core.timers.timerqueue cimport TimerQueue
+from fastwin.core.windows.windowtable cimport Window, WindowTable
+
+cdef enum:
+    MOST_ITEMS = 8              # of a list or a tuple that are fetched
+    ROW_AHEAD = 16              # timers whose rows are fetched before they are due, and so on
+    OBJECT_AHEAD = 12
+    INDEX_AHEAD = 8
+    ITEMS_AHEAD = 8
+    VALUES_AHEAD = 4
+
+cdef extern from *:
+    """
+    static inline PyObject **fastwin_items(PyObject *held) {
+        if (PyList_CheckExact(held))
+            return ((PyListObject *)held)->ob_item;
+        return PyTuple_CheckExact(held) ? ((PyTupleObject *)held)->ob_item : NULL;
+    }
+    """
+    ctypedef struct PyObject
+    PyObject** items_of "fastwin_items"(PyObject* held) noexcept nogil
+    Py_ssize_t size_of "Py_SIZE"(PyObject* held) noexcept nogil
+
+
+cdef inline PyObject** place_in(list objects, idx_t at) noexcept:
+    """Returns the place of an object; NULL where the list does not reach."""
+    if at < 0 or at >= len(objects):
+        return NULL
+    return items_of(<PyObject*> objects) + at
+
+
+cdef inline void fetch_items(PyObject* held) noexcept nogil:
+    """Fetches where an object that has been fetched keeps its items."""
+    cdef PyObject** items = items_of(held)
+    if items != NULL:
+        prefetch(items)
+
+
+cdef inline void fetch_values(PyObject* held) noexcept nogil:
+    """Fetches the items themselves."""
+    cdef PyObject** items = items_of(held)
+    cdef Py_ssize_t i
+    if items != NULL:
+        for i in range(min(size_of(held), MOST_ITEMS)):
+            prefetch(items[i])
+
+
+cdef inline void fetch_all(list objects, const idx_t* places, Py_ssize_t n) noexcept:
+    """Takes all steps for some places of a list; negative ones are passed over."""
+    cdef Py_ssize_t i
+    cdef PyObject** place
+    for i in range(n):
+        place = place_in(objects, places[i])
+        if place != NULL:
+            prefetch(place)
+    for i in range(n):
+        place = place_in(objects, places[i])
+        if place != NULL:
+            prefetch(place[0])
+    for i in range(n):
+        place = place_in(objects, places[i])
+        if place != NULL:
+            fetch_items(place[0])
+    for i in range(n):
+        place = place_in(objects, places[i])
+        if place != NULL:
+            fetch_values(place[0])
+
+
+cdef inline void fetch_due(TimerQueue timers, WindowTable table, list objects, list states) noexcept:
+    """Fetches the rows of timers that are due next but a few, their places in the index, and their Python objects."""
+    cdef const Timer* timer = timers.coming(ROW_AHEAD)
+    cdef Window* window
+    cdef PyObject** place
+    if timer != NULL:
+        prefetch(table.at(<idx_t> timer.namespace))
+        prefetch(<char*> table.at(<idx_t> timer.namespace) + table.rows.stride - 1)
+        prefetch(place_in(objects, <idx_t> timer.namespace))
+        prefetch(place_in(states, <idx_t> timer.namespace))
+        timers.soon(timer)
+    timer = timers.coming(OBJECT_AHEAD)
+    if timer != NULL:
+        place = place_in(objects, <idx_t> timer.namespace)
+        if place != NULL:
+            prefetch(place[0])
+    timer = timers.coming(ITEMS_AHEAD)
+    if timer != NULL:
+        place = place_in(objects, <idx_t> timer.namespace)
+        if place != NULL:
+            fetch_items(place[0])
+    timer = timers.coming(VALUES_AHEAD)
+    if timer != NULL:
+        place = place_in(objects, <idx_t> timer.namespace)
+        if place != NULL:
+            fetch_values(place[0])
+    timer = timers.coming(INDEX_AHEAD)
+    if timer != NULL and timer.namespace < table.rows.top:
+        window = table.at(<idx_t> timer.namespace)
+        table.soon(window.head.key, window.head.start, window.end)

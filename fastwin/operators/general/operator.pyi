@@ -1,0 +1,57 @@
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from fastwin.core.windows.timerservice import TimerService
+from fastwin.operators.batch import Batch
+from fastwin.operators.general.assigners import AssignerNode
+from fastwin.operators.general.elements import Elements
+from fastwin.operators.general.userstate import UserState
+from fastwin.operators.protocol import Counters, Fed
+from fastwin.state.chain import Chain
+from fastwin.state.refresh import Refresh
+from fastwin.triggers.trigger import Trigger
+
+class GeneralOperator:
+    """Runs any window. Implements the Operator protocol."""
+
+    name: ClassVar[str]
+    may_fire_ahead: ClassVar[bool]
+    takes_whole: ClassVar[bool]
+    config: Any
+    program: Any
+    counters: Counters
+    chain: Chain
+    timer_service: TimerService
+    elements: Elements
+    state: UserState
+    windows: Any
+    table: Any
+    assigner: AssignerNode
+    trigger: Trigger
+    contents: Any
+    firing: Any
+    watermark: int
+    newest: int
+    processing_time: int
+    timers: int
+    def __init__(self, config: Any, program: Any) -> None: ...
+    def process(self, batch: Batch) -> Fed: ...
+    def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]: ...
+    def run(self, batch: Batch, each: Callable = ...) -> list[pa.RecordBatch]: ...
+    def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]: ...
+    def advance_processing_time(self, time: int, final: bool = False, before: bool = False) -> list[pa.RecordBatch]: ...
+    def next_timer(self) -> int | None: ...
+    def next_processing_timer(self) -> int | None: ...
+    def open_windows(self) -> int: ...
+    @property
+    def state_rows(self) -> int: ...
+    @property
+    def state_bytes(self) -> int: ...
+    def take_side(self) -> dict[str, pa.RecordBatch]: ...
+    def snapshot(self) -> bytes: ...
+    def delta(self, refresh: Refresh | None = None) -> bytes: ...
+    def apply(self, chunks: list[bytes]) -> None: ...
+    def restore(self, chunks: list[bytes], forget_watermark: bool = False) -> None: ...
+    def _check(self) -> None: ...

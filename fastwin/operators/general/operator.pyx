@@ -1,0 +1,398 @@
+"""The general operator: every assigner, trigger, evictor and function; one state for each (key, window).
+
+Elements and timers have their effects in Flink's order; it is the reference for what the other operators mean.
+
+The way of an element: assigners (its windows) -> windows (the row of each; merges) -> contents (adds it) -> triggers
+(FIRE? through RowHost: timers, clocks, cells) -> firing (result rows) -> contents (PURGE) -> timers (cleaning).
+The way of a timer: TimerService (the next one that is due) -> triggers -> firing -> contents, and at the window's
+cleaning -> triggers, functions (clear) -> windows (lets the row go).
+What user code is handed on these ways: elements (rows, keys, windows) and contexts (timers, state). Saved by: state.
+"""
+
+import numpy as np
+
+from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint32_t
+from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
+from fastwin.core.keys.keytable cimport KeyTable
+from fastwin.core.timers.timer cimport Timer
+from fastwin.core.timers.timerqueue cimport TimerQueue
+from fastwin.core.timemath cimport MAX_TIME, NO_TIME, add_overflows
+from fastwin.core.windows.timerservice cimport TimerService
+from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, IN_SET, TOUCHED, Window, WindowTable, last_ms
+from fastwin.core.windows.windowtable import HEAD_CELLS
+from fastwin.errors import SpecError, StateError
+from fastwin.columns.keys import KeyCodec
+from fastwin.operators.general import state
+from fastwin.operators.general.assigners cimport AssignerNode
+from fastwin.operators.general.assigners import assigner_node
+from fastwin.operators.lateness import coalesced_order
+from fastwin.operators.protocol import Counters, Fed
+from fastwin.state.chain import Chain
+from fastwin.operators.general.contents cimport Contents
+from fastwin.operators.general.firing cimport BY_ELEMENT, BY_EVENT_TIMER, BY_PROCESSING_TIMER, Firing
+from fastwin.operators.general.contexts cimport RowHost
+from fastwin.operators.general.elements cimport Elements
+from fastwin.operators.general.lookahead cimport fetch_all, fetch_due
+from fastwin.operators.general.windows cimport OpenWindows
+from fastwin.operators.general.userstate cimport UserState
+from fastwin.triggers.builtin cimport bound
+from fastwin.triggers.trigger cimport CONTINUE, FIRE, PURGE, Trigger, TriggerHost
+from fastwin.columns.row cimport RowType, Rows
+from fastwin.columns.row import row_type
+
+cdef enum:
+    BLOCK = 64          # elements whose rows are fetched ahead of them
+
+
+cdef class GeneralOperator:
+    """Runs any window. Implements the Operator protocol.
+
+    config, program: what to run.
+    """
+
+    name = "general"
+    may_fire_ahead = False      # user code sees the watermark
+    takes_whole = False
+
+    cdef readonly object config, program, counters
+    cdef public object chain, newest            # see the protocol
+    cdef readonly TimerService timer_service
+    cdef readonly WindowTable table
+    cdef readonly Elements elements
+    cdef readonly UserState state
+    cdef readonly AssignerNode assigner
+    cdef readonly Trigger trigger
+    cdef RowHost host
+    cdef readonly Contents contents
+    cdef readonly Firing firing
+    cdef readonly OpenWindows windows
+    cdef KeyTable keys
+    cdef RowType row_type
+    cdef AccumulatorSet accumulators
+    cdef bint merging, arrival, feeds, coalesce
+    cdef idx_t[::1] pending             # by element: the rows that built-in accumulators are still to be fed
+    cdef Py_ssize_t fed                 # how many elements they have been fed, or that are passed over
+    cdef list touched, _held
+
+    def __init__(self, config, program):
+        cdef TriggerHost needs = TriggerHost()
+        bound(program.trigger, needs)
+        cells = [blank for _, blank, _ in needs.kept]
+        self.accumulators = config.new_accumulators(HEAD_CELLS + len(cells))
+        blank = self.accumulators.blank()
+        blank[HEAD_CELLS : HEAD_CELLS + len(cells)] = cells
+        self.keys = config.codec.new_table()
+        self.table = WindowTable(self.keys, blank, self.accumulators.owned)
+        self.config = config
+        self.program = program
+        self.counters, self.chain, self.newest = Counters(), Chain(), NO_TIME
+        self.timer_service = TimerService(self.table, config.lateness_ms, program.assigner.is_event_time())
+        self.elements = Elements(self.timer_service, config.codec)
+        self.state = UserState(self.table)
+        self.host = RowHost(self.timer_service, self.elements, self.state)
+        self.trigger = bound(program.trigger, self.host)
+        self.assigner = assigner_node(self.elements, program.assigner)
+        self.merging = self.assigner.merging
+        self.contents = Contents(self.elements, self.accumulators, program, config)
+        self.firing = Firing(self.elements, self.state, self.contents, program, config, self.counters, self.merging,
+                             (blank, self.accumulators.owned))
+        self.windows = OpenWindows(self.host, self.assigner, self.trigger, self.contents, self.firing)
+        self.arrival = program.arrival
+        self.coalesce = config.coalesce
+        self.touched = []
+        self.feeds = self.contents.built_in
+        if program.rows is not None:
+            self.row_type = row_type(program.rows.names)
+
+    @property
+    def watermark(self):
+        """The watermark, ms."""
+        return self.timer_service.watermark
+
+    @property
+    def processing_time(self):
+        """The processing time, ms."""
+        return self.timer_service.clock
+
+    # --- elements ---
+
+    def process(self, batch):
+        """Takes elements in order."""
+        cdef Py_ssize_t i, n = len(batch)
+        cdef idx_t[::1] ids
+        cdef const int64_t[::1] times
+        fed = Fed()
+        self.counters.events += n
+        if n == 0:
+            return fed
+        batch = batch.numbered(self.contents.accumulators.arrived)
+        together = self.coalesce and self.timer_service.event_time
+        order = coalesced_order(batch.times, self.timer_service.watermark) if together else None
+        if order is not None:
+            batch = batch.select(order)
+        key_ids = KeyCodec.intern(self.keys, batch.keys)
+        ids = key_ids
+        times = np.full(n, self.timer_service.clock, dtype=np.int64) if self.arrival else batch.times
+        for i in range(n):
+            self.keys.retain(ids[i])
+        late_marks = np.zeros(n, dtype=np.uint8)
+        try:
+            self.elements.begin(None if self.row_type is None else Rows(self.row_type, batch.rows))
+            if self.firing.needs_keys:
+                self.elements.known_keys(key_ids)
+            self._take(ids, times, late_marks, batch.columns)
+        finally:
+            for i in range(n):
+                self.keys.release(ids[i])
+        self._fire_touched()
+        self.firing.flush(fed.main)
+        if late_marks.any():
+            late = late_marks.view(np.bool_)
+            if order is not None:
+                fed.late = np.empty(n, dtype=np.bool_)
+                fed.late[order] = late
+            else:
+                fed.late = late
+        self._settle()
+        return fed
+
+    def merge(self, chunks):
+        """Refuses partial results: user code sees elements."""
+        raise SpecError("merge: only aligned and session windows take partial results")
+
+    def run(self, batch, each=map):
+        """Takes all elements that there will ever be, and returns what fires until the end of time."""
+        return [*self.process(batch).main, *self.advance_watermark(MAX_TIME)]
+
+    cdef int _take(self, idx_t[::1] ids, const int64_t[::1] times, uint8_t[::1] late, list columns) except -1:
+        cdef Py_ssize_t i, j, windows, n = ids.shape[0]
+        cdef idx_t slot
+        cdef bint taken, deferred = False, event = self.timer_service.event_time
+        cdef AssignerNode assigner = self.assigner
+        cdef Trigger trigger = self.trigger
+        cdef RowHost host = self.host
+        cdef TimerService timers = self.timer_service
+        cdef Window* window
+        cdef ts_t time
+        cdef int result
+        if self.feeds:
+            self._held = self.accumulators.hold(columns, n)
+            self.pending = np.empty(n, dtype=np.int32)
+            self.fed = 0
+        for i in range(n):
+            if i % BLOCK == 0:
+                if deferred:
+                    self._feed(i)       # while the rows are at hand
+                if assigner.plain:
+                    self._foresee(ids, times, i, min(i + BLOCK, n))
+            windows = assigner.assign(i, times[i], ids[i])
+            taken = False
+            deferred = self.feeds and windows == 1 and not self.merging
+            if self.feeds and not deferred:
+                self._feed(i)
+                self.fed = i + 1
+            for j in range(windows):
+                slot = self.windows.place(ids[i], assigner.starts[j], assigner.ends[j])
+                if slot == NONE:
+                    continue
+                taken = True
+                if deferred:
+                    self.pending[i] = slot
+                elif self.feeds:
+                    self.accumulators.add(self.table.rows, &slot, 1, i)
+                self.contents.add(slot, i, times[i])
+                host.i = i
+                host.move_to(slot)
+                result = trigger.c_on_element(times[i])
+                if result != CONTINUE:
+                    if self.feeds:
+                        self._feed(i + 1)
+                    self._answer(slot, result)
+                timers.register_cleanup(slot)
+                window = self.table.at(slot)
+                if not window.timers and not window.flags & (HAS_CONTENTS | IN_SET):
+                    self.windows.let_go(slot)
+            if not taken:
+                if deferred:
+                    self._feed(i)
+                    self.fed = i + 1
+                # Late by its own time, or no window wants it.
+                if event and (NO_TIME < times[i] <= timers.cleaned or (
+                        not add_overflows(times[i], timers.lateness, &time) and time <= timers.watermark)):
+                    late[i] = 1
+                else:
+                    self.counters.unassigned += 1
+        if self.feeds:
+            self._feed(n)
+            self._held = self.pending = None
+        return 0
+
+    cdef int _foresee(self, idx_t[::1] ids, const int64_t[::1] times, Py_ssize_t first, Py_ssize_t stop) except -1:
+        """Fetches the rows of the latest windows of some elements, and what they hold in Python."""
+        cdef uint32_t[BLOCK] hashes
+        cdef idx_t[BLOCK] slots
+        cdef AssignerNode assigner = self.assigner
+        cdef Py_ssize_t i
+        for i in range(first, stop):
+            hashes[i - first] = 0
+            if assigner.assign(i, times[i], ids[i]):
+                hashes[i - first] = self.table.soon(ids[i], assigner.starts[0], assigner.ends[0])
+        for i in range(first, stop):
+            slots[i - first] = self.table.sooner(hashes[i - first])
+        if self.contents.in_python:
+            fetch_all(self.contents.objects, slots, stop - first)
+        return 0
+
+    cdef int _feed(self, Py_ssize_t until) except -1:
+        """Feeds the built-in accumulators with the elements up to ``until`` that they have not got yet."""
+        if self.fed < until:
+            self.accumulators.add(self.table.rows, &self.pending[self.fed], until - self.fed, self.fed)
+            self.fed = until
+        return 0
+
+    cdef int _answer(self, idx_t slot, int result) except -1:
+        """Does what the trigger said for an element."""
+        if result & FIRE and self.table.at(slot).flags & HAS_CONTENTS:
+            if self.coalesce and result == FIRE and last_ms(self.table.at(slot)) <= self.timer_service.watermark:
+                if not self.table.at(slot).flags & TOUCHED:
+                    self.table.at(slot).flags |= TOUCHED
+                    self.touched.append(slot)
+            else:
+                self.firing.fire(slot, NO_TIME, BY_ELEMENT)
+        if result & PURGE:
+            self.contents.clear(slot)
+        return 0
+
+    def advance_watermark(self, ts_t watermark):
+        """Fires and cleans what is due; a watermark that does not advance is ignored."""
+        results = []
+        if watermark <= self.timer_service.watermark:
+            return results
+        self.timer_service.watermark = watermark
+        self._run(True, watermark, watermark == MAX_TIME)
+        self.firing.flush(results)
+        self._settle()
+        return results
+
+    def advance_processing_time(self, ts_t time, bint final=False, bint before=False):
+        """Sets the clock, and fires and cleans what is due.
+
+        final: timers are run for the last time. before: those at ``time`` itself wait.
+        """
+        results = []
+        self.timer_service.clock = time
+        if time > NO_TIME or not before:
+            self._run(False, time - <ts_t> before, final)
+        self.firing.flush(results)
+        self._settle()
+        return results
+
+    cdef int _run(self, bint event, ts_t until, bint final) except -1:
+        cdef Timer timer
+        cdef TimerQueue timers = self.timer_service.event_timers if event else self.timer_service.processing_timers
+        self.elements.begin(None)
+        self.timer_service.final = final
+        while self.timer_service.take_due(event, until, &timer):
+            fetch_due(timers, self.table, self.contents.objects, self.state.windows)
+            self._on_timer(<idx_t> timer.namespace, timer.time, event)
+        self.timer_service.final = False
+        self.state.expire(event, until)
+        return 0
+
+    cdef int _on_timer(self, idx_t slot, ts_t time, bint event) except -1:
+        cdef int result
+        cdef Window* window = self.table.at(slot)
+        if self.merging and not window.flags & IN_SET:
+            return self.windows.let_go(slot)       # merged away: what its trigger left behind means nothing
+        self.host.move_to(slot)
+        result = self.trigger.c_on_event_time(time) if event else self.trigger.c_on_processing_time(time)
+        if result & FIRE and self.table.at(slot).flags & HAS_CONTENTS:
+            self.firing.fire(slot, time, BY_EVENT_TIMER if event else BY_PROCESSING_TIMER)
+        if result & PURGE:
+            self.contents.clear(slot)
+        window = self.table.at(slot)
+        if event == self.timer_service.event_time and time == self.timer_service.cleanup_time(window):
+            if window.flags & HAS_CONTENTS and not window.flags & FIRED:
+                self.counters.unfired += 1
+            self.contents.clear(slot)
+            self.host.move_to(slot)
+            self.trigger.c_clear()
+            self.firing.clear(slot)
+            self.windows.retire(slot)
+        return self.windows.let_go(slot)
+
+    def _fire_touched(self):
+        """Fires once each the windows that late elements have touched in this call, in order of their ends."""
+        cdef idx_t slot
+        # A row that was merged away may have come back for another window: it is there twice.
+        touched = [slot for slot in dict.fromkeys(self.touched) if self.table.at(slot).flags & TOUCHED]
+        self.touched = []
+        touched.sort(key=lambda s: (self.table.at(s).end, self.table.at(s).head.start, self.table.at(s).head.key))
+        for slot in touched:
+            self.table.at(slot).flags &= ~<unsigned int> TOUCHED
+            if self.table.at(slot).flags & HAS_CONTENTS:
+                self.firing.fire(slot, NO_TIME, BY_ELEMENT)
+
+    def _settle(self):
+        """Forgets keys that nothing holds any more."""
+        state.settle(self)
+        self.elements.begin(None)
+        self.keys.sweep()
+        self.table.rows.trim()
+
+    def next_timer(self):
+        """Returns the time of the first event timer, or when state expires; None: there is none."""
+        return self.state.next_time(True, self.timer_service.event_timers.peek())
+
+    def next_processing_timer(self):
+        """Returns the time of the first processing timer, or when state expires; None: there is none."""
+        return self.state.next_time(False, self.timer_service.processing_timers.peek())
+
+    def open_windows(self):
+        """Counts (key, window) pairs that have contents."""
+        return self.windows.with_contents()
+
+    @property
+    def timers(self):
+        """How many timers are registered, of event and processing time."""
+        return len(self.timer_service.event_timers) + len(self.timer_service.processing_timers)
+
+    @property
+    def state_rows(self):
+        """Rows of state: one for each (key, window), and one for each key with state of its own."""
+        return len(self.table) + len(self.state.keys)
+
+    @property
+    def state_bytes(self):
+        """Bytes allocated for windows, timers and keys; of Python objects, only the references."""
+        return (self.table.nbytes + self.timer_service.event_timers.nbytes + self.timer_service.processing_timers.nbytes
+                + self.keys.nbytes + 8 * (len(self.contents.objects) + len(self.state.windows)))
+
+    def take_side(self):
+        """Returns what user code has put into side outputs since the last call: record batches by tag."""
+        return self.firing.take_side()
+
+    def snapshot(self):
+        """Returns all state as one chunk."""
+        return state.save(self, "snapshot")
+
+    def delta(self, refresh=None):
+        """Returns the state changed since the last call as one chunk; a refresh: see Operator.delta()."""
+        return state.save(self, "delta", refresh)
+
+    def apply(self, chunks):
+        """Takes deltas of an operator that went on from this one's state."""
+        state.load(self, chunks, deltas=True)
+        self.keys.sweep()
+
+    def restore(self, chunks, forget_watermark=False):
+        """Puts a fresh operator into the state of one snapshot and the deltas after it; see Operator.restore()."""
+        if self.counters.events or len(self.table) or self.timer_service.watermark != NO_TIME:
+            raise StateError("restore: the operator has run already")
+        state.load(self, chunks)
+        if forget_watermark:
+            state.forget_watermark(self)
+        self.keys.sweep()
+
+    def _check(self):
+        state.check(self)

@@ -1,0 +1,104 @@
+"""What user code has returned: checked, and made rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastwin.columns.decoding import from_objects, take_column
+from fastwin.columns.row import Row, RowType, row_of
+from fastwin.errors import SpecError
+from fastwin.operators.config import DELETE
+
+__all__ = ["reduced_maker", "row_maker", "to_arrays", "with_changes"]
+
+
+def row_maker(names: tuple[str, ...], what: str) -> Any:
+    """Returns a function from what user code returned for a row to a tuple with a value for each name.
+
+    Takes tuples, lists, rows, mappings, and for one name a scalar. what: the function's name, for errors.
+    """
+    if len(names) == 1:
+        (only,) = names
+
+    def make(value: Any) -> tuple[Any, ...]:
+        if type(value) is tuple and len(value) == len(names):
+            return value
+        if isinstance(value, Row):
+            value = value._asdict()
+        if isinstance(value, Mapping):
+            missing = [name for name in names if name not in value]
+            if missing:
+                raise SpecError(f"{what}: the row {value!r} has no {', '.join(missing)}")
+            unknown = [str(name) for name in value if name not in names]
+            if unknown:
+                raise SpecError(f"{what}: the row {value!r} has {', '.join(unknown)}, which output= does not name")
+            return tuple(value[name] for name in names)
+        if isinstance(value, tuple | list) and len(value) == len(names) and (len(names) != 1 or type(value) is tuple):
+            return tuple(value)
+        if len(names) == 1:
+            return (value,)
+        raise SpecError(f"{what}: must give a tuple or dict with {', '.join(names)}, gave {value!r}")
+
+    if len(names) == 1:
+
+        def make_one(value: Any) -> tuple[Any, ...]:
+            kind = type(value)
+            if kind is dict and only not in value:
+                return (value,)
+            return make(value) if kind in (tuple, dict) or isinstance(value, Row) else (value,)
+
+        return make_one
+    return make
+
+
+def reduced_maker(kind: RowType, what: str) -> Any:
+    """Returns a function from what a ReduceFunction returned to a Row of the input's columns."""
+
+    def make(value: Any) -> Row:
+        if type(value) is Row:
+            return value
+        if isinstance(value, Mapping):
+            unknown = [str(name) for name in value if name not in kind.names]
+            if unknown:
+                raise SpecError(f"{what}: the row {value!r} has {', '.join(unknown)}, which the input has not")
+            return row_of(kind, [value.get(name) for name in kind.names])
+        if isinstance(value, tuple) and len(value) == len(kind.names):
+            return row_of(kind, value)
+        raise SpecError(f"{what}: must give a row, a dict, or a tuple with {', '.join(kind.names)}, gave {value!r}")
+
+    return make
+
+
+_FRACTIONS = (float, np.floating, Decimal)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(kind) and any(issubclass(found, _FRACTIONS) for found in set(map(type, values))):
+        return pa.array(values).cast(kind)  # which refuses to cut off a fraction
+    return from_objects(values, kind)
+
+
+def to_arrays(columns: Iterable[Sequence[Any]], schema: pa.Schema, what: str) -> list[pa.Array]:
+    """Returns columns as Arrow arrays of a schema. Raises SpecError for a value that does not suit its column."""
+    arrays = []
+    for field, values in zip(schema, columns, strict=True):
+        try:
+            arrays.append(_array(values, field.type))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
+            raise SpecError(f"{what}: column {field.name!r} is {field.type}: {problem}") from problem
+    return arrays
+
+
+def with_changes(columns: list[pa.Array], changes: list[str], named: int) -> list[pa.Array]:
+    """Returns the columns of results and their changes; what is deleted has nulls behind the first ``named`` ones."""
+    told = pa.array(changes, pa.string())
+    deleted = np.array([change == DELETE for change in changes])
+    if deleted.any():
+        places = pa.array(np.arange(len(changes)), mask=deleted)
+        columns = [*columns[:named], *(take_column(column, places) for column in columns[named:])]
+    return [*columns, told]

@@ -1,0 +1,1 @@
+"""Windows that keep rows: as columns, matched and ranked when windows fire."""

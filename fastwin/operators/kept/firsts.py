@@ -1,0 +1,215 @@
+"""The operator of firsts: hands each row out at once if it is the first of its key and window; keeps no rows.
+
+What it knows is which (key, window) has had a row, or when a key last had one that was handed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.columns.keys import KeyCodec
+from fastwin.core.panes.firsts import add_apart, add_firsts
+from fastwin.core.panes.panetable import PaneTable
+from fastwin.core.rows.rowstore import HEAD_CELLS
+from fastwin.errors import SpecError
+from fastwin.operators.aligned.slicing import Slicing, expanded
+from fastwin.operators.batch import Batch
+from fastwin.operators.kept.config import KeptConfig
+from fastwin.operators.kept.picks import taken
+from fastwin.operators.lateness import Lateness
+from fastwin.operators.protocol import Counters, Fed, PanesOperator
+from fastwin.state.chain import Chain
+from fastwin.state.chunks import Chunk
+from fastwin.state.reading import newest_of
+from fastwin.state.rows import fill_rows, load_keys, load_rows, some_rows
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+__all__ = ["Apart", "FirstsOperator", "InWindows"]
+
+
+class Seen(NamedTuple):
+    """Elements that were handed out: their places, and the bounds of their windows, ms."""
+
+    places: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+class Firsts(Protocol):
+    """What makes an element the first. Each row of state is in a pane, which tells when it goes."""
+
+    cells: ClassVar[int]
+    """Cells that a row of state has."""
+
+    def late(self, times: NDArray, watermark: int, lateness: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+        """Returns marks of elements that are late, and of those that no window takes; None: there are none."""
+
+    def add(self, panes: PaneTable, ids: NDArray[np.int32], times: NDArray, watermark: int, lateness: int) -> Seen:
+        """Adds elements that are not late; returns those that are first."""
+
+    def last_end(self, pane: int) -> int:
+        """Returns the end behind which a pane means nothing any more, ms."""
+
+    def first_kept(self, watermark: int, lateness: int) -> int:
+        """Returns the first pane that means anything: last_end - 1 + lateness > watermark."""
+
+
+@dataclass(frozen=True)
+class InWindows:
+    """The first of its key in each of its windows. The pane of a window is its end."""
+
+    slicing: Slicing
+    cells: ClassVar[int] = 0
+
+    def late(self, times: NDArray, watermark: int, lateness: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+        starts, unassigned = self.slicing.assign(times)
+        late = starts < self.slicing.first_kept(watermark, lateness)
+        if unassigned is not None:
+            late = np.where(unassigned, times <= max(watermark - lateness, MIN_TIMESTAMP), late)
+        return late, unassigned
+
+    def add(self, panes: PaneTable, ids: NDArray[np.int32], times: NDArray, watermark: int, lateness: int) -> Seen:
+        starts, _ = self.slicing.assign(times)
+        first, last = self.slicing.kept_ends(starts, watermark, lateness)
+        counts, ends = expanded(first, last, self.slicing.step)
+        places = np.repeat(np.arange(len(ids)), counts)
+        firsts = add_firsts(panes, ids[places], ends)
+        places, ends = places[firsts], ends[firsts]
+        some, at = np.unique(ends, return_inverse=True)
+        begins = np.array([self.slicing.start_of(end) for end in some.tolist()], np.int64)
+        return Seen(places, begins[at], ends)
+
+    def last_end(self, pane: int) -> int:
+        return pane
+
+    def first_kept(self, watermark: int, lateness: int) -> int:
+        return watermark - lateness + 2
+
+
+@dataclass(frozen=True)
+class Apart:
+    """At least ``within_ms`` from all rows of its key that were handed out. A pane is ``within_ms`` long."""
+
+    within_ms: int
+    cells: ClassVar[int] = 1
+
+    def late(self, times: NDArray, watermark: int, lateness: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+        return times <= max(watermark - lateness, MIN_TIMESTAMP), None
+
+    def add(self, panes: PaneTable, ids: NDArray[np.int32], times: NDArray, watermark: int, lateness: int) -> Seen:
+        places = np.flatnonzero(add_apart(panes, ids, times, self.within_ms))
+        return Seen(places, times[places], times[places] + self.within_ms)
+
+    def last_end(self, pane: int) -> int:
+        return pane + 2 * self.within_ms - 1
+
+    def first_kept(self, watermark: int, lateness: int) -> int:
+        return watermark - lateness - 2 * self.within_ms + 3
+
+
+class FirstsOperator(PanesOperator):
+    """Hands rows out at once, if they are the first."""
+
+    name: ClassVar[str] = "firsts"
+
+    def __init__(self, config: KeptConfig, firsts: Firsts) -> None:
+        self._config: KeptConfig = config
+        self._firsts = firsts
+        self._lateness = Lateness(config.lateness_ms)
+        self._keys = config.codec.new_table()
+        self._accumulators = config.new_accumulators(HEAD_CELLS + firsts.cells)
+        self._panes = PaneTable(self._keys, self._accumulators)
+        self.chain = Chain()
+        self.watermark = MIN_TIMESTAMP
+        self.counters = Counters()
+
+    def process(self, batch: Batch) -> Fed:
+        """Takes elements in order; where they have none, in order of time."""
+        self.counters.events += len(batch)
+        lateness = self._lateness.at(self.watermark)
+        late, unassigned = self._firsts.late(batch.times, self.watermark, lateness)
+        if unassigned is not None:
+            self.counters.unassigned += int(np.count_nonzero(unassigned & ~late))
+        fed = Fed(late=late if late.any() else None)
+        taken_in = ~late if unassigned is None else ~(late | unassigned)
+        if not taken_in.all():
+            batch = batch.select(taken_in)
+        if self._config.coalesce and (np.diff(batch.times) < 0).any():
+            batch = batch.select(np.argsort(batch.times, kind="stable"))
+        ids = KeyCodec.intern(self._keys, batch.keys)
+        seen = self._firsts.add(self._panes, ids, batch.times, self.watermark, lateness)
+        fed.main = list(self._results(batch, ids, seen))
+        self._keys.sweep()
+        return fed
+
+    def _results(self, batch: Batch, ids: NDArray[np.int32], seen: Seen) -> Iterator[pa.RecordBatch]:
+        if not len(seen.places):
+            return
+        assert batch.rows is not None
+        self.counters.fired += len(seen.places)
+        columns = pa.Table.from_batches([self._config.kept_columns(batch.rows)]).columns
+        rows = [taken(column, seen.places) for column in columns]
+        yield self._config.result(self._keys, ids[seen.places], seen.starts, seen.ends, rows)
+
+    def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
+        """Forgets what means nothing any more."""
+        if watermark > self.watermark:
+            self.watermark = watermark
+            self._clean()
+        return []
+
+    def _clean(self) -> None:
+        if self.watermark > MIN_TIMESTAMP:
+            first = self._firsts.first_kept(self.watermark, self._lateness.at(self.watermark))
+            self._panes.drop_before(max(MIN_TIMESTAMP, min(first, MAX_TIMESTAMP)))
+
+    def next_timer(self) -> int | None:
+        """Returns the next watermark at which something is forgotten."""
+        first = self._panes.first_start(MIN_TIMESTAMP)
+        return None if first is None else self._firsts.last_end(first) - 1 + self._config.lateness_ms
+
+    def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
+        """Refuses partial results: rows themselves are handed out."""
+        raise SpecError("merge: deduplicate takes no partial results")
+
+    def open_windows(self) -> int:
+        """Counts what is known: (key, window) pairs that had a row, or rows that were handed out."""
+        return len(self._panes)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes allocated for panes and keys."""
+        return self._panes.nbytes + self._keys.nbytes
+
+    def _last_end(self, slots: NDArray[np.int32]) -> int:
+        return self._firsts.last_end(int(self._panes.rows.starts(slots).max()))
+
+    def _apply(self, chunks: list[Chunk]) -> None:
+        rows = self._panes.rows
+        self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
+        self.newest = newest_of(chunks, self.newest)
+        self._lateness.take(chunks)
+        cells = [f"c{cell}" for cell in range(HEAD_CELLS, rows.stride // 8)]
+        for chunk in chunks:
+            last = chunk.meta["last_end"]
+            if last is None or last - 1 <= self._lateness.cleaned_at(self.watermark):
+                continue
+            ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
+            columns = load_rows(chunk.tables, ids, ["start", *cells])
+            first = self._firsts.first_kept(self.watermark, self._lateness.at(self.watermark))
+            columns = some_rows(columns, columns["start"] >= first)
+            slots = self._panes.ensure(columns["key"], columns["start"])
+            fill_rows(self._accumulators, rows, slots, columns, HEAD_CELLS)
+        self._clean()
+        self._keys.sweep()
+        rows.clear_dirty()
+
+    def _check(self) -> None:
+        self._panes._check()
+        assert len(np.unique(self._panes.rows.keys(self._panes.rows.slots()))) == len(self._keys), "a key has no row"

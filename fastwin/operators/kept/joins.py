@@ -1,0 +1,131 @@
+"""Joins: what becomes of the rows of two inputs when their window fires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.columns.row import Rows, RowType
+from fastwin.errors import UserFunctionError
+from fastwin.operators.general.returned import row_maker, to_arrays
+from fastwin.operators.kept.picks import Fired, taken
+from fastwin.spec.joinending import SIDE, Columns, JoinEnding
+from fastwin.windows.timewindow import TimeWindow
+
+__all__ = ["CoGroup", "Pairs"]
+
+# Pairs that leave together.
+_TOGETHER = 1 << 20
+
+
+class _OfTwo:
+    """What is made of the rows of two inputs. Nothing is pruned: each row may have a partner."""
+
+    prunes = False
+
+    def __init__(self, ending: JoinEnding) -> None:
+        self._ending = ending
+
+    def lateness(self, columns: pa.RecordBatch, allowed_ms: int) -> int | NDArray[np.int64]:
+        """Returns how late each row may be: what its input allows."""
+        of_sides = np.minimum(self._ending.lateness, allowed_ms)
+        if of_sides[0] == of_sides[1]:
+            return allowed_ms
+        return of_sides[_sides(columns.column(SIDE))]
+
+    def best(self, table: pa.Table, fired: Fired) -> Fired:
+        return fired
+
+    def _groups(self, table: pa.Table, fired: Fired) -> tuple[Fired, NDArray[np.int64], NDArray[np.int64]]:
+        """Returns the rows with those of the left input first in each group; where groups begin, and their right rows.
+
+        Both: int64[groups]; the former has one more, the end.
+        """
+        sides = _sides(taken(table.column(SIDE), fired.slots))
+        fired = fired.select(np.lexsort((fired.slots, sides, fired.keys, fired.ends)))
+        begins = np.flatnonzero(fired.begins())
+        rights = np.add.reduceat(sides, begins) if len(begins) else begins
+        return fired, np.append(begins, len(fired)), rights
+
+
+class Pairs(_OfTwo):
+    """All pairs of a left and a right row with the same key and window; and rows without a partner, with nulls."""
+
+    def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
+        fired, begins, rights = self._groups(table, fired)
+        lefts = np.diff(begins) - rights
+        how = self._ending.how
+        # How many rows each side has in the product: one null row where rows without a partner are results.
+        wide_left = np.maximum(lefts, 1) if how in ("right", "full") else lefts
+        wide_right = np.maximum(rights, 1) if how in ("left", "full") else rights
+        ends = np.cumsum(wide_left * wide_right)
+        for at in range(0, int(ends[-1]) if len(ends) else 0, _TOGETHER):
+            number = np.arange(at, min(at + _TOGETHER, int(ends[-1])))
+            group = np.searchsorted(ends, number, side="right")
+            place = number - (ends[group] - wide_left[group] * wide_right[group])
+            left, right = np.divmod(place, wide_right[group])
+            first = begins[group]
+            columns = [
+                *_rows(table, fired, self._ending.left, first + left, lefts[group] == 0),
+                *_rows(table, fired, self._ending.right, first + lefts[group] + right, rights[group] == 0),
+            ]
+            yield fired.select(first), columns
+
+
+def _rows(
+    table: pa.Table, fired: Fired, columns: Columns, places: NDArray[np.int64], missing: NDArray[np.bool_]
+) -> list[pa.Array]:
+    slots = pa.array(fired.slots[np.where(missing, 0, places)], mask=missing)
+    return [taken(table.column(name), slots) for name, _ in columns]
+
+
+def _sides(column: pa.Array) -> NDArray[np.int64]:
+    return column.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+class CoGroup(_OfTwo):
+    """What a function of the user's makes of the rows of each key and window. keys: names of the key columns."""
+
+    def __init__(self, ending: JoinEnding, keys: tuple[str, ...]) -> None:
+        super().__init__(ending)
+        assert ending.output is not None
+        assert ending.function is not None
+        self._keys, self._function, self._output = keys, ending.function, ending.output
+        self._what = getattr(ending.function, "__qualname__", type(ending.function).__qualname__)
+        self._maker = row_maker(tuple(ending.output.names), self._what)
+
+    def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
+        fired, begins, rights = self._groups(table, fired)
+        rows = [self._objects(table, fired, columns) for columns in (self._ending.left, self._ending.right)]
+        keys = list(zip(*(taken(table.column(name), fired.slots).to_pylist() for name in self._keys), strict=True))
+        places: list[int] = []
+        values: list[list[Any]] = [[] for _ in self._output]
+        for begin, end, right in zip(begins[:-1].tolist(), begins[1:].tolist(), rights.tolist(), strict=True):
+            key = () if not self._keys else keys[begin] if len(self._keys) > 1 else keys[begin][0]
+            window = TimeWindow(int(fired.starts[begin]), int(fired.ends[begin]))
+            parts = [rows[0][at] for at in range(begin, end - right)], [rows[1][at] for at in range(end - right, end)]
+            for made in self._call(key, window, *parts):
+                places.append(begin)
+                for column, value in zip(values, made, strict=True):
+                    column.append(value)
+        if places:
+            yield fired.select(np.array(places)), to_arrays(values, self._output, self._what)
+
+    def _objects(self, table: pa.Table, fired: Fired, columns: Columns) -> Rows:
+        names = [*self._keys, *(name for name, _ in columns)]
+        arrays = [taken(table.column(name), fired.slots) for name in names]
+        told = [*self._keys, *(name for _, name in columns)]
+        return Rows(RowType(told), pa.RecordBatch.from_arrays(arrays, names=told))
+
+    def _call(self, key: Any, window: TimeWindow, left: list, right: list) -> Iterator[tuple[Any, ...]]:
+        function: Callable[..., Any] = self._function
+        try:
+            for value in function(key, window, left, right) or ():
+                yield self._maker(value)
+        except Exception as problem:
+            said = f"{self._what}: for key {key!r}, {window}: {type(problem).__name__}: {problem}"
+            raise UserFunctionError(said) from problem

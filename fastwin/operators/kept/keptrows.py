@@ -1,0 +1,108 @@
+"""KeptRows: the rows that windows keep, in order of arrival: what is known of each as numbers, its columns as Arrow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["NUMBERS", "KeptRows"]
+
+NUMBERS = {"key": np.int32, "start": np.int64, "arrival": np.int64, "since": np.int64}
+"""Of each row: the id of its key, the start of its slice, its number, and the first end of a window it is in, ms."""
+_FEW = 16
+
+
+class KeptRows:
+    """Rows by slot, which is their place: 0 is the row that arrived first. schema: of their columns.
+
+    Adding is amortised O(1) a row, and so are its columns but for O(log rows) copies; removing is O(rows).
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._columns = {name: np.empty(_FEW, dtype) for name, dtype in NUMBERS.items()}
+        self._is_saved = np.empty(_FEW, np.bool_)
+        self._pieces: list[pa.RecordBatch] = []
+        self._table: pa.Table | None = None
+        self.top = 0
+        """How many rows there are."""
+
+    def __len__(self) -> int:
+        return self.top
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+        numbers = sum(column.nbytes for column in self._columns.values()) + self._is_saved.nbytes
+        return numbers + sum(piece.nbytes for piece in self._pieces)
+
+    def number(self, name: str) -> NDArray:
+        """Returns a view of one of NUMBERS, of all rows."""
+        return self._columns[name][: self.top]
+
+    @property
+    def table(self) -> pa.Table:
+        """The columns of all rows."""
+        if self._table is None:
+            self._table = pa.Table.from_batches(self._pieces, self._schema)
+        return self._table
+
+    def add(self, columns: pa.RecordBatch, *, saved: bool = False, **numbers: NDArray) -> None:
+        """Adds rows. numbers: an array for each of NUMBERS. saved: whether they are."""
+        n = columns.num_rows
+        if n == 0:
+            return
+        if self.top + n > len(self._is_saved):
+            room = max(2 * len(self._is_saved), self.top + n)
+            for name, old in self._columns.items():
+                self._columns[name] = _with_room(old[: self.top], room)
+            self._is_saved = _with_room(self._is_saved[: self.top], room)
+        for name, values in numbers.items():
+            self._columns[name][self.top : self.top + n] = values
+        self._is_saved[self.top : self.top + n] = saved
+        self.top += n
+        self._table = None
+        self._pieces.append(columns)
+        while len(self._pieces) > 1 and self._pieces[-2].num_rows < 2 * self._pieces[-1].num_rows:
+            last = self._pieces.pop()
+            self._pieces[-1] = pa.concat_batches([self._pieces[-1], last])
+
+    def keep(self, wanted: NDArray) -> None:
+        """Leaves the rows whose slots or marks are given, in that order."""
+        places = np.flatnonzero(wanted) if wanted.dtype == np.bool_ else wanted
+        taken = self.table.take(pa.array(places))
+        for name in NUMBERS:
+            self._columns[name] = self.number(name)[places]
+        self._is_saved = self._is_saved[: self.top][places]
+        self.top = len(places)
+        self._table = None
+        self._pieces = taken.combine_chunks().to_batches()
+
+    # --- what Refresh and EventTimeOperator ask of rows ---
+
+    def slots(self) -> NDArray[np.int32]:
+        """Returns all slots."""
+        return np.arange(self.top, dtype=np.int32)
+
+    def dirty_slots(self) -> NDArray[np.int32]:
+        """Returns the slots of rows that are not saved."""
+        return np.flatnonzero(~self._is_saved[: self.top]).astype(np.int32)
+
+    def clear_dirty(self) -> None:
+        """Takes all rows as saved."""
+        self._is_saved[: self.top] = True
+
+    def keys(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Returns the key ids of rows."""
+        return self.number("key")[slots]
+
+    def _check(self) -> None:
+        assert sum(piece.num_rows for piece in self._pieces) == self.top, "columns and numbers differ"
+        assert (np.diff(self.number("arrival")) > 0).all(), "rows are not in order of arrival"
+
+
+def _with_room(old: NDArray, room: int) -> NDArray:
+    new = np.empty(room, old.dtype)
+    new[: len(old)] = old
+    return new

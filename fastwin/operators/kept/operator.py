@@ -1,0 +1,370 @@
+"""The operator of rows: aligned windows that keep rows as columns, and pick results from them when they fire.
+
+A row is kept once, with its slice, however many windows cover it. Rows only come, and go with the watermark: what no
+window can pick any more may stay or go, so a delta holds new rows and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Literal, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.columns.keys import KeyCodec
+from fastwin.core.accumulators.accumulator_set import AccumulatorSet
+from fastwin.core.rows.rowstore import RowStore
+from fastwin.errors import SpecError, StateError
+from fastwin.operators.aligned.slicing import LateWindows, Slicing, expanded, within
+from fastwin.operators.batch import Batch
+from fastwin.operators.kept.config import KeptConfig
+from fastwin.operators.kept.keptrows import NUMBERS, KeptRows
+from fastwin.operators.kept.picks import Fired, Pick
+from fastwin.operators.lateness import Lateness
+from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
+from fastwin.state.chain import Chain
+from fastwin.state.chunks import Chunk
+from fastwin.state.reading import newest_of
+from fastwin.state.refresh import Refresh
+from fastwin.state.rows import by_appearance, key_rows, load_keys
+from fastwin.times import MIN_TIMESTAMP
+
+__all__ = ["RowsOperator"]
+
+# Rows that fire together, each as often as there are windows over it.
+_TOGETHER = 1 << 20
+# Below so many rows nothing is pruned.
+_FEW = 4096
+
+
+class _Elements(NamedTuple):
+    """Elements that are kept: ids of their keys, starts of their slices, first ends of windows that take them."""
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    since: NDArray[np.int64]
+    columns: pa.RecordBatch
+
+    def select(self, places: NDArray[np.int64]) -> _Elements:
+        columns = self.columns.take(pa.array(places))
+        return _Elements(self.ids[places], self.starts[places], self.since[places], columns)
+
+
+class RowsOperator(EventTimeOperator):
+    """Runs aligned windows with the default trigger, whose results are picked from their rows."""
+
+    name: ClassVar[str] = "rows"
+
+    def __init__(self, config: KeptConfig, slicing: Slicing, pick: Pick) -> None:
+        self._config: KeptConfig = config
+        self._slicing, self._pick = slicing, pick
+        self._lateness = Lateness(config.lateness_ms)
+        self._keys = config.codec.new_table()
+        self._accumulators = AccumulatorSet([])
+        self._kept = KeptRows(config.kept_schema)
+        self._arrived = self._pruned = 0
+        self._slices = np.empty(0, np.int64)  # the starts of those that hold rows
+        self._next_end: int | None = None
+        self.chain = Chain()
+        self.watermark = MIN_TIMESTAMP
+        self.counters = Counters()
+
+    # --- elements ---
+
+    def process(self, batch: Batch) -> Fed:
+        """Keeps elements; windows that have passed and are kept fire again."""
+        self.counters.events += len(batch)
+        slicing, watermark = self._slicing, self.watermark
+        assert batch.rows is not None
+        starts, unassigned = slicing.assign(batch.times)
+        lateness = self._pick.lateness(batch.rows, self._lateness.at(watermark))
+        late = starts < _each(lateness, lambda ms: slicing.first_kept(watermark, ms))
+        if unassigned is not None:
+            reached = _each(lateness, lambda ms: max(watermark - ms, MIN_TIMESTAMP))
+            late = np.where(unassigned, batch.times <= reached, late)
+            self.counters.unassigned += int(np.count_nonzero(unassigned & ~late))
+        fed = Fed(late=late if late.any() else None)
+        taken = ~late if unassigned is None else ~(late | unassigned)
+        if not taken.all():
+            batch, starts = batch.select(taken), starts[taken]
+            lateness = lateness if isinstance(lateness, int) else lateness[taken]
+        ids = KeyCodec.intern(self._keys, batch.keys)
+        self._keys.retain_ids(ids)
+        assert batch.rows is not None
+        columns = self._config.kept_columns(batch.rows)
+        since = _each(lateness, lambda ms: within(slicing.end_after(watermark - ms + 1)))
+        elements = _Elements(ids, starts, np.broadcast_to(since, ids.shape), columns)
+        passed = starts < slicing.first_unpassed(watermark)
+        fed.main = []
+        for places in self._rounds(ids, passed):
+            self._add(elements, places)
+            fed.main += self._refire(elements, places[passed[places]])
+        if self._pick.prunes and len(self._kept) > max(2 * self._pruned, _FEW):
+            self._prune()
+        return fed
+
+    def _rounds(self, ids: NDArray[np.int32], passed: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
+        """Yields the elements that go together, in the order of their arrival.
+
+        All at once where windows fire once for a batch. Else each element goes behind those of its key that fire passed
+        windows, so that these show what had arrived before them.
+        """
+        if self._config.coalesce or not passed.any():
+            yield np.arange(len(ids))
+            return
+        order = np.argsort(ids, kind="stable")
+        begins = np.ones(len(ids), np.bool_)
+        begins[1:] = ids[order[1:]] != ids[order[:-1]]
+        fires = passed[order].astype(np.int64)
+        before = np.cumsum(fires) - fires
+        turns = np.empty(len(ids), np.int64)
+        turns[order] = before - before[begins][np.cumsum(begins) - 1]
+        for turn in range(int(turns.max()) + 1):
+            yield np.flatnonzero(turns == turn)
+
+    def _add(self, elements: _Elements, places: NDArray[np.int64]) -> None:
+        if not len(places):
+            return
+        if len(places) < len(elements.ids):
+            elements = elements.select(places)
+        ids, starts, since, columns = elements
+        arrivals = self._arrived + np.arange(len(ids))
+        self._arrived += len(ids)
+        self._kept.add(columns, key=ids, start=starts, arrival=arrivals, since=since)
+        self._slices = np.union1d(self._slices, starts)
+        self._next_end = self._first_end()
+
+    def _first_end(self) -> int | None:
+        """Returns the first end of a window with rows that has not passed; None: there is none."""
+        first, last = self._slicing.kept_ends(self._slices, self.watermark, 0)
+        first = first[first <= last]
+        return int(first.min()) if len(first) else None
+
+    def _refire(self, elements: _Elements, places: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        """Fires the windows that have passed and that elements, which are kept by now, are in."""
+        if not len(places):
+            return
+        ids, starts, since, _ = elements
+        lateness = self._lateness.at(self.watermark)
+        windows = self._slicing.late_windows(starts[places], self.watermark, lateness)
+        takes = windows.ends >= np.repeat(since[places], windows.counts)
+        ends = windows.ends[takes]
+        grid = _Grid(ends, self._slicing.step)
+        touched = grid.pairs(np.repeat(ids[places], windows.counts)[takes], ends)
+        slots = np.flatnonzero(np.isin(self._kept.number("key"), ids[places]))
+        windows = self._slicing.late_windows(self._kept.number("start")[slots], self.watermark, lateness)
+        fired = self._fired(slots, windows)
+        fired = fired.select((fired.ends >= grid.first) & (fired.ends <= grid.last))
+        yield from self._results(fired.select(np.isin(grid.pairs(fired.keys, fired.ends), touched)))
+
+    # --- time ---
+
+    def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
+        """Fires the windows with watermark before < end - 1 <= watermark, in order of their ends."""
+        if watermark <= self.watermark:
+            return []
+        results: list[pa.RecordBatch] = []
+        while self._next_end is not None and self._next_end - 1 <= watermark:
+            results += self._results(self._due(self._until(watermark)))
+            self._next_end = self._first_end()
+        self.watermark = watermark
+        self._clean()
+        return results
+
+    def _until(self, watermark: int) -> int:
+        """Returns a watermark up to which not too many rows fire together."""
+        assert self._next_end is not None
+        windows = max(_TOGETHER // max(len(self._kept), 1), 1)
+        last = self._next_end + (windows - 1) * self._slicing.step
+        return min(watermark, last - 1)
+
+    def _due(self, watermark: int) -> Fired:
+        """Moves the watermark; returns the rows of the windows that it passes."""
+        before, self.watermark = self.watermark, watermark
+        starts = self._kept.number("start")
+        assert self._next_end is not None
+        slots = np.flatnonzero((starts >= self._slicing.start_of(self._next_end)) & (starts <= watermark))
+        windows = self._slicing.late_windows(starts[slots], watermark, watermark - before)
+        return self._fired(slots, windows)
+
+    def _fired(self, slots: NDArray[np.int64], windows: LateWindows) -> Fired:
+        slots = np.repeat(slots, windows.counts)
+        fired = Fired(slots, self._kept.number("key")[slots], windows.starts, windows.ends)
+        in_it = fired.ends >= self._kept.number("since")[slots]
+        fired = fired if in_it.all() else fired.select(in_it)
+        return fired.select(np.lexsort((fired.slots, fired.keys, fired.ends)))
+
+    def _results(self, fired: Fired) -> Iterator[pa.RecordBatch]:
+        if not len(fired):
+            return
+        for found, columns in self._pick.results(self._kept.table, fired):
+            self.counters.fired += len(found)
+            yield self._config.result(self._keys, found.keys, found.starts, found.ends, columns)
+
+    def _clean(self) -> None:
+        """Lets rows go whose windows are all gone, and keys without rows."""
+        first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        self._keep(self._kept.number("start") >= first)
+        self._keys.sweep()
+
+    def _keep(self, wanted: NDArray[np.bool_]) -> None:
+        if not wanted.all():
+            self._keys.release_ids(self._kept.number("key")[~wanted])
+            self._kept.keep(wanted)
+            self._slices = np.unique(self._kept.number("start"))
+        self._pruned = min(self._pruned, len(self._kept))
+
+    def _prune(self) -> None:
+        """Lets rows go that no window will ever pick, because its slice has enough better ones."""
+        kept = self._kept
+        if not self._pick.prunes or not len(kept):
+            return
+        slots = np.arange(len(kept))
+        starts, keys = kept.number("start"), kept.number("key")
+        order = np.lexsort((slots, keys, starts))
+        fired = Fired(slots[order], keys[order], starts[order], starts[order])
+        wanted = np.zeros(len(kept), np.bool_)
+        wanted[self._pick.best(kept.table, fired).slots] = True
+        self._keep(wanted)
+        self._pruned = len(kept)
+
+    def next_timer(self) -> int | None:
+        """Returns the next watermark at which a window fires or rows go."""
+        if not len(self._kept):
+            return None
+        gone = self._slicing.last_end(int(self._kept.number("start").min())) - 1 + self._config.lateness_ms
+        return gone if self._next_end is None else min(gone, self._next_end - 1)
+
+    def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
+        """Refuses partial results: windows keep rows."""
+        raise SpecError("merge: windows that keep rows take no partial results")
+
+    # --- sizes and state ---
+
+    def open_windows(self) -> int:
+        """Counts (key, window) pairs with contents that are not cleaned yet. O(rows times windows over each)."""
+        slots, lateness = np.arange(len(self._kept)), self._lateness.at(self.watermark)
+        first, last = self._slicing.kept_ends(self._kept.number("start"), self.watermark, lateness)
+        counts, ends = expanded(first, last, self._slicing.step)
+        keys = self._kept.number("key")[np.repeat(slots, counts)]
+        order = np.lexsort((ends, keys))
+        keys, ends = keys[order], ends[order]
+        return int(np.count_nonzero((keys[1:] != keys[:-1]) | (ends[1:] != ends[:-1]))) + min(len(ends), 1)
+
+    @property
+    def state_rows(self) -> int:
+        """Rows that are kept."""
+        return len(self._kept)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes allocated for rows and keys."""
+        return self._kept.nbytes + self._keys.nbytes
+
+    @property
+    def _rows(self) -> RowStore:
+        return cast(RowStore, self._kept)  # all that is asked of it here
+
+    def snapshot(self) -> bytes:
+        """Returns all rows that a window may still pick."""
+        self._prune()
+        return super().snapshot()
+
+    def delta(self, refresh: Refresh | None = None) -> bytes:
+        """Returns the rows that are new since the last call and that a window may still pick."""
+        self._prune()
+        return super().delta(refresh)
+
+    def _saved_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+        return slots  # in which they arrived
+
+    def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
+        ids, key_of = by_appearance(self._kept.keys(slots), self._keys.top)
+        numbers: dict[str, Any] = {name: self._kept.number(name)[slots] for name in NUMBERS}
+        numbers["key"] = key_of.astype(np.int32)
+        rows = self._kept.table.take(pa.array(slots))
+        return {
+            "keys": key_rows(self._config.codec, self._keys, ids.astype(np.int32)),
+            "rows": pa.table(numbers),
+            "columns": rows.rename_columns([f"e{i}" for i in range(rows.num_columns)]),
+        }
+
+    def _last_end(self, slots: NDArray[np.int32]) -> int:
+        return self._slicing.last_end(int(self._kept.number("start")[slots].max()))
+
+    def _changed(self) -> bool:
+        return len(self._kept.dirty_slots()) > 0
+
+    def _saved(self, slots: NDArray[np.int32]) -> None:
+        self._kept.clear_dirty()
+
+    def _apply(self, chunks: list[Chunk]) -> None:
+        fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
+        self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
+        self.newest = newest_of(chunks, self.newest)
+        self._lateness.take(chunks)
+        first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        for chunk in chunks:
+            last = chunk.meta["last_end"]
+            if last is not None and last - 1 > self._lateness.cleaned_at(self.watermark):
+                self._load(chunk, first, fresh)
+        arrivals, places = np.unique(self._kept.number("arrival"), return_index=True)
+        if len(arrivals) < len(self._kept) or (np.diff(places) < 0).any():  # what was repeated is there twice
+            spare = np.ones(len(self._kept), np.bool_)
+            spare[places] = False
+            self._keys.release_ids(self._kept.number("key")[spare])
+            self._kept.keep(places)
+        self._slices = np.unique(self._kept.number("start"))
+        self._arrived = max(self._arrived, int(arrivals.max(initial=-1)) + 1)
+        self._kept.clear_dirty()
+        self._clean()
+        self._next_end = self._first_end()
+
+    def _load(self, chunk: Chunk, first: int, fresh: bool) -> None:
+        """Takes the rows of a chunk whose slices are not before ``first``."""
+        ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
+        rows, columns = chunk.tables["rows"], chunk.tables["columns"]
+        kept = self._config.kept_schema
+        if rows.column_names != list(NUMBERS) or [column.type for column in columns.columns] != kept.types:
+            raise StateError(f"state: the rows have the columns {columns.schema.types}, the spec's have {kept.types}")
+        numbers = {name: rows[name].combine_chunks().to_numpy() for name in NUMBERS}
+        live = numbers["start"] >= first
+        if not fresh:  # what was repeated is here
+            live[chunk.meta.get("changed", len(live)) :] = False
+        places = np.flatnonzero(live)
+        key_of = numbers["key"][places]
+        if len(places) and not 0 <= key_of.min() <= key_of.max() < len(ids):
+            raise StateError(f"state: rows point to keys {key_of.min()} to {key_of.max()}, of {len(ids)}")
+        taken = {name: values[places] for name, values in numbers.items()}
+        taken["key"] = ids[key_of]
+        self._keys.retain_ids(taken["key"])
+        found = [column.take(pa.array(places)).combine_chunks() for column in columns.columns]
+        self._kept.add(pa.RecordBatch.from_arrays(found, schema=kept), **taken)
+
+    def _check(self) -> None:
+        self._kept._check()
+        self._keys._check()
+        first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        assert (self._kept.number("start") >= first).all(), "a row of cleaned windows is still there"
+        assert self._next_end == self._first_end(), "the next end is another"
+        assert len(np.unique(self._kept.number("key"))) == len(self._keys), "a key has no row"
+
+
+def _each(lateness: int | NDArray[np.int64], find: Callable[[int], int]) -> NDArray[np.int64]:
+    """Returns what is found for each lateness, of which there are few."""
+    some, at = np.unique(lateness, return_inverse=True)
+    return np.array([find(ms) for ms in some.tolist()], np.int64)[at]
+
+
+class _Grid:
+    """Pairs of a key id and the end of a window, as one int64 each. ends: all that there will be; step: their grid."""
+
+    def __init__(self, ends: NDArray[np.int64], step: int) -> None:
+        self.first, self.last = int(ends.min(initial=2**62)), int(ends.max(initial=-(2**62)))
+        self._step = step
+        self._count = (self.last - self.first) // step + 1
+
+    def pairs(self, keys: NDArray[np.int32], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        return keys.astype(np.int64) * self._count + (ends - self.first) // self._step

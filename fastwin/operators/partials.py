@@ -1,0 +1,188 @@
+"""Partial results: what a task far from the state makes of its elements, for the operator that has the state.
+
+To a feeder nothing is late, and nothing fires. What it makes, rows of accumulators by (key, slice) or (key, session)
+with the number of elements in each, goes to the operator proper, whose ``merge()`` takes it as one batch of elements
+that have no order among each other.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fastwin.aggregates.numbers import Count
+from fastwin.columns.keys import KeyCodec
+from fastwin.core.keys.keyorder import KeyOrder
+from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.rows.rowstore import MEMBER_BITS
+from fastwin.core.sessions.scan import END_CELL, sessions_of_keys
+from fastwin.core.sessions.sessiontable import HEAD_CELLS
+from fastwin.operators.aligned.operator import AlignedOperator
+from fastwin.operators.aligned.slicing import Slicing
+from fastwin.operators.batch import Batch
+from fastwin.operators.config import Config, ResultColumn
+from fastwin.operators.session.operator import PART_ELEMENTS
+from fastwin.state.rows import key_rows, row_cells, save_rows
+
+__all__ = ["AlignedFeeder", "Feeder", "Partial", "SessionFeeder", "can_count"]
+
+_START = {"start": 1}
+
+
+def can_count(config: Config) -> bool:
+    """Whether there is room for one more aggregate, which counts the elements."""
+    return len(config.results) < MEMBER_BITS
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The rows of one part of the keys.
+
+    part: its number. elements: how many have gone into the rows. chunk: for merge().
+    """
+
+    part: int
+    elements: int
+    chunk: bytes
+
+
+class Feeder(Protocol):
+    """Makes partial results. Made for the elements of one task, and used up by ``partials()``."""
+
+    at_once: ClassVar[bool]
+    """Whether it takes elements only once, so that it should get many."""
+
+    def add(self, batch: Batch) -> None:
+        """Takes elements. Raises RuntimeError if it takes them only once and has some."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of partial results held."""
+
+    def partials(self) -> list[Partial]:
+        """Returns all rows, divided by their keys."""
+
+
+def _counting(config: Config) -> Config:
+    """Returns the configuration with a count of elements behind the other aggregates."""
+    return replace(config, results=(*config.results, ResultColumn("", Count(), (), ())))
+
+
+class _Parts:
+    """How rows are divided: those of a key in key group ``i`` of ``groups`` belong to part ``i % parts``."""
+
+    def __init__(self, config: Config, groups: int, parts: int) -> None:
+        self._config, self._groups, self.count = config, groups, parts
+
+    def of_keys(self, keys: KeyTable) -> NDArray[np.uint16]:
+        """Returns the part of each key, by its id."""
+        ids = keys.ids()
+        part_of = np.zeros(keys.top, dtype=np.uint16)
+        part_of[ids] = KeyCodec.groups(keys, ids, self._groups) % self.count
+        return part_of
+
+    def partial(self, part: int, keys: pa.Table, rows: pa.Table) -> Partial:
+        """Returns the rows of a part; their last column counts the elements."""
+        rows = rows.rename_columns([*rows.column_names[:-1], "elements"])
+        chunk = self._config.encode_partial({"keys": keys, "rows": rows})
+        return Partial(part, pc.sum(rows["elements"]).as_py(), chunk)
+
+
+class AlignedFeeder(AlignedOperator):
+    """Makes partial panes. No window may leave a gap to the next one: whether an element in it is late is not known.
+
+    groups, parts: key group ``i`` of ``groups`` is in part ``i % parts``.
+    """
+
+    at_once: ClassVar[bool] = False
+
+    def __init__(self, config: Config, slicing: Slicing, groups: int, parts: int) -> None:
+        super().__init__(_counting(config), slicing)
+        self._parts = _Parts(config, groups, parts)
+
+    def add(self, batch: Batch) -> None:
+        """Takes elements."""
+        self.process(batch)
+
+    @property
+    def rows(self) -> int:
+        """Rows of partial results held."""
+        return self.state_rows
+
+    def partials(self) -> list[Partial]:
+        """Returns all rows, divided by their keys."""
+        rows, slots = self._panes.rows, self._panes.rows.slots()
+        part = self._parts.of_keys(self._keys)[rows.keys(slots)]
+        slots = slots[np.argsort(part, kind="stable")]  # a radix sort for 16 bits
+        ends = np.cumsum(np.bincount(part, minlength=self._parts.count)).tolist()
+        return [
+            self._parts.partial(number, **save_rows(self._config.codec, self._keys, rows, slots[begin:end], _START, 3))
+            for number, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True))
+            if end > begin
+        ]
+
+
+class SessionFeeder:
+    """Makes partial sessions of elements put in order by part and key.
+
+    groups, parts: key group ``i`` of ``groups`` is in part ``i % parts``.
+    """
+
+    at_once: ClassVar[bool] = True
+
+    def __init__(self, config: Config, gap_ms: int, groups: int, parts: int) -> None:
+        self._config = _counting(config)
+        self._gap = gap_ms
+        self._parts = _Parts(config, groups, parts)
+        self._keys = config.codec.new_table()
+        self._batch: Batch | None = None
+        self._rows = 0
+
+    def add(self, batch: Batch) -> None:
+        """Takes elements, once."""
+        if self._batch is not None:
+            raise RuntimeError("SessionFeeder: it takes elements once")
+        self._batch = batch
+        ids = KeyCodec.intern(self._keys, batch.keys)
+        part_of = self._parts.of_keys(self._keys)
+        self._ids = np.argsort(part_of, kind="stable").astype(np.int32)  # by place: the parts one after the other
+        self._ends = np.cumsum(np.bincount(part_of, minlength=self._parts.count))
+        place = np.empty_like(self._ids)
+        place[self._ids] = np.arange(len(place), dtype=np.int32)
+        self._elements = KeyOrder(place[ids], batch.times, len(place))
+        self._rows = len(self._elements.session_ends(self._gap)[0])
+
+    @property
+    def rows(self) -> int:
+        """Rows of partial results held."""
+        return self._rows
+
+    def partials(self) -> list[Partial]:
+        """Returns all rows, divided by their keys."""
+        if self._batch is None:
+            return []
+        accumulators = self._config.new_accumulators(HEAD_CELLS)
+        found: dict[int, list[pa.Table]] = {}
+        for keys in pairwise(self._elements.parts(PART_ELEMENTS).tolist()):
+            rows = sessions_of_keys(accumulators, self._elements, *keys, self._gap, self._batch.columns_at)
+            slots = np.arange(len(rows), dtype=np.int32)
+            places = rows.keys(slots)
+            table = row_cells(rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
+            bounds = [0, *np.searchsorted(places, self._ends).tolist()]
+            for part, (begin, end) in enumerate(pairwise(bounds)):
+                if end > begin:
+                    key = places[begin:end] - np.int32(self._ends[part - 1] if part else 0)
+                    found.setdefault(part, []).append(
+                        table.slice(begin, end - begin).add_column(0, "key", pa.array(key))
+                    )
+        return [
+            self._parts.partial(part, self._keys_of(part), pa.concat_tables(tables)) for part, tables in found.items()
+        ]
+
+    def _keys_of(self, part: int) -> pa.Table:
+        begin, end = self._ends[part - 1] if part else 0, self._ends[part]
+        return key_rows(self._config.codec, self._keys, self._ids[begin:end])

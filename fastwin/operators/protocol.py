@@ -1,0 +1,289 @@
+"""Operator: what those who run windows may ask of any operator, so that none of them knows which one it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.core.accumulators.accumulator_set import AccumulatorSet
+from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.panes.panetable import PaneTable
+from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
+from fastwin.errors import SpecError, StateError
+from fastwin.operators.batch import Batch
+from fastwin.operators.config import Config
+from fastwin.operators.lateness import Lateness
+from fastwin.state.chain import Chain
+from fastwin.state.chunks import Chunk
+from fastwin.state.order import row_order
+from fastwin.state.reading import read_chunks
+from fastwin.state.refresh import Refresh
+from fastwin.state.rows import fed_meta, feed_behind, save_rows
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+__all__ = ["Counters", "EventTimeOperator", "Fed", "Operator", "PanesOperator", "WatermarkOperator"]
+
+
+@dataclass
+class Counters:
+    """What has happened to elements and windows since the operator was made."""
+
+    events: int = 0
+    num_late_records_dropped: int = 0
+    unassigned: int = 0
+    fired: int = 0
+    unfired: int = 0
+
+
+@dataclass
+class Fed:
+    """What came of one ``process`` call: result rows, and the elements that were late (bool[n]; None: none)."""
+
+    main: list[pa.RecordBatch] = field(default_factory=list)
+    late: NDArray[np.bool_] | None = None
+
+
+class Operator(Protocol):
+    """What the aligned, session and general operators offer to those who run them."""
+
+    name: ClassVar[str]
+    may_fire_ahead: ClassVar[bool]
+    """Whether nobody can tell when in a bounded input a window fires, or on which thread: no user code looks on."""
+    takes_whole: ClassVar[bool]
+    """Whether ``run()`` is quicker than ``process()`` and a last ``advance_watermark()``."""
+
+    counters: Counters
+    chain: Chain
+    """Where the operator stands in its chain of chunks."""
+    watermark: int
+    """The watermark, ms; int64 min for none yet."""
+    newest: int
+    """The newest time of an element, ms, where the runner keeps it; part of the state. Int64 min: not known."""
+    timers: int
+    """How many timers triggers and windows have registered; those that follow from the watermark do not count."""
+
+    @property
+    def processing_time(self) -> int | None:
+        """The clock of processing time, ms; None where nothing waits for it."""
+
+    def process(self, batch: Batch) -> Fed:
+        """Takes elements in order."""
+
+    def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
+        """Takes what feeders have made of elements; see ``operators.partials``.
+
+        Returns the results of windows that have passed and fire again, and how many elements were late. Raises
+        SpecError where rows themselves are needed.
+        """
+
+    def run(self, batch: Batch, each: Callable = map) -> list[pa.RecordBatch]:
+        """Takes all elements that there will ever be, and returns what fires until the end of time.
+
+        For an operator that has taken none before. each: calls a function with each of some arguments, as ``map`` does,
+        maybe on several threads.
+        """
+
+    def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
+        """Fires and cleans what is due; a watermark that does not advance is ignored."""
+
+    def advance_processing_time(self, time: int, final: bool = False, before: bool = False) -> list[pa.RecordBatch]:
+        """Sets the clock, and fires and cleans what is due.
+
+        final: timers are run for the last time. before: those at ``time`` itself wait.
+        """
+
+    def next_timer(self) -> int | None:
+        """Returns a watermark, ms, below which nothing fires or is cleaned; None: nothing is waiting."""
+
+    def next_processing_timer(self) -> int | None:
+        """Returns the time of the first timer of processing time, ms; None: there is none."""
+
+    def take_side(self) -> dict[str, pa.RecordBatch]:
+        """Returns what user code has put into side outputs since the last call, by tag."""
+
+    def snapshot(self) -> bytes:
+        """Returns all state as one chunk."""
+
+    def delta(self, refresh: Refresh | None = None) -> bytes:
+        """Returns the state changed since the last snapshot() or delta() as one chunk.
+
+        Its meta holds ``rows``, how many there are, and ``last_end``, the last end of a window that they are part of
+        (null: there is none; missing: not known). With ``refresh``, unchanged rows are repeated, and ``refreshed`` says
+        of how many groups.
+        """
+
+    def apply(self, chunks: list[bytes]) -> None:
+        """Takes the deltas of an operator that went on from this one's last chunk.
+
+        A fresh operator takes the chunks of a log, of which the first ones may be gone if they are not needed any more.
+        ``state.chain`` says when they are not. Raises StateError for all else, and after changes that are not saved.
+        """
+
+    def restore(self, chunks: list[bytes], forget_watermark: bool = False) -> None:
+        """Puts a fresh operator into the state of one snapshot and the deltas after it.
+
+        forget_watermark: starts without a watermark, as Flink does. Raises SpecError where the state means nothing
+        without it.
+        """
+
+    def open_windows(self) -> int:
+        """Counts (key, window) pairs that have contents."""
+
+    @property
+    def state_rows(self) -> int:
+        """Rows of state held."""
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes allocated for state."""
+
+    def _check(self) -> None:
+        """Raises AssertionError where an invariant does not hold."""
+
+
+class WatermarkOperator(Operator, Protocol):
+    """What the operators of event time windows have in common that run no user code."""
+
+    _config: Config
+    _keys: KeyTable
+
+    may_fire_ahead: ClassVar[bool] = True
+    takes_whole: ClassVar[bool] = False
+
+    newest: int = MIN_TIMESTAMP
+    processing_time: int | None = None
+    timers: int = 0
+
+    def run(self, batch: Batch, each: Callable = map) -> list[pa.RecordBatch]:
+        """Takes all elements that there will ever be, and returns what fires until the end of time."""
+        return [*self.process(batch).main, *self.advance_watermark(MAX_TIMESTAMP)]
+
+    def advance_processing_time(self, time: int, final: bool = False, before: bool = False) -> list[pa.RecordBatch]:
+        """Returns nothing: no window waits for the clock."""
+        return []
+
+    def next_processing_timer(self) -> int | None:
+        """Returns None: no window waits for the clock."""
+        return None
+
+    def take_side(self) -> dict[str, pa.RecordBatch]:
+        """Returns nothing: only user code puts rows into side outputs."""
+        return {}
+
+    def check_fresh(self, forget_watermark: bool) -> None:
+        """Raises unless the operator may be restored so: SpecError if the watermark is to be forgotten, which tells
+        which windows have fired, StateError if it has run already."""
+        if forget_watermark:
+            raise SpecError(f"restore: the {self.name} operator cannot forget the watermark")
+        if self.counters.events or self.state_rows or self.watermark != MIN_TIMESTAMP:
+            raise StateError("restore: the operator has run already")
+
+    def _changed(self) -> bool:
+        """Whether there are changes that are not saved."""
+
+    def _apply(self, chunks: list[Chunk]) -> None:
+        """Takes chunks that go on from here."""
+
+    def restore(self, chunks: list[bytes], forget_watermark: bool = False) -> None:
+        """Takes the state of one snapshot and the deltas after it; raises StateError unless the operator is fresh."""
+        self.check_fresh(forget_watermark)
+        self._take(read_chunks(chunks, self._config, self.chain))
+
+    def apply(self, chunks: list[bytes]) -> None:
+        """Takes deltas of an operator that went on from this one's last chunk."""
+        self.chain.check_saved(self.watermark, self._changed())
+        self._take(read_chunks(chunks, self._config, self.chain, deltas=True))
+
+    def _take(self, chunks: list[Chunk]) -> None:
+        self._apply(chunks)
+
+
+class EventTimeOperator(WatermarkOperator, Protocol):
+    """What those of them have in common that keep their state in the rows of one store: how it is saved."""
+
+    _accumulators: AccumulatorSet
+    _lateness: Lateness
+
+    def _take(self, chunks: list[Chunk]) -> None:
+        self._apply(chunks)
+        feed_behind(self._accumulators, chunks)
+
+    @property
+    def _rows(self) -> RowStore:
+        """The rows of state."""
+
+    def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
+        """Returns what a chunk says of rows."""
+
+    def _last_end(self, slots: NDArray[np.int32]) -> int:
+        """Returns the last end of a window that rows, at least one, are part of."""
+
+    def _saved(self, slots: NDArray[np.int32]) -> None:
+        """Takes rows as saved."""
+
+    def snapshot(self) -> bytes:
+        """Returns all rows and the watermark."""
+        return self._save("snapshot", self._saved_order(self._rows.slots()))
+
+    def delta(self, refresh: Refresh | None = None) -> bytes:
+        """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
+        slots = self._saved_order(self._rows.dirty_slots())
+        if refresh is None:
+            return self._save("delta", slots)
+        found = refresh.take(self._keys, self._rows, slots)
+        unchanged = self._saved_order(found.slots[len(slots) :])
+        slots = np.concatenate([slots, unchanged])
+        return self._save("delta", slots, refresh, refreshed=found.groups, changed=len(slots) - len(unchanged))
+
+    def _saved_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Returns slots in the order in which their rows are saved."""
+        return row_order(self._keys, self._rows, slots)
+
+    def _save(
+        self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32], refresh: Refresh | None = None, **more: Any
+    ) -> bytes:
+        tables = self._tables(kind, slots)
+        more["last_end"] = self._last_end(slots) if len(slots) else None
+        more |= {"rows": len(slots), "cleaned": self._lateness.cleaned_at(self.watermark)}
+        more |= fed_meta(self._accumulators)
+        blob = self._config.encode_state(
+            kind,
+            self.watermark,
+            tables,
+            newest=self.newest,
+            chain=self.chain,
+            complete=not self.state_rows,
+            refresh=refresh,
+            **more,
+        )
+        self._saved(slots)
+        return blob
+
+
+class PanesOperator(EventTimeOperator, Protocol):
+    """What those of them have in common whose rows are panes: a key and a time each."""
+
+    _panes: PaneTable
+
+    @property
+    def state_rows(self) -> int:
+        """Rows of state: one for each pane."""
+        return len(self._panes)
+
+    @property
+    def _rows(self) -> RowStore:
+        return self._panes.rows
+
+    def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
+        return save_rows(self._config.codec, self._keys, self._panes.rows, slots, {"start": 1}, HEAD_CELLS)
+
+    def _changed(self) -> bool:
+        return len(self._panes.rows.dirty_slots()) > 0
+
+    def _saved(self, slots: NDArray[np.int32]) -> None:
+        self._panes.rows.clear_dirty()

@@ -1,0 +1,1 @@
+"""Session windows with a fixed gap: one row of state for each session."""

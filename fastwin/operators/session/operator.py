@@ -1,0 +1,342 @@
+"""The session operator: session windows with a fixed gap in event time, one row of state for each session.
+
+Which sessions have fired follows from their end and the watermark; a timer a session finds those that
+are due. A timer is set once and looks up the session's end when it goes off, so extending a session
+costs nothing.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.columns.keys import KeyCodec
+from fastwin.core.keys.keyorder import KeyOrder
+from fastwin.core.rows.rowstore import RowStore
+from fastwin.core.sessions.scan import END_CELL, places_by_time, sessions_of_keys
+from fastwin.core.sessions.sessiontable import HEAD_CELLS, SessionTable
+from fastwin.core.sessions.sessiontimers import SessionTimers
+from fastwin.errors import StateError
+from fastwin.operators.batch import Batch
+from fastwin.operators.config import Config
+from fastwin.operators.lateness import Lateness
+from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
+from fastwin.operators.session.placedresults import PlacedResults
+from fastwin.state.chain import Chain
+from fastwin.state.chunks import Chunk
+from fastwin.state.order import key_order
+from fastwin.state.reading import newest_of, read_partials
+from fastwin.state.rows import fill_rows, key_rows, load_keys, load_rows, row_blocks, save_rows, some_rows
+from fastwin.times import MIN_TIMESTAMP
+
+__all__ = ["PART_ELEMENTS", "SessionOperator"]
+
+# Partial sessions are looked for while their rows are in the cache.
+_ABSORBED_ROWS = 1 << 14
+# Fired rows are handed over while they are in the cache.
+_FLUSH_ROWS = 1 << 15
+PART_ELEMENTS = 1 << 16
+"""As many elements as find room in the cache together with their sessions."""
+# Buckets of timers in a gap.
+_BUCKETS = 16
+
+
+class SessionOperator(EventTimeOperator):
+    """Runs session windows with the default trigger."""
+
+    name: ClassVar[str] = "session"
+    takes_whole: ClassVar[bool] = True
+
+    def __init__(self, config: Config, gap_ms: int) -> None:
+        self._config = config
+        self._gap = gap_ms
+        self._lateness = Lateness(config.lateness_ms)
+        self._keys = config.codec.new_table()
+        self._accumulators = config.new_accumulators(HEAD_CELLS)
+        self._sessions = SessionTable(self._keys, self._accumulators)
+        self._timers = SessionTimers(self._sessions, max(1, gap_ms // _BUCKETS))
+        self.chain = Chain()
+        self.watermark = MIN_TIMESTAMP
+        self.counters = Counters()
+
+    def process(self, batch: Batch) -> Fed:
+        """Adds elements to their sessions; sessions that have passed and are kept fire again."""
+        self.counters.events += len(batch)
+        batch = batch.numbered(self._accumulators.arrived)
+        fed = Fed()
+        # Only elements whose own window has passed care for the order: they may be late, or fire at once.
+        passed = batch.times <= max(self.watermark - self._gap + 1, MIN_TIMESTAMP)
+        if not passed.any():
+            slots = self._add(self._in_order(batch))
+        elif self._config.coalesce:
+            slots = self._process_coalesced(batch, passed, fed)
+        elif self._config.lateness_ms == 0:
+            slots = self._add(batch)
+        else:
+            slots = self._process_one_by_one(batch, passed, fed)
+        late = slots < 0
+        fed.late = late if late.any() else None
+        self._keys.sweep()
+        return fed
+
+    def run(self, batch: Batch, each: Callable = map) -> list[pa.RecordBatch]:
+        """Takes all elements that there will ever be, and returns the results of all sessions, in order of their ends.
+
+        What process() and a last advance_watermark() give, but key by key. For an operator that has taken none before.
+        each: calls a function with each of some arguments, as ``map`` does, maybe on several threads.
+        """
+        self.counters.events += len(batch)
+        elements = KeyOrder(KeyCodec.intern(self._keys, batch.keys), batch.times, self._keys.top)
+        ends, begins = elements.session_ends(self._gap)
+        places = places_by_time(ends)
+        results = PlacedResults(self._config, len(ends))
+
+        def run_keys(first: int, stop: int) -> None:
+            accumulators = self._config.new_accumulators(END_CELL + 1)
+            rows = sessions_of_keys(accumulators, elements, first, stop, self._gap, batch.columns_at)
+            results.put(places[begins[first] : begins[stop]], accumulators, rows, END_CELL)
+
+        parts = elements.parts(PART_ELEMENTS).tolist()
+        list(each(run_keys, parts, parts[1:]))
+        self.counters.fired += len(ends)
+        found = results.batches(self._keys)
+        self._keys.sweep()
+        return found
+
+    def _in_order(self, batch: Batch) -> Batch:
+        """Returns the batch sorted by time if it is far out of order: finding sessions is quicker then."""
+        times = batch.times
+        backwards = np.count_nonzero(times[1:] < times[:-1] - 4 * self._gap)
+        return batch.select(np.argsort(times, kind="stable")) if backwards * 16 > len(times) else batch
+
+    def _add(self, batch: Batch) -> NDArray[np.int32]:
+        """Adds elements; returns the row each one went to, -1 for late ones."""
+        return self._add_with_ids(batch)[0]
+
+    def _add_with_ids(self, batch: Batch) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        ids = KeyCodec.intern(self._keys, batch.keys)
+        slots, armed = self._sessions.add(
+            ids, batch.times, self._gap, self.watermark, self._lateness.at(self.watermark), batch.columns
+        )
+        self._arm(armed)
+        return slots, ids
+
+    def _arm(self, slots: NDArray[np.int32]) -> None:
+        """Sets a timer for each session: for its firing, or for its cleanup if its end has passed."""
+        self._timers.arm(slots, self.watermark, self._config.lateness_ms)
+
+    def _process_coalesced(self, batch: Batch, passed: NDArray[np.bool_], fed: Fed) -> NDArray[np.int32]:
+        """Takes the order that accepts most: elements in time first, then from the latest back."""
+        order = np.concatenate([np.flatnonzero(~passed), np.flatnonzero(passed)])
+        order[len(batch) - np.count_nonzero(passed) :] = np.flatnonzero(passed)[
+            np.argsort(-batch.times[passed], kind="stable")
+        ]
+        slots = np.empty(len(batch), dtype=np.int32)
+        slots[order], ids = self._add_with_ids(batch.select(order))
+        touched = passed[order] & (slots[order] >= 0)
+        if self._config.lateness_ms and touched.any():
+            found = self._sessions.covering(ids[touched], batch.times[order][touched])
+            found = np.unique(found)
+            self._fire(found[self._sessions.ends(found) - 1 <= self.watermark], fed.main)
+        return slots
+
+    def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
+        """Takes what feeders have made of elements; see ``operators.partial``.
+
+        They merge with each other and with open sessions, then it is decided what is late. Returns the results of
+        sessions that have passed and fire again, each once, and how many elements were late.
+        """
+        main: list[pa.RecordBatch] = []
+        parts = [self._load_partial(chunk) for chunk in read_partials(chunks, self._config)]
+        elements = np.concatenate([part["elements"] for part in parts] or [np.zeros(0, np.int64)])
+        self.counters.events += int(elements.sum())
+        # Only where some have passed does it matter in which order they come.
+        if any((part["end"] - 1 <= self.watermark).any() for part in parts):
+            into = self._absorb_passed(parts, main)
+        else:
+            blocks = [block for part in parts for block in row_blocks(part, _ABSORBED_ROWS)]
+            into = np.concatenate([self._absorb([block]) for block in blocks] or [np.zeros(0, np.int32)])
+        self._keys.sweep()
+        return main, int(elements[into < 0].sum())
+
+    def _load_partial(self, chunk: Chunk) -> dict[str, Any]:
+        ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
+        cells = range(HEAD_CELLS, self._sessions.rows.stride // 8)
+        columns = load_rows(chunk.tables, ids, ["start", "end", *(f"c{cell}" for cell in cells), "elements"])
+        if (columns["end"] <= columns["start"]).any():
+            raise StateError("state: a partial session is empty")
+        return columns
+
+    def _absorb_passed(self, parts: list[dict[str, Any]], main: list[pa.RecordBatch]) -> NDArray[np.int32]:
+        """Takes partial sessions of which some have passed; kept ones that have passed fire again, each once."""
+        keys, starts, ends = (np.concatenate([part[name] for part in parts]) for name in ("key", "start", "end"))
+        # From the latest back: what connects an early one to a session that is open is there before it.
+        into = self._absorb(parts, np.argsort(-ends, kind="stable"))
+        touched = (ends - 1 <= self.watermark) & (into >= 0)
+        if self._config.lateness_ms and touched.any():
+            found = np.unique(self._sessions.covering(keys[touched], starts[touched]))
+            self._fire(found[self._sessions.ends(found) - 1 <= self.watermark], main)
+        return into
+
+    def _absorb(self, parts: list[dict[str, Any]], order: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
+        """Merges partial sessions into the table, in this order; returns the row each went to, -1 for late ones."""
+        others = self._accumulators.new_rows()
+        columns = []
+        for part in parts:
+            slots = others.fresh(part["key"], part["start"])
+            fill_rows(self._accumulators, others, slots, part, HEAD_CELLS)
+            self._accumulators.renumber_rows(others, slots)
+            columns.append((part["key"], part["start"], part["end"], slots))
+        keys, starts, ends, slots = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
+        if order is not None:
+            keys, starts, ends, slots = (column[order] for column in (keys, starts, ends, slots))
+        lateness = self._lateness.at(self.watermark)
+        into, armed = self._sessions.absorb(keys, starts, ends, self.watermark, lateness, others, slots)
+        self._arm(armed)
+        if order is not None:
+            into[order] = into.copy()
+        return into
+
+    def _process_one_by_one(self, batch: Batch, passed: NDArray[np.bool_], fed: Fed) -> NDArray[np.int32]:
+        """Takes elements in their order; one that leaves its session passed fires it at once."""
+        slots = np.empty(len(batch), dtype=np.int32)
+        done = 0
+        for row in [*np.flatnonzero(passed).tolist(), len(batch)]:
+            if row > done:
+                slots[done:row] = self._add(batch.select(np.arange(done, row)))
+            if row < len(batch):
+                slot = self._add(batch.select(np.array([row])))
+                slots[row] = slot[0]
+                if slot[0] >= 0 and self._sessions.ends(slot)[0] - 1 <= self.watermark:
+                    self._fire(slot, fed.main)
+            done = row + 1
+        return slots
+
+    def _fire(self, slots: NDArray[np.int32], results: list[pa.RecordBatch]) -> None:
+        """Appends the results of sessions, in order of their ends."""
+        if not len(slots):
+            return
+        results.append(self._result(slots[np.argsort(self._sessions.ends(slots), kind="stable")]))
+
+    def _result(self, slots: NDArray[np.int32]) -> pa.RecordBatch:
+        self.counters.fired += len(slots)
+        rows, ends = self._sessions.rows, self._sessions.ends(slots)
+        return self._config.rows_to_result(self._keys, self._accumulators, rows, slots, ends)
+
+    def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
+        """Fires the sessions with watermark before < end - 1 <= watermark, in order of their ends."""
+        if watermark <= self.watermark:
+            return []
+        counted = self.counters.fired
+        fired, over = self._timers.advance(self.watermark, watermark, self._config.lateness_ms)
+        try:
+            results = [self._result(fired[at : at + _FLUSH_ROWS]) for at in range(0, len(fired), _FLUSH_ROWS)]
+        except BaseException:
+            # Nothing has fired: all is as it was.
+            self._arm(np.concatenate([fired, over]))
+            self.counters.fired = counted
+            raise
+        self.watermark = watermark
+        self._sessions.drop(over)
+        return results
+
+    def next_timer(self) -> int | None:
+        """Returns the first watermark at which a session fires or goes."""
+        return self._timers.peek(self.watermark, self._config.lateness_ms)
+
+    def open_windows(self) -> int:
+        """Counts the sessions that are not cleaned yet."""
+        return len(self._sessions)
+
+    @property
+    def state_rows(self) -> int:
+        """Rows of state: one for each session."""
+        return len(self._sessions)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes allocated for sessions, timers and keys."""
+        return self._sessions.nbytes + self._timers.nbytes + self._keys.nbytes
+
+    @property
+    def _rows(self) -> RowStore:
+        return self._sessions.rows
+
+    def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
+        """Returns the sessions, and for a delta those merged away."""
+        codec = self._config.codec
+        tables = save_rows(codec, self._keys, self._sessions.rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
+        if kind == "delta":
+            ids, starts = self._sessions.removals(slots)
+            if len(ids):
+                order = key_order(self._keys, ids, starts)
+                ids, starts = ids[order], starts[order]
+                tables["removed_keys"] = key_rows(codec, self._keys, ids)
+                tables["removed"] = pa.table({"start": starts})
+        return tables
+
+    def _last_end(self, slots: NDArray[np.int32]) -> int:
+        # What was merged away ended no later than what it was merged into.
+        return int(self._sessions.ends(slots).max())
+
+    def _saved(self, slots: NDArray[np.int32]) -> None:
+        self._sessions.saved(slots)
+
+    def _changed(self) -> bool:
+        slots = self._sessions.rows.dirty_slots()
+        return len(slots) > 0 or len(self._sessions.removals(slots)[0]) > 0
+
+    def _apply(self, chunks: list[Chunk]) -> None:
+        rows = self._sessions.rows
+        fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
+        # What the last watermark has cleaned goes first, and comes no more: other sessions may touch it.
+        self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
+        self.newest = newest_of(chunks, self.newest)
+        self._lateness.take(chunks)
+        slots = rows.slots()
+        self._sessions.drop(slots[self._cleaned(self._sessions.ends(slots))])
+        for chunk in chunks:
+            self._apply_one(chunk, fresh)
+        changed = rows.dirty_slots()
+        self._sessions.saved(changed)
+        self._keys.sweep()
+        self._arm(changed)
+
+    def _cleaned(self, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return ends - 1 <= self._lateness.cleaned_at(self.watermark)
+
+    def _apply_one(self, chunk: Chunk, fresh: bool) -> None:
+        codec, rows = self._config.codec, self._sessions.rows
+        if "removed" in chunk.tables:
+            ids = load_keys(codec, self._keys, chunk.tables["removed_keys"])
+            starts = chunk.tables["removed"]["start"].combine_chunks().to_numpy()
+            self._drop_found(self._sessions.find(ids, starts))
+        ids = load_keys(codec, self._keys, chunk.tables["keys"])
+        wanted = ["start", "end", *(f"c{cell}" for cell in range(HEAD_CELLS, rows.stride // 8))]
+        columns = load_rows(chunk.tables, ids, wanted)
+        live = ~self._cleaned(columns["end"])
+        if not fresh:  # what was repeated is here
+            live[chunk.meta.get("changed", len(live)) :] = False
+        columns = some_rows(columns, live)
+        self._keys.retain_ids(ids)  # a key outlives the session that is replaced
+        self._drop_found(self._sessions.find(columns["key"], columns["start"]))
+        try:
+            slots = self._sessions.insert(columns["key"], columns["start"], columns["end"])
+        except ValueError as problem:
+            raise StateError(f"state: {problem}") from problem
+        self._keys.release_ids(ids)
+        fill_rows(self._accumulators, rows, slots, columns, HEAD_CELLS)
+
+    def _drop_found(self, slots: NDArray[np.int32]) -> None:
+        self._sessions.drop(slots[slots >= 0])
+
+    def _check(self) -> None:
+        self._sessions._check()
+        self._timers._check(self.watermark, self._config.lateness_ms)
+        rows = self._sessions.rows
+        slots = rows.slots()
+        removed, _ = self._sessions.removals(np.zeros(0, dtype=np.int32))
+        held = {*rows.keys(slots).tolist(), *removed.tolist()}
+        assert held == set(self._keys.ids().tolist()), "a key has no session, and none to call removed"

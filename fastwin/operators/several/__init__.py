@@ -1,0 +1,1 @@
+"""Several aligned windows over one stream: each has its own rows, and is fed by a finer one."""

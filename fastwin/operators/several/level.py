@@ -1,0 +1,135 @@
+"""Level: one of several windows, with its rows; what passes in it goes on to those that it feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.core.accumulators.accumulator_set import AccumulatorSet
+from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.rows.rowstore import RowStore
+from fastwin.errors import SpecError
+from fastwin.operators.aligned.operator import AlignedOperator
+from fastwin.operators.aligned.slicing import Slicing, within
+from fastwin.operators.batch import Batch
+from fastwin.operators.config import Config
+
+__all__ = ["Level"]
+
+_Touched = list[tuple[NDArray[np.int32], NDArray[np.int64]]]
+
+
+class Level(AlignedOperator):
+    """An aligned operator that feeds others.
+
+    A slice is *closed* once the watermark has passed its last millisecond. What comes until then is held here alone;
+    when it closes, its rows are merged into the slices of ``fed`` that it lies in. What comes later goes to them as
+    well. So each level has in its windows, when they fire, what it would have by itself.
+    """
+
+    def __init__(self, config: Config, slicing: Slicing, keys: KeyTable, accumulators: AccumulatorSet) -> None:
+        super().__init__(config, slicing, keys, accumulators)
+        self.fed: list[Level] = []
+        self._touched: _Touched = []
+
+    @property
+    def _closed(self) -> int:
+        """The first slice start that is not closed."""
+        return self._slicing.bound_at(within(self.watermark) + 1)
+
+    def feed(self, batch: Batch) -> tuple[list[pa.RecordBatch], NDArray[np.bool_]]:
+        """Takes elements, and hands on those of closed slices; returns what fires, and which were late everywhere."""
+        taken = self.process(batch)
+        late = np.zeros(len(batch), np.bool_) if taken.late is None else taken.late
+        if self.fed and len(batch) and int(batch.times.min()) < self._closed:
+            direct = batch.times < self._closed
+            part = batch.select(direct)
+            for level in self.fed:
+                fired, late_there = level.feed(part)
+                taken.main += fired
+                late[direct] &= late_there
+        return taken.main, late
+
+    def take(
+        self, others: RowStore, slots: NDArray[np.int32], keys: NDArray[np.int32], starts: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Merges rows of finer slices, and hands on those of closed slices; returns which were late everywhere.
+
+        others: of the same accumulators. slots, keys: of its rows, int32[n]. starts: of their slices, int64[n]. Raises
+        SpecError where such a slice lies in two of this level.
+        """
+        slicing = self._slicing
+        slicing.cover(starts)
+        own, _ = slicing.assign(starts)
+        late = own < slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        taken = ~late
+        into = self._panes.ensure(keys[taken], own[taken])
+        self._accumulators.merge_rows(self._panes.rows, into, others, slots[taken])
+        if slicing.shared and len(into):
+            self._slider.absorb(others, slots[taken])
+        passed = taken & (own < slicing.first_unpassed(self.watermark))
+        if passed.any():
+            self._touched.append((keys[passed], own[passed]))
+        direct = starts < self._closed
+        if self.fed and direct.any():
+            for level in self.fed:
+                late[direct] &= level.take(others, slots[direct], keys[direct], starts[direct])
+        return late
+
+    def fire_touched(self) -> Iterator[pa.RecordBatch]:
+        """Fires once more the windows that have passed and that ``take`` has merged rows into."""
+        touched, self._touched = self._touched, []
+        if touched:
+            keys, starts = (np.concatenate(arrays) for arrays in zip(*touched, strict=True))
+            windows = self._slicing.late_windows(starts, self.watermark, self._lateness.at(self.watermark))
+            if len(windows.ends):
+                yield from self._fire_coalesced(keys, windows)
+
+    def close(self, watermark: int) -> None:
+        """Hands on the slices that close at a watermark, before anything fires."""
+        if not self.fed or watermark <= self.watermark:
+            return
+        starts = self._panes.starts()
+        closing = starts[(starts >= self._closed) & (starts < self._slicing.bound_at(within(watermark) + 1))]
+        for start in closing.tolist():
+            self._check_inside(start)
+            slots = self._panes.slots_of(start)
+            keys, begins = self._panes.rows.keys(slots), np.full(len(slots), start)
+            for level in self.fed:
+                level.receive(self._panes.rows, slots, keys, begins)
+
+    def receive(
+        self, rows: RowStore, slots: NDArray[np.int32], keys: NDArray[np.int32], starts: NDArray[np.int64]
+    ) -> None:
+        """Merges the rows of a slice that closes: no window over it has passed here."""
+        self._slicing.cover(starts[:1])
+        own, _ = self._slicing.assign(starts)
+        self._accumulators.merge_rows(self._panes.rows, self._panes.ensure(keys, own), rows, slots)
+
+    def _check_inside(self, start: int) -> None:
+        """Raises SpecError where the slice at ``start`` lies in two slices of a level that it feeds."""
+        last = np.array([start, self._slicing.bound_after(start) - 1])
+        for level in self.fed:
+            level._slicing.cover(last)
+            first, second = level._slicing.assign(last)[0].tolist()
+            if first != second:
+                name = level._config.window
+                raise SpecError(
+                    f"windows: at {start} ms, {name!r} begins in the middle of {self._config.window!r}, as days of "
+                    f"zones did long ago; give {name!r} a spec of its own"
+                )
+
+    def next_timer(self) -> int | None:
+        """Returns the next watermark at which a window fires, a slice goes, or one closes."""
+        found = super().next_timer()
+        first = self._panes.first_start(self._closed) if self.fed else None
+        if found is None or first is None:
+            return found
+        return min(found, self._slicing.bound_after(first) - 1)
+
+    def _check(self) -> None:
+        self._panes._check()
+        self._slider._check()

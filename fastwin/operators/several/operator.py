@@ -1,0 +1,227 @@
+"""The operator of several windows: one stream, one state, and for each window its own results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
+from fastwin.errors import StateError
+from fastwin.operators.batch import Batch
+from fastwin.operators.config import Config
+from fastwin.operators.protocol import Counters, Fed, WatermarkOperator
+from fastwin.operators.several.feeding import feeders, slicing_of
+from fastwin.operators.several.level import Level
+from fastwin.state.chain import Chain
+from fastwin.state.chunks import Chunk
+from fastwin.state.reading import newest_of, read_partials
+from fastwin.state.refresh import Refresh
+from fastwin.state.rows import fill_rows, load_keys, load_rows, save_rows
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
+from fastwin.windows.assigner import WindowAssigner
+
+__all__ = ["SeveralOperator"]
+
+
+class SeveralOperator(WatermarkOperator):
+    """Runs aligned windows of several kinds with the default trigger.
+
+    config: of the whole. windows: by their names, which the results bear. Elements go to the finest windows; what they
+    have aggregated goes on to the coarser ones, see Level.
+    """
+
+    name: ClassVar[str] = "several"
+
+    def __init__(self, config: Config, windows: tuple[tuple[str, WindowAssigner], ...]) -> None:
+        self._config = config
+        self._keys = config.codec.new_table()
+        accumulators = config.new_accumulators(HEAD_CELLS)
+        self._accumulators = accumulators
+        self._levels = []
+        for name, assigner in windows:
+            slicing = slicing_of(assigner)
+            assert slicing is not None
+            self._levels.append(Level(replace(config, window=name), slicing, self._keys, accumulators))
+        self._feeders = feeders(windows)
+        for level, feeder in zip(self._levels, self._feeders, strict=True):
+            if feeder is not None:
+                self._levels[feeder].fed.append(level)
+        self._roots = [self._levels[i] for i, feeder in enumerate(self._feeders) if feeder is None]
+        self._order = _downward(self._roots)
+        self.chain = Chain()
+        self.watermark = MIN_TIMESTAMP
+        self.counters = Counters()
+
+    def process(self, batch: Batch) -> Fed:
+        """Adds elements to the slices of the finest windows, and where these are closed, to all."""
+        self.counters.events += len(batch)
+        batch = batch.numbered(self._accumulators.arrived)
+        late = np.ones(len(batch), np.bool_)
+        main = []
+        for root in self._roots:
+            fired, late_there = root.feed(batch)
+            main += fired
+            late &= late_there
+        self._count()
+        return Fed(main, late if late.any() else None)
+
+    def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
+        """Takes what a feeder has made of elements; see ``operators.partials``. There is one for one root alone."""
+        (root,) = self._roots
+        wanted = ["start", *(f"c{cell}" for cell in range(HEAD_CELLS, root._rows.stride // 8)), "elements"]
+        dropped = 0
+        for chunk in read_partials(chunks, self._config):
+            ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
+            columns = load_rows(chunk.tables, ids, wanted)
+            others = self._accumulators.new_rows()
+            slots = others.fresh(columns["key"], columns["start"])
+            fill_rows(self._accumulators, others, slots, columns, HEAD_CELLS)
+            self._accumulators.renumber_rows(others, slots)
+            late = root.take(others, slots, columns["key"], columns["start"])
+            self.counters.events += int(columns["elements"].sum())
+            dropped += int(columns["elements"][late].sum())
+        main = [rows for level in self._order for rows in level.fire_touched()]
+        self._keys.sweep()
+        self._count()
+        return main, dropped
+
+    def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
+        """Fires the windows of each level, the finest first, in order of their ends."""
+        main = []
+        if watermark > self.watermark:
+            for level in self._order:
+                level.close(watermark)
+                main += level.advance_watermark(watermark)
+            self.watermark = watermark
+            self._count()
+        return main
+
+    def _count(self) -> None:
+        self.counters.fired = sum(level.counters.fired for level in self._levels)
+
+    def next_timer(self) -> int | None:
+        """Returns the next watermark at which a window fires or a slice goes or closes."""
+        found = [timer for level in self._levels if (timer := level.next_timer()) is not None]
+        return min(found, default=None)
+
+    def open_windows(self) -> int:
+        """Counts the (key, window) pairs of all levels; what has not come to a level yet is not in its count."""
+        return sum(level.open_windows() for level in self._levels)
+
+    @property
+    def state_rows(self) -> int:
+        """Rows of state: one for each (window's name, key, slice)."""
+        return sum(level.state_rows for level in self._levels)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes allocated."""
+        return sum(level.state_bytes for level in self._levels) - (len(self._levels) - 1) * self._keys.nbytes
+
+    def _stores(self) -> list[RowStore]:
+        return [level._rows for level in self._levels]
+
+    def _changed(self) -> bool:
+        return any(level._changed() for level in self._levels)
+
+    def snapshot(self) -> bytes:
+        """Returns all rows and the watermark."""
+        return self._write("snapshot", [rows.slots() for rows in self._stores()])
+
+    def delta(self, refresh: Refresh | None = None) -> bytes:
+        """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
+        stores = self._stores()
+        changed = [rows.dirty_slots() for rows in stores]
+        if refresh is None:
+            return self._write("delta", changed)
+        rest = [_without(rows.slots(), slots) for rows, slots in zip(stores, changed, strict=True)]
+        none = np.empty(0, dtype=np.int32)
+        holding = np.concatenate([none, *(rows.keys(slots) for rows, slots in zip(stores[1:], rest[1:], strict=True))])
+        found = refresh.take(self._keys, stores[0], changed[0], holding)
+        slots = [found.slots]
+        for rows, dirty, clean in zip(stores[1:], changed[1:], rest[1:], strict=True):
+            slots.append(np.concatenate([dirty, clean[found.keys[rows.keys(clean)]]]))
+        counts = [len(one) for one in changed]
+        return self._write("delta", slots, refresh, counts, refreshed=found.groups)
+
+    def _write(
+        self,
+        kind: Literal["snapshot", "delta"],
+        slots: list[NDArray[np.int32]],
+        refresh: Refresh | None = None,
+        changed: list[int] | None = None,
+        **more: Any,
+    ) -> bytes:
+        keys, rows, parts = [], [], []
+        for i, (level, held) in enumerate(zip(self._levels, slots, strict=True)):
+            tables = save_rows(self._config.codec, self._keys, level._rows, held, {"start": 1}, HEAD_CELLS)
+            last = level._last_end(held) if len(held) else None
+            parts.append([tables["keys"].num_rows, len(held), last, len(held) if changed is None else changed[i]])
+            keys.append(tables["keys"])
+            rows.append(tables["rows"])
+        ends = [last for _, _, last, _ in parts if last is not None]
+        more |= {"last_end": max(ends, default=None), "rows": sum(len(held) for held in slots), "levels": parts}
+        more |= {"cleaned": self._levels[0]._lateness.cleaned_at(self.watermark), "feeders": self._feeders}
+        blob = self._config.encode_state(
+            kind,
+            self.watermark,
+            {"keys": pa.concat_tables(keys), "rows": pa.concat_tables(rows)},
+            newest=self.newest,
+            chain=self.chain,
+            complete=not self.state_rows,
+            refresh=refresh,
+            **more,
+        )
+        for store in self._stores():
+            store.clear_dirty()
+        return blob
+
+    def _apply(self, chunks: list[Chunk]) -> None:
+        self.newest = newest_of(chunks, self.newest)
+        for chunk in chunks:
+            if chunk.meta["feeders"] != self._feeders:
+                raise StateError(f"state: its windows fed each other as {chunk.meta['feeders']}, now {self._feeders}")
+        of_levels = [self._split(chunk) for chunk in chunks]
+        for level, parts in zip(self._levels, zip(*of_levels, strict=True), strict=True):
+            level._apply(list(parts))
+        self.watermark = max([self.watermark, *(level.watermark for level in self._levels)])
+
+    def _split(self, chunk: Chunk) -> list[Chunk]:
+        """Returns what a chunk has of each level."""
+        found, key_at, row_at = [], 0, 0
+        for keys, rows, last, changed in chunk.meta["levels"]:
+            tables = {
+                "keys": chunk.tables["keys"].slice(key_at, keys),
+                "rows": chunk.tables["rows"].slice(row_at, rows),
+            }
+            found.append(replace(chunk, meta={**chunk.meta, "last_end": last, "changed": changed}, tables=tables))
+            key_at, row_at = key_at + keys, row_at + rows
+        return found
+
+    def run(self, batch: Batch, each: Callable = map) -> list[pa.RecordBatch]:
+        """Takes all elements that there will ever be, and returns what fires until the end of time."""
+        return [*self.process(batch).main, *self.advance_watermark(MAX_TIMESTAMP)]
+
+    def _check(self) -> None:
+        for level in self._levels:
+            level._check()
+            assert level.watermark == self.watermark, "a level has another watermark"
+        held = np.concatenate([rows.keys(rows.slots()) for rows in self._stores()])
+        assert len(np.unique(held)) == len(self._keys), "a key has no row"
+
+
+def _downward(roots: list[Level]) -> list[Level]:
+    """Returns all levels, each behind the one that feeds it."""
+    order = list(roots)
+    for level in order:
+        order += level.fed
+    return order
+
+
+def _without(slots: NDArray[np.int32], some: NDArray[np.int32]) -> NDArray[np.int32]:
+    return np.setdiff1d(slots, some, assume_unique=True).astype(np.int32)

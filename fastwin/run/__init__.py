@@ -1,0 +1,1 @@
+"""Runs a spec: the planner, streams, bounded tables, results, and the test harness."""

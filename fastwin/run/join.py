@@ -1,0 +1,279 @@
+"""JoinSpec: two inputs matched by key and window, said once; it runs on tables, on streams and on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastwin.columns.decoding import readable_type, taken_type, without_run_ends
+from fastwin.columns.keys import KeyCodec
+from fastwin.columns.tables import as_table
+from fastwin.errors import SpecError
+from fastwin.run.choice import Explanation, explain
+from fastwin.run.joinstream import JoinStream
+from fastwin.run.reading import columns_named
+from fastwin.run.results import Result
+from fastwin.run.windowspec import WindowSpec
+from fastwin.spec.checks import BOUNDS
+from fastwin.spec.ddl import to_schema
+from fastwin.spec.joinending import HOWS, SIDE, TIME, Columns, How, JoinEnding
+from fastwin.times import MAX_TIMESTAMP, Duration
+from fastwin.windows.assigner import WindowAssigner
+
+__all__ = ["Bound", "JoinSpec", "co_group", "window_join"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A join bound to the schemas of its inputs. spec: over both, put together; schemas: of the inputs."""
+
+    spec: WindowSpec
+    schemas: tuple[pa.Schema, pa.Schema]
+    sides: tuple[WindowSpec, WindowSpec]
+    columns: tuple[Columns, Columns]
+    schema: pa.Schema
+    """Of both inputs put together."""
+
+    def united(self, side: int, rows: pa.RecordBatch | pa.Table, times: pa.Array) -> pa.Table:
+        """Returns rows of one input as rows of both. times: of the event time, int64 ms."""
+        n = rows.num_rows
+        held = {name: rows.column(own) for name, own in zip(self.spec.keys, self.sides[side].keys, strict=True)}
+        held |= {SIDE: pa.repeat(pa.scalar(side, pa.int8()), n), TIME: times}
+        held |= {name: rows.column(own) for name, own in self.columns[side]}
+        columns = [held[field.name] if field.name in held else pa.nulls(n, field.type) for field in self.schema]
+        return pa.table(columns, names=self.schema.names).cast(self.schema)
+
+    def own_rows(self, side: int, rows: pa.Table) -> pa.Table:
+        """Returns those rows of both inputs that are of one, with its own columns."""
+        mine = rows.filter(pc.equal(rows[SIDE], side))
+        names = dict(zip(self.sides[side].keys, self.spec.keys, strict=True))
+        names |= {own: name for name, own in self.columns[side]}
+        schema = self.schemas[side]
+        return pa.table([mine[names[name]] for name in schema.names], names=schema.names).cast(schema)
+
+
+@dataclass(frozen=True)
+class JoinSpec:
+    """A join of two inputs, made by ``window_join`` or ``co_group``.
+
+    left, right: the inputs' keys, event time, lateness and late output. assigner: the windows. how: which rows without
+    a partner are results. suffix: of right columns whose name is taken. function, output: see ``co_group``.
+    """
+
+    left: WindowSpec
+    right: WindowSpec
+    assigner: WindowAssigner
+    how: How = "inner"
+    suffix: str = "_right"
+    function: Callable[..., Any] | None = None
+    output: pa.Schema | None = None
+
+    @property
+    def method(self) -> str:
+        """The function that made it."""
+        return "window_join" if self.function is None else "co_group"
+
+    def __post_init__(self) -> None:
+        for name, side in (("left", self.left), ("right", self.right)):
+            _check_side(self.method, name, side)
+        if len(self.left.keys) != len(self.right.keys):
+            raise SpecError(
+                f"{self.method}: both inputs need as many key columns, got {list(self.left.keys)} and "
+                f"{list(self.right.keys)}"
+            )
+        if self.left.bad_row_policy != self.right.bad_row_policy:
+            raise SpecError(f"{self.method}: both inputs need the same bad_rows(...)")
+        if self.how not in HOWS:
+            raise SpecError(f"{self.method}: how must be one of {', '.join(HOWS)}, got {self.how!r}")
+        if not isinstance(self.suffix, str) or not self.suffix:
+            raise SpecError(f"{self.method}: suffix must be text, got {self.suffix!r}")
+        self._spec(JoinEnding(self.how, (), (), self.lateness, self.function, self.output))
+
+    @property
+    def lateness(self) -> tuple[int, int]:
+        """The allowed lateness of each input, ms."""
+        return self.left.lateness_ms, self.right.lateness_ms
+
+    def _spec(self, ending: JoinEnding) -> WindowSpec:
+        start = WindowSpec(keys=self.left.keys).event_time(TIME, unit="ms").window(self.assigner)
+        spec = replace(
+            start,
+            lateness_ms=max(self.lateness),
+            coalesce=self.left.coalesce,
+            late_output=self.left.late_output or self.right.late_output,
+            bad_row_policy=self.left.bad_row_policy,
+        )
+        return spec._ended(ending)
+
+    def bind(self, left: pa.Schema, right: pa.Schema) -> Bound:
+        """Binds the join to the schemas of its inputs.
+
+        Raises SpecError for a column that is not there or does not suit, and for names that collide.
+        """
+        schemas = _readable(left), _readable(right)
+        sides = self.left, self.right
+        for side, schema in zip(sides, schemas, strict=True):
+            twice = {name for name in schema.names if schema.names.count(name) > 1}
+            if twice:
+                raise SpecError(f"{self.method}: columns named twice: {', '.join(sorted(twice))}")
+            for name in (*side.keys, side.time_column):
+                if name not in schema.names:
+                    raise SpecError(f"{self.method}: there is no column {name!r}; there are {', '.join(schema.names)}")
+        columns = self._columns(*schemas)
+        fields = [_key(self.method, *pair) for pair in zip(*map(_key_fields, sides, schemas), strict=True)]
+        fields += [pa.field(SIDE, pa.int8()), pa.field(TIME, pa.int64())]
+        for names, schema in zip(columns, schemas, strict=True):
+            fields += [schema.field(own).with_name(name).with_nullable(True) for name, own in names]
+        spec = self._spec(JoinEnding(self.how, *columns, self.lateness, self.function, self.output))
+        return Bound(spec, schemas, sides, columns, pa.schema(fields))
+
+    def _columns(self, left: pa.Schema, right: pa.Schema) -> tuple[Columns, Columns]:
+        """Returns the columns of the inputs without keys, by the names that they get."""
+        taken = {*self.left.keys, *BOUNDS, SIDE, TIME}
+        lefts: list[tuple[str, str]] = []
+        rights: list[tuple[str, str]] = []
+        for found, schema, keys, suffix in (
+            (lefts, left, self.left.keys, ""),
+            (rights, right, self.right.keys, self.suffix),
+        ):
+            for own in schema.names:
+                if own in keys:
+                    continue
+                name = own if own not in taken else f"{own}{suffix}"
+                if name in taken:
+                    hint = f"; suffix={self.suffix!r} does not help" if suffix else ""
+                    raise SpecError(f"{self.method}: the result would have the column {name!r} twice{hint}; rename it")
+                taken.add(name)
+                found.append((name, own))
+        return tuple(lefts), tuple(rights)
+
+    def run(self, left: Any, right: Any) -> Result:
+        """Joins two bounded inputs, and fires everything at their end.
+
+        left, right: pyarrow Table or RecordBatch, pandas or polars DataFrame. The order of rows does not count.
+        """
+        tables = as_table(left, columns_named(self.left)), as_table(right, columns_named(self.right))
+        stream = self.open(schemas=(tables[0].schema, tables[1].schema))
+        fed = stream.process(*tables)
+        end = stream.advance_watermark(MAX_TIMESTAMP)
+        return replace(end, side=fed.side)
+
+    def open(
+        self,
+        watermark: tuple[Duration, Duration] | None = None,
+        *,
+        schemas: tuple[pa.Schema, pa.Schema] | None = None,
+    ) -> JoinStream:
+        """Opens a stream in this process: ``process(left=..., right=...)``; see ``JoinStream``.
+
+        watermark: how far the elements of each input may be out of order; time is the lesser of both. None: the caller
+            calls ``advance_watermark``. schemas: of the inputs; None: the first call brings rows of both.
+        """
+        return JoinStream(self, watermark, schemas)
+
+    def explain(self) -> Explanation:
+        """Says how it runs."""
+        return explain(self._spec(JoinEnding(self.how, (), (), self.lateness, self.function, self.output)))
+
+
+def _check_side(method: str, name: str, side: WindowSpec) -> None:
+    if not isinstance(side, WindowSpec):
+        raise SpecError(f"{method}: {name} must be fw.key_by(...).event_time(...), got {type(side).__name__}")
+    if side.time_column is None:
+        raise SpecError(f"{method}: {name} needs .event_time(column)")
+    plain = WindowSpec(
+        keys=side.keys,
+        time_column=side.time_column,
+        time_unit=side.time_unit,
+        lateness_ms=side.lateness_ms,
+        coalesce=side.coalesce,
+        late_output=side.late_output,
+        bad_row_policy=side.bad_row_policy,
+    )
+    if side != plain:
+        raise SpecError(
+            f"{method}: {name} takes key_by, event_time, allowed_lateness, side_output_late_data and bad_rows alone; "
+            f"the window is an argument of {method}"
+        )
+    if side.bad_row_policy == "divert":
+        raise SpecError(f"{method}: {name}: bad_rows('divert') does not go with two inputs; 'raise' and 'drop' do")
+    if side.time_column in side.keys:
+        raise SpecError(f"{method}: {name}: the event time {side.time_column!r} cannot be a key")
+
+
+def _readable(schema: pa.Schema) -> pa.Schema:
+    if not isinstance(schema, pa.Schema):
+        raise SpecError(f"schemas: must be pyarrow.Schema, got {type(schema).__name__}")
+    return pa.schema([field.with_type(taken_type(readable_type(field.type))) for field in schema])
+
+
+def _key_fields(side: WindowSpec, schema: pa.Schema) -> list[pa.Field]:
+    codec = KeyCodec(tuple(pa.field(name, without_run_ends(schema.field(name).type)) for name in side.keys))
+    return codec.out_fields
+
+
+def _key(method: str, left: pa.Field, right: pa.Field) -> pa.Field:
+    if left.type == right.type:
+        return left
+    if pa.types.is_integer(left.type) and pa.types.is_integer(right.type):
+        return left.with_type(pa.int64())
+    raise SpecError(
+        f"{method}: the keys {left.name!r} and {right.name!r} are {left.type} and {right.type}; cast one of them"
+    )
+
+
+def window_join(
+    left: WindowSpec, right: WindowSpec, window: WindowAssigner, how: How = "inner", *, suffix: str = "_right"
+) -> JoinSpec:
+    """Joins two inputs: all pairs of a left and a right row with the same key in the same window, when it fires.
+
+    left, right: ``key_by(...).event_time(...)``, with allowed lateness and late output of their own. Key columns
+        are matched by their order, and have the left names in the result. Null is a key like any other.
+    window: tumbling, sliding or cumulative windows of event time. how: ``"left"``, ``"right"`` and ``"full"`` also
+        give the rows without a partner in their window, with nulls. suffix: of right columns whose name is taken.
+
+    Result columns: the keys, ``window_start``, ``window_end``, the left columns, the right columns. A late row fires
+    its windows once more, with all pairs. Raises SpecError for what does not go together.
+
+    >>> import fastwin as fw, pyarrow as pa
+    >>> orders, payments = fw.key_by("order").event_time("ts"), fw.key_by("paid").event_time("at")
+    >>> join = fw.window_join(orders, payments, fw.TumblingEventTimeWindows.of("1 hour"))
+    >>> left, right = pa.table({"order": [1, 2], "ts": [5, 6]}), pa.table({"paid": [2], "at": [9]})
+    >>> join.run(left, right).main.select(["order", "ts", "at"]).to_pylist()
+    [{'order': 2, 'ts': 6, 'at': 9}]
+    """
+    _check_window("window_join", window)
+    return JoinSpec(left, right, window, how, suffix)
+
+
+def co_group(
+    left: WindowSpec,
+    right: WindowSpec,
+    window: WindowAssigner,
+    function: Callable[..., Any],
+    *,
+    output: str | pa.Schema,
+) -> JoinSpec:
+    """Calls a function with the rows of both inputs for each key and window that has any, when it fires.
+
+    left, right, window: see ``window_join``. function: ``function(key, window, left, right)`` is handed lists of rows
+        with the columns of their input (key columns have the left names) and yields tuples or dicts. output: their
+        columns: DDL such as ``"user string, n bigint"`` or a pa.Schema.
+
+    Result columns: the keys, ``window_start``, ``window_end``, those of ``output``.
+    """
+    _check_window("co_group", window)
+    if not callable(function):
+        raise SpecError(f"co_group: function must be callable with key, window, left and right, got {function!r}")
+    return JoinSpec(left, right, window, "full", function=function, output=to_schema(output, "co_group: output"))
+
+
+def _check_window(method: str, window: WindowAssigner) -> None:
+    if not isinstance(window, WindowAssigner):
+        raise SpecError(
+            f"{method}: window must be a window assigner such as TumblingEventTimeWindows.of(...), got {window!r}"
+        )

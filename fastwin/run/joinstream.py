@@ -1,0 +1,208 @@
+"""JoinStream: a running join of two inputs, each with its own watermark."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+
+import numpy as np
+import pyarrow as pa
+
+from fastwin.columns.checking import Limits, good_rows
+from fastwin.columns.schemas import check_time_type, conform
+from fastwin.columns.tables import as_table
+from fastwin.errors import SpecError, StateError
+from fastwin.run.reading import columns_named
+from fastwin.run.results import Metrics, Result
+from fastwin.run.stream import Stream, open_stream
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, to_ms
+
+if TYPE_CHECKING:
+    from fastwin.run.join import Bound, JoinSpec
+
+__all__ = ["LATE_SIDES", "JoinStream"]
+
+LATE_SIDES = ("late_left", "late_right")
+"""Tags of the side outputs that late rows go to."""
+_HEADER = struct.Struct("<8sqqI")
+_MAGIC = b"fwjoin\x00\x01"
+
+
+class JoinStream:
+    """A running join: feed it with ``process(left=..., right=...)`` and ``advance_watermark``; both return a Result.
+
+    ``result.main`` has the pairs. Late rows are in ``result.side["late_left"]`` and ``["late_right"]``, with the
+    columns of their input, where that asks for them. Time is the lesser of both watermarks. One thread at a time.
+    """
+
+    def __init__(
+        self,
+        join: JoinSpec,
+        watermark: tuple[Duration, Duration] | None,
+        schemas: tuple[pa.Schema, pa.Schema] | None,
+    ) -> None:
+        self._join = join
+        self._delays = None if watermark is None else _delays(watermark)
+        self._watermarks = [MIN_TIMESTAMP, MIN_TIMESTAMP]
+        self._bound: Bound | None = None
+        self._stream: Stream | None = None
+        self._bad = self._late = self._dropped = 0
+        if schemas is not None:
+            self._bind(*schemas)
+
+    def _bind(self, left: pa.Schema, right: pa.Schema) -> tuple[Bound, Stream]:
+        bound = self._join.bind(left, right)
+        for side, schema in zip(bound.sides, bound.schemas, strict=True):
+            assert side.time_column is not None
+            check_time_type(side.time_column, schema.field(side.time_column).type, side.time_unit)
+        self._bound, self._stream = bound, open_stream(bound.spec, schema=bound.schema)
+        self._stream.advance_watermark(min(self._watermarks))
+        return bound, self._stream
+
+    def process(self, left: Any = None, right: Any = None) -> Result:
+        """Takes elements of one input or both; returns what fires at once, and late rows.
+
+        Raises SpecError if the columns do not suit, and in the first call, where schemas are not known, for one input
+        alone; BadRowError as the policy says.
+        """
+        given = [
+            None if data is None else as_table(data, columns_named(side))
+            for data, side in ((left, self._join.left), (right, self._join.right))
+        ]
+        if self._bound is None or self._stream is None:
+            if given[0] is None or given[1] is None:
+                raise SpecError(
+                    "process: the first call needs left= and right=, to know their columns; a table without rows will "
+                    "do, and so does open(schemas=(left, right))"
+                )
+            self._bind(given[0].schema, given[1].schema)
+        bound, stream = self._bound, self._stream
+        assert bound is not None
+        assert stream is not None
+        united, newest, bad = [], [MIN_TIMESTAMP] * 2, 0
+        for side, table in enumerate(given):
+            if table is None:
+                continue
+            spec = bound.sides[side]
+            assert spec.time_column is not None
+            for rows in conform(table, bound.schemas[side]).combine_chunks().to_batches():
+                checked = good_rows(rows, spec.time_column, spec.bad_row_policy, Limits(unit=spec.time_unit), 0)
+                bad += checked.bad
+                united.append(bound.united(side, checked.rows, pa.array(checked.times)))
+                newest[side] = max(newest[side], int(np.max(checked.times, initial=MIN_TIMESTAMP)))
+        self._bad += bad
+        results = [stream.process(pa.concat_tables(united))] if united else []
+        if self._delays is not None:
+            for side, delay in enumerate(self._delays):
+                if newest[side] > MIN_TIMESTAMP:
+                    self._watermarks[side] = max(self._watermarks[side], newest[side] - delay - 1)
+        results.append(stream.advance_watermark(min(self._watermarks)))
+        return self._result(results)
+
+    def advance_watermark(
+        self, watermark: int | None = None, *, left: int | None = None, right: int | None = None
+    ) -> Result:
+        """Moves the watermarks of both inputs, or of one, ms; returns what fires.
+
+        Time is the lesser of both. A watermark at or below the current one is ignored.
+        """
+        for side, (name, value) in enumerate((("left", left), ("right", right))):
+            found = watermark if value is None else value
+            if found is None:
+                continue
+            if isinstance(found, bool) or not isinstance(found, int) or not MIN_TIMESTAMP <= found <= MAX_TIMESTAMP:
+                raise SpecError(f"advance_watermark: {name} must be an int64 of milliseconds, got {found!r}")
+            self._watermarks[side] = max(self._watermarks[side], found)
+        if self._stream is None:
+            return Result(pa.table({}), pa.table({}), pa.table({}), {})
+        return self._result([self._stream.advance_watermark(min(self._watermarks))])
+
+    def _result(self, results: list[Result]) -> Result:
+        bound = self._bound
+        assert bound is not None
+        late = pa.concat_tables([result.late for result in results])
+        sides = {}
+        for side, (spec, tag) in enumerate(zip(bound.sides, LATE_SIDES, strict=True)):
+            if bound.spec.late_output:
+                rows = bound.own_rows(side, late)
+                if spec.late_output:
+                    sides[tag] = rows
+                    self._late += rows.num_rows
+                else:
+                    self._dropped += rows.num_rows
+        main = pa.concat_tables([result.main for result in results])
+        return Result(main, pa.table({}), pa.table({}), sides)
+
+    @property
+    def watermark(self) -> int:
+        """The lesser of both watermarks, ms; int64 min for none yet."""
+        return min(self._watermarks) if self._stream is None else self._stream.watermark
+
+    @property
+    def metrics(self) -> Metrics:
+        """Counters and sizes of both inputs; see ``Stream.metrics``."""
+        if self._stream is None:
+            return Metrics(watermark=self.watermark)
+        found = self._stream.metrics
+        told = vars(found) | {"events": found.events + self._bad, "bad": self._bad}
+        if self._bound is not None and self._bound.spec.late_output:
+            told |= {"late": self._late, "num_late_records_dropped": self._dropped}
+        return Metrics(**told)
+
+    def snapshot(self) -> bytes:
+        """Returns all state as one chunk. Raises StateError while the columns are not known."""
+        return self._chunk(self._known("snapshot").snapshot())
+
+    def delta(self) -> bytes:
+        """Returns what has changed since the last snapshot() or delta() as one chunk."""
+        return self._chunk(self._known("delta").delta())
+
+    def _known(self, call: str) -> Stream:
+        if self._stream is None:
+            raise StateError(f"{call}: the stream has seen no batch and no schema yet, so there is no state")
+        return self._stream
+
+    def _chunk(self, chunk: bytes) -> bytes:
+        left, right = self._watermarks
+        return _HEADER.pack(_MAGIC, left, right, zlib.crc32(struct.pack("<qq", left, right))) + chunk
+
+    def restore(self, chunks: list[bytes] | bytes) -> None:
+        """Replaces all state by that of one snapshot and the deltas after it, in order.
+
+        The stream needs to know the columns: open it with ``schemas``. Raises StateError for chunks that are corrupt,
+        cut off, or of another join.
+        """
+        stream = self._known("restore")
+        found = [chunks] if isinstance(chunks, bytes) else list(chunks)
+        watermarks = [MIN_TIMESTAMP, MIN_TIMESTAMP]
+        inner = []
+        for chunk in found:
+            if len(chunk) < _HEADER.size or chunk[: len(_MAGIC)] != _MAGIC:
+                raise StateError("restore: the chunk is none of a join")
+            _, left, right, check = _HEADER.unpack(chunk[: _HEADER.size])
+            if zlib.crc32(struct.pack("<qq", left, right)) != check:
+                raise StateError("restore: the chunk is corrupt: its watermarks do not match their checksum")
+            watermarks = [left, right]
+            inner.append(chunk[_HEADER.size :])
+        stream.restore(inner)
+        self._watermarks = watermarks
+        self._bad = self._late = self._dropped = 0
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a stream cannot be copied or pickled; restore(snapshot()) into another one")
+
+    def _check_invariants(self) -> None:
+        if self._stream is not None:
+            self._stream._check_invariants()
+
+
+def _delays(watermark: tuple[Duration, Duration]) -> tuple[int, int]:
+    if not isinstance(watermark, tuple | list) or len(watermark) != 2:
+        raise SpecError(f"watermark: must be a pair, of the left and the right input, got {watermark!r}")
+    left, right = (
+        to_ms(one, argument=f"watermark: {name}") for one, name in zip(watermark, ("left", "right"), strict=True)
+    )
+    if left < 0 or right < 0:
+        raise SpecError(f"watermark: must not be negative, got {left} ms and {right} ms")
+    return left, right

@@ -1,0 +1,334 @@
+"""The planner: a spec and an input's schema to the fastest operator that means the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.columns.checking import BAD_REASON, Limits, bad_schema, event_times
+from fastwin.columns.decoding import readable_type, roomy_type
+from fastwin.columns.inputs import Inputs
+from fastwin.columns.keys import KeyCodec, encode_keys
+from fastwin.columns.schemas import check_time_type, schema_to_text, taken_field
+from fastwin.columns.units import as_instants
+from fastwin.errors import SpecError
+from fastwin.operators.aligned.operator import AlignedOperator
+from fastwin.operators.aligned.slicing import Slicing
+from fastwin.operators.batch import Batch
+from fastwin.operators.config import TIME_TYPE, WINDOW_FIELD, Config, ResultColumn, members_of
+from fastwin.operators.general.config import GeneralConfig, Program, PythonAggregate, info_fields
+from fastwin.operators.general.operator import GeneralOperator
+from fastwin.operators.general.planning import check_assigner, reads_rows, waits_for_clock
+from fastwin.operators.kept.config import KeptConfig
+from fastwin.operators.kept.firsts import FirstsOperator
+from fastwin.operators.kept.operator import RowsOperator
+from fastwin.operators.partials import AlignedFeeder, Feeder, SessionFeeder, can_count
+from fastwin.operators.protocol import Operator
+from fastwin.operators.session.operator import SessionOperator
+from fastwin.operators.several.feeding import feeders, slicing_of
+from fastwin.operators.several.operator import SeveralOperator
+from fastwin.run.choice import Explanation, choose, explained, trigger_of
+from fastwin.run.keptplans import check_rows_ending, kept_config, kept_operator
+from fastwin.run.reading import kind_of, read_aggregates
+from fastwin.run.windowtime import timed_schema
+from fastwin.run.zones import assigners_of, bound_type, warn_of_utc_days
+from fastwin.spec.builder import SpecBuilder
+from fastwin.spec.ending import AggregateEnding, Ending, ProcessEnding, ReduceEnding
+from fastwin.spec.rowendings import RowsEnding
+from fastwin.state.identity import Migrate, StateSpec
+from fastwin.state.migration import migrated
+from fastwin.windows.calendar import CalendarEventTimeWindows
+from fastwin.windows.named_windows import NamedWindows
+from fastwin.windows.session import EventTimeSessionWindows
+from fastwin.windows.sliding import SlidingEventTimeWindows
+
+__all__ = ["Plan", "plan", "schema_before_input"]
+
+
+_OPERATORS: dict[str, type[Operator]] = {
+    kind.name: kind
+    for kind in (AlignedOperator, SessionOperator, SeveralOperator, RowsOperator, FirstsOperator, GeneralOperator)
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A spec bound to an input schema: which operator runs it, what it reads and what it returns.
+
+    operator: ``"aligned"``, ``"session"``, ``"several"`` or ``"general"``. input_schema: the columns it reads,
+    all of the input's if late or bad rows are handed out or Python code sees rows; dictionaries have an index of at
+    least 32 bits.
+    inputs: what aggregates are fed with. program: what the general operator runs.
+    """
+
+    spec: SpecBuilder
+    operator: str
+    why: str
+    input_schema: pa.Schema
+    config: Config
+    inputs: Inputs
+    program: Program | None = None
+
+    @property
+    def input_columns(self) -> list[str]:
+        """Names of the columns that the operator reads."""
+        return self.input_schema.names
+
+    @property
+    def main_schema(self) -> pa.Schema:
+        """Schema of ``result.main``."""
+        return timed_schema(self.config.main_schema, self.spec.window_time)
+
+    @property
+    def late_schema(self) -> pa.Schema | None:
+        """Schema of ``result.late``; None if the spec does not hand late rows out."""
+        return self.input_schema if self.spec.late_output else None
+
+    @property
+    def bad_schema(self) -> pa.Schema | None:
+        """Schema of ``result.bad``; None if the spec does not divert bad rows."""
+        return bad_schema(self.input_schema) if self.spec.bad_row_policy == "divert" else None
+
+    @property
+    def fingerprint(self) -> bytes:
+        """16 bytes that tell the spec in the state."""
+        return self.config.fingerprint
+
+    @property
+    def side_schemas(self) -> dict[str, pa.Schema]:
+        """Schemas of ``result.side`` by tag."""
+        return dict(self.spec.sides)
+
+    @property
+    def waits_for_clock(self) -> bool:
+        """Whether anything may wait for the processing time."""
+        return self.operator == "general" and waits_for_clock(self.spec.assigner, trigger_of(self.spec))
+
+    @property
+    def guesses_unit(self) -> bool:
+        """Whether int64 times are taken for milliseconds without having been called so."""
+        column, unit = self.spec.time_column, self.spec.time_unit
+        return column is not None and unit is None and self.input_schema.field(column).type == pa.int64()
+
+    def limits(self, limits: Limits) -> Limits:
+        """Returns the bounds on timestamps, where windows that go by the clock need none."""
+        assert self.spec.assigner is not None
+        unit = self.spec.time_unit
+        if any(isinstance(one, CalendarEventTimeWindows) for one in assigners_of(self.spec)):
+            unit = unit or "ms"  # calendars have years 1 to 9999 alone
+        return replace(limits, nulls=not self.spec.assigner.is_event_time(), unit=unit)
+
+    def explain(self) -> Explanation:
+        """Says which operator runs, and why."""
+        return explained(self.spec, self.operator, self.why)
+
+    @property
+    def operator_type(self) -> type[Operator]:
+        """The class of the operator: what it can do is known before there is one."""
+        return _OPERATORS[self.operator]
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether results are made of rows, and of all of their columns."""
+        return isinstance(self.config, KeptConfig)
+
+    def coalesces(self, otherwise: bool) -> bool:
+        """Whether the elements of one call have no order; otherwise: what holds where the spec leaves it open."""
+        return otherwise if self.spec.coalesce is None else self.spec.coalesce
+
+    def new_operator(self, coalesce: bool) -> Operator:
+        """Returns a fresh operator. coalesce: what holds where the spec leaves it open."""
+        config = replace(self.config, coalesce=self.coalesces(coalesce))
+        if self.program is not None:
+            return GeneralOperator(config, self.program)
+        if isinstance(config, KeptConfig):
+            return kept_operator(config, self.spec, self._slicing)
+        if isinstance(self.spec.assigner, EventTimeSessionWindows):
+            return SessionOperator(config, self.spec.assigner.gap_ms)
+        if isinstance(self.spec.assigner, NamedWindows):
+            return SeveralOperator(config, self.spec.assigner.named)
+        return AlignedOperator(config, self._slicing())
+
+    def _slicing(self) -> Slicing:
+        slicing = slicing_of(self.spec.assigner)
+        if slicing is None:
+            raise SpecError(f"window: no operator runs {self.spec.assigner!r}")
+        return slicing
+
+    def new_feeder(self, coalesce: bool, groups: int = 1, parts: int = 1) -> Feeder | None:
+        """Returns what makes partial results of elements, for ``Replica.merge``; None where rows themselves are needed.
+
+        coalesce: what holds where the spec leaves it open. groups, parts: the results are divided by their keys: key
+        group ``i`` of ``groups`` is in part ``i % parts``. Rows are needed by the general operator, where late rows are
+        handed out or fire one by one, where windows leave gaps, and where several have no slices in common.
+        """
+        assigner = self.spec.assigner
+        if self.program is not None or self.keeps_rows or self.spec.late_output:
+            return None
+        if not self.coalesces(coalesce) or not can_count(self.config):
+            return None
+        if isinstance(assigner, EventTimeSessionWindows):
+            return SessionFeeder(self.config, assigner.gap_ms, groups, parts)
+        if isinstance(assigner, SlidingEventTimeWindows) and assigner.size_ms < assigner.slide_ms:
+            return None
+        if isinstance(assigner, NamedWindows) and feeders(assigner.named).count(None) > 1:
+            return None
+        return AlignedFeeder(self.config, self._slicing(), groups, parts)
+
+    def batch(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> Batch:
+        """Returns checked rows, with their times in ms (int64[n]), as the operator takes them."""
+        columns = self.inputs.read(rows, times)
+        elements = None
+        if self.program is not None and self.program.rows is not None:
+            seen = self.program.rows.names
+            elements = rows if len(seen) == rows.num_columns else rows.select(seen)
+        elif self.keeps_rows:
+            elements = rows
+        return Batch(encode_keys(rows, self.config.codec), times, columns, elements, self.inputs.arrival)
+
+    def times(self, rows: pa.RecordBatch) -> NDArray[np.int64]:
+        """Returns the times, ms, of rows that have been checked: int64[n]."""
+        assert self.spec.time_column is not None
+        return event_times(as_instants(rows.column(self.spec.time_column), self.spec.time_unit))[0]
+
+    def migrated(self, chunk: bytes, migrate: Migrate = None) -> bytes:
+        """Returns a chunk of state as one of this spec; see ``Stream.restore``."""
+        return migrated(chunk, self.config, migrate)
+
+
+def plan(spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden: Collection[str] = ()) -> Plan:
+    """Binds a spec to the schema of its input.
+
+    general: has the general operator run it, whatever it is. hidden: columns that Python code does not see.
+
+    Raises SpecError if the spec is incomplete, if a column is missing or named twice, or if its type does
+    not suit.
+    """
+    spec.check_complete()
+    if not isinstance(schema, pa.Schema):
+        raise SpecError(f"schema: must be a pyarrow.Schema, got {type(schema).__name__}")
+    # What the state tells of types has to be read again.
+    schema = pa.schema([field.with_type(readable_type(field.type)) for field in schema])
+    kinds = {name: kind_of(schema, name, "key_by") for name in spec.keys}
+    if spec.time_column is not None:
+        check_time_type(spec.time_column, kind_of(schema, spec.time_column, "event_time"), spec.time_unit)
+    results, inputs = read_aggregates(spec, schema)
+    operator, why = ("general", "it was asked for") if general else choose(spec)
+    sees_rows = operator == "general" and _reads_rows(spec)
+    keeps_rows = isinstance(spec.ending, RowsEnding) and operator != "general"
+    takes_all = spec.late_output or spec.bad_row_policy == "divert" or sees_rows or keeps_rows
+    if takes_all:
+        duplicates = {name for name in schema.names if schema.names.count(name) > 1}
+        if duplicates:
+            raise SpecError(f"input: columns named twice: {', '.join(sorted(duplicates))}")
+        if spec.bad_row_policy == "divert" and BAD_REASON in schema.names:
+            raise SpecError(f"bad_rows: result.bad adds the column {BAD_REASON!r}, which the input has; rename it")
+    time_columns = [] if spec.time_column is None else [spec.time_column]
+    names = schema.names if takes_all else list(dict.fromkeys([*spec.keys, *time_columns, *inputs.names]))
+    names = names or schema.names[:1]  # something that tells how many rows there are
+    if not names:
+        raise SpecError("input: it has no columns")
+    # What the state tells of types is what the input said, so that it does not change with how columns are taken.
+    told = pa.schema([field.with_type(roomy_type(field.type)) for field in map(schema.field, names)])
+    made_again = sees_rows and _makes_columns_again(spec)
+    input_schema = pa.schema([taken_field(field, made_again and field.name not in hidden) for field in told])
+    codec = KeyCodec(tuple(pa.field(name, kind) for name, kind in kinds.items()))
+    text = schema_to_text(told)
+    visible = pa.schema([field for field in input_schema if field.name not in hidden])
+    seen = visible if sees_rows else None
+    check_rows_ending(spec, visible, operator)
+    keys = ", ".join(str(field.type) for field in codec.out_fields)
+    held = [field for field in told if (sees_rows or operator == "rows") and field.name in visible.names]
+    aggregates = tuple(map(ResultColumn.for_state, results, members_of(results)))
+    state = StateSpec(
+        operator,
+        spec.state_parts,
+        spec.lateness_ms,
+        aggregates,
+        keys,
+        ", ".join(f"{field.name} {field.type}" for field in held),
+    )
+    bounds = bound_type(spec, schema)
+    warn_of_utc_days(spec, bounds)
+    common = (codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text, state, bounds)
+    config = Config(*common, changelog=spec.changelog)
+    if isinstance(spec.assigner, NamedWindows):
+        config = replace(config, window="")
+    program = None
+    if operator == "general":
+        check_assigner(spec.assigner)
+        program = _program(spec, seen, inputs)
+        columns = _general_schema(spec, config, program)
+        config = GeneralConfig(*common, changelog=spec.changelog, columns=columns)
+    if keeps_rows:
+        config = kept_config(spec, config, visible)
+    return Plan(spec, operator, why, input_schema, config, inputs, program)
+
+
+def _reads_rows(spec: SpecBuilder) -> bool:
+    """Whether Python code sees elements, or windows keep them."""
+    return bool(_ending(spec).sees_elements or spec.eviction or reads_rows(spec.assigner, trigger_of(spec)))
+
+
+def _makes_columns_again(spec: SpecBuilder) -> bool:
+    """Whether values of elements become columns again: of rows that windows keep, or of what a reduction gives."""
+    ending = _ending(spec)
+    reduced = isinstance(ending, ReduceEnding) and ending.output is None
+    return spec.eviction is not None or reduced or isinstance(ending, ProcessEnding | RowsEnding)
+
+
+def _ending(spec: SpecBuilder) -> Ending:
+    assert spec.ending is not None
+    return spec.ending
+
+
+def _program(spec: SpecBuilder, rows: pa.Schema | None, inputs: Inputs) -> Program:
+    """Returns what the general operator runs."""
+    assert spec.assigner is not None
+    ending = _ending(spec)
+    written = ending.written if isinstance(ending, AggregateEnding) else []
+    return Program(
+        assigner=spec.assigner,
+        trigger=trigger_of(spec),
+        evictor=spec.eviction,
+        aggregates=tuple(PythonAggregate(function, names) for function, names in written),
+        reduce=ending.function if isinstance(ending, ReduceEnding) else None,
+        process=ending.called,
+        output=ending.filled(rows, spec.keys),
+        side=spec.sides,
+        rows=rows,
+        inputs=inputs,
+        arrival=spec.arrival,
+        pane_info=spec.pane_info,
+        changelog=spec.changelog,
+    )
+
+
+def _general_schema(spec: SpecBuilder, config: Config, program: Program) -> pa.Schema:
+    """Returns the result columns, aggregates in the order in which the spec names them."""
+    fields = list(config.main_schema)[: len(spec.keys) + 2]
+    built_in = {column.name: column.field for column in config.results}
+    for name in _ending(spec).names:
+        fields.append(built_in[name] if name in built_in else program.output.field(name))  # type: ignore[union-attr]
+    if program.output is not None:
+        named = {field.name for field in fields[len(spec.keys) + 2 :]}
+        fields += [field for field in program.output if field.name not in named]
+    return pa.schema([*fields, *info_fields(spec)])
+
+
+def schema_before_input(spec: SpecBuilder) -> pa.Schema:
+    """Returns the columns of ``result.main`` as far as they are known without an input; other types are null."""
+    spec.check_complete()
+    fields = [pa.field(name, pa.null()) for name in spec.keys]
+    if isinstance(spec.assigner, NamedWindows):
+        fields.append(WINDOW_FIELD)
+    fields += [pa.field("window_start", TIME_TYPE), pa.field("window_end", TIME_TYPE)]
+    ending = _ending(spec)
+    told = {} if ending.output is None else {field.name: field for field in ending.output}
+    fields += [told.pop(name, pa.field(name, pa.null())) for name in ending.names]
+    schema = pa.schema([*fields, *told.values(), *info_fields(spec)])
+    return timed_schema(schema, spec.window_time)

@@ -1,0 +1,91 @@
+"""What a spec reads of its input: the columns that it names, their types, and what its aggregates are fed with."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from fastwin.aggregates.aggregate import ARRIVALS, EVENT_TIMES, Aggregate
+from fastwin.columns.decoding import decoded_type, without_run_ends
+from fastwin.columns.expressions import Operand, computed_type, words_of
+from fastwin.columns.inputs import Inputs, Source
+from fastwin.errors import SpecError
+from fastwin.operators.config import ResultColumn
+from fastwin.spec.builder import SpecBuilder
+
+__all__ = ["columns_mentioned", "columns_named", "kind_of", "read_aggregates"]
+
+
+def columns_named(spec: SpecBuilder) -> list[str]:
+    """Returns the columns of the input that a spec names outside of expressions."""
+    read = [one for one in _operands(spec) if isinstance(one, str)]
+    return list(dict.fromkeys([*spec.keys, *([] if spec.time_column is None else [spec.time_column]), *read]))
+
+
+def columns_mentioned(spec: SpecBuilder) -> list[str]:
+    """Returns the columns of the input that a spec names, and others that its expressions may mean."""
+    mentioned = [word for operand in _operands(spec) for word in words_of(operand)]
+    return list(dict.fromkeys([*columns_named(spec), *mentioned]))
+
+
+def _operands(spec: SpecBuilder) -> list[Operand]:
+    parts = () if spec.ending is None else spec.ending.built_in
+    return [one for _, part in parts for one in (*part.columns, part.where) if one is not None]
+
+
+def read_aggregates(spec: SpecBuilder, schema: pa.Schema) -> tuple[tuple[ResultColumn, ...], Inputs]:
+    """Returns the built-in aggregates of a spec, and what they are fed with, each source once.
+
+    Raises SpecError, naming the aggregate, for a column or a condition that does not suit.
+    """
+    found: list[tuple[str, Aggregate, tuple[pa.DataType, ...], list[Source]]] = []
+    assert spec.ending is not None
+    for name, aggregate in spec.ending.built_in:
+        argument = f"aggregate {name}={aggregate}"
+        kinds = tuple(_operand_kind(schema, column, argument) for column in aggregate.columns)
+        _check_condition(schema, aggregate.where, argument)
+        fed = [
+            Source(*one, None if one in (EVENT_TIMES, ARRIVALS) else aggregate.where)
+            for one in aggregate.inputs(*kinds)
+        ]
+        found.append((name, aggregate, kinds, fed))
+    sources = list(dict.fromkeys(one for _, _, _, fed in found for one in fed))
+    # What is null, the values of the same column tell as well.
+    told = {(one.column, one.where): one for one in sources if one.reading != "valid"}
+    sources = [one for one in sources if one.reading != "valid" or (one.column, one.where) not in told]
+    results = []
+    for name, aggregate, kinds, fed in found:
+        at = tuple(sources.index(one if one in sources else told[one.column, one.where]) for one in fed)
+        results.append(ResultColumn(name, aggregate, kinds, at))
+    return tuple(results), Inputs.of(sources, schema)
+
+
+def _operand_kind(schema: pa.Schema, operand: Operand, argument: str) -> pa.DataType:
+    if isinstance(operand, str):
+        return kind_of(schema, operand, argument)
+    try:
+        return computed_type(operand, schema)
+    except SpecError as problem:
+        raise SpecError(f"{argument}: {problem}") from None
+
+
+def _check_condition(schema: pa.Schema, where: Operand | None, argument: str) -> None:
+    """Raises SpecError for what is not boolean."""
+    if where is not None:
+        kind = decoded_type(_operand_kind(schema, where, argument))
+        if not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+            raise SpecError(f"{argument}: where must be boolean, but {where!r} is {kind}")
+
+
+def kind_of(schema: pa.Schema, name: str, argument: str) -> pa.DataType:
+    """Returns the type of a column; for an aggregate that of a dictionary's values. argument: what it is for.
+
+    Raises SpecError if it is missing, or there twice.
+    """
+    count = schema.names.count(name)
+    if count == 0:
+        raise SpecError(f"{argument}: there is no column {name!r}; the input has {', '.join(schema.names) or 'none'}")
+    if count > 1:
+        raise SpecError(f"{argument}: the input has {count} columns named {name!r}")
+    kind = without_run_ends(schema.field(name).type)
+    dictionary = pa.types.is_dictionary(kind) and argument.startswith("aggregate")
+    return without_run_ends(kind.value_type) if dictionary else kind

@@ -1,0 +1,101 @@
+"""What streams give back: results and metrics."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fastwin.errors import SpecError
+from fastwin.times import MIN_TIMESTAMP
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["Metrics", "Result"]
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """What a call has produced.
+
+    main: key columns, ``window_start``, ``window_end`` and the aggregates. The bounds are timestamp[ms], in the zone of
+    the event time if it has one, else in UTC.
+    late: elements that no window takes any more, with the input's columns; empty unless asked for.
+    bad: rows without a usable timestamp, with the input's columns and ``bad_reason``; empty unless diverted.
+    side: the side outputs that the spec declares, by tag.
+    """
+
+    main: pa.Table
+    late: pa.Table
+    bad: pa.Table
+    side: dict[str, pa.Table] = field(default_factory=dict)
+
+    def to_pandas(self, output: str = "main") -> pd.DataFrame:
+        """Returns an output as a pandas DataFrame.
+
+        output: ``"main"``, ``"late"``, ``"bad"``, or the tag of a side output. Raises SpecError for any other, and
+        where pandas is missing.
+        """
+        table = self._output("to_pandas", output)
+        _need("to_pandas", "pandas")
+        return table.to_pandas()
+
+    def to_polars(self, output: str = "main") -> pl.DataFrame:
+        """Returns an output as a polars DataFrame.
+
+        output: ``"main"``, ``"late"``, ``"bad"``, or the tag of a side output. Raises SpecError for any other, and
+        where polars is missing.
+        """
+        table = self._output("to_polars", output)
+        return _need("to_polars", "polars").from_arrow(table)
+
+    def _output(self, call: str, name: str) -> pa.Table:
+        outputs = {**self.side, "main": self.main, "late": self.late, "bad": self.bad}
+        if name not in outputs:
+            raise SpecError(f"{call}: output must be one of {', '.join(map(repr, outputs))}, got {name!r}")
+        return outputs[name]
+
+    def __repr__(self) -> str:
+        main = f"main: {self.main.num_rows:,} rows of {', '.join(self.main.column_names)}"
+        others = {"late": self.late, "bad": self.bad, **{f"side[{tag!r}]": table for tag, table in self.side.items()}}
+        counts = [f"{name}: {table.num_rows:,} rows" for name, table in others.items() if table.num_rows]
+        return f"Result({'; '.join([main, *counts])})"
+
+
+def _need(call: str, library: str) -> Any:
+    """Returns a library that only this call needs."""
+    try:
+        return importlib.import_module(library)
+    except ImportError as problem:
+        raise SpecError(f"{call}: {library} is not installed; the outputs themselves are Arrow tables") from problem
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Counters of a stream since it was opened, and its state as it stands.
+
+    events: rows taken in, bad ones included. bad: rows without a usable timestamp.
+    num_late_records_dropped: Flink's counter: late elements, unless they are handed out; ``late`` counts those.
+    unassigned: elements in time that no window covers. fired: result rows. open_windows: (key, window) pairs
+    with contents. state_rows, state_bytes: rows held and bytes allocated. watermark: ms, int64 min for none yet.
+    unfired: (key, window) pairs whose contents went without ever firing. timers: those that triggers and windows have
+    registered; where the watermark tells what fires, there are none. processing_time: the clock, ms.
+    """
+
+    events: int = 0
+    bad: int = 0
+    late: int = 0
+    num_late_records_dropped: int = 0
+    unassigned: int = 0
+    fired: int = 0
+    open_windows: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    watermark: int = MIN_TIMESTAMP
+    unfired: int = 0
+    timers: int = 0
+    processing_time: int = 0

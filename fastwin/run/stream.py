@@ -1,0 +1,395 @@
+"""Runs specs in this process, as a stream that the caller feeds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any, Literal, NoReturn, SupportsIndex
+
+import numpy as np
+import pyarrow as pa
+
+from fastwin.columns.checking import Checked, Limits, bad_schema, good_rows
+from fastwin.columns.decoding import take_rows
+from fastwin.columns.schemas import conform, text_to_schema
+from fastwin.columns.tables import as_table, has_small_chunks, tells_no_types
+from fastwin.columns.units import warn_of_unit
+from fastwin.errors import SpecError, StateError
+from fastwin.operators.protocol import Operator
+from fastwin.run import planner
+from fastwin.run.datawatermark import DataWatermark, data_watermark
+from fastwin.run.guard import Guard, alone
+from fastwin.run.planner import Plan, schema_before_input
+from fastwin.run.reading import columns_mentioned, columns_named
+from fastwin.run.results import Metrics, Result
+from fastwin.run.windowtime import timed
+from fastwin.spec.builder import SpecBuilder
+from fastwin.state.chunks import decode, owner
+from fastwin.state.identity import Migrate, check_migrate
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, to_ms
+
+__all__ = ["Stream", "open_plan", "open_stream"]
+
+# What may only be read while the operator stands still.
+_LOOKS: dict[str, Callable[[Any], Any]] = {
+    "sizes": lambda stream: stream._sizes(),
+    "next_timer": lambda stream: None if stream._operator is None else stream._operator.next_timer(),
+    "next_processing_timer": lambda stream: (
+        None if stream._operator is None else stream._operator.next_processing_timer()
+    ),
+}
+
+
+class Stream:
+    """A running spec: feed it with ``process`` and ``advance_watermark``; both return a Result.
+
+    After an error in the middle of a batch, every call but ``restore`` raises StateError. One call is inside at a time:
+    a second one, of another thread or of user code that the stream runs, raises StateError and changes nothing.
+    Metrics, watermark and next timers may be read from any thread at any time.
+    """
+
+    def __init__(
+        self,
+        spec: SpecBuilder,
+        *,
+        plan: Plan | None = None,
+        coalesce: bool = False,
+        follows: DataWatermark | None = None,
+        max_future_skew: Duration | None = None,
+        any_time: bool = False,
+    ) -> None:
+        spec.check_complete()
+        skew = None if max_future_skew is None else to_ms(max_future_skew, argument="max_future_skew")
+        if skew is not None and skew < 0:
+            raise SpecError(f"max_future_skew: must not be negative, got {skew} ms")
+        self._spec = spec
+        self._coalesce = coalesce
+        self._follows = follows
+        self._limits = Limits(skew, any_int64=any_time)
+        self._plan: Plan | None = None
+        self._operator: Operator | None = None
+        self._watermark = MIN_TIMESTAMP
+        self._clock = 0
+        self._bad = self._late = 0
+        self._failed: str | None = None
+        self._unit_checked = False
+        self._guard = Guard("stream", _LOOKS)
+        if plan is not None:
+            self._bind(plan)
+
+    def _bind(self, plan: Plan) -> Operator:
+        operator = plan.new_operator(self._coalesce)
+        operator.advance_watermark(self._watermark)
+        operator.advance_processing_time(self._clock)
+        self._plan, self._operator = plan, operator
+        return operator
+
+    @alone
+    def process(self, data: Any) -> Result:
+        """Takes elements, in their order; returns what fires at once, and late and bad rows.
+
+        data: pyarrow Table or RecordBatch, pandas or polars DataFrame; all calls with the same columns.
+        Raises SpecError if the columns do not suit, BadRowError as the policy says.
+        """
+        table = as_table(data, columns_mentioned(self._spec))
+        self._refuse_if_failed()
+        if self._operator is None and tells_no_types(data, table, columns_named(self._spec)):
+            return self._nothing()
+        operator = self._operator or self._bind(planner.plan(self._spec, table.schema))
+        assert self._plan is not None
+        table = conform(table, self._plan.input_schema)
+        if self._plan.coalesces(self._coalesce) or has_small_chunks(table):
+            table = table.combine_chunks()
+        late: list[pa.RecordBatch] = []
+        parts = table.to_batches()
+        places = accumulate((rows.num_rows for rows in parts), initial=0)
+        # A warning that is an error ends the call here: nothing is counted yet.
+        checked = [self._check(rows, before) for rows, before in zip(parts, places, strict=False)]
+        self._bad += sum(one.bad for one in checked)
+        bad = [one.diverted for one in checked if one.diverted is not None]
+        try:
+            main = self._feed(operator, [(one.rows, one.times) for one in checked], late)
+            if self._follows is not None:
+                newest = max((int(one.times.max(initial=MIN_TIMESTAMP)) for one in checked), default=MIN_TIMESTAMP)
+                operator.newest = max(operator.newest, newest)
+                main += operator.advance_watermark(self._follows.after(newest, operator.newest))
+        except BaseException as problem:
+            self._fail(problem)
+            raise
+        return self._result(main, late, bad)
+
+    def _feed(
+        self, operator: Operator, parts: list[tuple[pa.RecordBatch, np.ndarray]], late: list[pa.RecordBatch]
+    ) -> list[pa.RecordBatch]:
+        """Gives rows with their times to the operator; returns what fires, and adds to what is late."""
+        assert self._plan is not None
+        main: list[pa.RecordBatch] = []
+        for rows, times in parts:
+            fed = operator.process(self._plan.batch(rows, times))
+            main += fed.main
+            self._take_late(operator, rows, fed.late, late)
+        return main
+
+    def _check(self, rows: pa.RecordBatch, before: int) -> Checked:
+        """Tells good rows from bad ones, and counts none. before: rows of the input before."""
+        spec, plan = self._spec, self._plan
+        assert plan is not None
+        if spec.time_column is None:
+            return Checked(rows, np.full(rows.num_rows, MIN_TIMESTAMP), 0, None)
+        limits = plan.limits(self._limits)
+        checked = good_rows(rows, spec.time_column, spec.bad_row_policy, limits, before)
+        if not self._unit_checked:
+            self._unit_checked = True  # also where the warning is raised as an error
+            if plan.guesses_unit:
+                self._unit_checked = warn_of_unit(spec.time_column, checked.times)
+        return checked
+
+    def _take_late(
+        self, operator: Operator, rows: pa.RecordBatch, marks: np.ndarray | None, late: list[pa.RecordBatch]
+    ) -> None:
+        if marks is None:
+            return
+        if self._spec.late_output:
+            late.append(take_rows(rows, np.flatnonzero(marks)))
+            self._late += late[-1].num_rows
+        else:
+            operator.counters.num_late_records_dropped += int(np.count_nonzero(marks))
+
+    @alone
+    def advance_watermark(self, watermark: int) -> Result:
+        """Says that no element with a time up to ``watermark`` in ms is expected any more; returns what fires.
+
+        A watermark at or below the current one is ignored. Raises SpecError unless it is an int64.
+        """
+        self._watermark = max(self._watermark, self._int64("watermark", watermark))
+        return self._advance(lambda operator: operator.advance_watermark(int(watermark)))
+
+    @alone
+    def advance_processing_time(self, processing_time: int | None = None, *, before: bool = False) -> Result:
+        """Sets the clock of processing time, in ms, and returns what fires; None: to the machine's clock.
+
+        before: timers at this very millisecond wait for the next call, as in a task of Flink, where elements that
+            arrive in it come first.
+
+        A stream's clock stands at 0 until it is set, and only moves by this call. Raises SpecError unless it is an
+        int64.
+        """
+        now = time.time_ns() // 1_000_000 if processing_time is None else processing_time
+        self._clock = self._int64("processing_time", now)
+        return self._advance(lambda operator: operator.advance_processing_time(self._clock, False, before))
+
+    @alone
+    def finish_processing_time(self) -> Result:
+        """Fires all that waits for the processing time, at the end of a bounded input."""
+        return self._advance(lambda operator: operator.advance_processing_time(MAX_TIMESTAMP, True))
+
+    def _int64(self, argument: str, value: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise SpecError(f"{argument}: must be an int of milliseconds, got {value!r}")
+        if not MIN_TIMESTAMP <= value <= MAX_TIMESTAMP:
+            raise SpecError(f"{argument}: must fit in int64, got {value}")
+        self._refuse_if_failed()
+        return int(value)
+
+    def _advance(self, advance: Callable[[Operator], list[pa.RecordBatch]]) -> Result:
+        if self._operator is None:
+            return self._nothing()
+        try:
+            main = advance(self._operator)
+        except BaseException as problem:
+            self._fail(problem)
+            raise
+        return self._result(main, [], [])
+
+    def _nothing(self) -> Result:
+        """Returns a result without rows, as long as the types of the input are not known."""
+        side = {tag: schema.empty_table() for tag, schema in self._spec.sides}
+        return Result(schema_before_input(self._spec).empty_table(), pa.table({}), pa.table({}), side)
+
+    def _result(self, main: list, late: list, bad: list) -> Result:
+        plan = self._plan
+        assert plan is not None
+        return Result(
+            timed(pa.Table.from_batches(main, schema=plan.config.main_schema), plan.spec.window_time),
+            pa.Table.from_batches(late, schema=plan.input_schema),
+            pa.Table.from_batches(bad, schema=bad_schema(plan.input_schema)),
+            self._sides(),
+        )
+
+    def _sides(self) -> dict[str, pa.Table]:
+        assert self._plan is not None
+        assert self._operator is not None
+        schemas = self._plan.side_schemas
+        taken = self._operator.take_side() if schemas else {}
+        return {
+            tag: pa.Table.from_batches([taken[tag]] if tag in taken else [], schema=schema)
+            for tag, schema in schemas.items()
+        }
+
+    def next_timer(self) -> int | None:
+        """Returns a watermark, ms, below which nothing fires or is cleaned; None: nothing is waiting."""
+        return self._guard.look(self, "next_timer", None)
+
+    def next_processing_timer(self) -> int | None:
+        """Returns the time of the first timer of processing time, ms; None: there is none."""
+        return self._guard.look(self, "next_processing_timer", None)
+
+    @property
+    def watermark(self) -> int:
+        """The current watermark, ms; int64 min for none yet."""
+        return self._watermark if self._operator is None else self._operator.watermark
+
+    @property
+    def processing_time(self) -> int:
+        """The clock of processing time, ms."""
+        return self._clock
+
+    @property
+    def metrics(self) -> Metrics:
+        """Counters and sizes as they stand. O(1), but O(state) with overlapping windows.
+
+        While a call is inside, ``open_windows``, ``state_rows``, ``state_bytes`` and ``timers`` are what they were when
+        they were last read, or when a call ended during which they were.
+        """
+        operator = self._operator
+        if operator is None:
+            return Metrics(watermark=self._watermark, processing_time=self._clock)
+        counters = operator.counters
+        open_windows, state_rows, state_bytes, timers = self._guard.look(self, "sizes", (0, 0, 0, 0))
+        return Metrics(
+            events=counters.events + self._bad,
+            bad=self._bad,
+            late=self._late,
+            num_late_records_dropped=counters.num_late_records_dropped,
+            unassigned=counters.unassigned,
+            fired=counters.fired,
+            open_windows=open_windows,
+            state_rows=state_rows,
+            state_bytes=state_bytes,
+            watermark=operator.watermark,
+            unfired=counters.unfired,
+            timers=timers,
+            processing_time=self._clock,
+        )
+
+    def _sizes(self) -> tuple[int, int, int, int]:
+        operator = self._operator
+        if operator is None:
+            return 0, 0, 0, 0
+        return operator.open_windows(), operator.state_rows, operator.state_bytes, operator.timers
+
+    @alone
+    def snapshot(self) -> bytes:
+        """Returns all state as one chunk. Raises StateError before the first batch, unless a schema was given."""
+        return self._planned("snapshot").snapshot()
+
+    @alone
+    def delta(self) -> bytes:
+        """Returns what has changed since the last snapshot() or delta() as one chunk."""
+        return self._planned("delta").delta()
+
+    def _planned(self, call: str) -> Operator:
+        self._refuse_if_failed()
+        if self._operator is None:
+            raise StateError(f"{call}: the stream has seen no batch and no schema yet, so there is no state")
+        return self._operator
+
+    @alone
+    def restore(
+        self,
+        chunks: list[bytes] | bytes,
+        *,
+        forget_watermark: bool = False,
+        migrate: Migrate = None,
+    ) -> None:
+        """Replaces all state by that of one snapshot and the deltas after it, in order.
+
+        forget_watermark: starts without a watermark, as Flink does; for the general operator only, because the others
+            tell from the watermark which windows have fired.
+        migrate: ``"added aggregates"`` also takes state of a spec without some of the aggregates, which then cover, in
+            the windows that are open, only what comes from now on. If they read other columns, the stream needs to be
+            opened with a schema. ``"changed functions"`` takes state of lambdas, of functions inside functions and of
+            those of ``__main__`` whatever their code was, and of ones that have been given a name since; see ``named``.
+            A set allows both: ``{"added_aggregates", "changed_functions"}``.
+
+        State of a spec with a shorter allowed lateness is taken as well; what had been cleaned by then stays late.
+        Raises StateError if a chunk is corrupt, cut off, or of another spec, input type or version. The watermark
+        is part of the state; counters start over.
+        """
+        check_migrate(migrate)
+        chunks = [chunks] if isinstance(chunks, bytes | bytearray | memoryview) else chunks
+        if not isinstance(chunks, list | tuple):
+            raise StateError(f"restore: takes a list of bytes, a snapshot and deltas, got {type(chunks).__name__}")
+        if not chunks:
+            raise StateError("restore: at least a snapshot is needed, got no chunk")
+        try:
+            plan = self._plan
+            if plan is None:
+                meta = decode(chunks[0], owner(chunks[0])).meta
+                plan = self._plan_for(text_to_schema(meta["input_schema"]))
+            chunks = [plan.migrated(chunk, migrate) for chunk in chunks]
+            operator = plan.new_operator(self._coalesce)
+            operator.restore(chunks, forget_watermark)
+        except (StateError, SpecError, MemoryError):
+            raise
+        except Exception as problem:
+            raise StateError(f"restore: the state makes no sense: {problem}") from problem
+        self._plan, self._operator, self._failed = plan, operator, None
+        self._take_times(operator)
+        self._bad = self._late = 0
+
+    def _plan_for(self, schema: pa.Schema) -> Plan:
+        """Returns the plan for the input that the state was made of."""
+        try:
+            return planner.plan(self._spec, schema)
+        except SpecError as problem:
+            raise StateError(
+                f"restore: the state was written for other columns: {problem}; if they are new, open the stream with a "
+                f"schema"
+            ) from problem
+
+    def _take_times(self, operator: Operator) -> None:
+        """Goes on from the times of state that was restored. The wait for elements begins anew."""
+        self._watermark = operator.watermark
+        if operator.processing_time is not None:
+            self._clock = operator.processing_time
+        if self._follows is not None:
+            self._follows.restart()
+
+    def _fail(self, problem: BaseException) -> None:
+        self._failed = f"{type(problem).__name__}: {problem}"
+
+    def _refuse_if_failed(self) -> None:
+        if self._failed is not None:
+            raise StateError(f"stream: it failed in the middle of a batch ({self._failed}); restore() a snapshot first")
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        self._guard.refuse_copy()
+
+    def _check_invariants(self) -> None:
+        if self._operator is not None:
+            self._operator._check()
+
+
+def open_stream(
+    spec: SpecBuilder,
+    watermark: Duration | Literal["monotonous"] | None = None,
+    *,
+    schema: pa.Schema | None = None,
+    max_future_skew: Duration | None = None,
+    idle: Duration | None = None,
+) -> Stream:
+    """Opens a stream; see ``WindowSpec.open``."""
+    follows = data_watermark(watermark, idle)
+    plan = None if schema is None else planner.plan(spec, schema)
+    return Stream(spec, plan=plan, follows=follows, max_future_skew=max_future_skew)
+
+
+def open_plan(plan: Plan, *, coalesce: bool = False, any_time: bool = False) -> Stream:
+    """Opens a stream for a plan.
+
+    coalesce: what holds where the spec leaves it open. any_time: takes event times of all int64, as Flink does, and not
+    only those within ±2⁶¹ ms; for the general operator alone.
+    """
+    return Stream(plan.spec, plan=plan, coalesce=coalesce, any_time=any_time)

@@ -1,0 +1,100 @@
+"""WindowSpec: what to compute, said once; it runs on a table, on a stream in the process, and on Spark."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from fastwin.errors import SpecError
+from fastwin.run.choice import Explanation, explain
+from fastwin.run.planner import plan
+from fastwin.run.results import Result
+from fastwin.run.stream import Stream, open_stream
+from fastwin.run.threads import run_threads
+from fastwin.spec.builder import SpecBuilder
+from fastwin.spec.checks import BOUNDS
+from fastwin.times import Duration
+
+__all__ = ["WindowSpec", "key_by"]
+
+
+@dataclass(frozen=True)
+class WindowSpec(SpecBuilder):
+    """An immutable window specification; every method returns a new one. Start with ``key_by``."""
+
+    def run(self, table: Any, *, threads: int = 1) -> Result:
+        """Runs over a bounded input and fires everything at its end.
+
+        table: pyarrow Table or RecordBatch, pandas or polars DataFrame. Returns a Result.
+        threads: over how many the keys are divided. The rows are the same, in order of their window ends within each
+            thread's part, one part after another; sessions are in order as a whole, unless there are more than eight
+            million elements or a gigabyte of them in several chunks. One is the default, because it needs no copy of
+            the input and leaves the other cores to whoever calls. The general operator, and a spec without keys, run
+            on one anyway.
+        Raises SpecError if the columns do not suit, BadRowError as the policy says.
+        """
+        return run_threads(self, table, threads)
+
+    def open(
+        self,
+        *delay: Duration | Literal["monotonous"] | None,
+        watermark: Duration | Literal["monotonous"] | None = None,
+        schema: pa.Schema | None = None,
+        max_future_skew: Duration | None = None,
+        idle: Duration | None = None,
+    ) -> Stream:
+        """Opens a stream in this process; see ``Stream``.
+
+        watermark: how the watermark follows the data after each batch: a duration, by which elements
+            may be out of order (``max - delay - 1`` as in Flink); ``"monotonous"`` for none; None: the caller
+            calls ``advance_watermark``.
+        schema: the input's schema, if it is to be checked before the first batch.
+        max_future_skew: rows further ahead of the clock are bad rows. None: no limit.
+        idle: needs a ``watermark``. When no element has come for so long by the machine's clock, the elements that
+            could be out of order are not waited for any longer: the next ``process`` call without rows brings the
+            watermark up to the newest timestamp. None: they are waited for.
+        """
+        if delay:
+            watermark = _named_watermark(delay, watermark)
+        return open_stream(self, watermark, schema=schema, max_future_skew=max_future_skew, idle=idle)
+
+    def explain(self, schema: pa.Schema | None = None) -> Explanation:
+        """Says which operator runs the spec, and why: text that shows itself well in a notebook, too.
+
+        schema: of the input, if it is to be checked as well.
+        """
+        return explain(self) if schema is None else plan(self, schema).explain()
+
+
+def _named_watermark(delay: tuple[Any, ...], watermark: Any) -> Any:
+    """Returns the watermark that was given without its name, with a warning; raises SpecError for more than that."""
+    if len(delay) > 1 or watermark is not None:
+        raise SpecError(f"open: takes one watermark, by its name: open(watermark={delay[0]!r}), got {len(delay)} more")
+    warnings.warn(
+        f"open({delay[0]!r}): say what that is: open(watermark={delay[0]!r}), by how much elements may be out of order",
+        stacklevel=3,
+    )
+    return delay[0]
+
+
+def key_by(*columns: str) -> WindowSpec:
+    """Starts a spec whose windows are kept for each value of the key columns; null is a value like any other.
+
+    columns: names; none: one global key. Raises SpecError for what is no name, or a name given twice.
+
+    >>> from fastwin import Count, TumblingEventTimeWindows
+    >>> spec = key_by("page").event_time("ts").window(TumblingEventTimeWindows.of("1 hour")).aggregate(n=Count())
+    >>> spec.keys
+    ('page',)
+    """
+    for column in columns:
+        if not isinstance(column, str) or not column:
+            raise SpecError(f"key_by: columns must be names, got {column!r}")
+        if column in BOUNDS:
+            raise SpecError(f"key_by: {column!r} is the name of a result column; rename the key")
+    if len(set(columns)) != len(columns):
+        raise SpecError(f"key_by: a column is named twice in {list(columns)}")
+    return WindowSpec(keys=columns)

@@ -1,0 +1,81 @@
+"""Zones of event times and of calendars: results bear them, and days that are not the zone's are warned of."""
+
+from __future__ import annotations
+
+import warnings
+
+import pyarrow as pa
+
+from fastwin.operators.config import TIME_TYPE
+from fastwin.spec.builder import SpecBuilder
+from fastwin.windows.assigner import WindowAssigner
+from fastwin.windows.calendar import CalendarEventTimeWindows
+from fastwin.windows.cumulative import CumulativeEventTimeWindows
+from fastwin.windows.named_windows import NamedWindows
+from fastwin.windows.sliding import SlidingEventTimeWindows
+from fastwin.windows.tumbling import TumblingEventTimeWindows
+
+__all__ = ["assigners_of", "bound_type", "warn_of_utc_days"]
+
+_UTC = (None, "UTC", "Etc/UTC", "Z", "+00:00")
+# Other names of it, which results keep.
+_OFFSETS = ("+00:00", "-00:00", "+0000", "-0000", "+00", "-00", "z")
+_NAMES = ("utc", "uct", "universal", "zulu", "gmt", "gmt0", "gmt+0", "gmt-0", "greenwich")
+_DAY_MS = 86_400_000
+
+
+def assigners_of(spec: SpecBuilder) -> list[WindowAssigner | None]:
+    """Returns the windows of a spec, each of several by itself."""
+    if isinstance(spec.assigner, NamedWindows):
+        return [assigner for _, assigner in spec.assigner.named]
+    return [spec.assigner]
+
+
+def bound_type(spec: SpecBuilder, schema: pa.Schema) -> pa.DataType:
+    """Returns the type of window bounds in results: timestamp[ms], in the zone of the calendar or of the event time.
+
+    Without one, in UTC.
+    """
+    zones = {one.time_zone for one in assigners_of(spec) if isinstance(one, CalendarEventTimeWindows)}
+    if len(zones) == 1:
+        return pa.timestamp("ms", tz=zones.pop())
+    if spec.time_column is None:
+        return TIME_TYPE
+    kind = schema.field(spec.time_column).type
+    zone = kind.tz if pa.types.is_timestamp(kind) else None
+    return TIME_TYPE if zone in _UTC else pa.timestamp("ms", tz=zone)
+
+
+def warn_of_utc_days(spec: SpecBuilder, bounds: pa.DataType) -> None:
+    """Warns if windows of whole days begin at midnight in UTC, though the results have another zone."""
+    for assigner in assigners_of(spec):
+        _warn_of_utc_days(spec, assigner, bounds)
+
+
+def _warn_of_utc_days(spec: SpecBuilder, assigner: WindowAssigner | None, bounds: pa.DataType) -> None:
+    match assigner:
+        case TumblingEventTimeWindows(size_ms=every, offset_ms=offset):
+            pass
+        case SlidingEventTimeWindows(slide_ms=every, offset_ms=offset):
+            pass
+        case CumulativeEventTimeWindows(max_size_ms=every, offset_ms=offset):
+            pass
+        case _:
+            return
+    if not _is_utc(bounds.tz) and every % _DAY_MS == 0 and offset == 0:
+        warnings.warn(
+            f"window: {assigner} begin at midnight in UTC, but {_whose(spec, bounds)}; "
+            f"CalendarEventTimeWindows.of('1 day', time_zone={bounds.tz!r}) has the days of that zone",
+            stacklevel=4,
+        )
+
+
+def _whose(spec: SpecBuilder, bounds: pa.DataType) -> str:
+    calendar = any(isinstance(one, CalendarEventTimeWindows) for one in assigners_of(spec))
+    return f"{'the calendar' if calendar else f'event_time {spec.time_column!r}'} is in {bounds.tz}"
+
+
+def _is_utc(zone: str) -> bool:
+    """Whether a zone is UTC under any of its names."""
+    zone = zone.lower()
+    return zone in _OFFSETS or zone.removeprefix("etc/") in _NAMES

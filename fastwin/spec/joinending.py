@@ -1,0 +1,78 @@
+"""JoinEnding: rows of two inputs with the same key, matched window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from fastwin.columns.decoding import decoded_type
+from fastwin.errors import SpecError
+from fastwin.spec.describe import describe
+from fastwin.spec.ending import types_text
+from fastwin.spec.rowendings import RowsEnding, is_aligned
+
+__all__ = ["HOWS", "SIDE", "TIME", "Columns", "How", "JoinEnding"]
+
+How = Literal["inner", "left", "right", "full"]
+HOWS = ("inner", "left", "right", "full")
+SIDE, TIME = "__side", "__time"
+"""Columns of the two inputs put together: 0 for the left one and 1 for the right one, and the event time in ms."""
+Columns = tuple[tuple[str, str], ...]
+"""Columns of one input, without keys: the name in the results, and in the input."""
+
+
+@dataclass(frozen=True)
+class JoinEnding(RowsEnding):
+    """Pairs of rows, or what a function makes of the rows of both inputs.
+
+    how: which rows without a partner are results as well. left, right: the columns of the inputs. lateness: allowed to
+    each input, ms. function: is called with the key, the window, and the rows of each input; None: pairs are results.
+    output: the columns of what it yields.
+    """
+
+    how: How
+    left: Columns
+    right: Columns
+    lateness: tuple[int, int]
+    function: Callable[..., Any] | None = None  # type: ignore[assignment]
+    output: pa.Schema | None = None
+
+    @property
+    def method(self) -> str:  # type: ignore[override]
+        return "window_join" if self.function is None else "co_group"
+
+    @property
+    def called(self) -> None:
+        return None
+
+    def filled(self, rows: pa.Schema | None, keys: tuple[str, ...]) -> pa.Schema | None:
+        assert rows is not None
+        if self.function is not None:
+            return self.output
+        fields = [rows.field(name) for name, _ in (*self.left, *self.right)]
+        return pa.schema([pa.field(field.name, decoded_type(field.type)) for field in fields])
+
+    def arguments(self, *, state_only: bool) -> str:
+        parts = [repr(self.how), *(f"{side}={list(names)}" for side, names in self._named)]
+        if self.function is not None:
+            assert self.output is not None
+            parts = [describe(self.function), *parts[1:], f"output={types_text(self.output)}"]
+        if self.lateness[0] != self.lateness[1] and not state_only:
+            parts.append(f"lateness_ms={self.lateness}")
+        return ", ".join(parts)
+
+    @property
+    def _named(self) -> list[tuple[str, list[str]]]:
+        return [("left", [name for name, _ in self.left]), ("right", [name for name, _ in self.right])]
+
+    def check(self, spec: Any) -> None:
+        if not is_aligned(spec):
+            raise SpecError(
+                f"{self.method}: window must be tumbling, sliding or cumulative in event time, got {spec.assigner}"
+            )
+
+    def operator(self, spec: Any) -> tuple[str, str]:
+        return "rows", "the rows of both inputs are kept as columns, and matched when a window fires"

@@ -1,0 +1,71 @@
+"""A spec in words: the calls that make it, which its fingerprint is made of, and what changes no state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastwin.spec.describe import describe
+from fastwin.spec.ending import types_text
+from fastwin.times import format_ms
+
+__all__ = ["outputs_text", "spec_text", "state_parts"]
+
+
+def spec_text(spec: Any) -> str:
+    """Returns the calls that make a spec, as far as its state depends on them."""
+    return ".".join(f"{name}({text})" for name, text in _calls(spec, state_only=False))
+
+
+def state_parts(spec: Any) -> tuple[tuple[str, str], ...]:
+    """Returns what these methods are given, by their names; without allowed lateness and built-in aggregates."""
+    parts: dict[str, str] = {}
+    for name, text in _calls(spec, state_only=True):
+        parts[name] = f"{parts[name]}; {text}" if name in parts else text
+    return tuple(parts.items())
+
+
+def outputs_text(spec: Any) -> list[str]:
+    """Returns what a spec says of late elements and of bad rows beyond the defaults: lines for ``explain``."""
+    told = []
+    if spec.lateness_ms or spec.coalesce is not None:
+        kept = f"allowed lateness: windows are kept for {format_ms(spec.lateness_ms)} after their end"
+        told.append(f"{kept}, and late elements fire them again, {_COALESCE[spec.coalesce]}")
+    if spec.late_output:
+        told.append("late elements: handed out in result.late, where no window takes them any more")
+    if spec.bad_row_policy != "raise":
+        told.append(f"bad rows: {_BAD_ROWS[spec.bad_row_policy]}")
+    return told
+
+
+_COALESCE = {
+    None: "one by one in this process, once for each (key, window) and micro-batch on Spark; coalesce=True or False "
+    "makes them the same",
+    False: "one by one",
+    True: "once for each (key, window) and batch",
+}
+_BAD_ROWS = {"divert": "handed out in result.bad", "drop": "counted and dropped"}
+
+
+def _calls(spec: Any, *, state_only: bool) -> list[tuple[str, str]]:
+    calls = [("key_by", ", ".join(map(repr, spec.keys)))]
+    if spec.time_column is not None:
+        # The unit that is meant where none is given is the same as none.
+        unit = f", unit={spec.time_unit!r}" if spec.time_unit not in (None, "ms") else ""
+        calls.append(("event_time", f"{spec.time_column!r}{unit}"))
+    if spec.arrival:
+        calls.append(("processing_time", ""))
+    calls.append(("window", describe(spec.assigner)))
+    if spec.firing is not None:
+        calls.append(("trigger", describe(spec.firing)))
+    if spec.eviction is not None:
+        calls.append(("evictor", describe(spec.eviction)))
+    if spec.lateness_ms and not state_only:
+        calls.append(("allowed_lateness", repr(format_ms(spec.lateness_ms))))
+    calls += [("side_output", f"{tag!r}, {types_text(schema)}") for tag, schema in spec.sides]
+    if spec.pane_info:
+        calls.append(("with_pane_info", ""))
+    if spec.changelog:
+        calls.append(("with_changelog", ""))
+    if spec.ending is not None:
+        calls.append((spec.ending.method, spec.ending.arguments(state_only=state_only)))
+    return calls

@@ -1,0 +1,181 @@
+"""StateSpec: what state means, part by part; kept beside the state, so that a restore can tell what has changed."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from fastwin.errors import SpecError, StateError
+from fastwin.spec.codes import changed_codes, without_codes, without_functions
+from fastwin.times import format_ms
+
+__all__ = ["ADDED_AGGREGATES", "CHANGED_FUNCTIONS", "Migrate", "StateAggregate", "StateSpec", "check_migrate"]
+
+ADDED_AGGREGATES: Final = "added aggregates"
+"""What ``migrate=`` may allow: aggregates that the state does not have yet."""
+CHANGED_FUNCTIONS: Final = "changed functions"
+"""What ``migrate=`` may allow: other code, or another name, of functions that are told by their code."""
+
+
+Migrate = str | Collection[str] | None
+"""What ``migrate=`` takes: one of the two, or several; their words may be joined by ``_``."""
+
+
+def check_migrate(migrate: Migrate) -> None:
+    """Raises SpecError unless ``migrate`` is None, ADDED_AGGREGATES, CHANGED_FUNCTIONS, or a set of these."""
+    try:
+        known = _allowed(migrate) <= {ADDED_AGGREGATES, CHANGED_FUNCTIONS}
+    except (AttributeError, TypeError):
+        known = False
+    if not known:
+        raise SpecError(
+            f"migrate: must be None, {ADDED_AGGREGATES!r} or {CHANGED_FUNCTIONS!r}, or a set of these, got {migrate!r}"
+        )
+
+
+def _allowed(migrate: Migrate) -> frozenset[str]:
+    names = [migrate] if isinstance(migrate, str) else migrate or ()
+    return frozenset(name.replace("_", " ") for name in names)
+
+
+@dataclass(frozen=True)
+class StateAggregate:
+    """A built-in aggregate of a spec: its name, itself in words, the types of its columns, its cells in a row."""
+
+    name: str
+    text: str
+    types: str
+    cells: int
+
+    def is_like(self, other: StateAggregate, migrate: Migrate) -> bool:
+        """Whether state of one is state of the other: options that say only what a window fires may differ."""
+        same = _is_same(_in_cells(self.text), _in_cells(other.text), migrate)
+        return same and replace(self, text="") == replace(other, text="")
+
+
+@dataclass(frozen=True)
+class StateSpec:
+    """The parts of a spec, and of its input, that its state depends on.
+
+    operator: which one keeps the state. parts: what the spec's methods were given, in words, by the method's name;
+    without allowed lateness and built-in aggregates, which are the next two. keys: types of the key columns. rows:
+    names and types of the columns of elements that windows may hold.
+    """
+
+    operator: str
+    parts: tuple[tuple[str, str], ...]
+    lateness_ms: int
+    aggregates: tuple[StateAggregate, ...]
+    keys: str
+    rows: str
+
+    def to_json(self) -> list[Any]:
+        """Returns the same as plain values."""
+        aggregates = [[one.name, one.text, one.types, one.cells] for one in self.aggregates]
+        return [self.operator, [list(part) for part in self.parts], self.lateness_ms, aggregates, self.keys, self.rows]
+
+    @classmethod
+    def from_json(cls, values: Any) -> StateSpec:
+        """Returns what ``to_json`` was called on; raises StateError for what does not come from there."""
+        try:
+            operator, parts, lateness_ms, aggregates, keys, rows = values
+            return cls(
+                operator,
+                tuple((name, text) for name, text in parts),
+                lateness_ms,
+                tuple(StateAggregate(*one) for one in aggregates),
+                keys,
+                rows,
+            )
+        except (TypeError, ValueError) as problem:
+            raise StateError(f"state: the spec that it was written by cannot be read: {problem}") from problem
+
+    def check_follows(self, old: StateSpec, migrate: Migrate) -> None:
+        """Raises StateError, saying what differs, unless this spec can go on with the state of ``old``.
+
+        It can if it is the same, has a longer allowed lateness, another option of an aggregate that its cells do not
+        depend on (what is done on overflow, ``ddof``), or, where ``migrate`` is
+        ADDED_AGGREGATES, more built-in aggregates, or, where it is CHANGED_FUNCTIONS, other code of lambdas and the
+        like.
+        """
+        wrong = self._changed_parts(old, migrate)
+        if self.lateness_ms < old.lateness_ms:
+            was, now_is = format_ms(old.lateness_ms), format_ms(self.lateness_ms)
+            wrong.append(f"allowed_lateness was {was}, is {now_is}; only a longer one can go on")
+        before = {one.name: one for one in old.aggregates}
+        now = {one.name: one for one in self.aggregates}
+        for name in before.keys() | now.keys():
+            if name not in now:
+                wrong.append(f"aggregate {name}={before[name].text} is missing")
+            elif name in before and not before[name].is_like(now[name], migrate):
+                wrong.append(f"aggregate {name} was {_of(before[name])}, is {_of(now[name])}")
+            elif name not in before and not before:
+                wrong.append(f"aggregate {name}={now[name].text} is new, and there was no built-in one before")
+            elif name not in before and ADDED_AGGREGATES not in _allowed(migrate):
+                wrong.append(
+                    f"aggregate {name}={now[name].text} is new: in windows that are open it would cover only what "
+                    f"comes from now on; migrate={ADDED_AGGREGATES!r} allows that"
+                )
+        if old.keys != self.keys:
+            wrong.append(f"the keys were of {old.keys}, are of {self.keys}")
+        if old.rows != self.rows:
+            wrong.append(f"windows held rows of {old.rows or 'no columns'}, now of {self.rows or 'no columns'}")
+        if not wrong and old.operator != self.operator:
+            wrong.append(f"it was kept by the {old.operator} operator, this spec runs on the {self.operator} one")
+        if wrong:
+            raise StateError(f"state: written by another spec, or for other columns: {'; '.join(sorted(wrong))}")
+
+    def _changed_parts(self, old: StateSpec, migrate: Migrate) -> list[str]:
+        before, now = dict(old.parts), dict(self.parts)
+        changed = []
+        for name in before.keys() | now.keys():
+            if name in before and name in now and _is_same(before[name], now[name], migrate):
+                continue
+            functions = changed_codes(before[name], now[name]) if name in before and name in now else []
+            if functions and without_codes(before[name]) == without_codes(now[name]):
+                changed.append(f"{name} has other code in {', '.join(functions)}; {_HOW_TO_GO_ON}")
+                continue
+            was = f"was {before[name] or 'given'}" if name in before else "was not given"
+            changed.append(f"{name} {was}, {f'is {now[name]}' if name in now else 'is not given now'}")
+        return changed
+
+
+_HOW_TO_GO_ON = (
+    f"if it means the same, migrate={CHANGED_FUNCTIONS!r} goes on, and fastwin.named('a name', function) tells it by "
+    "that name from then on"
+)
+
+
+def _is_same(before: str, now: str, migrate: Migrate) -> bool:
+    """Whether two texts of a part mean the same state."""
+    if before == now:
+        return True
+    if CHANGED_FUNCTIONS in _allowed(migrate) and without_functions(before) == without_functions(now):
+        return True
+    if before != without_codes(now):
+        return False
+    # Once, by state that was written before there were codes.
+    warnings.warn(
+        f"state: it does not tell the code of the functions in {now}; it is taken to be the same", stacklevel=2
+    )
+    return True
+
+
+# Options of aggregates that their cells do not depend on, each the last one in the text.
+_AT_FIRING = re.compile(
+    r"^(Sum\(.*), on_overflow='\w+'\)$"
+    r"|^((?:Variance|StdDev|Covar)\(.*), ddof=\d+\)$",
+    re.DOTALL,
+)
+
+
+def _in_cells(text: str) -> str:
+    """Returns the text of an aggregate without what its cells do not depend on."""
+    return _AT_FIRING.sub(lambda found: f"{found[1] or found[2]})", text)
+
+
+def _of(aggregate: StateAggregate) -> str:
+    return f"{aggregate.text} of {aggregate.types}"

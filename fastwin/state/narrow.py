@@ -1,0 +1,85 @@
+"""Columns of whole numbers in as few bytes as they take.
+
+A note tells what was made of a column ``x``: ``[type, size, least, first]``. What is kept are distances from ``least``,
+of ``size`` bytes, of the values or, unless ``first`` is null, of the steps from each value to the next, beginning with
+the value ``first``. Distances of 3, 5, 6 or 7 bytes are divided among the columns ``x`` (the lowest 2 or 4 bytes),
+``x/1`` and ``x/2``.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["narrowed", "widened"]
+
+_PIECES: Final = {1: (1,), 2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
+"""Into which unsigned numbers one of so many bytes is divided, lowest first."""
+
+
+def narrowed(table: pa.Table) -> tuple[pa.Table, dict[str, list[Any]]]:
+    """Returns a table whose columns of whole numbers take as few bytes as they can, and what ``widened`` needs."""
+    columns: dict[str, Any] = {}
+    notes = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        whole = column.type in (pa.int64(), pa.int32()) and len(column) and not column.null_count
+        found = _pieces(column.combine_chunks().to_numpy()) if whole else None
+        if found is None:
+            columns[name] = column
+        else:
+            pieces, notes[name] = found
+            columns |= {_piece(name, i): pa.array(piece) for i, piece in enumerate(pieces)}
+    return pa.table(columns), notes
+
+
+def _pieces(values: NDArray[Any]) -> tuple[list[NDArray[Any]], list[Any]] | None:
+    """Returns what a column is divided into, and its note; None if that takes no less than the column itself."""
+    first = None
+    size, least = _range(values)
+    if size > 1 and len(values) > 1:
+        steps = np.diff(values)  # may wrap around, and back again
+        step_size, least_step = _range(steps)
+        if step_size < size:
+            first, size, least = int(values[0]), step_size, least_step
+            values = np.concatenate([np.array([least], dtype=values.dtype), steps])
+    if size >= values.dtype.itemsize:
+        return None
+    left = (values - values.dtype.type(least)).view(f"u{values.dtype.itemsize}")
+    pieces = []
+    for width in _PIECES[size]:
+        pieces.append(left.astype(f"u{width}"))
+        left = left >> np.array(8 * width, dtype=left.dtype) if width < left.dtype.itemsize else left
+    return pieces, [str(values.dtype), size, least, first]
+
+
+def _range(values: NDArray[Any]) -> tuple[int, int]:
+    """Returns how many bytes the distance from the least value takes, at least one, and that value."""
+    least = int(values.min())
+    return max(1, -(-(int(values.max()) - least).bit_length() // 8)), least
+
+
+def _piece(name: str, number: int) -> str:
+    return f"{name}/{number}" if number else name
+
+
+def widened(table: pa.Table, notes: dict[str, list[Any]]) -> pa.Table:
+    """Returns the table that ``narrowed`` was given. Raises ValueError, and others, for notes of no such table."""
+    for name, (kind, size, least, first) in notes.items():
+        if kind not in ("int32", "int64") or type(least) is not int or type(first) not in (int, type(None)):
+            raise ValueError(f"column {name}: a note of {kind}, {least}, {first}")
+        dtype = np.dtype(kind)
+        values = table[name].to_numpy().astype(f"u{dtype.itemsize}")
+        shift = 0
+        for number, width in enumerate(_PIECES[size][:-1]):
+            shift += 8 * width
+            piece = _piece(name, number + 1)
+            values |= table[piece].to_numpy().astype(values.dtype) << np.array(shift, dtype=values.dtype)
+            table = table.drop_columns([piece])
+        numbers = values.view(dtype)
+        numbers += dtype.type(least)
+        if first is not None:
+            numbers[0] = first
+            numbers = np.cumsum(numbers, dtype=dtype)
+        table = table.set_column(table.column_names.index(name), name, pa.array(numbers))
+    return table

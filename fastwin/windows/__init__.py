@@ -1,0 +1,1 @@
+"""Windows, and the assigners that say which of them an element belongs to. Flink's names."""

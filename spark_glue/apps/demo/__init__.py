@@ -1,0 +1,54 @@
+"""``fastwin demo``: three windows over one out-of-order stream, end to end on Spark."""
+
+import argparse
+from pathlib import Path
+
+__all__ = ["command"]
+
+_EPILOG = """\
+Without --events, the stream is the 336,776 departures from New York's airports in 2013: they arrive by scheduled
+time, but their event time is the actual departure, so the stream is really out of order. Three windows run over it:
+hourly departures and mean delay per airport, departures per airport over the last 24 hours every 15 minutes, and the
+flying sessions of each aircraft. A fourth query keeps departures and distinct aircraft per airport in a store; the demo
+ends with the command that shows them on a page.
+
+With --events, --key and --time, the same windows count the rows of your own file, in the order of the file.
+"""
+
+
+def command(commands: argparse._SubParsersAction) -> None:
+    """Adds the parser of ``demo`` to the command line."""
+    parser = commands.add_parser(
+        "demo",
+        help="run three windows over a real stream on Spark, and draw the result",
+        description="Run Flink-style windows over an out-of-order stream with Spark Structured Streaming.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--events", type=Path, metavar="FILE", help="your own events: a Parquet or CSV file")
+    parser.add_argument("--key", metavar="COLUMN", help="with --events: the column whose values are windowed apart")
+    parser.add_argument("--time", metavar="COLUMN", help="with --events: the column with the time of each event")
+    parser.add_argument("--hop", default="1 hour", metavar="TIME", help="size of the tumbling windows (%(default)s)")
+    parser.add_argument(
+        "--window", default="24 hours", metavar="TIME", help="size of the sliding windows (%(default)s)"
+    )
+    parser.add_argument("--slide", default="15 minutes", metavar="TIME", help="their slide (%(default)s)")
+    parser.add_argument("--gap", default="6 hours", metavar="TIME", help="what ends a session (%(default)s)")
+    parser.add_argument(
+        "--watermark", default="1 hour", metavar="TIME", help="how far events may be out of order (%(default)s)"
+    )
+    parser.add_argument(
+        "--batches", type=int, default=30, metavar="N", help="micro-batches to cut the stream into (%(default)s)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("demo-output"), metavar="DIR", help="where results go (%(default)s)"
+    )
+    parser.add_argument("--master", default="local[2]", metavar="URL", help="Spark master (%(default)s)")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # Spark takes seconds to import, which other commands and --help shall not.
+    from spark_glue.apps.demo.main import run
+
+    return run(arguments)

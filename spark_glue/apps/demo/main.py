@@ -1,0 +1,237 @@
+"""Runs the demo: writes the stream, starts the queries, follows them, and tells what came out."""
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+import fastwin as fw
+import spark_glue
+from fastwin.errors import SpecError
+from fastwin.times import to_ms
+from spark_glue.apps.console import fresh_folder, stderr_to
+from spark_glue.apps.demo.chart import draw
+from spark_glue.apps.demo.progress import Tally, follow
+from spark_glue.apps.demo.source import Source, flights, own_file, write_parts
+
+__all__ = ["page_spec", "run", "specs"]
+
+_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+}
+
+
+def specs(source: Source, arguments: argparse.Namespace) -> dict[str, fw.WindowSpec]:
+    """Returns the three specs of the demo, by the names of their queries."""
+    aggregates: dict[str, Any] = {"n": fw.Count()}
+    if source.delay is not None:
+        aggregates["mean_delay"] = fw.Mean(source.delay)
+    keyed = fw.key_by(source.key).event_time(source.time)
+    return {
+        "tumbling": keyed.window(fw.TumblingEventTimeWindows.of(arguments.hop))
+        .side_output_late_data()
+        .bad_rows("divert")
+        .aggregate(**aggregates),
+        "sliding": keyed.window(fw.SlidingEventTimeWindows.of(arguments.window, arguments.slide))
+        .bad_rows("drop")
+        .aggregate(n=fw.Count()),
+        "sessions": fw.key_by(source.session_key)
+        .event_time(source.time)
+        .window(fw.EventTimeSessionWindows.with_gap(arguments.gap))
+        .bad_rows("drop")
+        .aggregate(n=fw.Count(), first=fw.Min(source.time), last=fw.Max(source.time)),
+    }
+
+
+def page_spec(source: Source, arguments: argparse.Namespace) -> fw.WindowSpec:
+    """Returns the spec whose windows the page shows: how many events there are, and of how many aircraft.
+
+    An element that is late for its pane is not late for the windows over it, so panes are kept as long as a window.
+    """
+    aggregates: dict[str, Any] = {"pv": fw.Count()}
+    if source.session_key != source.key:
+        aggregates["uv"] = fw.HyperLogLog(source.session_key)
+    windows = fw.SlidingEventTimeWindows.of(arguments.window, arguments.slide)
+    return (
+        fw.key_by(source.key)
+        .event_time(source.time)
+        .window(windows)
+        .allowed_lateness(arguments.window)
+        .bad_rows("drop")
+        .aggregate(**aggregates)
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the demo with the parsed arguments of its command; returns the exit status."""
+    if arguments.batches < 1:
+        raise SpecError(f"--batches: must be at least 1, got {arguments.batches}")
+    to_ms(arguments.watermark, argument="--watermark")
+    own = arguments.events is not None
+    source = own_file(arguments.events, arguments.key, arguments.time) if own else flights()
+    wanted = specs(source, arguments)
+    for spec in wanted.values():
+        fw.plan(spec, source.table.schema)  # a wrong option shall show before Spark starts
+    page = page_spec(source, arguments)
+    page.panes()
+    out = fresh_folder(arguments.out, "demo")
+    print(f"fastwin demo: {source.table.num_rows:,} {source.name}, in order of arrival")
+    for name, spec in wanted.items():
+        print(f"  {name:<9} per {spec.keys[0]}: {spec.assigner}")
+    print(f"  page      per {page.keys[0]}: {page.panes().assigner}, kept in a store")
+    parts = write_parts(source.table, arguments.batches, out / "input")
+    print(
+        f"  as {parts} micro-batches, watermark {arguments.watermark} behind the newest event; starting Spark ...\n",
+        flush=True,
+    )
+
+    with stderr_to(out / "spark.log"):
+        spark = spark_glue.session("fastwin demo", arguments.master, _SETTINGS)
+    started = time.monotonic()
+    try:
+        stream = spark.readStream.schema(spark.read.parquet(str(out / "input")).schema).option("maxFilesPerTrigger", 1)
+        queries = [
+            _start(spark, stream.parquet(str(out / "input")), name, spec, arguments.watermark, out)
+            for name, spec in wanted.items()
+        ]
+        url = f"rocksdb:{out / 'store'}"
+        queries.append(_start_page(stream.parquet(str(out / "input")), page, arguments.watermark, url, out))
+        tallies = follow(queries, lambda line: print(line, flush=True))
+    finally:
+        spark.stop()
+    seconds = time.monotonic() - started
+    _report(arguments, source, wanted, tallies, seconds, out)
+    return 0
+
+
+def _start_page(stream: DataFrame, spec: fw.WindowSpec, watermark: str, url: str, out: Path) -> StreamingQuery:
+    """Starts the query whose panes the page shows."""
+    frame = spark_glue.apply(spec.panes(), stream, watermark=watermark)
+    writer = frame.writeStream.queryName("page").option("checkpointLocation", str(out / "checkpoints" / "page"))
+    return writer.trigger(availableNow=True).foreachBatch(spark_glue.to_store(url, spec)).start()
+
+
+def _start(
+    spark: SparkSession, stream: DataFrame, name: str, spec: fw.WindowSpec, watermark: str, out: Path
+) -> StreamingQuery:
+    frame = spark_glue.apply(spec, stream, watermark=watermark)
+    sinks = spark_glue.route(
+        main=_parquet(out / name),
+        late=_parquet(out / "late") if spec.late_output else None,
+        bad=_parquet(out / "bad") if spec.bad_row_policy == "divert" else None,
+    )
+    writer = frame.writeStream.queryName(name).option("checkpointLocation", str(out / "checkpoints" / name))
+    return writer.trigger(availableNow=True).foreachBatch(sinks).start()
+
+
+def _parquet(folder: Path) -> Callable[[DataFrame, int], None]:
+    # One folder a batch, overwritten: a batch that is run again after a failure replaces what it wrote before.
+    def write(frame: DataFrame, batch_id: int) -> None:
+        frame.coalesce(1).write.mode("overwrite").parquet(str(folder / f"batch={batch_id:05d}"))
+
+    return write
+
+
+def _read(folder: Path) -> pa.Table:
+    return ds.dataset(folder, format="parquet", partitioning="hive").to_table().drop_columns(["batch"])
+
+
+def _report(
+    arguments: argparse.Namespace,
+    source: Source,
+    wanted: dict[str, fw.WindowSpec],
+    tallies: dict[str, Tally],
+    seconds: float,
+    out: Path,
+) -> None:
+    tumbling, sliding, sessions = (_read(out / name) for name in wanted)
+    chart = out / "chart.png"
+    labels = f"last {arguments.window} every {arguments.slide}", f"windows of {arguments.hop}"
+    draw(sliding, tumbling, source.key, source.noun, source.delay is not None, labels, chart)
+    rows, tally = source.table.num_rows, tallies["tumbling"]
+    counted = pc.sum(tumbling["n"]).as_py() or 0
+    still_open = rows - counted - tally["late"] - tally["bad"]
+    print("\nFindings")
+    for line in [*_key_lines(source, tumbling, sliding), *_session_lines(source, sessions)]:
+        print(f"  {line}")
+    print("\nEvery row accounted for (tumbling)")
+    print(
+        f"  {rows:,} rows = {counted:,} in {tumbling.num_rows:,} results + {tally['late']:,} late "
+        f"+ {tally['bad']:,} without a time + {still_open:,} in the {tally['open_windows_change']:,} windows still open"
+    )
+    print(
+        "  late by query: "
+        + ", ".join(f"{name} {tallies[name]['late'] + tallies[name]['dropped']:,}" for name in wanted)
+    )
+    print(
+        f"\n{rows * len(tallies):,} events through {len(tallies)} queries in {seconds:.1f} s, Spark's start not counted"
+    )
+    print("\nWhere everything lies")
+    for what, names in (
+        ("results (Parquet)", list(wanted)),
+        ("late and bad rows", ["late", "bad"]),
+        ("chart", [chart.name]),
+        ("Spark's messages", ["spark.log"]),
+    ):
+        print(f"  {what:<19}{', '.join(os.path.relpath(out / name) for name in names)}")
+    shown = "departures and aircraft" if source.delay is not None else source.noun
+    print(f"\nTo see the {shown} of the last {arguments.window} on a page, start this and open the address it prints:")
+    print(f"  {_how_to_serve(source, out)}")
+
+
+def _how_to_serve(source: Source, out: Path) -> str:
+    """Returns the command that shows the page."""
+    words = [os.path.relpath(sys.executable), "-m", "fastwin", "serve"]
+    words += ["--store", f"rocksdb:{os.path.relpath(out / 'store')}"]
+    words += ["--title", source.name[0].upper() + source.name[1:], "--label", f"pv={source.noun.capitalize()}"]
+    if source.session_key != source.key:
+        words += ["--label", "uv=Aircraft"]
+    return shlex.join(words)
+
+
+def _key_lines(source: Source, tumbling: pa.Table, sliding: pa.Table) -> list[str]:
+    lines = []
+    totals = tumbling.group_by(source.key).aggregate([("n", "sum")]).sort_by([("n_sum", "descending")])
+    for value in totals[source.key].to_pylist()[:5]:
+        mine = tumbling.filter(_is(tumbling[source.key], value))
+        day = sliding.filter(_is(sliding[source.key], value)).sort_by([("n", "descending")])
+        busiest = mine.sort_by([("n", "descending")]).slice(0, 1).to_pylist()[0]
+        text = f"{value!s:<10}{pc.sum(mine['n']).as_py():>9,} {source.noun}"
+        if source.delay is not None:
+            total = pc.sum(pc.multiply(mine["mean_delay"], mine["n"].cast(pa.float64()))).as_py()
+            text += f", mean delay {total / pc.sum(mine['n']).as_py():5.1f} min"
+        text += f", most in one window {busiest['n']} ({busiest['window_start']:%d %b %H:%M})"
+        if day.num_rows:
+            text += (
+                f", most in a sliding window {day['n'][0].as_py():,} (until {day['window_end'][0].as_py():%d %b %H:%M})"
+            )
+        lines.append(text)
+    return lines
+
+
+def _is(column: pa.ChunkedArray, value: object) -> pa.ChunkedArray:
+    return pc.is_null(column) if value is None else pc.equal(column, pa.scalar(value, column.type))
+
+
+def _session_lines(source: Source, sessions: pa.Table) -> list[str]:
+    known = sessions.filter(pc.is_valid(sessions[source.session_key]))
+    if not known.num_rows:
+        return ["no session has ended yet"]
+    top = known.sort_by([("n", "descending")]).slice(0, 1).to_pylist()[0]
+    mean = pc.mean(known["n"]).as_py()
+    who, first, last = top[source.session_key], top["first"], top["last"]
+    return [
+        f"{sessions.num_rows:,} sessions of {source.session_key}, {mean:.2f} {source.noun} each on average; "
+        f"the longest run: {who} with {top['n']} between {first:%d %b %H:%M} and {last:%d %b %H:%M}"
+    ]

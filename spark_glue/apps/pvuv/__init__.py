@@ -1,0 +1,57 @@
+"""``fastwin pvuv``: page views and unique visitors of an access log, into a pane store that a page shows."""
+
+import argparse
+from pathlib import Path
+
+__all__ = ["command"]
+
+_EPILOG = """\
+ACCESS_LOG is a combined log of Apache or nginx, plain or gzipped; "-" reads stdin. The common format and Apache's
+vhost_combined are read as well. Lines that are none are counted, and kept in malformed.log with their numbers.
+
+What a module is: --module path (the first segment of the path; path:2 the first two), --module host (the virtual host
+of vhost_combined), or --module regex:PATTERN (its first group, or all of its match, in the path).
+"""
+
+
+def command(commands: argparse._SubParsersAction) -> None:
+    """Adds the parser of ``pvuv`` to the command line."""
+    parser = commands.add_parser(
+        "pvuv",
+        help="page views and unique visitors of an access log, on a page",
+        description="Stream an access log through Spark into a pane store: page views and unique visitors per module.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("log", type=Path, metavar="ACCESS_LOG")
+    parser.add_argument("--module", default="path", metavar="WHAT", help="path, path:N, host or regex:PATTERN")
+    parser.add_argument(
+        "--visitor", choices=("ip", "ip+agent"), default="ip+agent", help="who is a visitor (%(default)s)"
+    )
+    parser.add_argument(
+        "--pages-only", action="store_true", help="leave out errors, other methods than GET, images, scripts and styles"
+    )
+    parser.add_argument("--window", default="24h", metavar="TIME", help="size of the windows (%(default)s)")
+    parser.add_argument("--slide", default="3m", metavar="TIME", help="their slide, and width of a pane (%(default)s)")
+    parser.add_argument(
+        "--watermark", default="10 minutes", metavar="TIME", help="how far lines may be out of order (%(default)s)"
+    )
+    parser.add_argument("--store", metavar="URL", help="rocksdb:PATH or redis://...; by default in the folder of --out")
+    parser.add_argument("--retention", metavar="TIME", help="how long panes are kept (eight windows)")
+    parser.add_argument(
+        "--batch", type=int, default=100_000, metavar="LINES", help="lines of a micro-batch (%(default)s)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("pvuv-output"), metavar="DIR", help="for what is kept besides (%(default)s)"
+    )
+    parser.add_argument("--serve", action="store_true", help="show the page while the stream runs, and after it")
+    parser.add_argument("--port", type=int, default=8765, metavar="N", help="of the page, with --serve (%(default)s)")
+    parser.add_argument("--master", default="local[2]", metavar="URL", help="Spark master (%(default)s)")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # Spark takes seconds to import, which other commands and --help shall not.
+    from spark_glue.apps.pvuv.main import run
+
+    return run(arguments)

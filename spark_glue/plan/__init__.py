@@ -1,0 +1,1 @@
+"""What is known when apply() is called: job, types, key groups, what Catalyst tells, chaining."""

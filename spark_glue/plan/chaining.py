@@ -1,0 +1,50 @@
+"""``chain=True``: the result of one ``apply`` can be windowed again, in the same query."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from fastwin.errors import SpecError
+from spark_glue.plan.catalyst import CHAIN_KEY, WINDOW_TIME
+from spark_glue.plan.frameplan import FramePlan
+
+__all__ = ["check_chain", "with_window_time"]
+
+
+def check_chain(frame_plan: FramePlan, chain: object) -> None:
+    """Raises SpecError unless the results can be windowed again without losing any."""
+    if chain is not True:
+        raise SpecError(f"chain: must be True or False, got {chain!r}")
+    spec, assigner = frame_plan.spec, frame_plan.spec.assigner
+    assert assigner is not None
+    if spec.lateness_ms:
+        raise SpecError(
+            "chain: the spec has allowed_lateness(...), whose late firings would be behind the second window's "
+            "watermark; leave one of them out"
+        )
+    if spec.changelog:
+        raise SpecError(
+            "chain: the spec has with_changelog(), whose corrections the second window would take for elements; leave "
+            "one of them out"
+        )
+    for asked, what in (
+        (spec.late_output, "side_output_late_data()"),
+        (spec.bad_row_policy == "divert", 'bad_rows("divert")'),
+        (bool(spec.sides), "side_output(...)"),
+    ):
+        if asked:
+            raise SpecError(f"chain: the spec has {what}, whose rows have no window_time; use a query of their own")
+    if not assigner.is_event_time() or frame_plan.time_mode == "ProcessingTime":
+        raise SpecError(
+            f"chain: needs windows and triggers of event time, got {assigner}, {spec.firing or 'its trigger'}"
+        )
+    if WINDOW_TIME in frame_plan.plan.main_schema.names:
+        raise SpecError(
+            f"chain: it adds the column {WINDOW_TIME!r}, which the result has already; rename that one, or leave "
+            f"with_window_time() out"
+        )
+
+
+def with_window_time(frame: DataFrame) -> DataFrame:
+    """Returns the result frame with the event time of what comes behind."""
+    timed = frame.withColumn(WINDOW_TIME, F.col("window_end") - F.expr("INTERVAL '0.001' SECOND"))
+    return timed.withMetadata(WINDOW_TIME, {CHAIN_KEY: True})

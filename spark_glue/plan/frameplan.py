@@ -1,0 +1,153 @@
+"""The plan of one ``apply``: spec, columns of the frame, settings. The driver makes it, and every task gets it."""
+
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+import fastwin as fw
+from fastwin.errors import SpecError
+from fastwin.state.identity import Migrate
+from spark_glue.plan.types import arrow_schema, check_columns, check_keys, local_to_ms
+
+__all__ = ["LOCAL_MS", "FramePlan", "TimeMode", "plan_frame"]
+
+LOCAL_MS = "__event_time_ms"
+"""A column that is added where the event time has no time zone: the same time in epoch milliseconds."""
+
+TimeMode = Literal["EventTime", "ProcessingTime", "None"]
+"""What Spark's timers wait for, in Spark's words."""
+
+
+@dataclass(frozen=True)
+class FramePlan:
+    """One spec over one frame. It is immutable and can be pickled.
+
+    spec: what to do; where the event time has no time zone, with LOCAL_MS as its time column.
+    schema: all columns of the frame, and LOCAL_MS if there is one.
+    time_column: the frame's event-time column; None: the spec needs none.
+    time_zone: in which an event time without a zone is read; None: it has a zone.
+    key_groups: how many there are.
+    streaming: whether the frame is; if not, all state ends with the task.
+    carrier: whether the packed rows must carry the watermark; if not, the frame has one itself.
+    max_future_skew_ms: rows further ahead of the micro-batch's time are bad; None: the time does not matter.
+    coalesce: whether the rows of a micro-batch have no order among each other.
+    started_ms: the processing time of a batch frame.
+    chained: whether the rows come from windows before, in the same micro-batch whose watermark made these fire.
+    migrate: what may have changed since the state was written, see ``apply``.
+    operator: tells this ``apply`` from others, of the same spec too.
+    """
+
+    spec: fw.WindowSpec
+    schema: pa.Schema
+    time_column: str | None
+    time_zone: str | None
+    key_groups: int
+    streaming: bool
+    carrier: bool
+    max_future_skew_ms: int | None
+    coalesce: bool
+    started_ms: int = 0
+    chained: bool = False
+    migrate: Migrate = None
+    operator: str = ""
+
+    @cached_property
+    def plan(self) -> fw.Plan:
+        """The spec, planned for the frame."""
+        return fw.plan(self.spec, self.schema, hidden=(LOCAL_MS,))
+
+    @cached_property
+    def packed_schema(self) -> pa.Schema:
+        """The columns that a packer gets from Spark, in this order."""
+        names = [name for name in self.plan.input_columns if name != LOCAL_MS]
+        if self.time_column is not None and self.time_column not in names:
+            names.append(self.time_column)
+        return pa.schema([self.schema.field(name) for name in names])
+
+    @property
+    def asks_time(self) -> bool:
+        """Whether a packer needs to know the micro-batch's own time: one that runs again judges each row as before."""
+        return self.max_future_skew_ms is not None and self.time_column is not None
+
+    @cached_property
+    def time_mode(self) -> TimeMode:
+        """What the timers of a stream wait for."""
+        if self.plan.waits_for_clock:
+            return "ProcessingTime"
+        return "None" if self.time_column is None else "EventTime"
+
+    def __getstate__(self) -> dict[str, object]:
+        cached = ("plan", "packed_schema", "time_mode")
+        return {name: value for name, value in self.__dict__.items() if name not in cached}
+
+    def input_rows(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+        """Returns record batches with ``packed_schema`` as one with at least the columns of ``plan.input_schema``."""
+        (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+        if self.time_zone is None:
+            return batch
+        return batch.append_column(LOCAL_MS, local_to_ms(batch.column(self.time_column), self.time_zone))
+
+
+def plan_frame(
+    spec: fw.WindowSpec,
+    df: DataFrame,
+    *,
+    key_groups: int,
+    skew_ms: int | None,
+    coalesce: bool,
+    migrate: Migrate,
+    own_watermark: bool,
+    chained: bool,
+) -> FramePlan:
+    """Returns the plan of a spec over a frame. skew_ms: see ``FramePlan.max_future_skew_ms``; it is for streams.
+
+    own_watermark: whether the frame has a watermark itself. Raises SpecError for a column that is not there, or has a
+    type that does not fit.
+    """
+    schema = arrow_schema(df.schema)
+    fw.plan(spec, schema)  # names unknown columns and unsuitable types
+    time_zone = None
+    time_column = spec.time_column
+    if time_column is not None and isinstance(df.schema[time_column].dataType, T.TimestampNTZType):
+        time_zone = _time_zone(df, time_column)
+        spec = replace(spec, time_column=LOCAL_MS)
+        schema = schema.append(pa.field(LOCAL_MS, pa.int64()))
+    planned = FramePlan(
+        spec=spec,
+        schema=schema,
+        time_column=time_column,
+        time_zone=time_zone,
+        key_groups=key_groups,
+        streaming=df.isStreaming,
+        carrier=df.isStreaming and time_column is not None and not own_watermark,
+        max_future_skew_ms=skew_ms if df.isStreaming and not chained else None,
+        coalesce=coalesce,
+        started_ms=time.time_ns() // 1_000_000,
+        chained=chained,
+        migrate=migrate,
+        operator=uuid.uuid4().hex,
+    )
+    check_keys(df.schema, spec.keys)
+    check_columns(df.schema, planned.packed_schema.names)
+    return planned
+
+
+def _time_zone(df: DataFrame, column: str) -> str:
+    """Returns the session's time zone; raises SpecError if Arrow does not know it."""
+    key = "spark.sql.session.timeZone"
+    time_zone = df.sparkSession.conf.get(key)
+    try:
+        local_to_ms(pa.array([0], pa.timestamp("us")), time_zone)
+    except pa.ArrowException as error:
+        raise SpecError(
+            f"event_time: column {column!r} has no time zone, and {key}={time_zone!r} is none that Arrow knows; set a "
+            f"region such as 'Europe/Berlin' or an offset such as '+02:00'"
+        ) from error
+    return time_zone

@@ -1,0 +1,118 @@
+"""``to_database``: a sink for foreachBatch that keeps the newest results in a table of a database."""
+
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+import fastwin as fw
+from fastwin.errors import SpecError
+from fastwin.operators.config import DELETE
+from fastwin.spec.checks import BOUNDS, CHANGE
+
+__all__ = ["to_database"]
+
+_MARKS: dict[str, Callable[[int], str]] = {
+    "qmark": lambda at: "?",
+    "format": lambda at: "%s",
+    "pyformat": lambda at: "%s",
+    "numeric": lambda at: f":{at}",
+}
+
+
+def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> Callable[[DataFrame, int], None]:
+    """Returns a function for ``foreachBatch`` that keeps the newest result of each key and window in a table.
+
+    connect: opens a DB-API connection, such as ``lambda: sqlite3.connect("shop.db")``; called on the driver, once for
+        each micro-batch. table: its name, as SQL has it; it has to be there, with the columns of the results but for
+        ``change``; an index on the key columns and ``window_start`` makes it quick. spec: that of ``apply``.
+
+    A row replaces the one with the same key columns and bounds; a null is equal to a null. Where the spec says
+    ``.with_changelog()``, rows that are to be deleted are. All of a micro-batch is one transaction, and running it
+    again changes nothing, so the table is exact however often a query fails. Results pass through the driver.
+
+    Times are handed over as datetimes in UTC, to SQLite as text in ISO format. Names of columns are quoted as standard
+    SQL does it. Raises SpecError for arguments that do not fit, and when the query runs, for a driver whose
+    ``paramstyle`` is ``named``; an error of the database ends the query.
+    """
+    if not callable(connect):
+        raise SpecError(f"to_database: connect must be a function that opens a connection, got {connect!r}")
+    if not isinstance(table, str) or not table:
+        raise SpecError(f"to_database: table must be a name, got {table!r}")
+    if not isinstance(spec, fw.WindowSpec):
+        raise SpecError(f"to_database: spec must be a WindowSpec, got {type(spec).__name__}")
+    if spec.ending is None or not spec.ending.one_row:
+        raise SpecError("to_database: needs a spec with one result for each window: aggregates or a reduction")
+
+    def write(frame: DataFrame, batch_id: int) -> None:
+        found = frame.toArrow()
+        for name in found.column_names:
+            if found.schema.field(name).type.num_fields and name in ("late", "bad"):
+                raise SpecError(f"to_database: the spec has {name} rows as well; use route(main=to_database(...))")
+        rows = [found[name].to_pylist() for name in found.column_names if name != CHANGE]
+        names = [name for name in found.column_names if name != CHANGE]
+        places = [names.index(name) for name in (*spec.keys, *BOUNDS)]
+        changes = found[CHANGE].to_pylist() if spec.changelog else [None] * found.num_rows
+        connection = connect()
+        try:
+            convert = _converter(connection)
+            newest: dict[tuple, tuple[str | None, tuple]] = {}
+            for change, *values in zip(changes, *rows, strict=True):
+                row = tuple(map(convert, values))
+                newest[tuple(row[place] for place in places)] = change, row  # in order: a key is in one partition
+            _upsert(connection, table, names, places, newest)
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+        finally:
+            connection.close()
+
+    return write
+
+
+def _upsert(
+    connection: Any, table: str, names: Sequence[str], places: Sequence[int], newest: dict[tuple, tuple]
+) -> None:
+    """Removes the rows that are there for these places, and puts those in that are not deleted."""
+    mark = _mark(connection)
+    cursor = connection.cursor()
+    by_nulls: dict[tuple[bool, ...], list[tuple]] = {}
+    for place in newest:
+        by_nulls.setdefault(tuple(value is None for value in place), []).append(place)
+    for nulls, found in by_nulls.items():
+        known = [i for i, null in enumerate(nulls) if not null]
+        marks = {i: mark(at) for at, i in enumerate(known, 1)}
+        wheres = [f"{_quoted(names[p])} = {marks[i]}" if i in marks else f"{_quoted(names[p])} IS NULL"
+                  for i, p in enumerate(places)]  # fmt: skip
+        told = [tuple(place[i] for i in known) for place in found]
+        cursor.executemany(f"DELETE FROM {table} WHERE {' AND '.join(wheres)}", told)
+    rows = [row for change, row in newest.values() if change != DELETE]
+    if rows:
+        marks_of_row = ", ".join(mark(at) for at in range(1, len(names) + 1))
+        columns = ", ".join(map(_quoted, names))
+        cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks_of_row})", rows)
+
+
+def _module(connection: Any) -> Any:
+    return sys.modules[type(connection).__module__.split(".")[0]]
+
+
+def _mark(connection: Any) -> Callable[[int], str]:
+    style = getattr(_module(connection), "paramstyle", "qmark")
+    if style not in _MARKS:
+        raise SpecError(f"to_database: the driver's paramstyle is {style!r}; it must be one of {', '.join(_MARKS)}")
+    return _MARKS[style]
+
+
+def _converter(connection: Any) -> Callable[[Any], Any]:
+    """Returns what makes of a value what the driver takes."""
+    if _module(connection).__name__ != "sqlite3":
+        return lambda value: value
+    return lambda value: value.isoformat() if isinstance(value, datetime) else value
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

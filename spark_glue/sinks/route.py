@@ -1,0 +1,87 @@
+"""Several sinks behind one windowed frame."""
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame
+
+from fastwin.errors import SpecError
+from spark_glue.plan.catalyst import query_of
+from spark_glue.plan.outputs import SIDE_PREFIX
+
+__all__ = ["Sink", "route"]
+
+Sink = Callable[[DataFrame, int], object]
+"""Takes the rows of one micro-batch for one output, and the number of the batch."""
+
+
+def route(
+    main: Sink | None = None,
+    late: Sink | None = None,
+    bad: Sink | None = None,
+    side: Mapping[str, Sink] | None = None,
+) -> Callable[[DataFrame, int], None]:
+    """Returns a function for ``foreachBatch`` that splits the frame of ``apply`` and hands each part to its sink.
+
+    main: gets the windows' results. late, bad: get the late and the bad rows, with the input's columns; the spec must
+        ask for these outputs. side: sinks of side outputs, by tag. A part without a sink goes nowhere.
+
+    Each sink is called once per micro-batch, with a frame and the batch number, also when there are no rows for it.
+    The stateful operator runs once however many sinks there are, and however often they look at their frames.
+
+    Raises SpecError if no sink is given or one is not callable; and, when the query runs, if a sink is given for an
+    output that the frame does not have, if a query of processing time was started with ``availableNow``, because it
+    would never end, or if it has two results of one frame with a watermark of its own, of which one would never fire.
+    """
+    if side is not None and not isinstance(side, Mapping):
+        raise SpecError(f"route: side must be a dict of sinks by tag, got {side!r}")
+    given = {"main": main, "late": late, "bad": bad}
+    given |= {SIDE_PREFIX + tag: sink for tag, sink in (side or {}).items()}
+    sinks = {name: sink for name, sink in given.items() if sink is not None}
+    if not sinks:
+        raise SpecError("route: needs at least one of main=, late=, bad=, side=")
+    for name, sink in sinks.items():
+        if not callable(sink):
+            raise SpecError(f"route: {name} must be a function of a frame and a batch number, got {sink!r}")
+
+    def split(frame: DataFrame, batch_id: int) -> None:
+        columns = [name for name in frame.columns if _holds_output(frame, name)]
+        for name in sinks:
+            if name != "main" and name not in columns:
+                raise SpecError(
+                    f"route: {name} is given, but the spec has no {name} output; ask for it with {_asks(name)}"
+                )
+        _check_query(frame)
+        frame.persist()
+        try:
+            frame.count()  # all of it: a sink may look at some rows only, or at none, and the state must move on
+            for name, sink in sinks.items():
+                sink(_part(frame, name, columns), batch_id)
+        finally:
+            frame.unpersist()
+
+    return split
+
+
+def _asks(name: str) -> str:
+    if name.startswith(SIDE_PREFIX):
+        return f".side_output({name.removeprefix(SIDE_PREFIX)!r}, ...)"
+    return ".side_output_late_data()" if name == "late" else '.bad_rows("divert")'
+
+
+def _holds_output(frame: DataFrame, name: str) -> bool:
+    is_output = name in ("late", "bad") or name.startswith(SIDE_PREFIX)
+    return is_output and frame.schema[name].dataType.typeName() == "struct"
+
+
+def _check_query(frame: DataFrame) -> None:
+    query = query_of(frame)
+    if query is not None and query.problem is not None:
+        raise SpecError(query.problem)
+
+
+def _part(frame: DataFrame, name: str, columns: list[str]) -> DataFrame:
+    if name != "main":
+        return frame.where(frame[name].isNotNull()).select(f"{name}.*")
+    for column in columns:
+        frame = frame.where(frame[column].isNull())
+    return frame.drop(*columns)

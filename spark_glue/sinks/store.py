@@ -1,0 +1,176 @@
+"""``to_store``: a sink for foreachBatch that keeps the panes of a stream in a pane store."""
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+import fastwin as fw
+from fastwin.errors import FastwinError, SpecError, StoreError
+from fastwin.spec.panes import window_of
+from fastwin.store import PaneStore, Revision, Written
+from fastwin.times import Duration
+from spark_glue.plan.catalyst import quoted
+from spark_glue.plan.outputs import SIDE_PREFIX
+from spark_glue.plan.types import arrow_schema
+
+__all__ = ["StoreSink", "to_store"]
+
+_ROWS_AT_ONCE = 100_000
+_REPORT = "stored long, outdated long, expired long, first long, last long, problem string"
+
+_Done = tuple[Written, int | None, int | None]
+"""What was written, and the starts of the first and the last pane, ms."""
+
+
+def to_store(
+    url: str,
+    spec: fw.WindowSpec,
+    *,
+    retention: Duration | None = None,
+) -> "StoreSink":
+    """Returns a function for ``foreachBatch`` that puts the panes of each micro-batch into a store.
+
+    url: see ``PaneStore.open``: ``redis://...`` is written by the executors, each its own rows, in pipelined batches;
+        ``rocksdb:PATH`` by the driver, which holds the store open for writing while the sink lives (``close`` it).
+    spec: the windows' specification; the stream runs its panes, as wide as the slide::
+
+            frame = spark_glue.apply(spec.panes(), df, watermark="1 minute")
+            query = frame.writeStream.foreachBatch(spark_glue.to_store(url, spec)).start()
+
+        For panes of another width, ``spec.panes(width)`` in both places.
+    retention: how long before the watermark panes are kept; None: eight windows.
+
+    Every start of a query has an epoch of its own, so that its panes win over those of earlier runs, whose batches can
+    not overwrite them any more. A batch that is run again sets the same panes. The store's watermark moves when
+    a micro-batch is written whole. Raises SpecError for arguments that do not fit; StoreError ends the query.
+    """
+    return StoreSink(url, spec, retention)
+
+
+class StoreSink:
+    """The sink that ``to_store`` returns; call it with the frame and the number of a micro-batch."""
+
+    def __init__(
+        self,
+        url: str,
+        spec: fw.WindowSpec,
+        retention: Duration | None,
+    ) -> None:
+        if not isinstance(spec, fw.WindowSpec):
+            raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
+        self._url, self._retention = url, retention
+        self._panes = spec if spec.origin is not None else spec.panes()
+        self._store: PaneStore | None = PaneStore.open(url, self._panes, retention=retention)
+        self._epoch = self._last = -1
+        assert self._panes.ending is not None
+        self._columns = [*self._panes.keys, "window_start", *self._panes.ending.names]
+
+    def close(self) -> None:
+        """Lets go of the store, for another writer."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> Written:
+        """Writes the panes of one micro-batch; returns what was done."""
+        if self._store is None:
+            raise StoreError("to_store: this sink was closed")
+        for side in (name for name in frame.columns if name in ("late", "bad") or name.startswith(SIDE_PREFIX)):
+            if frame.schema[side].dataType.typeName() == "struct":
+                raise SpecError(
+                    f"to_store: the spec has {side} rows as well; use route(main=to_store(...), {side}=...)"
+                )
+        if batch_id < self._last or self._epoch < 0:  # counted anew: another checkpoint
+            self._epoch = self._store.new_epoch()
+        self._last = batch_id
+        self._store.check_kept()
+        panes = frame.select(*(F.col(quoted(name)) for name in self._columns))
+        write = self._from_driver if self._store.one_writer else self._from_executors
+        written, first, last = write(panes, (self._epoch, batch_id))
+        if last is not None:
+            self._store.advance_watermark(last + window_of(self._panes)[0], first)
+        return written
+
+    def _from_driver(self, panes: DataFrame, revision: Revision) -> _Done:
+        """Fetches a bounded number of panes at a time, whole partitions, and puts them."""
+        assert self._store is not None
+        done: _Done = Written(), None, None
+        schema = arrow_schema(panes.schema)
+        panes.persist()
+        try:
+            for some in _portions(panes):
+                table = some.toArrow().cast(schema)
+                written = self._store.put(table, revision, advance=False)
+                done = _joined(done, (written, *_bounds(table)))
+        finally:
+            panes.unpersist()
+        return done
+
+    def _from_executors(self, panes: DataFrame, revision: Revision) -> _Done:
+        """Lets every task put its own rows."""
+        writer = _writer(self._url, self._panes, self._retention, revision, arrow_schema(panes.schema))
+        done: _Done = Written(), None, None
+        for row in panes.mapInArrow(writer, _REPORT).collect():
+            if row.problem is not None:
+                raise StoreError(row.problem)
+            done = _joined(done, (Written(row.stored, row.outdated, row.expired), row.first, row.last))
+        return done
+
+
+def _joined(one: _Done, other: _Done) -> _Done:
+    firsts = [done[1] for done in (one, other) if done[1] is not None]
+    lasts = [done[2] for done in (one, other) if done[2] is not None]
+    return one[0] + other[0], min(firsts, default=None), max(lasts, default=None)
+
+
+def _bounds(table: pa.Table) -> tuple[int | None, int | None]:
+    found = pc.min_max(table["window_start"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())).as_py()
+    return found["min"], found["max"]
+
+
+def _portions(panes: DataFrame) -> Iterator[DataFrame]:
+    """Yields a persisted frame in portions of whole partitions; counting them computes all of the frame once."""
+    sizes = panes.groupBy(F.spark_partition_id().alias("partition")).count().collect()
+    some: list[int] = []
+    rows = 0
+    for row in sorted(sizes):
+        if some and rows + row["count"] > _ROWS_AT_ONCE:
+            yield panes.where(F.spark_partition_id().isin(some))
+            some, rows = [], 0
+        some.append(row["partition"])
+        rows += row["count"]
+    if some:
+        yield panes if len(some) == len(sizes) else panes.where(F.spark_partition_id().isin(some))
+
+
+def _writer(
+    url: str, spec: fw.WindowSpec, retention: Duration | None, revision: Revision, schema: pa.Schema
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Returns what a task does with its rows: a store of its own, and one row of report."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        done: _Done = Written(), None, None
+        problem = None
+        store: PaneStore | None = None
+        try:
+            for batch in batches:
+                if batch.num_rows:
+                    store = store or PaneStore.open(url, spec, retention=retention)
+                    table = pa.Table.from_batches([batch]).cast(schema)
+                    done = _joined(done, (store.put(table, revision, advance=False), *_bounds(table)))
+        except FastwinError as error:
+            # Told by the driver, without the traceback of a worker around it.
+            problem = str(error)
+        finally:
+            if store is not None:
+                store.close()
+        written, first, last = done
+        row = (written.stored, written.outdated, written.expired, first, last, problem)
+        kinds = [*[pa.int64()] * 5, pa.string()]
+        names = ["stored", "outdated", "expired", "first", "last", "problem"]
+        yield pa.RecordBatch.from_arrays([pa.array([v], k) for v, k in zip(row, kinds, strict=True)], names)
+
+    return write

@@ -1,0 +1,1 @@
+"""What runs in Spark's tasks: pack, operator, unpack, and batch frames."""

@@ -1,0 +1,77 @@
+"""The counters of a micro-batch: their names, how they are counted, and how they reach Spark's observed metrics.
+
+A new counter is one line here, in ``_GROWING`` or ``_LEVELS``, if ``fastwin.Metrics`` has it.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+import fastwin as fw
+from fastwin.errors import SpecError
+
+__all__ = ["COUNTERS", "WATERMARK", "check_name", "count", "counters_text", "observed"]
+
+# What a stream counts from its start, by the name in Metrics.
+_GROWING = {
+    "events": "events",  # rows taken by the operator
+    "late": "late",  # rows sent to the late output
+    "dropped": "num_late_records_dropped",
+    "bad": "bad",  # bad rows diverted or dropped
+    "unassigned": "unassigned",  # rows that no window took
+    "fired": "fired",  # result rows
+    "unfired": "unfired",  # windows of keys that went with contents, without ever firing
+}
+# What a stream has at the moment; the counter is the change.
+_LEVELS = {
+    "open_windows_change": "open_windows",
+    "timers_change": "timers",
+    "state_rows_change": "state_rows",
+}
+WATERMARK = "watermark_ms"
+"""The one counter that is not added up; 0: there is no watermark yet."""
+
+COUNTERS = (*_GROWING, *_LEVELS, "state_bytes", WATERMARK)
+"""The names, in the order in which they travel. ``state_bytes``: written to the state store."""
+
+
+def count(
+    before: fw.Metrics, after: fw.Metrics, *, bad: int = 0, kept: tuple[int, int] | None = None
+) -> dict[str, int]:
+    """Returns the counters of what a stream has done between two looks at its metrics.
+
+    bad: bad rows that the stream has not seen. kept: bytes written to the state store, and the watermark; None: the
+    stream ends here, and all state with it.
+    """
+    found = {name: getattr(after, metric) - getattr(before, metric) for name, metric in _GROWING.items()}
+    found["bad"] += bad
+    for name, metric in _LEVELS.items():
+        found[name] = 0 if kept is None else getattr(after, metric) - getattr(before, metric)
+    written, watermark = kept or (0, 0)
+    return found | {"state_bytes": written, WATERMARK: max(0, watermark)}
+
+
+def counters_text(counters: Mapping[str, int]) -> str:
+    """Returns counters, in the order of COUNTERS, as text with commas.
+
+    One column, because each costs a group its time, and of a type of which nulls cost next to nothing.
+    """
+    return ",".join(str(counters[name]) for name in COUNTERS)
+
+
+def check_name(name: object, streaming: bool) -> None:
+    """Raises SpecError unless ``name`` can name the counters of a frame."""
+    if isinstance(name, Observation):
+        if streaming:
+            raise SpecError("name: an Observation is for batch frames; for a streaming frame give text")
+    elif not isinstance(name, str) or not name:
+        raise SpecError(f"name: must be the name of the counters, got {name!r}")
+
+
+def observed(frame: DataFrame, name: str | Observation, counters: Column) -> DataFrame:
+    """Returns the frame with its counters observed. counters: arrays in the order of COUNTERS, or null."""
+    columns = {counter: counters[i] for i, counter in enumerate(COUNTERS)}
+    newest = F.max(columns.pop(WATERMARK))
+    sums: list[Column] = [F.coalesce(F.sum(column), F.lit(0)).alias(counter) for counter, column in columns.items()]
+    return frame.observe(name, *sums, F.when(newest > 0, newest).alias(WATERMARK))

@@ -1,0 +1,136 @@
+"""Two frames joined window by window: put together, packed each with its own watermark, and run as one stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from fastwin.errors import SpecError
+from fastwin.run.joinstream import LATE_SIDES
+from fastwin.spec.joinending import SIDE, TIME
+from fastwin.state.identity import Migrate
+from spark_glue.plan.catalyst import prefers_columns, quoted, watermark_of
+from spark_glue.plan.frameplan import plan_frame
+from spark_glue.plan.outputs import SIDE_PREFIX, output_for
+from spark_glue.plan.types import arrow_schema, check_columns
+from spark_glue.stages.batchframe import run_batch
+from spark_glue.stages.operator import run_stream
+from spark_glue.stages.pack import pack_frame
+from spark_glue.state.cleanup import forget_when_ended
+
+if TYPE_CHECKING:
+    from pyspark.sql import Observation
+
+    import fastwin as fw
+    from fastwin.run.join import Bound
+
+__all__ = ["run_joined"]
+
+_POLICY_KEY = "spark.sql.streaming.multipleWatermarkPolicy"
+_PER_MS = {"us": 1_000, "ns": 1_000_000}
+
+
+def run_joined(
+    join: fw.JoinSpec,
+    frames: tuple[DataFrame, DataFrame],
+    delays: tuple[int, int] | None,
+    *,
+    key_groups: int,
+    skew_ms: int | None,
+    coalesce: bool,
+    name: str | Observation,
+    migrate: Migrate,
+) -> DataFrame:
+    """Returns the result frame of a join. delays: of the watermarks, ms; None: the frames are no streams."""
+    bound = join.bind(arrow_schema(frames[0].schema), arrow_schema(frames[1].schema))
+    for frame in frames:
+        check_columns(frame.schema, frame.schema.names)
+        if frame.isStreaming and watermark_of(frame) is not None:
+            raise SpecError(f"{join.method}: a frame has a watermark already; leave withWatermark out, give watermark=")
+    both = [_united(bound, side, frames) for side in (0, 1)]
+    plans = [
+        plan_frame(
+            bound.spec,
+            frame,
+            key_groups=key_groups,
+            skew_ms=skew_ms,
+            coalesce=coalesce,
+            migrate=migrate,
+            own_watermark=False,
+            chained=False,
+        )
+        for frame in both
+    ]
+    frame_plan = plans[0]
+    if plans[1].schema.types != frame_plan.schema.types:
+        raise SpecError(f"{join.method}: the keys of the frames are of other types; cast one of them")
+    session = frames[0].sparkSession
+    output = output_for(frame_plan, both[0].schema, session.conf.get("spark.sql.caseSensitive") == "true")
+    packed = [pack_frame(one, frame_plan, prefers_columns(one, frame_plan.packed_schema.names)) for one in both]
+    if delays is None:
+        result = run_batch(packed[0].unionAll(packed[1]), frame_plan, output, name)
+    else:
+        policy = session.conf.get(_POLICY_KEY)
+        if policy != "min":
+            raise SpecError(
+                f"{join.method}: time is the lesser of both watermarks, so {_POLICY_KEY} must be min, got {policy}"
+            )
+        carried = [
+            one.withWatermark("carrier", f"{delay} milliseconds").where(F.col("carrier").isNull())
+            for one, delay in zip(packed, delays, strict=True)
+        ]
+        forget_when_ended(session)
+        assert isinstance(name, str)
+        result = run_stream(carried[0].unionAll(carried[1]), frame_plan, output, name)
+    return _with_late_sides(bound, result)
+
+
+def _united(bound: Bound, side: int, frames: tuple[DataFrame, DataFrame]) -> DataFrame:
+    """Returns the rows of one frame as rows of both."""
+    frame, own = frames[side], bound.sides[side]
+    columns = [
+        F.col(quoted(name)).cast(_key_type(frames, bound, at)).alias(key)
+        for at, (name, key) in enumerate(zip(own.keys, bound.spec.keys, strict=True))
+    ]
+    columns += [F.lit(side).cast("tinyint").alias(SIDE), _milliseconds(frame, own).alias(TIME)]
+    for which, named in enumerate(bound.columns):
+        for name, column in named:
+            kind = frames[which].schema[column].dataType
+            found = F.col(quoted(column)) if which == side else F.lit(None).cast(kind)
+            columns.append(found.alias(name))
+    return frame.select(*columns)
+
+
+def _key_type(frames: tuple[DataFrame, DataFrame], bound: Bound, at: int) -> T.DataType:
+    left, right = (frame.schema[side.keys[at]].dataType for frame, side in zip(frames, bound.sides, strict=True))
+    return left if left == right else T.LongType()  # bind() has refused what is no number
+
+
+def _milliseconds(frame: DataFrame, spec: fw.WindowSpec) -> Column:
+    assert spec.time_column is not None
+    column = F.col(quoted(spec.time_column))
+    if not isinstance(frame.schema[spec.time_column].dataType, T.LongType):
+        return F.unix_millis(column.cast("timestamp"))
+    if spec.time_unit == "s":
+        return column * 1_000
+    per = _PER_MS.get(spec.time_unit or "ms")
+    return column if per is None else ((column - F.pmod(column, F.lit(per))) / per).cast("long")
+
+
+def _with_late_sides(bound: Bound, result: DataFrame) -> DataFrame:
+    """Returns results with late rows in a struct for each input that asks for them."""
+    if not bound.spec.late_output:
+        return result
+    wanted = [side for side, spec in enumerate(bound.sides) if spec.late_output]
+    late = F.col("late")
+    result = result.where(late.isNull() | late[SIDE].isin(wanted))
+    columns = [F.col(quoted(name)) for name in result.columns if name != "late"]
+    for side in wanted:
+        names = dict(zip(bound.sides[side].keys, bound.spec.keys, strict=True))
+        names |= {own: name for name, own in bound.columns[side]}
+        row = F.struct(*(late[names[own]].alias(own) for own in bound.schemas[side].names))
+        columns.append(F.when(late[SIDE] == side, row).alias(SIDE_PREFIX + LATE_SIDES[side]))
+    return result.select(*columns)

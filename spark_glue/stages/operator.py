@@ -1,0 +1,183 @@
+"""The stateful operator: Spark's transformWithStateInPandas, with one stream for each share of the key groups."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+
+import fastwin as fw
+from spark_glue.plan.frameplan import FramePlan
+from spark_glue.plan.keygroups import LEDGER_ID, number_of
+from spark_glue.plan.outputs import Output, ResultKind, result_tables
+from spark_glue.stages.counters import count, observed
+from spark_glue.stages.packets import Packet, PacketKind, decode, encode, pieces, result_frames
+from spark_glue.stages.sharetimers import ShareTimers
+from spark_glue.stages.unpack import operator_struct, row_frames, unpack_frame
+from spark_glue.stages.worker import query_id, settle, shares_of
+from spark_glue.state.copies import Shelf
+from spark_glue.state.log import Identity, StateLog
+from spark_glue.state.shares import Opened, States
+
+__all__ = ["WindowProcessor", "run_stream"]
+
+
+def run_stream(packed: DataFrame, frame_plan: FramePlan, output: Output, name: str) -> DataFrame:
+    """Returns the result frame of a stream's packed rows. name: of the counters."""
+    processor = WindowProcessor(frame_plan, output if output.is_flat else None)
+    results = packed.groupBy("key_group").transformWithStateInPandas(
+        processor, operator_struct(output), "append", frame_plan.time_mode
+    )
+    counters = F.split("counters", ",").cast("array<bigint>")
+    return unpack_frame(observed(results, name, counters), output)
+
+
+class WindowProcessor(StatefulProcessor):
+    """Runs the windows of a frame for every share that Spark hands over: the key groups of one partition.
+
+    A share is visited when it has input, and when its timer has expired; both may happen in one micro-batch. A visit
+    opens the share's stream, advances it to the batch's watermark, feeds it the input and stores what has changed: the
+    order of a source that sends a watermark after every batch.
+
+    rows: results leave as its rows (``unpack.row_frames``); None: as blobs (``packets.RESULT``).
+    """
+
+    def __init__(self, frame_plan: FramePlan, rows: Output | None = None) -> None:
+        self._frame_plan = frame_plan
+        self._rows = rows
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        settle()
+        frame_plan, plan = self._frame_plan, self._frame_plan.plan
+        self._timers = ShareTimers(handle, frame_plan.time_mode)
+        shares = shares_of(frame_plan.key_groups)
+        identity = Identity(
+            plan.fingerprint.hex(), plan.config.state, frame_plan.key_groups, shares, frame_plan.migrate
+        )
+        self._log = StateLog(handle, identity)
+        query = query_id()
+        self._states = States(frame_plan, self._log, shares, Shelf(query), query)
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: tuple[Any, ...],
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        packets = sorted(_packets(rows))
+        if key[0] == LEDGER_ID:
+            self._log.sign()
+            return
+        bad = [packet for packet in packets if packet.kind == PacketKind.BAD]
+        good = [packet for packet in packets if packet.kind in (PacketKind.GOOD, PacketKind.PARTIAL)]
+        bad_rows = sum(packet.rows for packet in bad)
+        bad_blobs = [packet.blob for packet in bad if packet.blob is not None]
+        if not good:
+            yield from self._frames([], count(fw.Metrics(), fw.Metrics(), bad=bad_rows, kept=(0, 0)), bad_blobs)
+            return
+        share = number_of(key[0])
+        visit = Visit(self._frame_plan, self._states.open(share))
+        if not self._frame_plan.chained:
+            visit.advance(self._timers, timerValues)
+        visit.feed(good)
+        if self._frame_plan.chained:  # the watermark that made windows fire comes behind their results
+            visit.advance(self._timers, timerValues)
+        visit.store(self._states, share, self._timers, timerValues)
+        yield from self._frames(visit.results, visit.counters(bad_rows), bad_blobs)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: tuple[Any, ...],
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        if self._timers.nothing_due(timerValues):
+            return
+        share = number_of(key[0])
+        visit = Visit(self._frame_plan, self._states.open(share))
+        visit.advance(self._timers, timerValues)
+        expired = expiredTimerInfo.getExpiryTimeInMs()
+        visit.store(self._states, share, self._timers, timerValues, expired)
+        yield from self._frames(visit.results, visit.counters())
+
+    def _frames(
+        self, results: list[fw.Result], counters: Mapping[str, int], bad_blobs: Iterable[bytes] = ()
+    ) -> Iterator[pd.DataFrame]:
+        if self._rows is not None:
+            return row_frames(self._rows, results, counters)
+        return result_frames(_blobs(results, bad_blobs), counters)
+
+    def close(self) -> None:
+        pass
+
+
+class Visit:
+    """One turn of one share: its stream, what the stream gave back (``results``), and what is to be counted."""
+
+    def __init__(self, frame_plan: FramePlan, opened: Opened) -> None:
+        self._frame_plan = frame_plan
+        self._opened = opened
+        self._stream = opened.stream
+        self._after = opened.before
+        self._written = 0
+        self.results: list[fw.Result] = []
+
+    def advance(self, timers: ShareTimers, values: TimerValues) -> None:
+        """Fires what is due."""
+        self.results += timers.advance(self._stream, values)
+
+    def feed(self, packets: Sequence[Packet]) -> None:
+        """Gives the stream what all packets hold in one call: they are one micro-batch."""
+        partials = [packet.blob for packet in packets if packet.kind == PacketKind.PARTIAL and packet.blob is not None]
+        plan = self._frame_plan.plan
+        batches = [
+            decode(packet.blob, plan.input_schema)
+            for packet in packets
+            if packet.kind == PacketKind.GOOD and packet.blob is not None
+        ]
+        table = pa.Table.from_batches(batches, plan.input_schema)
+        if not partials:
+            self.results.append(self._stream.process(table))
+            return
+        if batches:  # rows of a task that gave up; whether they are late is not known before they have met the others
+            feeder = plan.new_feeder(self._frame_plan.coalesce)
+            assert feeder is not None
+            (rows,) = table.combine_chunks().to_batches()
+            feeder.add(plan.batch(rows, plan.times(rows)))
+            partials += [part.chunk for part in feeder.partials()]
+        self.results.append(self._stream.merge(partials))
+
+    def store(
+        self, states: States, share: int, timers: ShareTimers, values: TimerValues, expired: int | None = None
+    ) -> None:
+        """Stores the stream and sees to its timer. expired: the timer that led here; Spark removes that one itself."""
+        timer = timers.set(self._stream, values, self._opened.head.timer, expired)
+        self._after = self._stream.metrics
+        self._written = states.store(share, self._opened, self._after, timer)
+
+    def counters(self, bad_rows: int = 0) -> dict[str, int]:
+        """Returns what the visit has counted, by the names in ``COUNTERS``."""
+        return count(self._opened.before, self._after, bad=bad_rows, kept=(self._written, self._stream.watermark))
+
+
+def _blobs(results: Iterable[fw.Result], bad_blobs: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yields all results as blobs with their kinds, then the bad rows as they came."""
+    tables: dict[int, list[pa.Table]] = {}
+    for result in results:
+        for kind, table in result_tables(result):
+            tables.setdefault(kind, []).append(table)
+    for kind, found in tables.items():
+        for piece in pieces(pa.concat_tables(found)):
+            yield kind, encode(piece).to_pybytes()
+    for blob in bad_blobs:
+        yield ResultKind.BAD, blob
+
+
+def _packets(frames: Iterable[pd.DataFrame]) -> Iterator[Packet]:
+    names = ("mapper", "seq", "kind", "rows", "blob")
+    for frame in frames:
+        yield from map(Packet, *(frame[name].tolist() for name in names))

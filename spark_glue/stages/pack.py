@@ -1,0 +1,252 @@
+"""Packing: the rows of a map task leave as one blob for each share, aggregated first where the spec allows.
+
+One packer serves both ways in which Spark hands batches to Python: ``_pack_rows`` for mapInArrow, and ``_pack_columns``
+for an iterator Arrow UDF, which gets the columns of a columnar scan.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from fastwin import MIN_TIMESTAMP
+from fastwin.columns.checking import Limits, bad_table, check_rows
+from fastwin.columns.keys import key_hash
+from fastwin.columns.units import warn_of_unit
+from fastwin.core.keys.keycolumns import group_rows
+from fastwin.operators.partials import Feeder
+from spark_glue.plan.catalyst import quoted
+from spark_glue.plan.frameplan import FramePlan
+from spark_glue.plan.keygroups import LEDGER_ID, ids
+from spark_glue.plan.types import conform, spark_struct
+from spark_glue.stages.packets import PACKED, PackedRow, PacketKind, encode, packed_batch
+from spark_glue.stages.worker import settle, shares_of
+
+__all__ = ["FLUSH_BYTES", "FLUSH_ROWS", "FLUSH_ROWS_AT_ONCE", "MOST_HELD", "MOST_PARTIALS", "Packer", "pack_frame"]
+
+FLUSH_ROWS = 262_144
+"""A task packs its rows when it holds so many."""
+FLUSH_ROWS_AT_ONCE = 1 << 20
+"""The same, for partial results that are made of many rows at once."""
+FLUSH_BYTES = 64 << 20
+"""The same, in bytes."""
+MOST_PARTIALS = 1 << 20
+"""A task ships its partial results when it holds more than so many."""
+MOST_HELD = 0.7
+"""A task that makes more partial results for a row than this ships rows instead."""
+
+_LAST_CARRIER_MS = 253_402_300_799_999  # the end of the year 9999, Spark's last
+
+_PACKED_STRUCT = spark_struct(PACKED)
+_LIST = pa.list_(pa.struct(list(PACKED)))
+
+
+class Packer:
+    """Takes the record batches of one task and returns packed rows, of many input rows at a time.
+
+    mapper: the number of the task, which orders the blobs of a key group. shares: into how many the key groups are
+    divided; None: each is on its own.
+    """
+
+    def __init__(self, frame_plan: FramePlan, mapper: int, shares: int | None = None) -> None:
+        self._frame_plan = frame_plan
+        self._plan = frame_plan.plan
+        self._mapper = mapper
+        # A stream's rows go to shares, the key groups of a partition together; those of a batch frame to key groups,
+        # one after the other, because a run holds all of its input.
+        self._groups = frame_plan.key_groups if shares is None else shares
+        self._ids = ids(self._groups)
+        # Spark's watermark starts in 1970, so a stream takes nothing older.
+        limits = Limits(frame_plan.max_future_skew_ms, 0 if frame_plan.streaming else MIN_TIMESTAMP)
+        self._limits = frame_plan.plan.limits(limits)
+        # A batch frame's rows stay rows: a run of all of them costs less than two steps.
+        self._feeder = self._new_feeder() if frame_plan.streaming else None
+        self._fed = self._made = 0
+        self._buffer: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+        self._seq = 0
+        self._newest: int | None = None
+
+    def _new_feeder(self) -> Feeder | None:
+        return self._plan.new_feeder(self._frame_plan.coalesce, self._frame_plan.key_groups, self._groups)
+
+    def add(self, columns: list[pa.Array]) -> pa.RecordBatch | None:
+        """Takes the columns of a batch, in the plan's order; returns packed rows when enough has been gathered.
+
+        Where the plan asks for the micro-batch's time, one more column holds it, the same in each row.
+        """
+        if self._frame_plan.asks_time:
+            *columns, times = columns
+            if self._limits.now_ms is None:
+                self._limits = replace(self._limits, now_ms=times.cast(pa.int64())[0].as_py() // 1_000)
+        schema = self._frame_plan.packed_schema
+        arrays = [conform(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        self._buffer.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        enough = FLUSH_ROWS_AT_ONCE if self._feeder is not None and self._feeder.at_once else FLUSH_ROWS
+        return self._flush() if self._rows >= enough or self._bytes >= FLUSH_BYTES else None
+
+    def finish(self) -> list[pa.RecordBatch]:
+        """Returns the packed rows that are left, and those that every task sends once."""
+        packed = [self._flush()] if self._rows else []
+        if self._feeder is not None and self._feeder.rows:
+            packed.append(packed_batch(self._partial_rows()))
+        if self._seq and self._frame_plan.streaming:
+            packed.append(packed_batch(self._closing_rows()))
+        return [batch for batch in packed if batch is not None]
+
+    def _closing_rows(self) -> list[PackedRow]:
+        rows = [self._row(LEDGER_ID, PacketKind.LEDGER, 0, None)]
+        if self._frame_plan.carrier and self._newest is not None:
+            # One millisecond less than the newest: Spark subtracts the delay alone, Flink's strategy one more.
+            carrier_us = min(self._newest - 1, _LAST_CARRIER_MS) * 1000
+            rows.append((LEDGER_ID, self._mapper, self._seq, PacketKind.LEDGER, 0, None, carrier_us))
+        return rows
+
+    def _flush(self) -> pa.RecordBatch | None:
+        rows = self._frame_plan.input_rows(self._buffer)
+        self._buffer, self._rows, self._bytes = [], 0, 0
+        times, reasons = self._check(rows)
+        rows = rows.select(self._plan.input_columns)
+        packed = []
+        if reasons is not None:
+            packed.append(self._bad_row(rows, reasons))
+            good = np.flatnonzero(reasons == 0)
+            rows, times = rows.take(pa.array(good)), times[good]
+        if rows.num_rows:
+            newest = int(times.max())
+            if newest > MIN_TIMESTAMP:
+                self._newest = newest if self._newest is None else max(newest, self._newest)
+            packed += self._route(rows) if self._feeder is None else self._feed(rows, times)
+        self._seq += 1
+        return packed_batch(packed) if packed else None
+
+    def _feed(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> list[PackedRow]:
+        """Gives rows to the feeder; returns its results when there are enough, or no more are to come.
+
+        From a feeder that takes rows only once, these are the results of each flush.
+        """
+        assert self._feeder is not None
+        self._feeder.add(self._plan.batch(rows, times))
+        self._fed += rows.num_rows
+        if self._made + self._feeder.rows > MOST_HELD * self._fed and self._fed >= FLUSH_ROWS:
+            packed = self._partial_rows()
+            self._feeder = None  # hardly any two rows meet: as rows, the others cost less
+            return packed
+        return self._partial_rows() if self._feeder.at_once or self._feeder.rows > MOST_PARTIALS else []
+
+    def _partial_rows(self) -> list[PackedRow]:
+        """Returns the feeder's partial results as packed rows, and takes another feeder."""
+        assert self._feeder is not None
+        self._made += self._feeder.rows
+        partials = self._feeder.partials()
+        self._feeder = self._new_feeder()
+        return [
+            self._row(int(self._ids[one.part]), PacketKind.PARTIAL, one.elements, pa.py_buffer(one.chunk))
+            for one in partials
+        ]
+
+    def _check(self, rows: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
+        spec = self._frame_plan.spec
+        if spec.time_column is None or self._frame_plan.time_column is None:
+            return np.full(rows.num_rows, MIN_TIMESTAMP), None
+        column = self._frame_plan.time_column
+        times, reasons = check_rows(rows.column(spec.time_column), column, spec.bad_row_policy, self._limits)
+        if self._seq == 0 and reasons is None and spec.time_column == column and self._plan.guesses_unit:
+            warn_of_unit(column, times)
+        return times, reasons
+
+    def _route(self, rows: pa.RecordBatch) -> list[PackedRow]:
+        hashes = key_hash(rows, self._frame_plan.spec.keys)
+        order, bounds = group_rows(hashes % np.uint64(self._frame_plan.key_groups), self._groups)
+        rows = rows.take(pa.array(order))  # within a group, rows keep their order
+        return [
+            self._row(int(self._ids[g]), PacketKind.GOOD, end - begin, encode(rows.slice(begin, end - begin)))
+            for g, (begin, end) in enumerate(pairwise(bounds.tolist()))
+            if end > begin
+        ]
+
+    def _bad_row(self, rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> PackedRow:
+        group_id = int(self._ids[self._mapper % self._groups])
+        bad = encode(bad_table(rows, reasons)) if self._plan.bad_schema is not None else None
+        return self._row(group_id, PacketKind.BAD, int(np.count_nonzero(reasons)), bad)
+
+    def _row(self, group_id: int, kind: PacketKind, rows: int, blob: pa.Buffer | None) -> PackedRow:
+        return group_id, self._mapper, self._seq, kind, rows, blob, None
+
+
+def pack_frame(df: DataFrame, frame_plan: FramePlan, columnar: bool) -> DataFrame:
+    """Returns the packed rows of a frame, with the columns of ``PACKED``.
+
+    columnar: hand over columns through an Arrow UDF; right for every source, see ``catalyst.prefers_columns``.
+    """
+    # The packer goes by their order; Spark's mapInArrow cannot take all names that a column may have.
+    columns = [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(frame_plan.packed_schema.names)]
+    if frame_plan.asks_time:  # in a stream this is the time that the micro-batch has in the checkpoint
+        columns.append(F.current_timestamp().alias("now"))
+    if not columnar:
+        return df.select(*columns).mapInArrow(partial(_pack_rows, frame_plan), _PACKED_STRUCT)
+
+    # Spark reads the kind of function from its annotations, and takes them from plain functions only.
+    def pack(inputs: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return _pack_columns(frame_plan, inputs)
+
+    packer = F.arrow_udf(pack, T.ArrayType(_PACKED_STRUCT))
+    # Without this mark the filter would make Spark run it twice.
+    packed = df.select(packer.asNondeterministic()(*columns).alias("packed")).where("packed is not null")
+    return packed.select(F.explode("packed").alias("packed")).select("packed.*")
+
+
+def _new_packer(frame_plan: FramePlan) -> Packer:
+    settle()
+    context = TaskContext.get()
+    shares = shares_of(frame_plan.key_groups) if frame_plan.streaming else None
+    return Packer(frame_plan, context.partitionId() if context else 0, shares)
+
+
+def _pack_rows(frame_plan: FramePlan, inputs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    packer = _new_packer(frame_plan)
+    for batch in inputs:
+        if batch.num_rows:
+            packed = packer.add(batch.columns)
+            if packed is not None:
+                yield packed
+    yield from packer.finish()
+
+
+def _pack_columns(frame_plan: FramePlan, inputs: Iterator[tuple[pa.Array, ...] | pa.Array]) -> Iterator[pa.Array]:
+    # One value per input row: all are null, but for the last of a batch, which takes what is ready. A batch is held
+    # back until the next one has come, so that the task's last row can take the rest.
+    packer = _new_packer(frame_plan)
+    held: tuple[int, list[pa.RecordBatch]] | None = None
+    for columns in inputs:
+        arrays = list(columns) if isinstance(columns, tuple) else [columns]
+        if len(arrays[0]) == 0:
+            continue
+        if held is not None:
+            yield _on_last_row(*held)
+        packed = packer.add(arrays)
+        held = len(arrays[0]), [] if packed is None else [packed]
+    if held is not None:
+        yield _on_last_row(held[0], held[1] + packer.finish())
+
+
+def _on_last_row(count: int, packed: list[pa.RecordBatch]) -> pa.Array:
+    if not packed:
+        return pa.nulls(count, _LIST)
+    rows = pa.concat_batches(packed).to_struct_array()
+    ends = np.zeros(count + 1, np.int32)
+    ends[count] = len(rows)
+    empty = np.ones(count, np.bool_)
+    empty[-1] = False
+    return pa.ListArray.from_arrays(pa.array(ends), rows, type=_LIST, mask=pa.array(empty))

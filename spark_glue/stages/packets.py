@@ -1,0 +1,140 @@
+"""The rows that travel between the stages: packed input on the way in, result blobs and counters on the way out.
+
+A blob is one Arrow record batch as an IPC message without its schema, which both sides know.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from spark_glue.plan.outputs import ResultKind
+from spark_glue.stages.counters import counters_text
+
+__all__ = [
+    "MAX_BLOB_BYTES",
+    "PACKED",
+    "RESULT",
+    "PackedRow",
+    "Packet",
+    "PacketKind",
+    "decode",
+    "encode",
+    "packed_batch",
+    "pieces",
+    "result_frames",
+]
+
+MAX_BLOB_BYTES = 16 << 20
+"""A result row holds at most about this many bytes; larger results are split."""
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+PackedRow = tuple[int, int, int, int, int, pa.Buffer | None, int | None]
+"""The values of one row of PACKED, with the carrier in microseconds."""
+
+
+class PacketKind(IntEnum):
+    """What a packed row holds."""
+
+    GOOD = 0  # rows for the operator
+    BAD = 1  # rows that the policy diverts; or, without a blob, only their number
+    LEDGER = 2  # nothing: it makes the query's own record be compared
+    PARTIAL = 3  # partial results for the operator
+
+
+PACKED = pa.schema(
+    [
+        ("key_group", pa.int32()),  # the id of the key group, see keygroups
+        ("mapper", pa.int32()),  # the packing task
+        ("seq", pa.int32()),  # counts the task's flushes
+        ("kind", pa.int32()),
+        ("rows", pa.int64()),
+        ("blob", pa.binary()),
+        ("carrier", TIMESTAMP),  # null but in the row that carries the task's newest event time
+    ]
+)
+
+RESULT = pa.schema(
+    [
+        ("kind", pa.int32()),
+        ("blob", pa.binary()),
+        ("counters", pa.string()),  # see counters_text
+    ]
+)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Packet:
+    """One packed row as the operator sees it; packets sort into the order in which they are used."""
+
+    mapper: int
+    seq: int
+    kind: int
+    rows: int
+    blob: bytes | None
+
+
+def encode(batch: pa.RecordBatch) -> pa.Buffer:
+    """Returns a record batch as a blob. A slice costs only its own rows."""
+    return batch.serialize()
+
+
+def decode(blob: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
+    """Returns the record batch in a blob; zero-copy. ``schema`` is that of the batch when it was encoded."""
+    return pa.ipc.read_record_batch(pa.py_buffer(blob), schema)
+
+
+def packed_batch(rows: Sequence[PackedRow]) -> pa.RecordBatch:
+    """Returns packed rows as a record batch; the blobs are copied once."""
+    *numbers, blobs, carriers = zip(*rows, strict=True)
+    columns = [pa.array(values, field.type) for values, field in zip(numbers, PACKED, strict=False)]
+    return pa.RecordBatch.from_arrays([*columns, _binary(blobs), pa.array(carriers, TIMESTAMP)], schema=PACKED)
+
+
+def _binary(blobs: Sequence[pa.Buffer | None]) -> pa.Array:
+    ends = np.zeros(len(blobs) + 1, np.int32)
+    np.cumsum([0 if blob is None else blob.size for blob in blobs], out=ends[1:])
+    data = b"".join(blob for blob in blobs if blob is not None)
+    buffers = [_validity(blobs), pa.py_buffer(ends), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(blobs), buffers)
+
+
+def _validity(blobs: Sequence[pa.Buffer | None]) -> pa.Buffer | None:
+    if all(blob is not None for blob in blobs):
+        return None
+    return pa.array([blob is not None for blob in blobs]).buffers()[1]
+
+
+def pieces(table: pa.Table) -> list[pa.RecordBatch]:
+    """Returns a result table in batches of at most about MAX_BLOB_BYTES each; none for an empty one."""
+    rows = max(1, int(table.num_rows * min(1.0, MAX_BLOB_BYTES / max(1, table.nbytes))))
+    return table.combine_chunks().to_batches(max_chunksize=rows)
+
+
+def result_frames(blobs: Iterable[tuple[int, bytes]], counters: Mapping[str, int]) -> Iterator[pd.DataFrame]:
+    """Yields result blobs as rows of RESULT, a few small ones or one large one per frame.
+
+    The first row has the counters, the others none; without blobs, there is a row for the counters alone.
+    """
+    kinds: list[int] = []
+    held: list[bytes | None] = []
+    counts: str | None = counters_text(counters)
+    size = 0
+    for kind, blob in blobs:
+        if held and size + len(blob) > MAX_BLOB_BYTES:
+            yield _result_frame(kinds, held, counts)
+            kinds, held, counts, size = [], [], None, 0
+        kinds.append(int(kind))
+        held.append(blob)
+        size += len(blob)
+    if held or counts is not None:
+        yield _result_frame(kinds or [int(ResultKind.MAIN)], held or [None], counts)
+
+
+def _result_frame(kinds: list[int], blobs: list[bytes | None], counts: str | None) -> pd.DataFrame:
+    return pd.DataFrame({"kind": kinds, "blob": blobs, "counters": [counts, *[None] * (len(blobs) - 1)]})

@@ -1,0 +1,87 @@
+"""When Spark must visit a share again: one timer for each, in the time that the query's timers wait for."""
+
+from pyspark.sql import types as T
+from pyspark.sql.streaming import StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import TimerValues
+
+import fastwin as fw
+from spark_glue.plan.frameplan import TimeMode
+
+__all__ = ["ShareTimers"]
+
+_WAITING = T.StructType([T.StructField(name, T.LongType()) for name in ("event", "processing", "timer")])
+
+
+class ShareTimers:
+    """The timers of a task's shares, and the clocks that streams are told. Made once per task.
+
+    In processing time Spark's timers know the clock alone. A share in which something waits for the watermark is
+    therefore visited in every micro-batch. ``nothing_due`` tells, before any state is read, whether that was needless.
+    """
+
+    def __init__(self, handle: StatefulProcessorHandle, mode: TimeMode) -> None:
+        self._handle = handle
+        self._mode = mode
+        # What is waited for: the first timers of the share, and the timer of Spark's that is set for them.
+        self._waiting = handle.getValueState("waiting", _WAITING) if mode == "ProcessingTime" else None
+
+    def advance(self, stream: fw.Stream, values: TimerValues) -> list[fw.Result]:
+        """Brings a stream to the batch's watermark, and its clock to the batch's own time.
+
+        Timers strictly before that time fire, as in a task of Flink, where elements that arrive in the very
+        millisecond come first. A time that goes back is ignored. Spark says 0 while there is no watermark yet.
+        """
+        results = []
+        now = values.getCurrentProcessingTimeInMs()
+        if now > stream.processing_time:
+            results.append(stream.advance_processing_time(now, before=True))
+        if self._mode != "None" and values.getCurrentWatermarkInMs() > 0:
+            results.append(stream.advance_watermark(values.getCurrentWatermarkInMs()))
+        return results
+
+    def nothing_due(self, values: TimerValues) -> bool:
+        """Returns whether an expired timer of the current share means nothing, and if so sets the next one."""
+        if self._waiting is None:
+            return False
+        event, processing, _ = self._waiting.get() or (None, None, None)
+        now = values.getCurrentProcessingTimeInMs()
+        if event is None or event <= values.getCurrentWatermarkInMs() or (processing is not None and processing < now):
+            return False
+        self._handle.registerTimer(now + 1)
+        self._waiting.update((event, processing, now + 1))
+        return True
+
+    def set(self, stream: fw.Stream, values: TimerValues, before: int | None, expired: int | None) -> int | None:
+        """Sets the current share's timer for a stream; returns it if the caller is to remember it.
+
+        before: the timer that this returned last. expired: the one that led here, which Spark removes.
+        """
+        event = stream.next_timer()
+        if event is not None:
+            event = max(event, stream.watermark + 1, 1)  # an expired one would go with the one that led here
+        if self._mode == "None":
+            return None
+        if self._waiting is None:
+            self._change(before, event, expired)
+            return event
+        _, _, before = self._waiting.get() or (None, None, None)
+        processing, now = stream.next_processing_timer(), values.getCurrentProcessingTimeInMs()
+        timer = None
+        if event is not None:
+            timer = now + 1  # in the next micro-batch, which may have another watermark
+        elif processing is not None:
+            timer = max(min(processing, fw.MAX_TIMESTAMP - 1), now) + 1
+        self._change(before, timer, expired)
+        if timer is None:
+            self._waiting.clear()
+        else:
+            self._waiting.update((event, processing, timer))
+        return None
+
+    def _change(self, before: int | None, timer: int | None, expired: int | None) -> None:
+        if timer == before:
+            return
+        if before not in (None, expired):
+            self._handle.deleteTimer(before)
+        if timer is not None:
+            self._handle.registerTimer(timer)

@@ -1,0 +1,86 @@
+"""What the driver does when a query starts and ends: it warns of what cannot work, and removes the copies of state.
+
+It removes those that lie on its machine; in local mode these are all. On other machines, workers do (``cache.sweep``).
+"""
+
+import atexit
+import os
+import warnings
+import weakref
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    JStreamingQueryListener,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+)
+
+from spark_glue.plan.catalyst import running_query
+from spark_glue.state.copies import forget_run, sweep
+
+__all__ = ["forget_when_ended"]
+
+_listeners: "weakref.WeakKeyDictionary[SparkSession, _Listener]" = weakref.WeakKeyDictionary()
+
+
+def forget_when_ended(spark: SparkSession) -> None:
+    """Sees to it that what the session's queries leave on this machine goes with them. Once per session.
+
+    Also warns of a query that cannot work when it starts; where ``route`` is its sink, that raises the error.
+
+    With Spark Connect nothing is done: no worker runs on the client's machine.
+    """
+    if not hasattr(spark, "_jvm") or spark in _listeners:
+        return
+    _listeners[spark] = listener = _Listener(spark)
+    spark.streams.addListener(listener)
+
+
+class _Listener(StreamingQueryListener):
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = weakref.ref(spark)
+        self._queries: set[str] = set()
+        # A driver that ends at once after its last query may not hear of that query's end any more.
+        atexit.register(self._forget_all, os.getpid())
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        self._queries.add(str(event.id))
+        spark = self._spark()
+        query = None if spark is None else running_query(spark, str(event.id))
+        if query is not None and query.problem is not None:
+            warnings.warn(query.problem, stacklevel=2)
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        self._queries.discard(str(event.id))
+        forget_run(str(event.id))
+        sweep()
+
+    def _forget_all(self, pid: int) -> None:
+        if os.getpid() == pid:
+            for query in self._queries:
+                forget_run(query)
+
+    @property
+    def _jlistener(self) -> Any:
+        # As the base class has it, but for _Brief.
+        if not hasattr(self, "_wrapper"):
+            jvm: Any = SparkContext._jvm
+            self._wrapper = jvm.PythonStreamingQueryListenerWrapper(_Brief(self))
+        return self._wrapper
+
+
+class _Brief(JStreamingQueryListener):
+    """Takes no progress: to fetch all of it from the JVM, for each micro-batch, costs more than is to be done here."""
+
+    def onQueryProgress(self, jevent: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryIdle(self, jevent: Any) -> None:  # noqa: N802
+        pass

@@ -1,0 +1,190 @@
+"""What a query leaves in Spark's state store between two micro-batches: a log of deltas, and a head with its book.
+
+Spark's groups here are shares: all key groups that sit on one partition. A share has one head, read and written in
+every micro-batch, and the chunks of its deltas, written once.
+"""
+
+import hashlib
+import json
+import struct
+import zlib
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import types as T
+from pyspark.sql.streaming import StatefulProcessorHandle
+
+from fastwin.errors import StateError
+from fastwin.state.identity import Migrate, StateSpec
+from spark_glue.state.book import DeltaLog, Entry
+
+__all__ = ["CHUNK_BYTES", "Head", "Identity", "StateLog"]
+
+CHUNK_BYTES = 4 << 20
+"""No value in the state store is larger than this."""
+
+_MAGIC = b"FWSL"
+_FORMAT = 5
+_BEFORE_CHAINS = 4  # its chunks do not tell when a round of repeating began, so the round begins anew
+_PREFIX = struct.Struct("<4sH")  # magic, format; fields as JSON follow, deflated
+
+_HEAD = T.StructType([T.StructField("head", T.BinaryType())])
+_CHUNK_NO = T.StructType([T.StructField("chunk", T.LongType())])
+_CHUNK = T.StructType([T.StructField("data", T.BinaryType())])
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What must be the same for the life of a checkpoint, or changed only in ways that are safe.
+
+    fingerprint: of the spec, in hex. spec: what the state depends on. key_groups: how many there are. shares: into how
+    many Spark's partitions divide them. migrate: what may have changed, see ``StateSpec.check_follows``.
+    """
+
+    fingerprint: str
+    spec: StateSpec
+    key_groups: int
+    shares: int
+    migrate: Migrate = None
+
+    def check(self, fields: dict[str, Any]) -> None:
+        """Raises StateError if state with these fields was written by another query, naming what differs."""
+        if fields["key_groups"] != self.key_groups:
+            raise StateError(
+                f"key_groups: the checkpoint was made with key_groups={fields['key_groups']}, this query has "
+                f"key_groups={self.key_groups}; the number is fixed for the life of a checkpoint"
+            )
+        if "spec" in fields and fields["spec"] != self.spec.to_json():
+            try:
+                self.spec.check_follows(StateSpec.from_json(fields["spec"]), self.migrate)
+            except StateError as problem:
+                raise StateError(f"{problem}; such a query needs a new checkpoint") from None
+        if fields["shares"] != self.shares:
+            raise StateError(
+                f"spark.sql.shuffle.partitions: the checkpoint's state lies in {fields['shares']} parts, this query "
+                f"would look for {self.shares}; Spark fixes their number for the life of a checkpoint, and a "
+                f"repartitioned one cannot be used"
+            )
+
+
+@dataclass(frozen=True)
+class Head:
+    """The book of a share: its delta log, its registered timer, ms, and whether an earlier spec has written it."""
+
+    log: DeltaLog = field(default_factory=DeltaLog)
+    timer: int | None = None
+    earlier: bool = False
+
+
+def token_of(delta: bytes) -> str:
+    """Returns what tells the state that a delta leads to: it names the chunk before, and so all that came before it."""
+    return hashlib.blake2b(delta, digest_size=16).hexdigest()
+
+
+class StateLog:
+    """The state of the current share. Made once per task, in the processor's ``init``."""
+
+    def __init__(self, handle: StatefulProcessorHandle, identity: Identity) -> None:
+        self._identity = identity
+        self._head = handle.getValueState("head", _HEAD)
+        self._chunks = handle.getMapState("chunks", _CHUNK_NO, _CHUNK)
+
+    def load(self) -> Head:
+        """Returns the head of the current share.
+
+        Raises StateError if it was written with another number of key groups, or is damaged. Whether the spec may be
+        an earlier one, the deltas themselves tell (``Plan.migrated``).
+        """
+        value = self._head.get()
+        if value is None:
+            return Head()
+        version, fields = _unpack(bytes(value[0]))
+        self._identity.check(fields)
+        earlier = fields["fingerprint"] != self._identity.fingerprint
+        log = DeltaLog.from_json(fields["log"])
+        if version == _BEFORE_CHAINS:
+            log = replace(log, turn=None, since=0)
+        return Head(log, fields["timer"], earlier)
+
+    def read(self, entry: Entry) -> bytes:
+        """Returns a delta of the current share. Raises StateError if it is not there as it was written."""
+        parts = []
+        for number in entry.numbers():
+            value = self._chunks.getValue((number,))
+            if value is None:
+                raise StateError(f"state: chunk {number} of the delta {entry.numbers()} is missing")
+            parts.append(bytes(value[0]))
+        data = b"".join(parts)
+        if len(data) != entry.size:
+            raise StateError(f"state: {entry.size} bytes were written, {len(data)} are there")
+        return data
+
+    def append(
+        self, head: Head, delta: bytes, meta: dict[str, Any], groups: int, cleaned_until: int | None
+    ) -> tuple[Head, list[Entry]]:
+        """Stores a delta of the current share and removes those that it makes needless.
+
+        head: as loaded. meta: the delta's. groups, cleaned_until: see DeltaLog.append. Returns the head that save() is
+        to store, and what was removed.
+        """
+        parts = [delta[at : at + CHUNK_BYTES] for at in range(0, len(delta), CHUNK_BYTES)]
+        entry = Entry.of(head.log.next_chunk, len(parts), len(delta), token_of(delta), meta)
+        for number, part in zip(entry.numbers(), parts, strict=True):
+            self._chunks.updateValue((number,), (part,))
+        log, gone = head.log.append(entry, meta.get("refreshed", 0), groups, cleaned_until)
+        self._remove(gone)
+        return replace(head, log=log), gone
+
+    def save(self, head: Head) -> int:
+        """Stores the head of the current share; returns its bytes."""
+        blob = _pack(self._fields() | {"timer": head.timer, "log": head.log.to_json()})
+        self._head.update((blob,))
+        return len(blob)
+
+    def clear(self, head: Head) -> None:
+        """Removes every byte about the current share, whose head was loaded before."""
+        self._head.clear()
+        self._remove(head.log.entries)
+
+    def sign(self) -> None:
+        """Checks the query's own record against this query, and writes it if there is none yet or an earlier spec's.
+
+        The current share is the one that all of a query's tasks know (keygroups.LEDGER_ID). Because every batch with
+        input comes here, a query that does not belong to its checkpoint fails before it changes any state.
+        """
+        value = self._head.get()
+        if value is not None:
+            _, fields = _unpack(bytes(value[0]))
+            self._identity.check(fields)
+            if fields["fingerprint"] == self._identity.fingerprint:
+                return
+        self._head.update((_pack(self._fields() | {"spec": self._identity.spec.to_json()}),))
+
+    def _fields(self) -> dict[str, Any]:
+        one = self._identity
+        return {"key_groups": one.key_groups, "shares": one.shares, "fingerprint": one.fingerprint}
+
+    def _remove(self, entries: "list[Entry] | tuple[Entry, ...]") -> None:
+        for entry in entries:
+            for number in entry.numbers():
+                self._chunks.removeKey((number,))
+
+
+def _pack(fields: dict[str, Any]) -> bytes:
+    return _PREFIX.pack(_MAGIC, _FORMAT) + zlib.compress(json.dumps(fields, separators=(",", ":")).encode(), 1)
+
+
+def _unpack(head: bytes) -> tuple[int, dict[str, Any]]:
+    if len(head) < _PREFIX.size:
+        raise StateError(f"state: a head of {len(head)} bytes is no state of fastwin")
+    magic, version = _PREFIX.unpack_from(head)
+    if magic != _MAGIC:
+        raise StateError(f"state: starts with {magic!r}, state of fastwin with {_MAGIC!r}")
+    if version not in (_BEFORE_CHAINS, _FORMAT):
+        raise StateError(
+            f"state: has format {version}, this version of fastwin reads formats {_BEFORE_CHAINS} and {_FORMAT}"
+        )
+    try:
+        return version, json.loads(zlib.decompress(head[_PREFIX.size :]))
+    except (ValueError, zlib.error) as error:
+        raise StateError(f"state: a head cannot be read: {error}") from error

@@ -1,0 +1,127 @@
+"""The stream of a share: taken from where it is quickest to have, stored, and left standing for the next batch."""
+
+from dataclasses import dataclass, replace
+
+import fastwin as fw
+from fastwin.errors import StateError
+from fastwin.run.replica import Replica, open_replica
+from fastwin.state.chunks import read_meta
+from spark_glue.plan.frameplan import FramePlan
+from spark_glue.state.book import Entry
+from spark_glue.state.copies import LIVE, Live, LiveStreams, Shelf
+from spark_glue.state.log import Head, StateLog
+
+__all__ = ["Opened", "States"]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A stream in the state of a share; what it counted before; and the head of the share's log."""
+
+    stream: Replica
+    before: fw.Metrics
+    head: Head
+
+
+class States:
+    """Opens and stores the streams of a task's shares.
+
+    log: of the share that Spark is at. shares: how many there are. live: None for that of this process.
+    """
+
+    def __init__(
+        self, frame_plan: FramePlan, log: StateLog, shares: int, shelf: Shelf, run: str, live: LiveStreams | None = None
+    ) -> None:
+        self._frame_plan = frame_plan
+        self._log = log
+        self._shares = shares
+        self._shelf = shelf
+        self._place = (run, frame_plan.operator, frame_plan.plan.fingerprint)
+        self._live = LIVE if live is None else live
+
+    def open(self, share: int) -> Opened:
+        """Returns the stream of the current share, whose number is given, in the state that the store knows.
+
+        Raises StateError if the stored state is damaged or of another query.
+        """
+        head = self._log.load()
+        left = self._live.take((*self._place, share))
+        if head.log.token is None:
+            return self._fresh(head, [])
+        if left is not None:
+            if left.token == head.log.token:
+                return Opened(left.stream, left.metrics, head)
+            for _, missing in head.log.since_one_of({left.token}):
+                found = [self._shelf.get(entry.token, entry.size) for entry in missing]
+                deltas = [data for data in found if data is not None]
+                if len(deltas) == len(missing) and self._catches_up(left.stream, deltas):
+                    return Opened(left.stream, left.stream.metrics, head)
+        entries = head.log.entries
+        if head.earlier:
+            return self._fresh(head, [self._migrated(self._log.read(entry)) for entry in entries])
+        try:
+            return self._fresh(head, [self._fetch(entry) for entry in entries])
+        except StateError:
+            for entry in entries:  # perhaps only the copies are damaged
+                self._shelf.remove(entry.token)
+            return self._fresh(head, [self._log.read(entry) for entry in entries])
+
+    def _migrated(self, delta: bytes) -> bytes:
+        try:
+            return self._frame_plan.plan.migrated(delta, self._frame_plan.migrate)
+        except StateError as problem:
+            raise StateError(f"{problem}; such a query needs a new checkpoint") from None
+
+    def _catches_up(self, stream: Replica, deltas: list[bytes]) -> bool:
+        try:
+            stream.catch_up(deltas)
+        except StateError:
+            return False
+        return True
+
+    def _fresh(self, head: Head, deltas: list[bytes]) -> Opened:
+        stream = open_replica(self._frame_plan.plan, coalesce=self._frame_plan.coalesce)
+        if deltas:
+            stream.catch_up(deltas)
+        return Opened(stream, stream.metrics, head)
+
+    def _fetch(self, entry: Entry) -> bytes:
+        data = self._shelf.get(entry.token, entry.size)
+        if data is None:
+            data = self._log.read(entry)
+            self._shelf.put(entry.token, data)
+        return data
+
+    def store(self, share: int, opened: Opened, after: fw.Metrics, timer: int | None) -> int:
+        """Stores what has changed in the stream; returns the bytes written to the state store.
+
+        after: the stream's metrics. timer: the one registered for the share.
+        """
+        head = opened.head
+        groups = range(share, self._frame_plan.key_groups, self._shares)
+        if after.state_rows == 0 and after.watermark == fw.MIN_TIMESTAMP:
+            self._log.clear(head)
+            for entry in head.log.entries:
+                self._shelf.remove(entry.token)
+            return 0
+        if head.earlier or after.state_rows == 0:
+            # What came before can go: deltas of an earlier spec, instead of which all is written, or of rows that are
+            # gone. What is left without rows, a kilobyte or two, tells a query with a longer lateness what was cleaned.
+            delta = opened.stream.snapshot() if head.earlier else opened.stream.delta()
+            meta = read_meta(delta) | {"refreshed": len(groups)}
+            head = replace(head, log=replace(head.log, turn=None), earlier=False)
+        else:
+            delta = opened.stream.delta(head.log.refresh(after.state_rows, self._frame_plan.key_groups, groups))
+            meta = read_meta(delta)
+        lateness = self._frame_plan.spec.lateness_ms
+        # A window is cleaned once the watermark has reached its end - 1 + lateness.
+        cleaned = after.watermark - lateness + 1 if after.watermark > fw.MIN_TIMESTAMP + lateness else None
+        head, gone = self._log.append(replace(head, timer=timer), delta, meta, len(groups), cleaned)
+        written = len(delta) + self._log.save(head)
+        for entry in gone:
+            self._shelf.remove(entry.token)
+        token = head.log.token
+        assert token is not None
+        self._shelf.put(token, delta)
+        self._live.put((*self._place, share), Live(token, opened.stream, after, after.state_bytes))
+        return written

@@ -1,0 +1,155 @@
+"""What is taken as a table, and what of a frame tells no types."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from fastwin.columns.schemas import conform
+from fastwin.columns.tables import as_table
+from fastwin.errors import SpecError
+
+TABLE = pa.table({"k": ["a", None], "t": pa.array([0, 1_500], pa.timestamp("ms")), "v": [1.5, None]})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        TABLE,
+        TABLE.to_batches()[0],
+        TABLE.to_pandas(),
+        TABLE.to_pandas().set_index(pd.Index([7, 9])),
+        pl.from_arrow(TABLE),
+        pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches()),
+        pa.concat_tables([TABLE[:1], TABLE[:0], TABLE[1:]]),
+    ],
+    ids=["table", "record batch", "pandas", "pandas with an index", "polars", "reader", "chunks"],
+)
+def test_what_is_a_table(data: object) -> None:
+    table = as_table(data)
+    assert isinstance(table, pa.Table)
+    assert table.column_names == ["k", "t", "v"]
+    assert conform(table, TABLE.schema).to_pylist() == TABLE.to_pylist()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, 5, "k", [1], {"k": [1]}, np.zeros(3), pa.array([1]), pa.chunked_array([[1]]), pd.Series([1], name="k"), pl.Series([1]), pl.LazyFrame({"k": [1]})],
+    ids=lambda data: type(data).__module__.split(".")[0] + "." + type(data).__name__,
+)  # fmt: skip
+def test_what_is_no_table(data: object) -> None:
+    with pytest.raises(SpecError, match=f"^table: .*{type(data).__name__}"):
+        as_table(data)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [pd.DataFrame({"k": ["a", 1]}), pd.DataFrame({"k": [object()]}), pd.DataFrame([[1, 2]], columns=["k", "k"])],
+)
+def test_frames_that_arrow_cannot_read(frame: pd.DataFrame) -> None:
+    with pytest.raises(SpecError, match=r"^table: this DataFrame cannot be read as Arrow: .*k"):
+        as_table(frame)
+
+
+BASE = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of(10))
+MOMENTS = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-02"])
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        pl.DataFrame({"k": [], "t": [], "v": []}),
+        pl.DataFrame(schema=["k", "t", "v"]),
+        pl.DataFrame({"t": [], "k": [], "v": []}, schema={"t": pl.Datetime, "k": None, "v": None}),
+        pd.DataFrame({"k": [], "t": [], "v": []}),
+        pd.DataFrame(columns=["k", "t", "v"]),
+        pa.table({"k": pa.nulls(0), "t": pa.nulls(0), "v": pa.nulls(0)}),
+        pa.table({"k": pa.array([], pa.string()), "t": pa.array([], pa.int64()), "v": pa.nulls(0)}),
+        pa.record_batch({"k": pa.nulls(0), "t": pa.nulls(0), "v": pa.nulls(0)}),
+    ],
+    ids=[
+        "polars",
+        "polars names",
+        "polars some types",
+        "pandas",
+        "pandas names",
+        "table",
+        "one column",
+        "record batch",
+    ],
+)
+def test_an_empty_frame_without_types_waits_for_types(empty: object) -> None:
+    stream = BASE.side_output_late_data().aggregate(n=fw.Count(), hi=fw.Max("v")).open()
+    first = stream.process(empty)
+    assert first.main.num_rows == 0
+    stream.process(pa.table({"k": ["a"], "t": [5], "v": [1.5]}))
+    assert stream.advance_watermark(50).main.to_pylist()[0]["hi"] == 1.5
+    assert BASE.aggregate(n=fw.Count()).run(empty).main.num_rows == 0
+
+
+def test_an_empty_frame_still_needs_the_columns() -> None:
+    for empty in (pl.DataFrame({"k": []}), pd.DataFrame({"k": []}), pa.table({"k": pa.nulls(0)})):
+        with pytest.raises(SpecError, match="column 't' is missing"):
+            BASE.aggregate(n=fw.Count()).open().process(empty)
+
+
+NO_TYPE = {
+    "objects": pl.DataFrame({"k": [], "t": []}, schema={"k": pl.Object, "t": pl.Int64}),
+    "lists of nulls": pa.table({"k": pa.array([], pa.list_(pa.null())), "t": pa.array([], pa.int64())}),
+    "polars lists of nulls": pl.DataFrame({"k": [], "t": []}, schema={"k": pl.List(pl.Null), "t": pl.Int64}),
+}
+
+
+@pytest.mark.parametrize("name", NO_TYPE)
+def test_an_empty_key_of_no_type_waits_for_one(name: str) -> None:
+    stream = BASE.aggregate(n=fw.Count()).open()
+    assert stream.process(NO_TYPE[name]).main.num_rows == 0
+    stream.process(pa.table({"k": ["a"], "t": pa.array([1], pa.int64())}))
+    assert stream.advance_watermark(fw.MAX_TIMESTAMP).main["k"].to_pylist() == ["a"]
+
+
+def test_python_objects_are_refused_and_not_their_addresses_taken() -> None:
+    frame = pl.DataFrame({"k": [{1}], "t": [1]}, schema={"k": pl.Object, "t": pl.Int64})
+    with pytest.raises(SpecError, match="column 'k' is of Python objects"):
+        BASE.aggregate(n=fw.Count()).run(frame)
+
+
+def test_an_empty_table_with_types_binds_them() -> None:
+    stream = BASE.aggregate(n=fw.Count()).open()
+    stream.process(pa.table({"k": pa.array([], pa.string()), "t": pa.array([], pa.int64())}))
+    assert stream.snapshot()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"k": ["a", "a", "b"]}, index=pd.Index(MOMENTS, name="t")),
+        pd.DataFrame({"t": MOMENTS}, index=pd.Index(["a", "a", "b"], name="k")),
+        pd.DataFrame({"v": [1, 2, 3]}, index=pd.MultiIndex.from_arrays([["a", "a", "b"], MOMENTS], names=["k", "t"])),
+        pd.DataFrame({"k": ["a", "a", "b"], "t": MOMENTS}, index=pd.Index([7, 8, 9], name="t")),
+        pd.DataFrame({"k": ["a", "a", "b"]}, index=pd.Index(MOMENTS, name="t")).sort_index(),
+    ],
+    ids=["time", "key", "both", "a column goes first", "sorted"],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_index_that_is_asked_for_is_a_column(frame: pd.DataFrame, threads: int) -> None:
+    spec = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of("1 day")).aggregate(n=fw.Count())
+    before = frame.copy()
+    found = spec.run(frame, threads=threads).main
+    assert sorted(zip(found["k"].to_pylist(), found["n"].to_pylist(), strict=True)) == [("a", 1), ("a", 1), ("b", 1)]
+    stream = spec.open()
+    stream.process(frame)
+    assert stream.metrics.open_windows == 3
+    assert frame.equals(before)
+    assert frame.index.names == before.index.names
+
+
+def test_an_index_that_nobody_asks_for_is_no_column() -> None:
+    frame = pd.DataFrame({"k": ["a"], "t": [dt.datetime(2024, 1, 1)]}, index=pd.Index([7], name="place"))
+    assert as_table(frame, ["k", "t"]).column_names == ["k", "t"]
+    with pytest.raises(SpecError, match="there is no column 'ts'"):
+        fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(5)).aggregate(n=fw.Count()).run(frame)

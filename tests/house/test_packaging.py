@@ -1,0 +1,119 @@
+"""What a wheel carries and what it does not. The sdist alone must be enough to build it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD_INPUTS = [
+    "setup.py",
+    "pyproject.toml",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "fastwin",
+    "spark_glue",
+    "tests",
+]
+SOURCES = {
+    path.relative_to(ROOT).as_posix() for package in ("fastwin", "spark_glue") for path in (ROOT / package).rglob("*")
+}
+
+
+def _having(*suffixes: str) -> set[str]:
+    return {name for name in SOURCES if name.endswith(suffixes)}
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with sdist and wheel, the wheel built from the sdist, without a network."""
+    copy = tmp_path_factory.mktemp("sources")
+    for name in BUILD_INPUTS:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        else:
+            shutil.copy2(ROOT / name, copy / name)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("FASTWIN_")}
+    clean["CFLAGS"] = "-O0"  # what is in the wheel does not depend on it, the time does
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(copy / "dist"), str(copy)]
+    done = subprocess.run(command, cwd=copy, env=clean, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return copy / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Iterator[zipfile.ZipFile]:
+    (path,) = dist.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        yield archive
+
+
+def test_sdist_has_all_sources(dist: Path) -> None:
+    (path,) = dist.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert _having(".py", ".pyx", ".pxd", ".pyi", "py.typed") | {"LICENSE", "setup.py", "pyproject.toml"} <= names
+    assert not [name for name in names if name.endswith((".c", ".so"))]
+
+
+def test_sdist_has_the_tests_and_their_data(dist: Path) -> None:
+    (path,) = dist.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    found = (path for path in (ROOT / "tests").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    missing = {path.relative_to(ROOT).as_posix() for path in found} - names
+    assert not missing, f"MANIFEST.in leaves out {', '.join(sorted(missing))}"
+
+
+def test_wheel_has_modules_stubs_and_kernels(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    assert _having(".py", ".pyi", ".pxd", "py.typed", ".html", ".css", ".js") <= names
+    kernels = {name.partition(".")[0] for name in names if name.endswith(".so")}
+    shared = "fastwin/core/_cyutility"  # what all of them need of Cython
+    assert kernels == {shared, *(name.removesuffix(".pyx") for name in _having(".pyx"))}
+
+
+def test_wheel_has_no_sources_of_kernels_and_no_strangers(wheel: zipfile.ZipFile) -> None:
+    names = wheel.namelist()
+    assert not [name for name in names if name.endswith((".c", ".pyx"))]
+    tops = {name.split("/")[0] for name in names}
+    assert tops == {"fastwin", "spark_glue", "fastwin-0.1.0.dist-info"}
+
+
+def test_wheel_metadata(wheel: zipfile.ZipFile) -> None:
+    info = "fastwin-0.1.0.dist-info/"
+    metadata = wheel.read(info + "METADATA").decode()
+    assert "License-Expression: Apache-2.0" in metadata
+    assert "Requires-Python: >=3.11" in metadata
+    for extra in ("spark", "redis", "serve", "dev"):
+        assert f"Provides-Extra: {extra}\n" in metadata
+    assert b"Apache License" in wheel.read(info + "licenses/LICENSE")
+    assert b"demo = spark_glue.apps.demo:command" in wheel.read(info + "entry_points.txt")
+
+
+def test_wheel_imports_without_the_source_tree(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    wheel.extractall(tmp_path)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import fastwin, fastwin.core.rows.rowstore as rows; print(fastwin.__file__, rows.__file__)",
+        ],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(name.startswith(str(tmp_path)) for name in done.stdout.split())

@@ -1,0 +1,131 @@
+"""Deduplicate and top: what comes out of small tables, which operator runs, and what is refused."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import fastwin as fw
+import fastwin.testing
+from fastwin.errors import SpecError, StateError
+from fastwin.run.planner import plan
+
+START = fw.key_by("k").event_time("ts")
+BASE = START.window(fw.TumblingEventTimeWindows.of(10))
+TABLE = pa.table(
+    {
+        "k": ["a", "a", "b", "a"],
+        "ts": pa.array([1, 4, 3, 12], pa.timestamp("ms")),
+        "v": pa.array([1.0, float("nan"), None, 2.0]),
+        "more": [{"x": [1]}, {"x": []}, None, {"x": [2, 3]}],
+        "text": pa.array(["p", "q", None, "p"]).dictionary_encode(),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "operator"),
+    [
+        (BASE.deduplicate(), "firsts"),
+        (START.deduplicate(within=10), "firsts"),
+        (BASE.deduplicate("last"), "rows"),
+        (BASE.top(1, by="v"), "rows"),
+        (BASE.trigger(fw.CountTrigger.of(1)).top(1, by="v"), "general"),
+        (BASE.with_pane_info().deduplicate("last"), "general"),
+    ],
+)
+def test_all_columns_come_back(spec, operator):
+    assert plan(spec, TABLE.schema).operator == operator
+    assert f"operator: {operator}" in spec.explain()
+    main = spec.run(TABLE).main
+    assert [name for name in main.column_names if name != "rank" and "pane" not in name] == [
+        "k", "window_start", "window_end", "ts", "v", "more", "text",
+    ]  # fmt: skip
+    assert main["text"].type == pa.string()
+    assert main["more"].type == TABLE["more"].type
+    by_time = {row["ts"]: row["more"] for row in TABLE.to_pylist()}
+    assert all(row["more"] == by_time[row["ts"]] for row in main.to_pylist())
+
+
+def test_many_threads_and_pieces_give_the_same():
+    n = 300_000
+    table = pa.table({"k": [i % 7 for i in range(n)], "ts": [i // 3 for i in range(n)], "v": list(range(n))})
+    for spec in (BASE.deduplicate(), BASE.deduplicate("last"), BASE.top(2, by="v")):
+        one, two = (spec.run(table, threads=threads).main.sort_by([(c, "ascending") for c in ("k", "ts", "v")])
+                    for threads in (1, 2))  # fmt: skip
+        assert one.equals(two)
+        assert one.num_rows == 7 * (n // 30) * (2 if "rank" in one.column_names else 1)
+
+
+def test_first_rows_are_handed_out_at_once():
+    stream = BASE.deduplicate().open()
+    assert stream.process(TABLE).main["ts"].cast(pa.int64()).to_pylist() == [1, 3, 12]
+    assert stream.process(TABLE).main.num_rows == 0
+    assert stream.advance_watermark(9).main.num_rows == 0
+    assert stream.metrics.state_rows == 1
+
+
+def test_state_of_top_is_bounded():
+    stream = START.window(fw.TumblingEventTimeWindows.of(1_000)).top(2, by="v").open()
+    for i in range(20):
+        stream.process(pa.table({"k": ["a"] * 1_000, "ts": [1] * 1_000, "v": [float(i)] * 1_000}))
+    assert stream.metrics.state_rows < 10_000
+    stream.snapshot()
+    assert stream.metrics.state_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: BASE.deduplicate("any"), "deduplicate: keep must be 'first' or 'last', got 'any'"),
+        (lambda: START.deduplicate("last", within=10), "within= goes with keep='first' only"),
+        (lambda: BASE.deduplicate(within=10), "within= takes the place of windows"),
+        (lambda: START.deduplicate(within=0), "within must be at least 1 ms, got within=0"),
+        (lambda: START.deduplicate(), "incomplete without .window"),
+        (lambda: START.trigger(fw.NeverTrigger()).deduplicate(within=9), "no trigger, evictor or pane info"),
+        (lambda: START.window(fw.EventTimeSessionWindows.with_gap(9)).deduplicate(), "hands rows out at once"),
+        (lambda: BASE.trigger(fw.CountTrigger.of(2)).deduplicate(), "without trigger, evictor and pane info"),
+        (lambda: fw.testing.WindowHarness(BASE.deduplicate(), TABLE.schema), "does not run on the general operator"),
+        (lambda: BASE.deduplicate().panes(), "panes: deduplicate goes with no panes"),
+        (lambda: BASE.top(0, by="v"), "top: n must be an int of at least 1, got 0"),
+        (lambda: BASE.top(1, by=""), "top: by must be the name of a column, got ''"),
+        (lambda: BASE.top(1, by="v", ascending=2), "top: ascending must be True or False, got 2"),
+        (lambda: BASE.top(1, by="w").run(TABLE), "top: by: there is no column 'w'"),
+        (lambda: BASE.top(1, by="k").run(TABLE), "top: by: 'k' is a key column"),
+        (lambda: BASE.top(1, by="more").run(TABLE), "which has no order"),
+        (lambda: BASE.top(1, by="v").run(TABLE.append_column("rank", TABLE["v"])), "adds the column 'rank'"),
+        (lambda: BASE.deduplicate().run(TABLE.append_column("window_end", TABLE["v"])), "'window_end'"),
+    ],
+)
+def test_what_does_not_go_is_refused(make, said):
+    with pytest.raises(SpecError) as caught:
+        make()
+    assert said in str(caught.value)
+
+
+def test_state_of_other_columns_is_refused():
+    spec = BASE.top(1, by="v")
+    stream = spec.open()
+    stream.process(TABLE)
+    other = spec.open(schema=TABLE.drop_columns(["more"]).schema)
+    with pytest.raises(StateError, match="windows held rows of"):
+        other.restore(stream.snapshot())
+
+
+@pytest.mark.parametrize("coalesce", [True, False])
+def test_a_row_of_windows_that_have_passed_goes_before_rows_behind_it(coalesce: bool) -> None:
+    """It is in windows that have fired and in some that have not: among these it is still the first of two that tie."""
+    windows = fw.CumulativeEventTimeWindows.of(120, 30)
+    spec = fw.key_by("k").event_time("ts").window(windows).allowed_lateness(60, coalesce=coalesce).top(1, by="v")
+    stream = spec.open()
+    stream.process(pa.table({"k": [0], "ts": [35], "id": [0], "v": [0]}))
+    stream.advance_watermark(31)
+    again = stream.process(pa.table({"k": [1, 1], "ts": [11, 39], "id": [1, 2], "v": [5, 5]})).main
+    results = pa.concat_tables([again, stream.advance_watermark(1_000).main])
+    assert set(results.filter(pc.equal(results["k"], 1))["id"].to_pylist()) == {1}
+
+
+def test_window_time_of_the_input_is_refused_where_the_result_adds_it() -> None:
+    windows = fw.TumblingEventTimeWindows.of(10)
+    spec = fw.key_by("k").event_time("ts").window(windows).with_window_time().top(1, by="v")
+    with pytest.raises(fw.SpecError, match="adds the column 'window_time', which the input has"):
+        spec.run(pa.table({"k": [1], "ts": [1], "v": [1], "window_time": [1]}))

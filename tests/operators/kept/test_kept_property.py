@@ -1,0 +1,56 @@
+"""Deduplicate and top answer as naive models do, and as the general operator; however they are saved and restored."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastwin as fw
+from fastwin.run.planner import plan
+from tests.support.kept_models import ApartModel, FirstsModel, RowsModel, last_row, top_rows
+from tests.support.kept_steps import SCHEMA, follow, steps, windows
+
+LATENESS = st.sampled_from([0, 1, 10, 50])
+
+
+def spec_of(assigner: Any, lateness: int) -> fw.WindowSpec:
+    spec = fw.key_by("k").event_time("ts").allowed_lateness(lateness).side_output_late_data()
+    return spec if assigner is None else spec.window(assigner)
+
+
+@given(windows, LATENESS, st.booleans(), steps)
+def test_the_last_row_of_each_window(pair: Any, lateness: int, coalesce: bool, steps: Any) -> None:
+    spec = spec_of(pair[0], lateness).deduplicate("last")
+    bound = plan(spec, SCHEMA)
+    assert bound.operator == "rows"
+    follow(bound, RowsModel(pair[1], last_row, lateness, coalesce), steps, coalesce)
+
+
+@given(windows, LATENESS, st.booleans(), st.integers(1, 4), st.booleans(), steps)
+def test_the_best_rows_of_each_window(
+    pair: Any, lateness: int, coalesce: bool, n: int, ascending: bool, steps: Any
+) -> None:
+    spec = spec_of(pair[0], lateness).top(n, by="v", ascending=ascending)
+    model = RowsModel(pair[1], top_rows(n, ascending), lateness, coalesce)
+    follow(plan(spec, SCHEMA), model, steps, coalesce)
+
+
+@settings(max_examples=20)
+@given(windows, LATENESS, st.booleans(), steps)
+def test_the_general_operator_answers_the_same(pair: Any, lateness: int, last: bool, steps: Any) -> None:
+    spec = spec_of(pair[0], lateness)
+    spec = spec.deduplicate("last") if last else spec.top(2, by="v")
+    model = RowsModel(pair[1], last_row if last else top_rows(2), lateness, False)
+    follow(plan(spec, SCHEMA, general=True), model, steps, False)
+
+
+@given(windows, LATENESS, st.booleans(), steps)
+def test_the_first_row_of_each_window(pair: Any, lateness: int, coalesce: bool, steps: Any) -> None:
+    spec = spec_of(pair[0], lateness).deduplicate()
+    follow(plan(spec, SCHEMA), FirstsModel(pair[1], lateness, coalesce), steps, coalesce)
+
+
+@given(st.integers(1, 60), LATENESS, st.booleans(), steps)
+def test_rows_apart(within: int, lateness: int, coalesce: bool, steps: Any) -> None:
+    spec = spec_of(None, lateness).deduplicate(within=within)
+    follow(plan(spec, SCHEMA), ApartModel(within, lateness, coalesce), steps, coalesce)

@@ -1,0 +1,138 @@
+"""Several windows over one stream: who feeds whom, calendars among them, and what is refused."""
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import fastwin as fw
+from fastwin.operators.several.feeding import feeders
+
+Tumbling, Sliding = fw.TumblingEventTimeWindows.of, fw.SlidingEventTimeWindows.of
+Calendar = fw.CalendarEventTimeWindows
+KEYED = fw.key_by("k").event_time("ts", unit="ms")
+DASHBOARD = {
+    "minute": Tumbling("1 minute"),
+    "five": Tumbling("5 minutes"),
+    "hour": Tumbling("1 hour"),
+    "day": Calendar.of("1 day", time_zone="Europe/Berlin"),
+    "month": Calendar.cumulative("1 month", "1 day", time_zone="Europe/Berlin"),
+    "week": Sliding("7 days", "1 hour"),
+}
+
+
+def fed(**windows: fw.WindowAssigner) -> dict[str, str | None]:
+    names = list(windows)
+    found = feeders(tuple(windows.items()))
+    return {name: None if one is None else names[one] for name, one in zip(names, found, strict=True)}
+
+
+def rows(first_ms: int, span_ms: int, n: int = 5_000) -> pa.Table:
+    random = np.random.default_rng(3)
+    times = first_ms + random.integers(0, span_ms, n)
+    return pa.table({"k": random.integers(0, 5, n), "ts": times, "v": random.integers(0, 9, n)})
+
+
+def test_the_coarsest_windows_that_fit_feed_the_next() -> None:
+    assert fed(**DASHBOARD) == {
+        "minute": None, "five": "minute", "hour": "five", "day": "hour", "month": "day", "week": "hour",
+    }  # fmt: skip
+    assert fed(a=Tumbling(5), b=Tumbling(7)) == {"a": None, "b": None}
+    assert fed(b=Tumbling(10), a=Tumbling(10, 5), c=Sliding(15, 10)) == {"b": "c", "a": "c", "c": None}
+    assert fed(a=Tumbling(10), b=Tumbling(10)) == {"a": None, "b": "a"}
+    # Days in India begin at half past: no hour of UTC lies in one of them.
+    india = Calendar.of("1 day", time_zone="Asia/Kolkata")
+    assert fed(hour=Tumbling("1 hour"), half=Tumbling("30 minutes"), day=india)["day"] == "half"
+    months = Calendar.of("1 month", time_zone="Asia/Kolkata")
+    assert fed(month=months, day=india) == {"month": "day", "day": None}
+
+
+@pytest.mark.parametrize("first_ms", [1_711_670_000_000, 1_729_900_000_000], ids=["March", "October"])
+def test_calendars_among_fixed_windows(first_ms: int) -> None:
+    """A restart in the middle, where the clocks change; each gives what its own spec gives."""
+    table = rows(first_ms, 4 * 86_400_000).sort_by("ts")
+    spec = KEYED.windows(**DASHBOARD).aggregate(n=fw.Count(), s=fw.Sum("v"))
+    stream = spec.open(watermark="2 hours")
+    tables = [stream.process(table.slice(0, 2_000)).main]
+    snapshot = stream.snapshot()
+    tables.append(stream.process(table.slice(2_000, 1_000)).main)
+    restored = spec.open(watermark="2 hours")
+    restored.restore([snapshot, stream.delta()])
+    tables += [restored.process(table.slice(3_000)).main, restored.advance_watermark(fw.MAX_TIMESTAMP).main]
+    assert restored.metrics.state_rows == 0
+    found, order = pa.concat_tables(tables), [("k", "ascending"), ("window_end", "ascending")]
+    for name, windows in DASHBOARD.items():
+        own = KEYED.window(windows).aggregate(n=fw.Count(), s=fw.Sum("v")).run(table).main
+        mine = found.filter(pc.equal(found["window"], name)).drop_columns("window").cast(own.schema)
+        assert mine.sort_by(order).equals(own.sort_by(order)), name
+
+
+def test_threads_give_the_same() -> None:
+    table = rows(1_711_670_000_000, 86_400_000, 150_000)
+    spec = KEYED.windows(minute=DASHBOARD["minute"], hour=DASHBOARD["hour"]).aggregate(n=fw.Count())
+    order = [(name, "ascending") for name in ("k", "window", "window_end")]
+    assert spec.run(table, threads=2).main.sort_by(order).equals(spec.run(table).main.sort_by(order))
+
+
+def test_columns_and_texts() -> None:
+    spec = KEYED.windows(minute=Tumbling("1 minute"), hour=Tumbling("1 hour")).aggregate(n=fw.Count())
+    assert spec.run(rows(0, 10)).main.column_names == ["k", "window", "window_start", "window_end", "n"]
+    before_input = spec.open().advance_watermark(5).main
+    assert before_input.column_names == ["k", "window", "window_start", "window_end", "n"]
+    assert "operator: several" in spec.explain()
+    assert "minute is fed by elements, hour is fed by minute" in spec.explain()
+    assert str(pickle.loads(pickle.dumps(spec))) == str(spec)
+
+
+def test_days_that_begin_within_a_minute_are_refused() -> None:
+    """In Amsterdam clocks were 19 minutes and 32 seconds ahead until 1937."""
+    amsterdam = Calendar.of("1 day", time_zone="Europe/Amsterdam")
+    spec = KEYED.windows(minute=Tumbling("1 minute"), day=amsterdam).aggregate(n=fw.Count())
+    day_ms = -1_577_923_200_000 - 1_172_000  # a midnight of 1920
+    with pytest.raises(fw.SpecError, match="'day' begins in the middle of 'minute'"):
+        spec.run(rows(day_ms - 3_000, 6_000))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: KEYED.windows(), "windows: at least one is needed"),
+        (lambda: KEYED.windows(a=5), "windows: a must be one of TumblingEventTimeWindows.*got 5"),
+        (lambda: KEYED.windows(a=fw.EventTimeSessionWindows.with_gap(5)), "got session windows.*a spec of its own"),
+        (lambda: KEYED.windows(a=fw.TumblingProcessingTimeWindows.of(5)), "of processing time; it needs a spec"),
+        (lambda: KEYED.windows(a=Sliding(5, 9)), "windows: a leaves gaps"),
+        (
+            lambda: KEYED.windows(a=Tumbling(5)).trigger(fw.CountTrigger.of(2)),
+            "windows: several take built-in.*got trigger every 2",
+        ),
+        (lambda: KEYED.windows(a=Tumbling(5)).with_pane_info(), r"got with_pane_info\(\)"),
+        (lambda: KEYED.windows(a=Tumbling(5)).with_changelog(), r"got with_changelog\(\)"),
+        (lambda: KEYED.windows(a=Tumbling(5)).evictor(fw.CountEvictor.of(2)), "got evictor"),
+        (lambda: KEYED.windows(a=Tumbling(5)).reduce(lambda a, b: a), "got functions written in Python"),
+        (lambda: KEYED.windows(a=Tumbling(5)).aggregate(window=fw.Count()), "the name 'window' is taken"),
+        (lambda: fw.key_by("window").event_time("t").windows(a=Tumbling(5)).aggregate(n=fw.Count()), "rename the key"),
+        (
+            lambda: KEYED.windows(a=Tumbling(5)).aggregate(n=fw.Count()).panes(),
+            "only windows of event time that tumble",
+        ),
+        (
+            lambda: fw.plan(KEYED.windows(a=Tumbling(5)).aggregate(n=fw.Count()), rows(0, 9).schema, general=True),
+            "general operator runs one kind",
+        ),
+    ],
+)
+def test_what_is_refused(make: object, said: str) -> None:
+    with pytest.raises(fw.SpecError, match=said):
+        make()
+
+
+def test_state_of_other_windows_is_refused() -> None:
+    one, two = (
+        KEYED.windows(a=Tumbling("1 minute"), b=b).aggregate(n=fw.Count()) for b in (Tumbling(60), Tumbling(30))
+    )
+    stream = one.open()
+    stream.process(rows(0, 1_000))
+    with pytest.raises(fw.StateError, match="window was NamedWindows"):
+        two.open().restore(stream.snapshot())

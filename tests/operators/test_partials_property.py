@@ -1,0 +1,219 @@
+"""Partial results, made apart and merged, give what the elements themselves give as one batch without order."""
+
+import random
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import fastwin as fw
+from fastwin.errors import StateError
+from fastwin.operators.session import operator as session
+from fastwin.run.replica import open_replica
+from tests.support import naive
+from tests.support.cases import MANY, Case, cases
+from tests.support.lockstep import Lockstep
+
+
+def fed_apart(plan: fw.Plan, table, dice: random.Random) -> list[bytes]:
+    """Chunks of one to three feeders, each with some of the rows, in some batches."""
+    (rows,) = table.combine_chunks().to_batches() or [None]
+    if rows is None:
+        return []
+    parts = dice.randint(1, 3)
+    feeders = [plan.new_feeder(True, 8, parts) for _ in range(dice.randint(1, 3))]
+    # Each has a run of the rows: who was first at a time is told by the order of tasks.
+    cuts = sorted(dice.randint(0, rows.num_rows) for _ in feeders[1:])
+    for feeder, begin, end in zip(feeders, [0, *cuts], [*cuts, rows.num_rows], strict=True):
+        step = max(1, end - begin) if feeder.at_once else 1
+        for i in range(begin, end, step):
+            some = rows.slice(i, step)
+            feeder.add(plan.batch(some, plan.times(some)))
+    found = [partial for feeder in feeders for partial in feeder.partials()]
+    assert sum(partial.elements for partial in found) == rows.num_rows
+    assert all(partial.part < parts for partial in found)
+    return [partial.chunk for partial in found]
+
+
+@MANY
+@given(cases(coalesce=st.just(True)), st.randoms(use_true_random=False))
+def test_partials_give_what_elements_give(case: Case, dice: random.Random) -> None:
+    assume(case.policy == "raise")
+    # Sessions that have passed are taken from the latest back, so their ties are not those of the model.
+    assume(not isinstance(case.windows, naive.Sessions))
+    assume(not (isinstance(case.windows, naive.Sliding) and case.windows.size < case.windows.slide))
+    case = replace(case, late_output=False)
+    played = list(case.play())
+    tables = [argument for kind, argument, _ in played if kind == "batch"]
+    assume(tables)
+    plan = fw.plan(case.spec(), tables[0].schema)
+    stream = open_replica(plan, coalesce=True)
+    pair = Lockstep(stream, case.model(), case.key_count)
+    for kind, argument, rows in played:
+        if kind == "watermark":
+            pair.advance(argument)
+        else:
+            chunks = fed_apart(plan, argument.select(plan.input_columns), dice)
+            pair._compare(stream.merge(chunks), pair.model.batch(rows))
+
+
+def spec_of(assigner: fw.WindowAssigner) -> fw.WindowSpec:
+    return fw.key_by("k").event_time("ts").window(assigner)
+
+
+@pytest.mark.parametrize(
+    ("spec", "coalesce"),
+    [
+        (spec_of(fw.SlidingEventTimeWindows.of(10, 20)).aggregate(n=fw.Count()), True),
+        (spec_of(fw.TumblingEventTimeWindows.of(10)).side_output_late_data().aggregate(n=fw.Count()), True),
+        (spec_of(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count()), False),
+        (spec_of(fw.TumblingEventTimeWindows.of(10)).allowed_lateness(5, coalesce=False).aggregate(n=fw.Count()), True),
+        (spec_of(fw.TumblingEventTimeWindows.of(10)).trigger(fw.CountTrigger.of(2)).aggregate(n=fw.Count()), True),
+        (spec_of(fw.TumblingEventTimeWindows.of(10)).aggregate(**{f"n{i}": fw.Count() for i in range(63)}), True),
+    ],
+    ids=["gaps", "late output", "in order", "in order by the spec", "trigger", "no room for a count"],
+)
+def test_rows_are_needed(spec, coalesce):
+    plan = fw.plan(spec, pa.schema([("k", pa.int64()), ("ts", pa.int64())]))
+    assert plan.new_feeder(coalesce) is None
+
+
+def test_state_is_no_partial_result():
+    table = pa.table({"k": [1], "ts": [5]})
+    plan = fw.plan(spec_of(fw.EventTimeSessionWindows.with_gap(10)).aggregate(n=fw.Count()), table.schema)
+    stream = open_replica(plan, coalesce=True)
+    stream.process(table)
+    with pytest.raises(StateError, match="no partial results"):
+        open_replica(plan, coalesce=True).merge([stream.delta()])
+    feeder = plan.new_feeder(True)
+    (rows,) = table.to_batches()
+    feeder.add(plan.batch(rows, plan.times(rows)))
+    (partial,) = feeder.partials()
+    with pytest.raises(StateError, match="partial results"):
+        open_replica(plan, coalesce=True).catch_up([partial.chunk])
+
+
+@pytest.mark.parametrize("absorbed", [1, 7, session._ABSORBED_ROWS])
+def test_partial_sessions_give_what_a_run_gives(absorbed, monkeypatch):
+    """Of all kinds of state: numbers, text, sketches; with nulls; more than one key column."""
+    monkeypatch.setattr(session, "_ABSORBED_ROWS", absorbed)
+    spec = fw.key_by("k", "l").event_time("ts").window(fw.EventTimeSessionWindows.with_gap(10))
+    spec = spec.aggregate(
+        n=fw.Count(),
+        s=fw.Sum("v"),
+        least=fw.Min("t"),
+        first=fw.First("t"),
+        last=fw.Last("v"),
+        uv=fw.HyperLogLog("t"),
+        spread=fw.Variance("v"),
+    )
+    dice = random.Random(5)
+    for size in (0, 1, 2, 30, 500, 3000):
+        table = pa.table(
+            {
+                "k": pa.array([dice.choice(["a", "bb", "", None]) for _ in range(size)], pa.string()),
+                "l": pa.array([dice.randrange(12) for _ in range(size)], pa.int64()),
+                "ts": pa.array([dice.randrange(-200, 3 * size + 1) for _ in range(size)], pa.int64()),
+                "v": pa.array([dice.choice([None, *range(-5, 5)]) for _ in range(size)], pa.int64()),
+                "t": pa.array([dice.choice([None, "", "x" * dice.randrange(20)]) for _ in range(size)], pa.string()),
+            }
+        )
+        plan = fw.plan(spec, table.schema)
+        stream = open_replica(plan, coalesce=True)
+        stream.merge(fed_apart(plan, table, dice))
+        stream._check_invariants()
+        found = stream.advance_watermark(fw.MAX_TIMESTAMP).main
+        order = [(name, "ascending") for name in ("window_start", "k", "l")]
+        assert found.sort_by(order).equals(spec.run(table).main.sort_by(order))
+
+
+@pytest.mark.parametrize("size", [0, 1, 400])
+def test_a_feeder_knows_how_many_rows_it_has(size):
+    dice = random.Random(size)
+    for assigner in (fw.TumblingEventTimeWindows.of(10), fw.EventTimeSessionWindows.with_gap(10)):
+        plan = fw.plan(spec_of(assigner).aggregate(n=fw.Count()), pa.schema([("k", pa.int64()), ("ts", pa.int64())]))
+        feeder = plan.new_feeder(True, 8, 2)
+        keys, times = ([dice.randrange(most) for _ in range(size)] for most in (9, 500))
+        rows = pa.record_batch({"k": pa.array(keys, pa.int64()), "ts": pa.array(times, pa.int64())})
+        assert feeder.rows == 0
+        feeder.add(plan.batch(rows, plan.times(rows)))
+        held = feeder.rows
+        assert held == plan.spec.run(pa.table(rows)).main.num_rows
+        stream = open_replica(plan, coalesce=True)
+        stream.merge([one.chunk for one in feeder.partials()])
+        assert stream.metrics.state_rows == held
+
+
+SHARED = (fw.SlidingEventTimeWindows, fw.CumulativeEventTimeWindows)
+
+
+@pytest.mark.parametrize("lateness", [0, 250])
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        fw.TumblingEventTimeWindows.of(100),
+        fw.SlidingEventTimeWindows.of(400, 100),
+        fw.SlidingEventTimeWindows.of(350, 100),
+        fw.CumulativeEventTimeWindows.of(400, 100),
+        fw.EventTimeSessionWindows.with_gap(60),
+    ],
+    ids=str,
+)
+def test_late_partials_give_what_late_elements_give(assigner, lateness):
+    spec = spec_of(assigner).allowed_lateness(lateness).aggregate(n=fw.Count(), s=fw.Sum("v"), h=fw.Max("v"))
+    plan = fw.plan(spec, pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.float64())]))
+    dice = random.Random(lateness)
+    apart, whole = open_replica(plan, coalesce=True), open_replica(plan, coalesce=True)
+    again = 0
+    for step in range(150):
+        keys = [dice.randrange(4) for _ in range(8)]
+        times = [step * 40 + int(dice.gauss(0, 200)) for _ in keys]
+        values = [float(dice.randrange(100)) for _ in keys]
+        table = pa.table({"k": keys, "ts": times, "v": values}, schema=plan.input_schema)
+        for mine, theirs in (
+            (apart.advance_watermark(step * 40 - 100), whole.advance_watermark(step * 40 - 100)),
+            (apart.merge(fed_apart(plan, table, dice)), whole.process(table)),
+        ):
+            assert sorted(mine.main.to_pylist(), key=repr) == sorted(theirs.main.to_pylist(), key=repr)
+        again += theirs.main.num_rows
+        assert apart.metrics.num_late_records_dropped == whole.metrics.num_late_records_dropped
+        assert apart.metrics.events == whole.metrics.events
+        assert apart.metrics.open_windows == whole.metrics.open_windows
+        apart._check_invariants()
+    assert whole.metrics.num_late_records_dropped > 0 or (lateness and isinstance(assigner, SHARED))
+    assert (again > 10) == (lateness > 0)
+
+
+@pytest.mark.parametrize("keys", [4, 3_000])
+def test_sessions_from_several_feeders_join_those_that_are_open(keys: int) -> None:
+    """Where a batch has most of the keys, and where it has few of them."""
+    dice = random.Random(keys)
+    functions = {"n": fw.Count(), "s": fw.Sum("v"), "first": fw.First("v"), "last": fw.Last("v")}
+    spec = spec_of(fw.EventTimeSessionWindows.with_gap(10)).aggregate(**functions)
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
+    plan = fw.plan(spec, schema)
+    merged, fed = open_replica(plan, coalesce=True), open_replica(plan, coalesce=True)
+
+    def step(table: pa.Table, watermark: int) -> None:
+        merged.merge(fed_apart(plan, table, dice))
+        fed.process(table)
+        order = [("k", "ascending"), ("window_start", "ascending")]
+        found, wanted = (one.advance_watermark(watermark).main.sort_by(order) for one in (merged, fed))
+        assert found.equals(wanted)
+
+    def some(n: int, begin: int, end: int) -> pa.Table:
+        return pa.table(
+            {
+                "k": [dice.randrange(keys) for _ in range(n)],
+                "ts": [dice.randrange(begin, end) for _ in range(n)],
+                "v": [dice.randrange(99) for _ in range(n)],
+            },
+            schema,
+        )
+
+    step(pa.table({"k": range(keys), "ts": [0] * keys, "v": range(keys)}, schema), -1)
+    for turn in range(12):
+        step(some(40, 5 * turn, 5 * turn + 30), 5 * turn - 1)
+    step(some(0, 0, 1), fw.MAX_TIMESTAMP)

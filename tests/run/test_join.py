@@ -1,0 +1,127 @@
+"""Window joins: names that collide, watermarks of two inputs, state, and what is refused."""
+
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from fastwin.errors import BadRowError, SpecError, StateError, UserFunctionError
+
+LEFT = pa.table({"k": ["a", "b"], "ts": [1, 2], "v": [1.0, 2.0]})
+RIGHT = pa.table({"k": ["a", "a"], "ts": [3, 14], "v": [[1], [2, 3]]})
+START = fw.key_by("k").event_time("ts")
+WINDOW = fw.TumblingEventTimeWindows.of(10)
+JOIN = fw.window_join(START, START, WINDOW)
+
+
+def fails(key, window, left, right):
+    raise KeyError("no")
+
+
+def test_names_that_are_taken_get_the_suffix():
+    main = JOIN.run(LEFT, RIGHT).main
+    assert main.column_names == ["k", "window_start", "window_end", "ts", "v", "ts_right", "v_right"]
+    assert main["v_right"].to_pylist() == [[1]]
+    other = fw.window_join(START, START, WINDOW, "full", suffix="2").run(
+        LEFT, RIGHT.append_column("ts_right", [[5, 6]])
+    )
+    assert other.main.column_names[3:] == ["ts", "v", "ts2", "v2", "ts_right"]
+    assert other.main.num_rows == 3
+
+
+def test_time_is_the_lesser_of_both_watermarks():
+    stream = JOIN.open(watermark=("0 s", 5), schemas=(LEFT.schema, RIGHT.schema))
+    stream.process(left=LEFT)
+    assert stream.watermark == -(2**63)
+    assert stream.process(right=RIGHT).main.num_rows == 0
+    assert stream.watermark == 1
+    assert stream.advance_watermark(left=50).main.num_rows == 0
+    assert stream.advance_watermark(right=9).main.num_rows == 1
+    assert stream.metrics.events == 4
+
+
+def test_a_restored_stream_knows_both_watermarks():
+    stream = JOIN.open(schemas=(LEFT.schema, RIGHT.schema))
+    stream.process(LEFT, RIGHT)
+    stream.advance_watermark(left=50, right=5)
+    chunks = [stream.snapshot()]
+    again = JOIN.open(schemas=(LEFT.schema, RIGHT.schema))
+    again.restore(chunks)
+    assert again.advance_watermark(right=20).main.num_rows == 1
+    for broken in (b"", chunks[0][40:], chunks[0][:9] + b"x" + chunks[0][10:], chunks[0][:-3]):
+        with pytest.raises(StateError):
+            JOIN.open(schemas=(LEFT.schema, RIGHT.schema)).restore([broken])
+    with pytest.raises(StateError, match="no schema yet"):
+        JOIN.open().restore(chunks)
+    other = fw.window_join(START, START, WINDOW, "left").open(schemas=(LEFT.schema, RIGHT.schema))
+    with pytest.raises(StateError, match="window_join"):
+        other.restore(chunks)
+
+
+def test_bad_rows_are_told_by_the_column_of_their_input():
+    bad = pa.table({"k": ["a"], "ts": pa.array([None], pa.int64()), "v": [1.0]})
+    with pytest.raises(BadRowError, match="'ts': null timestamp"):
+        JOIN.run(bad, RIGHT)
+    dropping = START.bad_rows("drop")
+    stream = fw.window_join(dropping, dropping, WINDOW).open()
+    stream.process(bad, RIGHT)
+    assert (stream.metrics.bad, stream.metrics.events) == (1, 3)
+
+
+def test_an_error_of_a_function_names_key_and_window():
+    group = fw.co_group(START, START, WINDOW, fails, output="n bigint")
+    with pytest.raises(UserFunctionError, match=r"fails: for key 'a', TimeWindow\(start=0, end=10\): KeyError: 'no'"):
+        group.run(LEFT, RIGHT)
+
+
+SESSIONS = fw.EventTimeSessionWindows.with_gap(5)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda: fw.window_join("k", START, WINDOW),
+            "window_join: left must be fw.key_by(...).event_time(...), got str",
+        ),
+        (lambda: fw.window_join(START, fw.key_by("k"), WINDOW), "right needs .event_time(column)"),
+        (lambda: fw.window_join(START, START.window(WINDOW), WINDOW), "the window is an argument of window_join"),
+        (lambda: fw.window_join(START, START, "10 s"), "window_join: window must be"),
+        (lambda: fw.window_join(START, START, SESSIONS), "tumbling, sliding or cumulative"),
+        (
+            lambda: fw.window_join(START, START, WINDOW, "outer"),
+            "how must be one of inner, left, right, full, got 'outer'",
+        ),
+        (lambda: fw.window_join(START, START, WINDOW, suffix=""), "suffix must be text, got ''"),
+        (lambda: fw.window_join(START, fw.key_by().event_time("ts"), WINDOW), "both inputs need as many key columns"),
+        (lambda: fw.window_join(START, START.bad_rows("drop"), WINDOW), "the same bad_rows"),
+        (lambda: fw.window_join(START.bad_rows("divert"), START, WINDOW), "left: bad_rows('divert') does not go"),
+        (lambda: fw.co_group(START, START, WINDOW, 3, output="n bigint"), "function must be callable"),
+        (lambda: JOIN.run(LEFT, RIGHT.rename_columns(["x", "ts", "v"])), "there is no column 'k'"),
+        (lambda: JOIN.run(LEFT, RIGHT.set_column(0, "k", pa.array([1, 2]))), "are string and int64; cast one of them"),
+        (
+            lambda: JOIN.run(LEFT.append_column("v_right", LEFT["v"]), RIGHT),
+            "'v_right' twice; suffix='_right' does not",
+        ),
+        (lambda: JOIN.run(LEFT.rename_columns(["k", "ts", "window_end"]), RIGHT), "'window_end' twice"),
+        (lambda: JOIN.open("10 s"), "watermark: must be a pair"),
+        (lambda: JOIN.open().process(left=LEFT), "the first call needs left= and right="),
+        (lambda: JOIN.open().advance_watermark(left=1.5), "advance_watermark: left must be an int64"),
+    ],
+)
+def test_what_does_not_go_is_refused(make, said):
+    with pytest.raises(SpecError) as caught:
+        make()
+    assert said in str(caught.value)
+
+
+def test_a_row_that_is_late_for_its_input_is_in_no_later_firing():
+    """The right input keeps windows longer: they fire again for its rows, without left ones that came too late."""
+    patient = START.allowed_lateness(100)
+    join = fw.window_join(START, patient, fw.SlidingEventTimeWindows.of(20, 10), "full")
+    stream = join.open(schemas=(LEFT.schema, LEFT.schema))
+    stream.process(right=pa.table({"k": ["a"], "ts": [5], "v": [1.0]}))
+    assert stream.advance_watermark(15).main["ts"].to_pylist() == [None]
+    assert stream.process(left=pa.table({"k": ["a"], "ts": [5], "v": [2.0]})).main.num_rows == 0
+    again = stream.process(right=pa.table({"k": ["a"], "ts": [6], "v": [3.0]})).main
+    assert (again["ts"].to_pylist(), again["v_right"].to_pylist()) == ([None, None], [1.0, 3.0])
+    assert stream.advance_watermark(19).main["ts"].to_pylist() == [5, 5]

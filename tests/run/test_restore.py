@@ -1,0 +1,189 @@
+"""A stream that failed, and streams that go on from the state of another."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from tests.support.streams import BASE, COUNT, SUM, rows, table
+
+
+def failed_stream() -> tuple[fw.Stream, bytes]:
+    stream = SUM.open()
+    stream.process(table(("a", 1, 1)))
+    saved = stream.snapshot()
+    stream.process(table(("a", 2, 2**62), ("a", 3, 2**62)))
+    with pytest.raises(fw.AggregateOverflowError, match=r"Sum\('v'\)"):
+        stream.advance_watermark(9)
+    return stream, saved
+
+
+def test_failed_stream_refuses_everything() -> None:
+    stream, _ = failed_stream()
+    for call in (
+        lambda: stream.process(table(("a", 30, 1))),
+        lambda: stream.advance_watermark(100),
+        stream.snapshot,
+        stream.delta,
+    ):
+        with pytest.raises(fw.StateError, match=r"failed in the middle of a batch \(AggregateOverflowError: .*restore"):
+            call()
+
+
+def test_failed_stream_goes_on_once_restored() -> None:
+    stream, saved = failed_stream()
+    with pytest.raises(fw.StateError):
+        stream.restore([saved[:-1]])
+    with pytest.raises(fw.StateError, match="failed in the middle"):
+        stream.advance_watermark(9)
+    stream.restore([saved])
+    stream.process(table(("a", 2, 5)))
+    assert rows(stream.advance_watermark(9)) == [("a", 0, 10, 6)]
+
+
+def test_refused_input_does_not_fail_the_stream() -> None:
+    stream = SUM.open()
+    stream.process(table(("a", 1, 1)))
+    for bad in (None, pa.table({"k": ["a"]}), pa.table({"k": ["a"], "t": ["x"], "v": [1]})):
+        with pytest.raises(fw.SpecError):
+            stream.process(bad)
+    assert rows(stream.advance_watermark(9)) == [("a", 0, 10, 1)]
+
+
+def test_refused_first_batch_binds_nothing() -> None:
+    stream = SUM.open()
+    with pytest.raises(fw.SpecError):
+        stream.process(pa.table({"k": ["a"], "t": [1], "v": ["text"]}))
+    stream.process(pa.table({"k": [7], "t": [1], "v": [1.5]}))
+    assert rows(stream.advance_watermark(9)) == [(7, 0, 10, 1.5)]
+
+
+def test_overflow_as_null() -> None:
+    spec = BASE.aggregate(s=fw.Sum("v", on_overflow="null"), n=fw.Count())
+    found = spec.run(table(("a", 1, 2**62), ("a", 2, 2**62), ("b", 1, 2**63 - 1), ("c", 1, -(2**63)), ("d", 1, None)))
+    assert {row[0]: row[3:] for row in rows(found)} == {
+        "a": (None, 2),
+        "b": (2**63 - 1, 1),
+        "c": (-(2**63), 1),
+        "d": (None, 1),
+    }
+
+
+def test_sum_may_pass_through_what_it_cannot_end_at() -> None:
+    found = SUM.run(table(("a", 1, 2**63 - 1), ("a", 2, 2**63 - 1), ("a", 3, -(2**63)), ("a", 4, 1)))
+    assert rows(found) == [("a", 0, 10, 2**63 - 1)]
+
+
+# --- snapshot and restore ---
+
+
+def test_no_state_before_the_schema_is_known() -> None:
+    stream = COUNT.open()
+    for call in (stream.snapshot, stream.delta):
+        with pytest.raises(fw.StateError, match="no batch and no schema yet"):
+            call()
+    assert isinstance(COUNT.open(schema=table().schema).snapshot(), bytes)
+
+
+def test_restore_brings_watermark_back_and_starts_counters_over() -> None:
+    stream = COUNT.open()
+    stream.process(table(("a", 5, 1)))
+    stream.advance_watermark(7)
+    fresh = COUNT.open()
+    fresh.restore(stream.snapshot())
+    assert fresh.watermark == 7
+    assert (fresh.metrics.events, fresh.metrics.open_windows) == (0, 1)
+    assert rows(fresh.advance_watermark(3)) == []
+    assert rows(fresh.advance_watermark(9)) == [("a", 0, 10, 1)]
+
+
+def test_restore_replaces_what_was_there() -> None:
+    old, stream = COUNT.open(), COUNT.open()
+    old.process(table(("old", 5, 1)))
+    stream.process(table(("new", 5, 1), ("new", 50, 1)))
+    stream.advance_watermark(30)
+    stream.restore([old.snapshot()])
+    assert stream.watermark == fw.MIN_TIMESTAMP
+    assert rows(stream.advance_watermark(100)) == [("old", 0, 10, 1)]
+
+
+def test_failed_restore_changes_nothing() -> None:
+    stream = COUNT.open()
+    stream.process(table(("a", 5, 1)))
+    with pytest.raises(fw.StateError):
+        stream.restore([b"nonsense"])
+    assert rows(stream.advance_watermark(9)) == [("a", 0, 10, 1)]
+
+
+def test_fired_window_does_not_fire_again_after_restore() -> None:
+    for spec in (
+        BASE,
+        BASE.window(fw.SlidingEventTimeWindows.of(10, 5)),
+        BASE.window(fw.EventTimeSessionWindows.with_gap(5)),
+    ):
+        spec = spec.allowed_lateness(100).aggregate(n=fw.Count())
+        stream = spec.open()
+        stream.process(table(("a", 1, 1), ("a", 3, 1)))
+        fired = stream.advance_watermark(20)
+        assert fired.main.num_rows
+        fresh = spec.open()
+        fresh.restore([stream.snapshot()])
+        assert fresh.advance_watermark(50).main.num_rows == 0
+        assert fresh.process(table(("a", 2, 1))).main.num_rows == fired.main.num_rows
+        assert fresh.advance_watermark(fw.MAX_TIMESTAMP).main.num_rows == 0
+        assert fresh.metrics.state_rows == 0
+
+
+def test_delta_is_small_where_little_has_changed() -> None:
+    stream = COUNT.open()
+    stream.process(pa.table({"k": [f"key {i}" for i in range(20_000)], "t": [5] * 20_000}))
+    whole = stream.snapshot()
+    assert len(stream.delta()) < 3_000
+    stream.process(table(("key 7", 5, 1), ("new", 5, 1)))
+    assert len(stream.delta()) < len(whole) / 20
+
+
+def test_state_from_another_place_is_refused() -> None:
+    stream = COUNT.open()
+    stream.process(table(("a", 5, 1)))
+    snapshot, delta = stream.snapshot(), stream.delta()
+    others = {
+        "another spec": (BASE.aggregate(m=fw.Count()).open(), [snapshot], "written by another spec"),
+        "other key type": (
+            COUNT.open(schema=pa.schema([("k", pa.int64()), ("t", pa.int64())])),
+            [snapshot],
+            "the keys were of string, are of int64",
+        ),
+        "delta first": (COUNT.open(), [delta], r"one snapshot and then deltas, got \['delta'\]"),
+        "two snapshots": (COUNT.open(), [snapshot, snapshot], "one snapshot and then deltas"),
+        "nothing": (COUNT.open(), [], "got no chunk"),
+        "no list": (COUNT.open(), 5, "takes a list of bytes"),
+        "text": (COUNT.open(), "text", "takes a list of bytes"),
+        "no bytes": (COUNT.open(), [None], "a chunk is bytes"),
+    }
+    for what, (fresh, chunks, says) in others.items():
+        with pytest.raises(fw.StateError, match=says):
+            fresh.restore(chunks)
+        assert fresh.watermark == fw.MIN_TIMESTAMP, what
+
+
+def test_value_types_are_part_of_the_state() -> None:
+    stream = SUM.open()
+    stream.process(pa.table({"k": ["a"], "t": [1], "v": [1.5]}))
+    fresh = SUM.open(schema=pa.schema([("k", pa.string()), ("t", pa.int64()), ("v", pa.int64())]))
+    with pytest.raises(fw.StateError, match=r"aggregate s was Sum\(.*\) of double, is Sum\(.*\) of int64"):
+        fresh.restore([stream.snapshot()])
+
+
+def test_flipped_bits_anywhere_are_a_state_error() -> None:
+    spec = BASE.window(fw.EventTimeSessionWindows.with_gap(5)).aggregate(n=fw.Count(), s=fw.Sum("v"))
+    stream = spec.open()
+    stream.process(table(*((f"key {i % 7}", i * 3, i) for i in range(200))))
+    blob = stream.snapshot()
+    dice = random.Random(3)
+    for place in [*range(0, 36 * 8, 3), *(dice.randrange(8 * len(blob)) for _ in range(150))]:
+        flipped = bytearray(blob)
+        flipped[place // 8] ^= 1 << place % 8
+        with pytest.raises(fw.StateError):
+            spec.open().restore([bytes(flipped)])

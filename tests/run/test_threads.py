@@ -1,0 +1,142 @@
+"""spec.run on several threads: the rows of one."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from fastwin.run import threads as parallel
+
+WINDOWS = [
+    fw.TumblingEventTimeWindows.of(100),
+    fw.SlidingEventTimeWindows.of(300, 40),
+    fw.CumulativeEventTimeWindows.of(400, 100),
+    fw.EventTimeSessionWindows.with_gap(30),
+]
+KEYS = ["int", "text", "dictionary", "float"]
+
+
+def table_of(rows: int) -> pa.Table:
+    random = np.random.default_rng(8)
+    keys = random.integers(0, 50, rows)
+    texts = pa.array([f"key {key}" if key else None for key in keys.tolist()])
+    return pa.table(
+        {
+            "int": pa.array(keys, mask=keys == 3),
+            "text": texts,
+            "dictionary": texts.dictionary_encode(),
+            "float": pa.array(np.where(keys % 2, keys / 7, -0.0)),
+            "t": np.sort(random.integers(0, 3_000, rows)),
+            "v": pa.array(random.integers(-9, 9, rows), mask=keys == 5),
+        }
+    )
+
+
+def spec_of(assigner: fw.WindowAssigner, *keys: str) -> fw.WindowSpec:
+    spec = fw.key_by(*keys).event_time("t").window(assigner)
+    return spec.aggregate(n=fw.Count(), s=fw.Sum("v"), lo=fw.Min("v"), m=fw.Mean("v"))
+
+
+def rows_of(result: fw.Result) -> list:
+    return sorted(map(repr, result.main.to_pylist()))
+
+
+@pytest.fixture(autouse=True)
+def few_rows_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_FEW_ROWS", 10)
+    monkeypatch.setattr(parallel, "_THREAD_ROWS", 300)
+    monkeypatch.setattr("fastwin.columns.tables._SMALL_BATCH", 1)
+
+
+@pytest.mark.parametrize("assigner", WINDOWS, ids=str)
+@pytest.mark.parametrize("keys", [*([key] for key in KEYS), ["text", "int"], []], ids=str)
+def test_rows_are_those_of_one_thread(assigner: fw.WindowAssigner, keys: list[str]) -> None:
+    spec, table = spec_of(assigner, *keys), table_of(2_000)
+    chunked = pa.concat_tables([table.slice(0, 700), table.slice(700)])
+    one = spec.run(table)
+    for threads in (2, 3, 60):
+        many = spec.run(chunked, threads=threads)
+        assert many.main.schema == one.main.schema
+        assert rows_of(many) == rows_of(one)
+        assert many.late.num_rows == many.bad.num_rows == 0
+
+
+def test_bad_rows_are_told_by_their_place_in_the_input() -> None:
+    table = table_of(1_000).set_column(4, "t", pa.array([None if i == 777 else i for i in range(1_000)], pa.int64()))
+    spec = spec_of(WINDOWS[0], "int")
+    with pytest.raises(fw.BadRowError, match="row 777"):
+        spec.run(table, threads=4)
+    diverted = spec.bad_rows("divert").run(table, threads=4)
+    assert diverted.bad.num_rows == 1
+    assert rows_of(diverted) == rows_of(spec.bad_rows("drop").run(table))
+
+
+@pytest.mark.parametrize("assigner", [*WINDOWS, fw.SlidingEventTimeWindows.of(100, 1_000)], ids=str)
+@pytest.mark.parametrize("bad", [slice(0, 700), slice(900, 2_000), slice(0, 2_000)], ids=["first", "last", "all"])
+def test_pieces_of_bad_rows_only(assigner: fw.WindowAssigner, bad: slice) -> None:
+    mask = np.zeros(2_000, np.bool_)
+    mask[bad] = True
+    table = table_of(2_000)
+    table = table.set_column(4, "t", pa.array(table["t"].to_numpy(), mask=mask))
+    spec = spec_of(assigner, "text").bad_rows("divert")
+    one, many = spec.run(table), spec.run(table, threads=3)
+    assert rows_of(many) == rows_of(one)
+    assert many.bad.equals(one.bad)
+    for threads in (1, 3):
+        with pytest.raises(fw.BadRowError, match=f"row {bad.start} .*; {mask.sum()} of 2000 rows are bad"):
+            spec.bad_rows("raise").run(table, threads=threads)
+
+
+@pytest.mark.parametrize("keys", [["int"], ["dictionary"]], ids=str)
+def test_sessions_of_more_rows_than_are_run_at_once(keys: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, table = spec_of(WINDOWS[3], *keys), table_of(2_000)
+    one = rows_of(spec.run(table))
+    monkeypatch.setattr("fastwin.run.bounded._WHOLE_ROWS", 500)
+    assert rows_of(spec.run(table, threads=3)) == one
+
+
+@pytest.mark.parametrize("text_rows", [7, 2**18])
+@pytest.mark.parametrize("part", [1, 40, 10**6])
+@pytest.mark.parametrize("keys", [["int"], ["text", "int"]], ids=str)
+def test_sessions_made_in_parts_are_those_of_a_stream(
+    keys: list[str], part: int, text_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the results are stored as, and in the order of their ends."""
+    monkeypatch.setattr("fastwin.operators.session.operator.PART_ELEMENTS", part)
+    monkeypatch.setattr("fastwin.operators.session.placedresults._TEXT_ROWS", text_rows)
+    table = table_of(1_500).append_column("d", pa.array(range(1_500)).cast(pa.decimal128(21, 2)))
+    functions = {
+        "n": fw.Count(), "s": fw.Sum("v"), "m": fw.Mean("v"), "d": fw.Sum("d"), "x": fw.Min("float"),
+        "first": fw.First("text"), "last": fw.Last("v"),
+        "sketch": fw.HyperLogLog("v", output="sketch"),
+    }  # fmt: skip
+    spec = fw.key_by(*keys).event_time("t").window(WINDOWS[3]).aggregate(**functions)
+    stream = spec.open()
+    stream.process(table)
+    expected = stream.advance_watermark(fw.MAX_TIMESTAMP).main
+    order = [("window_end", "ascending"), ("window_start", "ascending"), *((key, "ascending") for key in keys)]
+    for threads in (1, 2, 5):
+        found = spec.run(table, threads=threads).main
+        assert found["window_end"].to_pylist() == expected["window_end"].to_pylist()
+        assert found.sort_by(order).equals(expected.sort_by(order))
+
+
+def test_overflow_is_raised_from_a_thread() -> None:
+    table = pa.table({"int": [1] * 20, "t": range(20), "v": [2**62] * 20})
+    with pytest.raises(fw.AggregateOverflowError):
+        spec_of(WINDOWS[0], "int").run(table, threads=2)
+    with pytest.raises(fw.AggregateOverflowError):
+        spec_of(WINDOWS[3], "int").run(table, threads=2)
+
+
+def test_few_rows_and_the_general_operator_run_on_one() -> None:
+    spec = spec_of(WINDOWS[0], "int")
+    assert rows_of(spec.run(table_of(5), threads=4)) == rows_of(spec.run(table_of(5)))
+    custom = spec.trigger(fw.CountTrigger.of(3))
+    assert rows_of(custom.run(table_of(300), threads=4)) == rows_of(custom.run(table_of(300)))
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True, None])
+def test_threads_are_at_least_one(threads: object) -> None:
+    with pytest.raises(fw.SpecError, match="threads"):
+        spec_of(WINDOWS[0], "int").run(table_of(5), threads=threads)

@@ -1,0 +1,266 @@
+"""``fastwin pvuv`` from an access log to a store: every window by plain counting, unique visitors by Redis."""
+
+import argparse
+import gzip
+import os
+import random
+import re
+from collections import Counter, defaultdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import redis
+
+import spark_glue
+from fastwin.errors import SpecError
+from fastwin.store import PaneStore
+from spark_glue.apps.pvuv import command
+from spark_glue.apps.pvuv import main as pvuv
+from spark_glue.apps.pvuv.accesslog import parse_lines, read_lines
+from spark_glue.apps.pvuv.modules import OTHER, Events, module_of
+from tests.support.redis_server import RedisServer
+
+PANE, DAY = 180_000, 86_400_000
+GOOD = '1.2.3.4 - - [17/May/2015:10:05:03 +0000] "GET /blog/a?x=1 HTTP/1.1" 200 5 "-" "Agent/1"'
+ACCESS_LOG = os.environ.get("FASTWIN_ACCESS_LOG")
+"""Set to the path of a real log, plain or gzipped, to have it counted too."""
+
+
+def parse(line: str):
+    return parse_lines([line]).rows.to_pylist()
+
+
+# --- lines ---
+
+
+def test_combined_line():
+    assert parse(GOOD) == [
+        {
+            "ts": datetime(2015, 5, 17, 10, 5, 3, tzinfo=UTC),
+            "host": None,
+            "ip": "1.2.3.4",
+            "method": "GET",
+            "path": "/blog/a",
+            "status": 200,
+            "agent": "Agent/1",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "value"),
+    [
+        (GOOD.replace("+0000", "-0730"), "ts", datetime(2015, 5, 17, 17, 35, 3, tzinfo=UTC)),
+        (GOOD.replace("+0000", "+0530"), "ts", datetime(2015, 5, 17, 4, 35, 3, tzinfo=UTC)),
+        (GOOD.replace("17/May/2015", "29/Feb/2024"), "ts", datetime(2024, 2, 29, 10, 5, 3, tzinfo=UTC)),
+        ("Shop.example:443 " + GOOD, "host", "Shop.example"),
+        (GOOD.replace("1.2.3.4", "2001:db8::7"), "ip", "2001:db8::7"),
+        (GOOD.replace("- - [", "- john doe ["), "ip", "1.2.3.4"),
+        (GOOD.rpartition(' "-"')[0], "agent", None),  # the common format
+        (GOOD + ' "10.0.0.1" rt=0.1', "agent", "Agent/1"),
+        (GOOD.replace("Agent/1", r"a \"quoted\" one"), "agent", r"a \"quoted\" one"),
+        (GOOD.replace("/blog/a?x=1", "http://host.example/b/c?d"), "path", "/b/c"),
+        (GOOD.replace(" HTTP/1.1", ""), "path", "/blog/a"),
+        (GOOD.replace(" 5 ", " - "), "status", 200),
+    ],
+)
+def test_relatives_of_the_combined_format(line, column, value):
+    assert parse(line)[0][column] == value
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hello",
+        GOOD[:-1],
+        GOOD.replace("GET /blog/a?x=1 HTTP/1.1", "-"),
+        GOOD.replace("GET /blog/a?x=1 HTTP/1.1", r"\x16\x03\x01"),
+        GOOD.replace("17/May", "31/Jun"),
+        GOOD.replace("17/May", "29/Feb"),
+        GOOD.replace("17/May", "00/May"),
+        GOOD.replace("May", "Mai"),
+        GOOD.replace(":10:05:03", ":24:05:03"),
+        GOOD.replace("+0000", "+0099"),
+        GOOD.replace("200", "two hundred"),
+        "\ufffd\x00",
+    ],
+)
+def test_malformed_lines_are_kept(line):
+    parsed = parse_lines([GOOD, line, "", GOOD], first=7)
+    assert parsed.malformed == [(8, line)] and parsed.rows.num_rows == 2
+
+
+def test_files_plain_gzipped_and_damaged(tmp_path):
+    text = "\r\n".join([GOOD, "caf\u00e9", "x" * 70_000]).encode("latin-1")
+    (tmp_path / "plain").write_bytes(text)
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(text))
+    found = list(read_lines(tmp_path / "plain", 2))
+    assert found == list(read_lines(tmp_path / "packed.gz", 2))
+    assert [first for first, _ in found] == [1, 3]
+    assert found[0][1] == [GOOD, "caf\ufffd"] and "".join(found[1][1]) == "x" * 70_000
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(os.urandom(200_000))[:100_000])
+    with pytest.raises(SpecError, match=r"cut.gz cannot be read"):
+        list(read_lines(tmp_path / "cut.gz", 1_000))
+    (tmp_path / "empty").write_bytes(b"")
+    assert list(read_lines(tmp_path / "empty", 10)) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "module"),
+    [
+        ("path", "/blog/tags/x", "/blog"),
+        ("path", "//blog//x", "/blog"),
+        ("path", "/", "/"),
+        ("path", None, "/"),
+        ("path:2", "/blog/tags/x", "/blog/tags"),
+        ("host", "Shop.Example", "shop.example"),
+        ("host", None, OTHER),
+        ("regex:^/(blog|shop)/", "/shop/7", "shop"),
+        ("regex:^/(blog|shop)/", "/else", OTHER),
+        ("regex:/[a-z]+", "/ab/1", "/ab"),
+    ],
+)
+def test_modules(option, value, module):
+    assert module_of(option)[1](value) == module
+
+
+@pytest.mark.parametrize("option", ["", "path:0", "path:x", "regex:", "regex:(", "query"])
+def test_modules_that_are_none(option):
+    with pytest.raises(SpecError, match="--module"):
+        module_of(option)
+
+
+def test_events_of_pages_only():
+    lines = [GOOD, GOOD.replace("GET", "POST"), GOOD.replace(" 200 ", " 404 "), GOOD.replace("/a?x=1", "/a.png?x")]
+    rows = parse_lines(lines).rows
+    assert Events("path", "ip", True).of(rows).num_rows == 1
+    everything = Events("path", "ip+agent").of(rows)
+    assert everything["visitor"].to_pylist() == ["1.2.3.4 Agent/1"] * 4
+    assert Events("host").of(rows)["module"].to_pylist() == [OTHER] * 4
+
+
+# --- the command ---
+
+
+def arguments(*given: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command(parser.add_subparsers())
+    return parser.parse_args(["pvuv", *given])
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("nowhere.log",), "there is no file"),
+        (("LOG", "--slide", "7h"), "7 h does not divide the size"),
+        (("LOG", "--window", "soon"), "is no duration"),
+        (("LOG", "--module", "query"), "--module"),
+        (("LOG", "--watermark=-1s"), "--watermark: must not be negative"),
+        (("LOG", "--batch", "0"), "--batch"),
+        (("LOG", "--out", "TAKEN"), "is not empty"),
+        (("LOG",), "has no line of an access log, but 2 others"),
+    ],
+)
+def test_wrong_options_are_told_before_spark_starts(tmp_path, monkeypatch, given, says):
+    monkeypatch.chdir(tmp_path)
+    Path("LOG").write_text("hello\nworld\n")
+    Path("TAKEN").mkdir()
+    Path("TAKEN/mine").write_text("")
+    monkeypatch.setattr(spark_glue, "session", lambda *a: pytest.fail("Spark was started"))
+    with pytest.raises(SpecError, match=re.escape(says)):
+        pvuv.run(arguments(*given))
+
+
+def small_log(path: Path) -> list[str]:
+    """Two days of requests, a few minutes out of order, with lines between that are none."""
+    dice = random.Random(4)
+    first = datetime(2024, 3, 1, 22, tzinfo=UTC)
+    made = []
+    for _ in range(3_000):
+        seconds = dice.randrange(2 * 86_400)
+        moment = first + timedelta(seconds=seconds)
+        ip, path_ = (
+            f"10.0.{dice.randrange(3)}.{dice.randrange(250)}",
+            dice.choice(["/blog/a", "/shop/b?c=1", "/", "/blog"]),
+        )
+        line = f'{ip} - - [{moment:%d/%b/%Y:%H:%M:%S} +0000] "GET {path_} HTTP/1.1" 200 7 "-" "A/{dice.randrange(3)}"'
+        made.append((seconds + dice.randrange(300), line))
+    lines = [line for _, line in sorted(made)]
+    for at in (5, 700, 2_900):
+        lines.insert(at, f"malformed {at}")
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return lines
+
+
+def plainly(lines: list[str]) -> tuple[dict, int]:
+    """Returns the visitors of every request by module and pane, and the malformed lines: by splitting text."""
+    found, malformed = defaultdict(list), 0
+    for line in lines:
+        try:
+            head, request, status, _, _, _, *agent = line.split('"')[:7] if line.count('"') >= 6 else (None,) * 7
+            agent = line.split('"')[5]
+            text = head.split("[")[1].rstrip("] ")
+            moment = datetime.strptime(text, "%d/%b/%Y:%H:%M:%S %z")
+            path = request.split(" ")[1].split("?")[0].split("#")[0]
+            assert status.split()[0].isdigit()
+        except (ValueError, IndexError, AttributeError, AssertionError):
+            malformed += 1
+            continue
+        at = int(moment.timestamp()) * 1_000
+        module = "/" + "".join([part for part in path.split("/") if part][:1])
+        found[module, at - at % PANE].append(f"{head.split()[0]} {agent}")
+    return found, malformed
+
+
+@pytest.mark.parametrize("source", ["small", *(["given"] if ACCESS_LOG else [])])
+def test_log_to_store(spark, tmp_path, monkeypatch, capsys, source):
+    if source == "given":
+        log = Path(ACCESS_LOG)
+        opener = gzip.open if log.suffix == ".gz" else open
+        with opener(log, "rt", encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    else:
+        log = tmp_path / "access.log.gz"
+        lines = small_log(log)
+    monkeypatch.setattr(spark_glue, "session", lambda *a: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)  # it belongs to all tests
+    given = arguments(str(log), "--out", str(tmp_path / "out"), "--batch", "1500" if source == "small" else "5000")
+    assert pvuv.run(given) == 0
+    told = capsys.readouterr().out
+    requests, malformed = plainly(lines)
+    assert f"{sum(map(len, requests.values())):,} events, 0 too late, {malformed:,} malformed lines" in told
+    assert f"fastwin serve --store rocksdb:{tmp_path / 'out' / 'store'}" in told
+    kept = (tmp_path / "out" / "malformed.log").read_text().splitlines()
+    assert len(kept) == malformed
+    assert all(lines[int(number) - 1] == text for number, text in (line.split(": ", 1) for line in kept))
+
+    server = RedisServer(tmp_path)
+    try:
+        client = redis.Redis.from_url(server.url)
+        pipeline = client.pipeline(transaction=False)
+        for (module, at), visitors in requests.items():
+            pipeline.pfadd(f"{module} {at}", *visitors)
+        pipeline.execute()
+        with PaneStore.open(f"rocksdb:{tmp_path / 'out' / 'store'}", read_only=True) as store:
+            first, end = min(at for _, at in requests), store.watermark
+            assert end == max(at for _, at in requests) + PANE  # all of the log is in
+            series = store.series(start=first, end=end)
+            modules = store.keys()["module"].to_pylist()
+            assert sorted(modules) == sorted({module for module, _ in requests})
+        views = Counter({key: len(visitors) for key, visitors in requests.items()})
+        rows = zip(*(series[name].to_pylist() for name in ("module", "pv", "uv")), strict=True)
+        ends = series["window_end"].cast(pa.int64()).to_pylist()
+        expected, pipeline = [], client.pipeline(transaction=False)
+        for module in modules:
+            for until in range(first + PANE, end + PANE, PANE):
+                panes = [at for at in range(max(until - DAY, first), until, PANE) if (module, at) in views]
+                expected.append((module, until, sum(views[module, at] for at in panes)))
+                pipeline.pfcount(*([f"{module} {at}" for at in panes] or ["none"]))
+        counts = pipeline.execute()
+        assert len(expected) == series.num_rows
+        for (module, pv, uv), until, wanted, count in zip(rows, ends, expected, counts, strict=True):
+            assert (module, until, pv, uv) == (*wanted, count)
+    finally:
+        server.stop()

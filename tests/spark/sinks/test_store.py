@@ -1,0 +1,182 @@
+"""Panes from Spark into both kinds of stores, also through failures, equal to counting."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import redis
+
+import fastwin as fw
+import spark_glue
+from fastwin.errors import SpecError, StoreError
+from fastwin.store import PaneStore
+from tests.support.clicks import DAY, FIRST, HOUR, by_module, clicks, counted, spec_of
+from tests.support.redis_server import RedisServer
+from tests.support.spark_streams import Source
+
+BATCHES = 3
+SPEC = spec_of()
+
+
+@pytest.fixture
+def server(tmp_path_factory) -> Iterator[RedisServer]:
+    started = RedisServer(tmp_path_factory.mktemp("redis"), "--appendonly", "yes", "--appendfsync", "always")
+    yield started
+    started.stop()
+
+
+@pytest.fixture(params=["rocksdb", "redis"])
+def url(request, tmp_path) -> str:
+    return f"rocksdb:{tmp_path / 'store'}" if request.param == "rocksdb" else request.getfixturevalue("server").url
+
+
+def feed(folder: Path, table: pa.Table) -> Source:
+    """Clicks up to ten minutes out of order, in some files."""
+    late = np.random.default_rng(2).integers(0, 600_000, table.num_rows)
+    table = table.take(pa.array(np.argsort(table["ts"].cast(pa.int64()).to_numpy() + late)))
+    source = Source(folder, table.schema)
+    size = -(-table.num_rows // BATCHES)
+    source.put(*(table.slice(i * size, size) for i in range(BATCHES)))
+    return source
+
+
+def run(spark, source: Source, sink, folder: Path, checkpoint: str = "checkpoint", spec=SPEC) -> None:
+    frame = spark_glue.apply(spec.panes(), source.frame(spark), watermark="10 minutes", key_groups=4)
+    writer = frame.writeStream.option("checkpointLocation", str(folder / checkpoint)).trigger(availableNow=True)
+    writer.foreachBatch(sink).start().awaitTermination()
+
+
+def assert_counted(store: PaneStore, table: pa.Table) -> None:
+    end = store.watermark
+    assert FIRST + 29 * HOUR < end <= FIRST + 30 * HOUR
+    for at in (end, end - 3 * HOUR):
+        found, expected = by_module(store.query(end=at)), counted(table, at - DAY, at)
+        assert found.keys() == expected.keys()
+        for module, row in found.items():
+            assert row.pop("mean") == pytest.approx(expected[module].pop("mean"), rel=1e-12)
+            assert row == expected[module]
+
+
+def test_stream_to_store_and_back(spark, tmp_path, url):
+    table = clicks(4_000)
+    source = feed(tmp_path, table)
+    reports = []
+    sink = spark_glue.to_store(url, SPEC)
+    run(spark, source, lambda frame, batch: reports.append((batch, sink(frame, batch))), tmp_path)
+    sink.close()
+    with PaneStore.open(url, read_only=True) as store:
+        assert_counted(store, table)
+        before = store.query()
+    assert [batch for batch, _ in reports] == list(range(len(reports))) and len(reports) > BATCHES
+    assert sum(written.stored for _, written in reports) > 1_000
+    if url.startswith("rocksdb:"):
+        return
+    # A fresh checkpoint writes the same once more, and wins over the first run.
+    again = spark_glue.to_store(url, SPEC)
+    run(spark, source, again, tmp_path, "second")
+    again.close()
+    with PaneStore.open(url) as store:
+        assert store.query().equals(before)
+        panes = SPEC.panes().run(table).main
+        assert store.put(panes.slice(0, 10), (1, 10**6)).outdated == 10
+
+
+def test_redis_stopped_in_the_middle_of_a_batch(spark, tmp_path, server):
+    """The query fails with a sentence; started again it ends with the panes that an undisturbed one gives."""
+    table = clicks(3_000)
+    source = feed(tmp_path, table)
+    sink = spark_glue.to_store(server.url, SPEC)
+    seen = []
+
+    def failing(frame, batch_id):
+        seen.append(batch_id)
+        if batch_id == 2:
+            stop = threading.Timer(0.4, server.kill)
+            stop.start()
+            try:
+                for _ in range(50):  # until the server is gone in the middle of one
+                    sink(frame, batch_id)
+            finally:
+                stop.join()
+        else:
+            sink(frame, batch_id)
+
+    with pytest.raises(Exception, match="is out of reach") as caught:
+        run(spark, source, failing, tmp_path)
+    assert "redis://127.0.0.1" in str(caught.value)
+    server.start()
+    with PaneStore.open(server.url, read_only=True) as store:
+        assert store.watermark is None or store.watermark < FIRST + 29 * HOUR
+    run(spark, source, sink, tmp_path)
+    with PaneStore.open(server.url, read_only=True) as store:
+        assert_counted(store, table)
+    assert seen[-1] == 2
+
+
+def test_redis_emptied_between_batches(spark, server):
+    """What is still written comes back; what was written before does not, and that is said."""
+    panes = SPEC.panes().run(clicks(1_000)).main.sort_by("window_start")
+    half = panes.num_rows // 2
+    sink = spark_glue.to_store(server.url, SPEC)
+    sink(spark.createDataFrame(panes.slice(0, half).to_pandas()), 0)
+    redis.Redis.from_url(server.url).flushall()
+    with pytest.warns(UserWarning, match="has lost all panes since the last batch"):
+        sink(spark.createDataFrame(panes.slice(half).to_pandas()), 1)
+    with PaneStore.open(server.url, read_only=True) as store:
+        meta = store.meta()
+        assert meta.since == panes["window_start"][half].value
+        found = store.query(start=meta.since, end=meta.watermark)
+        assert sum(found["pv"].to_pylist()) == sum(panes["pv"].slice(half).to_pylist())
+
+
+def test_portions_are_bounded(spark, tmp_path, monkeypatch):
+    """The driver fetches partition after partition where there is much, and the operator runs once."""
+    from spark_glue.sinks import store as module
+
+    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 50)
+    table = clicks(1_000, hours=30)
+    url = f"rocksdb:{tmp_path / 'store'}"
+    sink = spark_glue.to_store(url, SPEC)
+    frame = spark.createDataFrame(SPEC.panes().run(table).main.to_pandas()).repartition(8)
+    fetched = []
+    put = PaneStore.put
+    monkeypatch.setattr(
+        PaneStore, "put", lambda self, panes, *a, **k: fetched.append(len(panes)) or put(self, panes, *a, **k)
+    )
+    sink(frame, 0)
+    assert len(fetched) == 8 and max(fetched) < 300
+    store = sink._store
+    end = store.watermark
+    assert {k: r["pv"] for k, r in by_module(store.query(end=end)).items()} == {
+        k: r["pv"] for k, r in counted(table, end - DAY, end).items()
+    }
+    sink.close()
+    with pytest.raises(StoreError, match="was closed"):
+        sink(frame, 1)
+
+
+def test_side_outputs_need_route(spark, tmp_path):
+    spec = SPEC.side_output_late_data()
+    source = feed(tmp_path, clicks(300))
+    url = f"rocksdb:{tmp_path / 'store'}"
+    sink = spark_glue.to_store(url, spec)
+    with pytest.raises(Exception, match=r"use route\(main=to_store"):
+        run(spark, source, sink, tmp_path, spec=spec)
+    late = []
+    both = spark_glue.route(main=sink, late=lambda frame, batch: late.append(frame.count()))
+    run(spark, source, both, tmp_path, "second", spec=spec)
+    sink.close()
+    assert late
+    with PaneStore.open(url, read_only=True) as store:
+        assert store.query().num_rows == 5
+
+
+def test_wrong_arguments(tmp_path):
+    with pytest.raises(SpecError, match="spec: must be a WindowSpec"):
+        spark_glue.to_store(f"rocksdb:{tmp_path}", "spec")
+    sessions = fw.key_by("k").event_time("t").window(fw.EventTimeSessionWindows.with_gap(5)).aggregate(n=fw.Count())
+    with pytest.raises(SpecError, match="tumble, slide or cumulate"):
+        spark_glue.to_store(f"rocksdb:{tmp_path}", sessions)

@@ -1,0 +1,198 @@
+"""The stateful operator without Spark: restored, advanced, fed and stored again, with one timer per key group."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+
+import fastwin as fw
+from spark_glue.plan.outputs import output_for
+from spark_glue.plan.types import spark_struct
+from spark_glue.stages import packets
+from spark_glue.stages.counters import COUNTERS
+from spark_glue.stages.operator import WindowProcessor
+from spark_glue.stages.packets import PacketKind
+from spark_glue.stages.unpack import operator_struct
+from tests.support.spark_harness import SCHEMA, SPEC, Harness, counts, packet, packet_row
+
+
+def test_input_and_timer_in_one_batch():
+    harness = Harness()
+    assert harness.batch(0, {7: [packet((1, 1), (2, 5))], 8: [packet((3, 2))]})["MAIN"] == []
+    assert harness.handle.timers == {7: {9}, 8: {9}}
+    # 7 has input as well as an expired timer, 8 only the timer
+    out = harness.batch(9, {7: [packet((1, 12))]})
+    assert counts(out["MAIN"]) == [(1, 0, 1), (2, 0, 1), (3, 0, 1)]
+    assert harness.handle.timers == {7: {19}, 8: set()}
+    assert harness.counters["fired"] == 3
+    assert harness.counters["events"] == 1
+    assert harness.counters["open_windows_change"] == 1 - 3
+
+
+def test_windows_that_never_fire_and_timers_are_counted():
+    spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10)).trigger(fw.CountTrigger.of(2))
+    harness = Harness(spec.aggregate(n=fw.Count()))
+    out = harness.batch(0, {7: [packet((1, 1), (1, 2), (2, 5))]})
+    assert counts(out["MAIN"]) == [(1, 0, 2)]
+    assert harness.counters["unfired"] == 0
+    assert harness.counters["timers_change"] == 2  # the ends of both windows
+    assert harness.batch(9, {})["MAIN"] == []
+    assert harness.counters["unfired"] == 1
+    assert harness.counters["timers_change"] == -2
+
+
+def test_all_blobs_are_one_batch_in_order_of_mapper_and_seq():
+    first = fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_gap(10)).aggregate(n=fw.Count())
+    harness = Harness(first)
+    out = harness.batch(
+        25, {0: [packet((1, 5), mapper=2), packet((1, 15), mapper=0, seq=1), packet((1, 25), mapper=0)]}
+    )
+    # (5, 15) alone would be late; joined with the others it is in time
+    assert out["MAIN"] == []
+    assert harness.counters["dropped"] == 0
+    out = harness.batch(34, {})
+    assert counts(out["MAIN"]) == [(1, 5, 3)]
+
+
+def test_blobs_are_used_in_order_however_they_arrive():
+    """A shuffle run again may bring them in another order, and must give the same."""
+    harness = Harness(SPEC.side_output_late_data())
+    three = [packet((1, 3), mapper=1, seq=0), packet((1, 2), mapper=0, seq=1), packet((1, 1), mapper=0, seq=0)]
+    for arrived in (three, three[::-1]):
+        assert harness.batch(100, {0: arrived})["LATE"] == [(1, 1), (1, 2), (1, 3)]
+
+
+def test_watermark_zero_is_none_yet():
+    harness = Harness(SPEC.side_output_late_data())
+    assert harness.batch(0, {0: [packet((1, 0))]})["LATE"] == []
+    assert harness.counters["watermark_ms"] == 0
+
+
+def test_late_rows_leave_with_their_columns():
+    harness = Harness(SPEC.side_output_late_data())
+    out = harness.batch(100, {0: [packet((1, 5), (2, 101))]})
+    assert out["LATE"] == [(1, 5)]
+    assert harness.counters["late"] == 1
+    assert harness.counters["watermark_ms"] == 100
+
+
+def test_the_last_window_leaves_no_more_than_what_is_cleaned():
+    harness = Harness()
+    harness.batch(0, {0: [packet(*((key, 5) for key in range(1_000)))]})
+    before = stored(harness)
+    assert harness.counters["state_bytes"] > 0
+    harness.batch(50, {})
+    assert stored(harness) < min(before, 1_500)
+    assert harness.handle.timers == {0: set()}
+    assert harness.counters["state_rows_change"] == -1_000
+    held = stored(harness)
+    for watermark in range(60, 600, 30):
+        harness.batch(watermark, {0: [packet((1, watermark + 1))]})
+        harness.batch(watermark + 20, {})
+    assert stored(harness) < held + 1_500  # and it does not grow
+
+
+def stored(harness: Harness, group: int = 0) -> int:
+    """Bytes in the store for a group."""
+    held = harness.handle.values[group]
+    return sum(len(value[0]) for value in [held["head"], *held["chunks"].values()])
+
+
+def test_without_a_watermark_nothing_is_left():
+    harness = Harness(fw.key_by("k").count_window(2).aggregate(n=fw.Count()))
+    harness.batch(0, {0: [packet((1, 5), (1, 6))]})
+    assert harness.counters["fired"] == 1
+    assert not any(harness.handle.values[0].values())
+
+
+@pytest.mark.parametrize("first", [[(1, 5), (1, 6)], [(2, 5)]], ids=["fired", "dropped"])
+@pytest.mark.parametrize(
+    "windows",
+    [fw.TumblingEventTimeWindows.of(10), fw.EventTimeSessionWindows.with_gap(10)],
+    ids=["tumbling", "sessions"],
+)
+def test_a_longer_lateness_brings_back_no_window_of_a_group_that_was_empty(windows, first):
+    """Its contents are gone: it would fire again, with some of the elements."""
+    spec = fw.key_by("k").event_time("ts").window(windows).aggregate(n=fw.Count())
+    harness = Harness(spec)
+    if first == [(1, 5), (1, 6)]:
+        harness.batch(0, {0: [packet(*first)]})
+        assert len(harness.batch(100, {})["MAIN"]) == 1
+    else:
+        assert harness.batch(100, {0: [packet(*first)]})["MAIN"] == []
+    assert harness.counters["open_windows_change"] <= 0
+    longer = Harness(spec.allowed_lateness(200, coalesce=True).side_output_late_data())
+    longer.handle = harness.handle
+    out = longer.batch(101, {0: [packet((1, 7), (1, 105))]})
+    assert out["LATE"] == [(1, 7)]
+    assert longer.batch(400, {})["MAIN"] != []
+
+
+def test_bad_rows_pass_without_touching_state():
+    harness = Harness(SPEC.bad_rows("drop"))
+    harness.batch(0, {0: [packet((1, 5))]})
+    before = dict(harness.handle.values[0])
+    out = harness.batch(50, {1: [packet_row(kind=int(PacketKind.BAD), rows=7)]})
+    assert counts(out["MAIN"]) == [(1, 0, 1)]
+    assert harness.counters["bad"] == 7
+    assert before
+    assert not harness.handle.values[1]
+
+
+def test_cleanup_timer_keeps_windows_for_late_rows():
+    harness = Harness(SPEC.allowed_lateness(20, coalesce=True))
+    harness.batch(0, {0: [packet((1, 5))]})
+    assert counts(harness.batch(9, {})["MAIN"]) == [(1, 0, 1)]
+    assert harness.handle.timers == {0: {29}}
+    assert counts(harness.batch(28, {0: [packet((1, 6), (1, 7))]})["MAIN"]) == [(1, 0, 3)]
+    assert harness.batch(29, {})["MAIN"] == []
+    assert harness.handle.timers == {0: set()}
+
+
+def test_large_results_leave_in_several_rows(monkeypatch):
+    monkeypatch.setattr(packets, "MAX_BLOB_BYTES", 1000)
+    harness = Harness()
+    harness.batch(0, {0: [packet(*((k, 5) for k in range(500)))]})
+    processor = WindowProcessor(harness.frame_plan)
+    processor.init(harness.handle)
+    frames = list(processor.handleExpiredTimer((0,), TimerValues(0, 9), ExpiredTimerInfo(9)))
+    assert len(frames) > 10
+    assert all(len(blob) < 2000 for frame in frames for blob in frame["blob"])
+    counts = [counts.split(",") for frame in frames for counts in frame["counters"].dropna()]
+    assert [dict(zip(COUNTERS, each, strict=True))["fired"] for each in counts] == ["500"]
+
+
+def test_results_leave_as_rows_where_there_are_main_columns_alone(monkeypatch):
+    monkeypatch.setattr(packets, "MAX_BLOB_BYTES", 1000)
+    harness = Harness()
+    output = output_for(harness.frame_plan, spark_struct(SCHEMA), case_sensitive=False)
+    assert output.is_flat
+    assert not output_for(Harness(SPEC.side_output_late_data()).frame_plan, spark_struct(SCHEMA), False).is_flat
+    processor = WindowProcessor(harness.frame_plan, output)
+    processor.init(harness.handle)
+    rows = pd.DataFrame([packet(*((k, 5) for k in range(500)))])
+    (counted,) = processor.handleInputRows((0,), iter([rows]), TimerValues(0, 0))
+    frames = list(processor.handleExpiredTimer((0,), TimerValues(0, 9), ExpiredTimerInfo(9)))
+    assert len(frames) > 10
+    for frame, fired in ((counted, 0), (frames[0], 500)):
+        assert dict(zip(COUNTERS, frame["counters"][0].split(","), strict=True))["fired"] == str(fired)
+        assert frame.drop(columns="counters").isna().all(axis=None)
+    names = operator_struct(output).names
+    found = pa.concat_tables([pa.Table.from_pandas(frame[names], preserve_index=False) for frame in frames[1:]])
+    assert found["counters"].null_count == 500
+    assert sorted(zip(*(found[name].to_pylist() for name in names[1:]), strict=True)) == [
+        (k, 0, 10_000, 1) for k in range(500)
+    ]
+
+
+def test_a_lower_watermark_is_ignored():
+    harness = Harness(SPEC.side_output_late_data())
+    harness.batch(50, {0: [packet((1, 55))]})
+    assert harness.batch(20, {0: [packet((1, 25))]})["LATE"] == [(1, 25)]
+
+
+@pytest.mark.parametrize("coalesce", [True, False])
+def test_coalesce_decides_how_often_a_window_fires_again(coalesce):
+    harness = Harness(SPEC.allowed_lateness(100, coalesce=coalesce))
+    harness.batch(50, {0: [packet((1, 5), (1, 6), (1, 7))]})
+    assert harness.counters["fired"] == (1 if coalesce else 3)

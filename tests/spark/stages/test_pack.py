@@ -1,0 +1,301 @@
+"""The packer: every row goes to the blob of its key group, in order, and both ways out say the same."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from fastwin.columns.keys import key_hash
+from fastwin.run.replica import open_replica
+from spark_glue.plan.frameplan import FramePlan
+from spark_glue.plan.keygroups import LEDGER_ID, ids
+from spark_glue.stages import pack
+from spark_glue.stages.pack import Packer
+from spark_glue.stages.packets import PacketKind, decode
+from tests.support.spark_events import START_MS, events
+from tests.support.spark_jobs import SPEC, frame_plan_for
+from tests.support.spark_streams import rows_of
+
+
+def packed(
+    frame_plan: FramePlan, table: pa.Table, mapper: int = 3, size: int = 100, now_ms: int = START_MS
+) -> list[dict]:
+    """Packs a table, given in batches, and returns the packed rows. now_ms: the micro-batch's time."""
+    packer = Packer(frame_plan, mapper)
+    found = []
+    for batch in table.select(frame_plan.packed_schema.names).to_batches(max_chunksize=size):
+        now = [pa.array([now_ms * 1_000] * batch.num_rows, pa.timestamp("us", "UTC"))] if frame_plan.asks_time else []
+        out = packer.add([*batch.columns, *now])
+        if out is not None:
+            found.append(out)
+    found += packer.finish()
+    return [row for batch in found for row in batch.to_pylist()]
+
+
+def good(rows: list[dict]) -> list[dict]:
+    return [row for row in rows if row["kind"] == PacketKind.GOOD]
+
+
+def test_each_row_is_in_its_group_and_in_order():
+    table = events(1, 5000).append_column("row", pa.array(range(5000)))
+    spec = SPEC.aggregate(n=fw.Count(), last=fw.Max("row"))
+    frame_plan = frame_plan_for(table, spec, coalesce=False)
+    rows = good(packed(frame_plan, table))
+    assert {row["key_group"] for row in rows} <= set(ids(8).tolist())
+    group_of_key = {}
+    seen = Counter()
+    for row in rows:
+        batch = decode(row["blob"], frame_plan.plan.input_schema)
+        assert batch.num_rows == row["rows"] > 0
+        assert batch.column("row").to_pylist() == sorted(batch.column("row").to_pylist())
+        for key in batch.column("k").to_pylist():
+            assert group_of_key.setdefault(key, row["key_group"]) == row["key_group"]
+        seen += rows_of(pa.Table.from_batches([batch]))
+    assert seen == rows_of(table.select(frame_plan.plan.input_columns))
+
+
+def test_only_needed_columns_travel():
+    table = events(1, 10)
+    assert frame_plan_for(table).packed_schema.names == ["k", "ts", "v"]
+    assert frame_plan_for(table, SPEC.side_output_late_data()).packed_schema.names == ["k", "ts", "v", "x"]
+
+
+def test_groups_do_not_depend_on_task_or_batches():
+    table = events(2, 1000)
+    frame_plan = frame_plan_for(table)
+
+    def groups(mapper: int, size: int) -> dict:
+        found = {}
+        for row in good(packed(frame_plan, table, mapper, size)):
+            for key in decode(row["blob"], frame_plan.plan.input_schema).column("k").to_pylist():
+                found[key] = row["key_group"]
+        return found
+
+    assert groups(0, 1) == groups(77, 1000)
+
+
+def test_flushes_bound_what_is_held(monkeypatch):
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 250)
+    table = events(3, 1000)
+    rows = good(packed(frame_plan_for(table, coalesce=False), table, size=100))
+    per_flush = Counter()
+    for row in rows:
+        per_flush[row["seq"]] += row["rows"]
+    assert per_flush == {0: 300, 1: 300, 2: 300, 3: 100}
+
+
+def test_flushes_bound_the_bytes_held(monkeypatch):
+    monkeypatch.setattr(pack, "FLUSH_BYTES", 1000)
+    table = events(3, 1000)
+    assert max(row["seq"] for row in good(packed(frame_plan_for(table, coalesce=False), table, size=100))) == 9
+
+
+def test_carrier_is_one_less_than_the_newest_good_time():
+    table = events(4, 100)
+    late_row = events(5, 1, start_ms=4_000_000_000_000)  # too far ahead: no good row
+    frame_plan = frame_plan_for(table, SPEC.bad_rows("drop"), max_future_skew_ms=86_400_000)
+    rows = packed(frame_plan, pa.concat_tables([table, late_row]))
+    (carrier,) = (row["carrier"] for row in rows if row["carrier"] is not None)
+    newest_us = max(int(t.value) for t in table["ts"] if t.is_valid)
+    assert round(carrier.timestamp() * 1000) == newest_us // 1000 - 1
+    assert [row["key_group"] for row in rows if row["kind"] == PacketKind.LEDGER] == [LEDGER_ID] * 2
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_no_good_row_no_carrier(streaming):
+    table = events(6, 20, null_times=1.0)
+    rows = packed(frame_plan_for(table, SPEC.bad_rows("drop"), streaming=streaming, carrier=streaming), table)
+    assert all(row["carrier"] is None for row in rows)
+    assert any(row["kind"] == PacketKind.LEDGER for row in rows) == streaming
+
+
+def test_no_rows_nothing_packed():
+    table = events(6, 0)
+    assert packed(frame_plan_for(table), table) == []
+
+
+@pytest.mark.parametrize("policy", ["drop", "divert"])
+def test_bad_rows_are_one_row_with_their_number(policy):
+    table = events(7, 200, null_times=0.2)
+    frame_plan = frame_plan_for(table, SPEC.bad_rows(policy))
+    (bad,) = (row for row in packed(frame_plan, table) if row["kind"] == PacketKind.BAD)
+    assert bad["rows"] == table["ts"].null_count
+    if policy == "drop":
+        assert bad["blob"] is None
+    else:
+        batch = decode(bad["blob"], frame_plan.plan.bad_schema)
+        assert batch.schema.names == [*table.column_names, "bad_reason"]
+        assert batch.num_rows == bad["rows"]
+
+
+def test_bad_rows_raise():
+    table = events(7, 200, null_times=0.2)
+    with pytest.raises(fw.BadRowError, match="event_time 'ts': null timestamp"):
+        packed(frame_plan_for(table), table)
+
+
+def test_batches_may_come_in_another_time_zone_or_width():
+    table = events(8, 300, keys="string")
+    other = table.set_column(0, "k", table["k"].cast(pa.large_string())).set_column(
+        1, "ts", table["ts"].cast(pa.timestamp("us", tz="Asia/Tokyo"))
+    )
+    assert packed(frame_plan_for(table), other) == packed(frame_plan_for(table), table)
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [5], [0, 5, 0], [1, 1, 1], [100, 100, 0, 100, 0]])
+@pytest.mark.parametrize("flush_rows", [1, 100, 10_000])
+def test_both_ways_out_say_the_same(monkeypatch, sizes, flush_rows):
+    monkeypatch.setattr(pack, "FLUSH_ROWS", flush_rows)
+    table = events(9, sum(sizes), null_times=0.05)
+    frame_plan = frame_plan_for(table, SPEC.bad_rows("divert"))
+    batches, at = [], 0
+    for size in sizes:
+        batches.append(
+            pa.RecordBatch.from_arrays([c.combine_chunks() for c in table.slice(at, size).columns], table.column_names)
+        )
+        at += size
+    by_rows = [row for batch in pack._pack_rows(frame_plan, iter(batches)) for row in batch.to_pylist()]
+    columns = list(pack._pack_columns(frame_plan, iter([tuple(batch.columns) for batch in batches])))
+    assert [len(column) for column in columns] == [size for size in sizes if size]
+    by_columns = [row for column in columns for value in column.to_pylist() if value is not None for row in value]
+    assert by_columns == by_rows
+    assert sum(row["rows"] for row in by_rows) == sum(sizes)
+
+
+def test_one_column_comes_without_a_tuple():
+    table = pa.table({"ts": pa.array([START_MS * 1000], pa.timestamp("us", tz="UTC"))})
+    spec = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).aggregate(n=fw.Count())
+    (column,) = pack._pack_columns(frame_plan_for(table, spec), iter([table["ts"].combine_chunks()]))
+    assert [row["rows"] for row in column.to_pylist()[0]] == [1, 0, 0]
+
+
+def test_a_naive_time_is_read_in_the_time_zone():
+    table = pa.table({"k": [1], "ts": pa.array([np.datetime64("2024-07-01T12:00", "us")]), "v": [1]})
+    schema = table.schema.append(pa.field("__event_time_ms", pa.int64()))
+    spec = SPEC.event_time("__event_time_ms")
+    frame_plan = frame_plan_for(table, spec, schema=schema, time_column="ts", time_zone="Europe/Berlin", coalesce=False)
+    assert frame_plan.packed_schema.names == ["k", "v", "ts"]
+    (row,) = good(packed(frame_plan, table))
+    assert decode(row["blob"], frame_plan.plan.input_schema).to_pylist() == [
+        {"k": 1, "__event_time_ms": 1719828000000, "v": 1}
+    ]
+
+
+def partials(rows: list[dict]) -> list[dict]:
+    return [row for row in rows if row["kind"] == PacketKind.PARTIAL]
+
+
+def merged(frame_plan: FramePlan, rows: list[dict]) -> list[dict]:
+    """What a stream makes of packed partial results."""
+    stream = open_replica(frame_plan.plan, coalesce=True)
+    stream.merge([row["blob"] for row in partials(rows)])
+    return sorted(stream.advance_watermark(fw.MAX_TIMESTAMP).main.to_pylist(), key=repr)
+
+
+def expected(frame_plan: FramePlan, table: pa.Table) -> list[dict]:
+    stream = open_replica(frame_plan.plan, coalesce=True)
+    stream.process(table)
+    return sorted(stream.advance_watermark(fw.MAX_TIMESTAMP).main.to_pylist(), key=repr)
+
+
+@pytest.mark.parametrize("most", [1 << 20, 50])
+def test_partial_results_travel_instead_of_rows(monkeypatch, most):
+    monkeypatch.setattr(pack, "MOST_PARTIALS", most)
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 500)
+    monkeypatch.setattr(pack, "MOST_HELD", 2.0)
+    table = events(1, 5000)
+    frame_plan = frame_plan_for(table)
+    rows = packed(frame_plan, table)
+    assert not good(rows)
+    assert sum(row["rows"] for row in partials(rows)) == 5000
+    assert len({row["seq"] for row in partials(rows)}) == (1 if most > 50 else 10)
+    assert merged(frame_plan, rows) == expected(frame_plan, table)
+
+
+def test_shares_hold_the_key_groups_of_a_partition():
+    table = events(1, 2000)
+    frame_plan = frame_plan_for(table, coalesce=False)
+    packer = Packer(frame_plan, 0, shares=3)
+    packer.add(table.select(frame_plan.packed_schema.names).combine_chunks().to_batches()[0].columns)
+    rows = [row for batch in packer.finish() for row in batch.to_pylist()]
+    by_share = {row["key_group"]: decode(row["blob"], frame_plan.plan.input_schema) for row in good(rows)}
+    numbers = {identity: share for share, identity in enumerate(ids(3).tolist())}
+    assert set(by_share) <= set(numbers)
+    for identity in by_share:
+        share = numbers[identity]
+        groups = key_hash(by_share[identity], ["k"]) % np.uint64(8)
+        assert set((groups % np.uint64(3)).tolist()) == {share}
+
+
+def test_a_hot_key_is_one_row_a_window():
+    table = pa.table({"k": [7] * 1000, "ts": pa.array([START_MS] * 1000, pa.timestamp("ms")), "v": [1] * 1000})
+    table = table.set_column(1, "ts", table["ts"].cast(pa.timestamp("us", tz="UTC")))
+    frame_plan = frame_plan_for(table)
+    (row,) = partials(packed(frame_plan, table))
+    assert row["rows"] == 1000
+    assert len(row["blob"]) < 4000
+    assert [one["n"] for one in merged(frame_plan, [row])] == [1000]
+
+
+def test_a_task_whose_rows_hardly_meet_ships_rows(monkeypatch):
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 100)
+    stamp = pa.array([START_MS] * 1000, pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
+    table = pa.table({"k": range(1000), "ts": stamp, "v": [1] * 1000})
+    rows = packed(frame_plan_for(table), table, size=100)
+    assert sum(row["rows"] for row in partials(rows)) == 100
+    assert sum(row["rows"] for row in good(rows)) == 900
+
+
+SESSIONS = (
+    fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_gap("10 min")).aggregate(s=fw.Sum("v"))
+)
+
+
+def test_partial_sessions_are_made_of_many_rows_at_once(monkeypatch):
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 100)
+    monkeypatch.setattr(pack, "FLUSH_ROWS_AT_ONCE", 1500)
+    monkeypatch.setattr(pack, "MOST_HELD", 2.0)
+    table = events(1, 4000)
+    frame_plan = frame_plan_for(table, SESSIONS)
+    rows = packed(frame_plan, table, size=100)
+    assert not good(rows)
+    per_flush = Counter()
+    for row in partials(rows):
+        per_flush[row["seq"]] += row["rows"]
+    assert per_flush == {0: 1500, 1: 1500, 2: 1000}
+    assert merged(frame_plan, rows) == expected(frame_plan, table)
+
+
+def test_a_task_whose_sessions_hold_hardly_more_than_a_row_ships_rows(monkeypatch):
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 100)
+    monkeypatch.setattr(pack, "FLUSH_ROWS_AT_ONCE", 300)
+    stamp = pa.array([START_MS] * 1000, pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
+    table = pa.table({"k": range(1000), "ts": stamp, "v": [1] * 1000})
+    rows = packed(frame_plan_for(table, SESSIONS), table, size=100)
+    assert sum(row["rows"] for row in partials(rows)) == 300
+    assert [row["rows"] for row in good(rows) if row["rows"] > 100] == []
+    assert sum(row["rows"] for row in good(rows)) == 700
+
+
+@pytest.mark.parametrize("spec", [SPEC, SESSIONS])
+def test_wide_rows_that_hardly_meet_are_shipped_as_rows_too(monkeypatch, spec):
+    """Flushes are of fewer rows then than it takes to decide."""
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 500)
+    monkeypatch.setattr(pack, "FLUSH_BYTES", 2500)  # about a hundred rows
+    stamp = pa.array([START_MS] * 2000, pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
+    table = pa.table({"k": range(2000), "ts": stamp, "v": [1] * 2000})
+    rows = packed(frame_plan_for(table, spec), table, size=50)
+    assert max(row["rows"] for row in rows) < 500
+    assert 500 <= sum(row["rows"] for row in partials(rows)) < 700
+    assert sum(row["rows"] for row in good(rows) + partials(rows)) == 2000
+
+
+def test_how_far_ahead_a_row_is_follows_from_the_micro_batchs_time():
+    """So a batch that runs again, years later too, judges it as before."""
+    table = events(1, 100)
+    frame_plan = frame_plan_for(table, SPEC.bad_rows("drop"), max_future_skew_ms=0)
+    for now_ms, bad in ((START_MS + 10**9, 0), (START_MS - 10**9, 100)):
+        rows = packed(frame_plan, table, now_ms=now_ms)
+        assert sum(row["rows"] for row in rows if row["kind"] == PacketKind.BAD) == bad

@@ -1,0 +1,104 @@
+"""What a query leaves on the driver's machine goes when it ends, however it does; what others have there stays."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spark_glue.state.cleanup import forget_when_ended
+from spark_glue.state.copies import ROOT_VARIABLE, cache_root
+from tests.support.spark_counting import started
+from tests.support.spark_streams import await_batches
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def files(query) -> list[str]:
+    return [path.name for path in (cache_root() / str(query.id)).glob("*")]
+
+
+def await_gone(query) -> None:
+    end = time.monotonic() + 30
+    while (cache_root() / str(query.id)).exists():
+        assert time.monotonic() < end, "its copies of state are still there"
+        time.sleep(0.05)
+
+
+def test_a_stopped_query_leaves_nothing_and_others_keep_theirs(spark, tmp_path):
+    one, recorder = started(spark, tmp_path / "one")
+    other, others = started(spark, tmp_path / "other")
+    try:
+        await_batches(recorder, one, 1)
+        await_batches(others, other, 1)
+        # A batch without data may still be to come; and a task that is stopped takes its worker with it, who may be the
+        # only one to hold what the other query has there.
+        one.processAllAvailable()
+        other.processAllAvailable()
+        assert files(one)
+        kept = files(other)
+        assert kept
+        one.stop()
+        await_gone(one)
+        assert files(other) == kept
+    finally:
+        one.stop()
+        other.stop()
+    await_gone(other)
+
+
+def test_a_failed_query_leaves_nothing(spark, tmp_path):
+    def sink(frame, batch_id):
+        frame.collect()
+        raise ValueError("the sink")
+
+    query, _ = started(spark, tmp_path / "one", sink)
+    with pytest.raises(Exception, match="the sink"):
+        query.awaitTermination()
+    await_gone(query)
+
+
+def test_a_session_is_listened_to_once(spark):
+    from spark_glue.state import cleanup as ended
+
+    forget_when_ended(spark)
+    before = ended._listeners[spark]
+    forget_when_ended(spark)
+    assert ended._listeners[spark] is before
+
+
+APP = """
+import sys
+from pathlib import Path
+import spark_glue
+from spark_glue.state.copies import cache_root
+from tests.support.spark_counting import started
+
+def sink(frame, batch_id):
+    frame.collect()
+    print("FILES", len(list(cache_root().glob("*/*"))), flush=True)
+
+spark = spark_glue.session(master="local[1]", config={"spark.ui.enabled": False})
+spark.sparkContext.setLogLevel("OFF")
+query, _ = started(spark, Path(sys.argv[1]), sink)
+query.processAllAvailable()
+"""
+
+
+@pytest.mark.slow
+def test_a_driver_that_ends_leaves_nothing(tmp_path):
+    """Its query still runs, and nobody stops it."""
+    done = subprocess.run(
+        [sys.executable, "-c", APP, str(tmp_path / "query")],
+        env=os.environ | {ROOT_VARIABLE: str(tmp_path / "cache"), "PYSPARK_PYTHON": sys.executable},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("FILES")]
+    assert told[0] > 0, done.stdout
+    assert not list((tmp_path / "cache").glob("*/*"))

@@ -1,0 +1,217 @@
+"""The log of a share in the state store: what was appended is read, in values of bounded size, by the same query only."""
+
+from dataclasses import replace
+
+import pytest
+
+import fastwin as fw
+from fastwin.errors import StateError
+from fastwin.state.identity import StateAggregate, StateSpec
+from spark_glue.state.book import DeltaLog, Entry
+from spark_glue.state.log import CHUNK_BYTES, Head, Identity, StateLog
+from tests.support.spark_fakes import FakeHandle
+
+SPEC = StateSpec("aligned", (("window", "of a minute"),), 10, (StateAggregate("n", "Count()", "none", 1),), "int64", "")
+ME = Identity("ab" * 16, SPEC, 64, 2)
+
+
+@pytest.fixture
+def handle() -> FakeHandle:
+    return FakeHandle()
+
+
+def stored(handle: FakeHandle) -> list[int]:
+    """Sizes of the chunks in the store."""
+    return [len(value[0]) for _, value in sorted(handle.values[handle.key].get("chunks", {}).items())]
+
+
+def append(log: StateLog, head: Head, delta: bytes, **meta) -> Head:
+    head, _ = log.append(head, delta, {"rows": 1, "last_end": 100} | meta, 4, meta.pop("cleaned", None))
+    log.save(head)
+    return head
+
+
+def test_nothing_stored_is_an_empty_head(handle):
+    head = StateLog(handle, ME).load()
+    assert head == Head()
+    assert head.log.token is None
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 7])
+def test_appended_is_read(handle, size):
+    log = StateLog(handle, ME)
+    data = (b"0123456789abcdef" * (size // 16 + 1))[:size]
+    head, _ = log.append(log.load(), b"first", {"rows": 3}, 4, None)
+    head, gone = log.append(Head(head.log, 123), data, {"rows": 5, "last_end": 77}, 4, None)
+    assert gone == []
+    log.save(head)
+    again = StateLog(handle, ME)
+    assert again.load() == head
+    assert head.timer == 123
+    assert [again.read(entry) for entry in head.log.entries] == [b"first", data]
+    assert [(entry.rows, entry.last_end) for entry in head.log.entries] == [(3, None), (5, 77)]
+    assert max(stored(handle)) <= CHUNK_BYTES
+    assert sum(stored(handle)) == 5 + size
+
+
+def test_tokens_follow_from_what_was_written(handle):
+    log = StateLog(handle, ME)
+    tokens = [log.append(Head(), delta, {"rows": 1}, 4, None)[0].log.token for delta in (b"same", b"same", b"other")]
+    assert tokens[0] == tokens[1] != tokens[2]
+
+
+def test_what_is_cleaned_leaves_no_chunk_behind(handle):
+    log = StateLog(handle, ME)
+    head = append(log, Head(), b"a" * (2 * CHUNK_BYTES), last_end=50)
+    head = append(log, head, b"b", last_end=60)
+    head = append(log, head, b"c", last_end=70, cleaned=50)
+    assert stored(handle) == [1, 1]
+    head = append(log, head, b"d", last_end=None, cleaned=70)
+    assert stored(handle) == [1]
+    log.clear(head)
+    assert handle.values[0] == {"chunks": {}}
+
+
+def test_shares_do_not_mix(handle):
+    log = StateLog(handle, ME)
+    mine = append(log, log.load(), b"mine")
+    handle.key = 1
+    assert log.load() == Head()
+    other = append(log, log.load(), b"other")
+    log.clear(other)
+    handle.key = 0
+    assert log.load() == mine
+    assert log.read(mine.log.entries[0]) == b"mine"
+
+
+OTHERS = [
+    (replace(ME, key_groups=32), "key_groups=64, this query has key_groups=32"),
+    (replace(ME, shares=3), "lies in 2 parts, this query would look for 3"),
+]
+MORE = StateAggregate("high", "Max('v')", "int64", 1)
+
+
+@pytest.mark.parametrize(("other", "says"), OTHERS)
+def test_state_of_another_query_is_refused(handle, other, says):
+    log = StateLog(handle, ME)
+    append(log, log.load(), b"s")
+    with pytest.raises(StateError, match=says):
+        StateLog(handle, other).load()
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        *OTHERS,
+        (replace(ME, spec=replace(SPEC, keys="int32")), "the keys were of int64, are of int32.*needs a new checkpoint"),
+        (
+            replace(ME, fingerprint="cd" * 16, spec=replace(SPEC, parts=(("window", "of an hour"),))),
+            "window was of a minute, is of an hour; such a query needs a new checkpoint",
+        ),
+        (replace(ME, fingerprint="cd" * 16, spec=replace(SPEC, lateness_ms=9)), "allowed_lateness was 10 ms, is 9 ms"),
+        (
+            replace(ME, fingerprint="cd" * 16, spec=replace(SPEC, aggregates=(*SPEC.aggregates, MORE))),
+            r"high=Max\(.*\) is new: .* migrate='added aggregates' allows that",
+        ),
+    ],
+)
+def test_the_record_knows_its_query(handle, other, says):
+    StateLog(handle, ME).sign()
+    StateLog(handle, ME).sign()
+    with pytest.raises(StateError, match=says):
+        StateLog(handle, other).sign()
+
+
+def test_the_record_goes_on_with_the_query(handle):
+    StateLog(handle, ME).sign()
+    longer = replace(ME, fingerprint="cd" * 16, spec=replace(SPEC, lateness_ms=20))
+    more = replace(longer, fingerprint="ef" * 16, spec=replace(longer.spec, aggregates=(*SPEC.aggregates, MORE)))
+    StateLog(handle, longer).sign()
+    with pytest.raises(StateError, match="allowed_lateness was 20 ms, is 10 ms"):
+        StateLog(handle, ME).sign()
+    StateLog(handle, replace(more, migrate="added aggregates")).sign()
+    StateLog(handle, more).sign()
+    with pytest.raises(StateError, match=r"aggregate high=.* is missing"):
+        StateLog(handle, longer).sign()
+
+
+def test_a_head_tells_that_an_earlier_spec_has_written_it(handle):
+    log = StateLog(handle, ME)
+    append(log, log.load(), b"s")
+    assert not log.load().earlier
+    assert StateLog(handle, replace(ME, fingerprint="cd" * 16)).load().earlier
+
+
+def damage(head: bytes) -> dict[str, tuple[bytes, str]]:
+    return {
+        "empty": (b"", "0 bytes is no state"),
+        "short": (head[:5], "5 bytes is no state"),
+        "foreign": (b"\x00" + head[1:], "starts with"),
+        "other format": (head[:4] + b"\x63\x00" + head[6:], "format 99, this version of fastwin reads formats 4 and 5"),
+        "cut off": (head[:-1], "cannot be read"),
+        "garbled fields": (head[:12] + b"\xff" + head[13:], "cannot be read"),
+    }
+
+
+@pytest.mark.parametrize("kind", damage(b""))
+def test_damaged_head_is_refused(handle, kind):
+    log = StateLog(handle, ME)
+    append(log, log.load(), b"delta")
+    (head,) = handle.values[0]["head"]
+    blob, says = damage(head)[kind]
+    handle.values[0]["head"] = (blob,)
+    with pytest.raises(StateError, match=says):
+        log.load()
+
+
+def test_missing_and_shortened_chunks_are_refused(handle):
+    log = StateLog(handle, ME)
+    head = append(log, log.load(), b"s" * (2 * CHUNK_BYTES))
+    handle.values[0]["chunks"][(0,)] = (b"s",)
+    with pytest.raises(StateError, match=f"{2 * CHUNK_BYTES} bytes were written, {CHUNK_BYTES + 1} are there"):
+        log.read(head.log.entries[0])
+    del handle.values[0]["chunks"][(1,)]
+    with pytest.raises(StateError, match="chunk 1 of the delta"):
+        log.read(head.log.entries[0])
+
+
+def test_a_head_is_small(handle):
+    log = StateLog(handle, ME)
+    head = Head()
+    for number in range(400):
+        head = append(log, head, b"delta" * (number % 90))
+    (stored_head,) = handle.values[0]["head"]
+    assert len(stored_head) < 400 * 25  # of which 16 are the token
+    assert StateLog(handle, ME).load() == head
+
+
+def test_a_delta_without_rows_is_needless_with_the_next_one(handle):
+    log = StateLog(handle, ME)
+    head = append(log, Head(), b"a", rows=0, last_end=None)
+    assert head.log.entries[0].last_end == fw.MIN_TIMESTAMP
+    head = append(log, head, b"b", cleaned=0)
+    assert stored(handle) == [1]
+
+
+def book(rows: int, deltas: int) -> DeltaLog:
+    return DeltaLog(tuple(Entry(at, 1, 100, rows, None, f"t{at}") for at in range(deltas)))
+
+
+@pytest.mark.parametrize(
+    ("state_rows", "groups", "rows", "deltas", "begins"),
+    [
+        (100_000, 32, 1_000, 315, False),  # by rows: four times, and 10,000
+        (100_000, 32, 41_001, 10, True),
+        (100_000, 32, 41_000, 10, False),
+        (100_000, 32, 1, 316, True),  # by deltas: the root of the rows
+        (900, 8, 1, 31, False),  # no fewer than 32
+        (900, 8, 1, 32, True),
+        (10**7, 32, 1, 511, False),  # no more than 512
+        (10**7, 32, 1, 512, True),
+        (10**7, 300, 1, 599, False),  # but twice the groups, of which each may leave one
+        (10**7, 300, 1, 600, True),
+    ],
+)
+def test_when_a_round_begins(state_rows, groups, rows, deltas, begins):
+    refresh = book(rows, deltas).refresh(state_rows, 1_000, range(groups))
+    assert (refresh is not None) == begins

@@ -1,0 +1,25 @@
+"""The pages with Spark run from an empty folder, each as a program of its own, and print what they say."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.documents import ROOT
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/spark.md", "docs/store.md"])
+def test_a_page_runs(page, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.documents", str(ROOT / page)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]

@@ -1,0 +1,101 @@
+"""Window joins on Spark: the same as in this process, with late rows of each input, and as Spark's own join."""
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+import fastwin as fw
+import spark_glue
+from fastwin.errors import SpecError
+from tests.support.spark_events import START_MS
+from tests.support.spark_streams import Recorder, Source, assert_same_rows, micro_batches, part, start
+
+LEFT = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", tz="UTC")), ("v", pa.string())])
+RIGHT = pa.schema([("id", pa.int32()), ("v", pa.int64()), ("at", pa.int64())])
+WINDOW = fw.SlidingEventTimeWindows.of("20 s", "10 s")
+
+
+def left_rows(number: int) -> pa.Table:
+    places = [(37 * i + 11 * number) % 101 for i in range(40)]
+    times = [(START_MS + 30_000 * number + 500 * at) * 1_000 for at in places]
+    return pa.table([[at % 7 for at in places], times, [f"{number}-{at}" for at in places]], schema=LEFT)
+
+
+def right_rows(number: int) -> pa.Table:
+    places = [(53 * i + 7 * number) % 97 for i in range(30)]
+    seconds = [START_MS // 1_000 + 30 * number - 15 + at for at in places]
+    return pa.table([[at % 8 for at in places], places, seconds], schema=RIGHT)
+
+
+def join_of(how: str, lateness: str = "0 s") -> fw.JoinSpec:
+    left = fw.key_by("k").event_time("ts").allowed_lateness(lateness).side_output_late_data()
+    return fw.window_join(left, fw.key_by("id").event_time("at", unit="s").side_output_late_data(), WINDOW, how)
+
+
+def test_a_stream_gives_what_this_process_gives(spark, tmp_path):
+    join = join_of("full", "5 s")
+    sources = []
+    for name, schema, rows in (("left", LEFT, left_rows), ("right", RIGHT, right_rows)):
+        (tmp_path / name).mkdir()
+        sources.append(Source(tmp_path / name, schema))
+        sources[-1].put(*(rows(number) for number in range(4)))
+    frames = tuple(source.frame(spark) for source in sources)
+    frame = spark_glue.apply(join, frames, watermark=("2 s", "10 s"), key_groups=4)
+    recorder = Recorder()
+    query = start(frame, tmp_path, recorder, available_now=True)
+    query.awaitTermination()
+    batches = micro_batches(query, recorder)
+    stream = join.open(schemas=(LEFT, RIGHT))
+    late = 0
+    for number, batch in enumerate(batches):
+        fired = [stream.advance_watermark(batch.watermark_ms)] if batch.watermark_ms is not None else []
+        if number < 4:
+            told = stream.process(left_rows(number), right_rows(number))
+            for side in ("late_left", "late_right"):
+                assert_same_rows(part(batch.rows, f"side_{side}").cast(told.side[side].schema)
+                                 if told.side[side].num_rows else told.side[side], told.side[side])  # fmt: skip
+                late += told.side[side].num_rows
+            fired.append(told)
+        mains = [result.main for result in fired if result.main.num_rows]
+        found = part(batch.rows, "main")
+        assert found.num_rows == sum(main.num_rows for main in mains)
+        if mains:
+            assert_same_rows(found, pa.concat_tables(mains))
+    assert late > 0
+    assert sum(batch.rows.num_rows for batch in batches) > 100
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_batch_gives_what_spark_s_own_join_gives(spark, how):
+    left, right = (pa.concat_tables([rows(0), rows(1)]) for rows in (left_rows, right_rows))
+    frames = spark.createDataFrame(left), spark.createDataFrame(right)
+    found = spark_glue.apply(join_of(how), frames, key_groups=4)
+    found = found.drop("side_late_left", "side_late_right")
+    assert_same_rows(found.toArrow(), join_of(how).run(left, right).main)
+    window = F.window("ts", "20 seconds", "10 seconds").alias("w")
+    theirs = F.window(F.timestamp_seconds("at"), "20 seconds", "10 seconds").alias("w")
+    native = frames[0].select("*", window).alias("l").join(
+        frames[1].select("*", theirs).alias("r"), F.expr("l.k = r.id and l.w = r.w"), how
+    )  # fmt: skip
+    native = native.selectExpr("l.k", "l.w.start window_start", "l.w.end window_end", "ts", "l.v", "r.v v_right", "at")
+    assert_same_rows(found.select(native.columns).toArrow(), native.toArrow())
+
+
+def test_arguments_that_do_not_fit_are_refused(spark, tmp_path):
+    frames = spark.createDataFrame(left_rows(0)), spark.createDataFrame(right_rows(0))
+    for arguments, said in (
+        ({"df": frames[0]}, "df: a join needs a pair of Spark DataFrames"),
+        ({"df": frames, "chain": True}, "chain: the result of a join"),
+        ({"df": (frames[0], frames[1].withColumnRenamed("id", "x"))}, "there is no column 'id'"),
+    ):
+        with pytest.raises(SpecError) as caught:
+            spark_glue.apply(join_of("inner"), **arguments)
+        assert said in str(caught.value)
+    stream = Source(tmp_path, LEFT).frame(spark)
+    with pytest.raises(SpecError, match="two streaming frames, or two batch frames"):
+        spark_glue.apply(join_of("inner"), (stream, frames[1]))
+    with pytest.raises(SpecError, match="a pair such as"):
+        spark_glue.apply(join_of("inner"), (stream, stream.selectExpr("k id", "v", "1L at")), watermark="1 s")
+    spec = fw.key_by("k").event_time("ts").window(WINDOW).top(1, by="v")
+    with pytest.raises(SpecError, match="a pair goes with a join alone"):
+        spark_glue.apply(spec, stream, watermark=("1 s", "1 s"))

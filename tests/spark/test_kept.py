@@ -1,0 +1,38 @@
+"""Results that are rows of the input, on Spark: the same as in this process, batch by batch."""
+
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+import spark_glue
+from tests.support.spark_events import START_MS, events
+from tests.support.spark_streams import assert_replayed, assert_same_rows, run_stream
+
+START = fw.key_by("k").event_time("ts").allowed_lateness("1 minute").side_output_late_data()
+SLIDING = START.window(fw.SlidingEventTimeWindows.of("2 minutes", "25 s"))
+SPECS = {
+    "first": SLIDING.deduplicate(),
+    "apart": START.deduplicate(within="20 s"),
+    "top": SLIDING.top(3, by="x"),
+}
+
+
+def overlapping(batches: int) -> list[pa.Table]:
+    starts = [START_MS + i * 60_000 for i in range(batches)]
+    return [events(i, 300, keys="bigint", start_ms=at, span_ms=200_000) for i, at in enumerate(starts)]
+
+
+@pytest.mark.parametrize("name", ["first", "apart", "top"])
+def test_a_stream_gives_what_this_process_gives(spark, tmp_path, name):
+    tables = overlapping(3)
+    batches = run_stream(spark, SPECS[name], tables, tmp_path, watermark="30 s", key_groups=4)
+    assert_replayed(SPECS[name], tables, batches)
+    assert sum(batch.rows.num_rows for batch in batches) > 50
+
+
+@pytest.mark.parametrize("name", ["apart", "top"])
+def test_a_batch_frame_gives_what_run_gives(spark, name):
+    table = events(1, 500, keys="bigint").sort_by("ts")
+    frame = spark.createDataFrame(table).coalesce(1)
+    found = spark_glue.apply(SPECS[name], frame, key_groups=4).drop("late").toArrow()
+    assert_same_rows(found, SPECS[name].run(table).main)

@@ -1,0 +1,27 @@
+"""A query that starts again from its checkpoint, with other settings of the session."""
+
+import fastwin as fw
+import spark_glue
+from tests.support.spark_events import START_MS, events
+from tests.support.spark_streams import Recorder, Source, assert_replayed, micro_batches, start
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+SPEC = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).aggregate(n=fw.Count())
+
+
+def test_the_checkpoints_number_of_partitions_counts_and_not_the_sessions(spark, tmp_path):
+    tables = [events(i, 60, start_ms=START_MS + i * 100_000, span_ms=150_000) for i in range(6)]
+    source = Source(tmp_path, tables[0].schema)
+    before, batches = spark.conf.get(PARTITIONS), []
+    try:
+        for partitions, some in ((4, tables[:3]), (2, tables[3:5]), (5, tables[5:])):
+            spark.conf.set(PARTITIONS, partitions)
+            source.put(*some)
+            frame = spark_glue.apply(SPEC, source.frame(spark), watermark="10 s", key_groups=8)
+            recorder = Recorder()
+            query = start(frame, tmp_path, recorder, available_now=True)
+            query.awaitTermination()
+            batches += micro_batches(query, recorder)
+    finally:
+        spark.conf.set(PARTITIONS, before)
+    assert_replayed(SPEC, tables, batches)

@@ -1,0 +1,134 @@
+"""Descriptions of what users write: classes, versions and what objects hold; the same in every process."""
+
+import dataclasses
+import datetime as dt
+import functools
+import re
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from fastwin.spec.describe import describe
+
+HERE = __name__
+
+
+class Colour(Enum):
+    RED = 1
+
+
+class Plain:
+    def __init__(self, **held: Any) -> None:
+        vars(self).update(held)
+
+
+class Versioned(Plain):
+    version = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Extended(fw.Mean):
+    """A user's aggregate that is nearly a built-in one."""
+
+
+class Node:
+    def __init__(self) -> None:
+        self.next = self
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, "None"), (True, "True"), (1, "1"), (1.5, "1.5"), ("a", "'a'"), (b"a", "b'a'"), (2j, "2j"),
+        (Colour.RED, "Colour.RED"),
+        ([1, (2, "x")], "[1, [2, 'x']]"),
+        ({3, 1, 2}, "{1, 2, 3}"),
+        ({"b": 1, "a": [2]}, "{'b': 1, 'a': [2]}"),
+        (len, "len"),
+        (int, "int"),
+        (Plain, f"{HERE}.Plain"),
+        ("ab".join, "str.join"),
+        (functools.partial(max, 1, key=len), "partial(max, 1, key=len)"),
+        (Plain(b=1, a=2), f"{HERE}.Plain(a=2, b=1)"),
+        (Versioned(), f"{HERE}.Versioned(version=2)"),
+        (Versioned(x=1), f"{HERE}.Versioned(x=1, version=2)"),
+        (Versioned(version=3), f"{HERE}.Versioned(version=3)"),
+        (pa.int64(), "int64"),
+        (np.int32(7), "7"),
+        (dt.timedelta(seconds=1), "0:00:01"),
+        (fw.Count(), "Count(column=None)"),
+        (fw.Mean("v", on_overflow="null"), "Mean(column='v')"),
+        (Extended("v"), f"{HERE}.Extended(column='v')"),
+        (fw.ValueStateDescriptor("n", 0), "ValueStateDescriptor(name='n', default=0)"),
+    ],
+)  # fmt: skip
+def test_what_a_value_is_told_as(value: Any, told: str) -> None:
+    assert describe(value) == told
+
+
+def test_what_holds_itself_is_told_to_a_depth() -> None:
+    assert describe(Node()).count("Node") <= 8
+
+
+def test_a_bound_method_is_told_with_its_owner() -> None:
+    class Holder(fw.ReduceFunction):
+        def reduce(self, a: Any, b: Any) -> Any:
+            return a
+
+    assert describe(Holder().reduce) == f"{HERE}.{Holder.__qualname__}().reduce"
+
+
+class Slotted:
+    __slots__ = ("__b", "a")
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.__b = a, b
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SlottedData:
+    a: int
+
+
+def numbers(other: int) -> np.ndarray:
+    values = np.arange(5000)
+    values[2500] += other
+    return values
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        numbers,
+        lambda n: numbers(n).astype(object),
+        lambda n: pa.array(numbers(n)),
+        lambda n: pa.chunked_array([numbers(n), numbers(0)]),
+        lambda n: pa.table({"a": numbers(n)}),
+        lambda n: pa.RecordBatch.from_pydict({"a": numbers(n)}),
+        lambda n: pd.DataFrame({"a": numbers(n)}),
+        lambda n: pd.Series(numbers(n)),
+        lambda n: pd.Series([n]),
+        lambda n: Slotted(1, n),
+        lambda n: Slotted(n, 1),
+        SlottedData,
+        lambda n: re.compile(f"a{n}"),
+        lambda n: re.compile("a", re.IGNORECASE if n else 0),
+        lambda n: Plain(weights=numbers(n)),
+    ],
+)
+def test_data_whose_text_leaves_values_out_is_told_apart(make: Any) -> None:
+    assert describe(make(0)) == describe(make(0)) != describe(make(1))
+
+
+def test_a_slice_is_told_as_its_values() -> None:
+    whole = pa.array(range(100))
+    assert describe(whole.slice(50)) == describe(pa.array(range(50, 100)))
+
+
+def test_a_short_array_is_told_as_before() -> None:
+    assert describe(np.array([1, 2])) == "[1 2]"

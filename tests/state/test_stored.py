@@ -1,0 +1,68 @@
+"""State that an earlier version has stored is restored, and goes on as it did there."""
+
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from tests.support.stored_specs import SAVED, SCHEMA, SPECS, STORED, feed, main_rows
+
+FOLDER = STORED / "state"
+FINGERPRINT = slice(8, 24)  # of the bytes of a chunk
+
+
+def chunks_of(name: str) -> list[bytes]:
+    return [(FOLDER / f"{name}.{saved}").read_bytes() for saved in SAVED]
+
+
+def restored(spec: fw.WindowSpec, name: str) -> fw.Stream:
+    stream = spec.open(schema=SCHEMA)
+    stream.restore(chunks_of(name))
+    return stream
+
+
+def assert_expected(found: pa.Table, name: str) -> None:
+    expected = pa.ipc.open_file(FOLDER / f"{name}.expected.arrow").read_all()
+    assert found.schema == expected.schema
+    assert found.num_rows == expected.num_rows > 0
+    for column, wanted in zip(found.columns, expected.columns, strict=True):
+        assert column.is_null().equals(wanted.is_null())
+        values = wanted.drop_null().to_pylist()
+        is_float = pa.types.is_floating(wanted.type)
+        assert column.drop_null().to_pylist() == (pytest.approx(values, rel=1e-12) if is_float else values)
+
+
+def test_each_spec_is_stored() -> None:
+    assert {path.name.partition(".")[0] for path in FOLDER.iterdir()} == {*SPECS, "events"}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_stream_goes_on(name: str) -> None:
+    stream = restored(SPECS[name], name)
+    assert_expected(main_rows(feed(stream, len(SAVED))), name)
+    assert {chunk[FINGERPRINT] for chunk in chunks_of(name)} == {SPECS[name].fingerprint}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_stream_is_saved_again(name: str) -> None:
+    """What is saved after a restore has all of what was restored."""
+    stream = restored(SPECS[name], name)
+    chunks = [stream.snapshot(), stream.delta()]
+    again = SPECS[name].open(schema=SCHEMA)
+    again.restore(chunks)
+    assert_expected(main_rows(feed(again, len(SAVED))), name)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_stream_opens_without_a_schema(name: str) -> None:
+    """The columns of the input are part of the state."""
+    stream = SPECS[name].open()
+    stream.restore(chunks_of(name))
+    assert_expected(main_rows(feed(stream, len(SAVED))), name)
+
+
+@pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if spec.lateness_ms])
+def test_a_longer_lateness_takes_the_state(name: str) -> None:
+    """The spec has another fingerprint then; the parts of the stored one are compared in words."""
+    longer = SPECS[name].allowed_lateness("1 hour", coalesce=SPECS[name].coalesce)
+    assert longer.fingerprint != SPECS[name].fingerprint
+    assert restored(longer, name).metrics.state_rows == restored(SPECS[name], name).metrics.state_rows > 0
