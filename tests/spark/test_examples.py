@@ -7,31 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import spark_glue
 from tests.support.examples import EXPECTED, NAMES, load, simplified
-from tests.support.spark_streams import Recorder, Source, assert_replayed, micro_batches, parts, start
+from tests.support.spark_streams import assert_replayed, parts, run_stream
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def ran(spark, tmp_path_factory):
-    """The micro-batches of each example; the queries run side by side."""
-    queries = {}
-    for name in NAMES:
-        example, folder, recorder = load(name), tmp_path_factory.mktemp(name), Recorder()
-        source = Source(folder, example.BATCHES[0].schema)
-        source.put(*example.BATCHES)
-        frame = spark_glue.apply(example.SPEC, source.frame(spark), watermark=example.WATERMARK, key_groups=2)
-        queries[name] = start(frame, folder, recorder, available_now=True), recorder
-    for query, _ in queries.values():
-        query.awaitTermination()
-    return {name: micro_batches(*query) for name, query in queries.items()}
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_example_on_a_stream(ran, name):
-    example, batches = load(name), ran[name]
+def test_example_on_a_stream(spark, tmp_path, name):
+    example = load(name)
+    batches = run_stream(spark, example.SPEC, example.BATCHES, tmp_path, watermark=example.WATERMARK, key_groups=2)
     assert_replayed(example.SPEC, example.BATCHES, batches)
     main = simplified(parts(batches, "main"))
     assert main
