@@ -31,15 +31,15 @@ SAFE = {
     "boundscheck": True,
     "cdivision": False,
     "embedsignature": True,
+    "show_performance_hints": False,  # of code where checks are on because speed is not what matters
     "wraparound": True,
 }
 # Kernels index only what their validators have checked. The directives live here and not in the files: a `# cython:`
 # comment would win over this table, and the checked build could not turn the checks on.
-KERNELS = SAFE | {"boundscheck": False, "wraparound": False}
+KERNELS = SAFE | {"boundscheck": False, "show_performance_hints": True, "wraparound": False}
 CHECKED = SAFE | {
     "initializedcheck": True,
     "overflowcheck": True,
-    "show_performance_hints": False,
     "wraparound": False,  # a negative index in a kernel is a mistake, so the bounds check shall see it
     # no "nonecheck": Cython refuses it for `self.x += 1` without the GIL; arguments say `not None` instead
 }

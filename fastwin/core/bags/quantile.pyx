@@ -11,7 +11,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t
 from fastwin.core.accumulators.accumulator_set cimport NO_VALUE, NULL_VALUE, VALUE, Accumulator as Base, Column, Merge
 from fastwin.core.accumulators.accumulator_set cimport Take, bits_of, check_column, has, into, taken, wanted
-from fastwin.core.bags.records cimport Shape
+from fastwin.core.bags.records cimport MOST_WORDS, Shape
 from fastwin.core.bags.runs cimport Run, add_record, is_run, merge_runs, run_in, settle
 
 __all__ = ["Quantile"]
@@ -24,6 +24,8 @@ cdef extern from "<float.h>":
 # negative ones; and these.
 cdef enum:
     HIGHEST_EXPONENT = 710      # of e, what a double has
+
+cdef const uint8_t* NO_TEXT = <const uint8_t*> <const char*> b""
 
 
 cdef struct Cells:
@@ -105,7 +107,7 @@ cdef class Quantile(Base):
 
     cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
         cdef const double* values = <const double*> column.values
-        cdef int64_t[2] record
+        cdef int64_t[MOST_WORDS] record
         cdef double value
         cdef Py_ssize_t i
         cdef char* row
@@ -119,7 +121,7 @@ cdef class Quantile(Base):
             if fabs(value) <= LARGEST:
                 cells.least, cells.most = min(cells.least, value), max(cells.most, value)
             record[0], record[1] = self.bucket_of(value), 1
-            if not add_record(<char*> cells, &self.shape, record, NULL):
+            if not add_record(<char*> cells, &self.shape, record, NO_TEXT):
                 self.starved = True
             bits_of(row)[0] |= self.seen
 

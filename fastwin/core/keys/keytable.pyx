@@ -307,7 +307,7 @@ cdef class KeyTable:
         cdef int64_t[::1] offsets = ends
         with nogil:
             add_lengths(&self.texts, &ids[0] if n else NULL, n, &offsets[0])
-        out = np.empty(ends[-1], dtype=np.uint8)
+        out = np.empty(ends[n], dtype=np.uint8)
         cdef uint8_t[::1] data = out
         if data.shape[0]:
             copy_texts(&self.texts, &ids[0], n, &offsets[0], &data[0])
