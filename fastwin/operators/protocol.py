@@ -26,7 +26,7 @@ from fastwin.state.refresh import Refresh
 from fastwin.state.rows import fed_meta, feed_behind, save_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["Counters", "EventTimeOperator", "Fed", "Operator", "PanesOperator", "WatermarkOperator"]
+__all__ = ["Beside", "Counters", "EventTimeOperator", "Fed", "Operator", "PanesOperator", "WatermarkOperator"]
 
 
 @dataclass
@@ -146,6 +146,15 @@ class Operator(Protocol):
         """Raises AssertionError where an invariant does not hold."""
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What a chunk holds beside the rows of windows: tables, of how many rows, and the last end that they matter to."""
+
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    rows: int = 0
+    last_end: int | None = None
+
+
 class WatermarkOperator(Operator, Protocol):
     """What the operators of event time windows have in common that run no user code."""
 
@@ -226,6 +235,14 @@ class EventTimeOperator(WatermarkOperator, Protocol):
     def _saved(self, slots: NDArray[np.int32]) -> None:
         """Takes rows as saved."""
 
+    def _beside_keys(self) -> NDArray[np.int32] | None:
+        """Returns the keys of unchanged rows of other kinds; None: there are none."""
+        return None
+
+    def _beside(self, kind: Literal["snapshot", "delta"], repeated: NDArray[np.bool_] | None) -> Beside:
+        """Returns what a chunk says of rows of other kinds. repeated: which keys' unchanged rows are in it, by id."""
+        return Beside()
+
     def snapshot(self) -> bytes:
         """Returns all rows and the watermark."""
         return self._save("snapshot", self._saved_order(self._rows.slots()))
@@ -235,21 +252,29 @@ class EventTimeOperator(WatermarkOperator, Protocol):
         slots = self._saved_order(self._rows.dirty_slots())
         if refresh is None:
             return self._save("delta", slots)
-        found = refresh.take(self._keys, self._rows, slots)
+        found = refresh.take(self._keys, self._rows, slots, self._beside_keys())
         unchanged = self._saved_order(found.slots[len(slots) :])
         slots = np.concatenate([slots, unchanged])
-        return self._save("delta", slots, refresh, refreshed=found.groups, changed=len(slots) - len(unchanged))
+        told = {"refreshed": found.groups, "changed": len(slots) - len(unchanged)}
+        return self._save("delta", slots, refresh, found.keys, **told)
 
     def _saved_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
         """Returns slots in the order in which their rows are saved."""
         return row_order(self._keys, self._rows, slots)
 
     def _save(
-        self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32], refresh: Refresh | None = None, **more: Any
+        self,
+        kind: Literal["snapshot", "delta"],
+        slots: NDArray[np.int32],
+        refresh: Refresh | None = None,
+        repeated: NDArray[np.bool_] | None = None,
+        **more: Any,
     ) -> bytes:
-        tables = self._tables(kind, slots)
-        more["last_end"] = self._last_end(slots) if len(slots) else None
-        more |= {"rows": len(slots), "cleaned": self._lateness.cleaned_at(self.watermark)}
+        beside = self._beside(kind, repeated)
+        tables = self._tables(kind, slots) | beside.tables
+        ends = [self._last_end(slots)] if len(slots) else []
+        more["last_end"] = max([*ends, *([] if beside.last_end is None else [beside.last_end])], default=None)
+        more |= {"rows": len(slots) + beside.rows, "cleaned": self._lateness.cleaned_at(self.watermark)}
         more |= fed_meta(self._accumulators)
         blob = self._config.encode_state(
             kind,

@@ -16,6 +16,7 @@ from fastwin.columns.keys import KeyCodec, encode_keys
 from fastwin.columns.schemas import check_time_type, schema_to_text, taken_field
 from fastwin.columns.units import as_instants
 from fastwin.errors import SpecError
+from fastwin.operators.aligned.filling import FillingOperator
 from fastwin.operators.aligned.operator import AlignedOperator
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.batch import Batch
@@ -51,7 +52,15 @@ __all__ = ["Plan", "plan", "schema_before_input"]
 
 _OPERATORS: dict[str, type[Operator]] = {
     kind.name: kind
-    for kind in (AlignedOperator, SessionOperator, SeveralOperator, RowsOperator, FirstsOperator, GeneralOperator)
+    for kind in (
+        AlignedOperator,
+        FillingOperator,
+        SessionOperator,
+        SeveralOperator,
+        RowsOperator,
+        FirstsOperator,
+        GeneralOperator,
+    )
 }
 
 
@@ -59,9 +68,8 @@ _OPERATORS: dict[str, type[Operator]] = {
 class Plan:
     """A spec bound to an input schema: which operator runs it, what it reads and what it returns.
 
-    operator: ``"aligned"``, ``"session"``, ``"several"`` or ``"general"``. input_schema: the columns it reads,
-    all of the input's if late or bad rows are handed out or Python code sees rows; dictionaries have an index of at
-    least 32 bits.
+    operator: its name, see ``choose``. input_schema: the columns it reads, all of the input's if late or bad rows are
+    handed out or Python code sees rows; dictionaries have an index of at least 32 bits.
     inputs: what aggregates are fed with. program: what the general operator runs.
     """
 
@@ -151,6 +159,8 @@ class Plan:
             return SessionOperator(config, self.spec.assigner.gap_ms)
         if isinstance(self.spec.assigner, NamedWindows):
             return SeveralOperator(config, self.spec.assigner.named)
+        if self.spec.fill_ms is not None:
+            return FillingOperator(config, self._slicing(), self.spec.fill_ms)
         return AlignedOperator(config, self._slicing())
 
     def _slicing(self) -> Slicing:
@@ -217,6 +227,8 @@ def plan(spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden:
     if spec.time_column is not None:
         check_time_type(spec.time_column, kind_of(schema, spec.time_column, "event_time"), spec.time_unit)
     results, inputs = read_aggregates(spec, schema)
+    if general and spec.fill_ms is not None:
+        raise SpecError("window: fill='empty' does not run on the general operator")
     operator, why = ("general", "it was asked for") if general else choose(spec)
     sees_rows = operator == "general" and _reads_rows(spec)
     keeps_rows = isinstance(spec.ending, RowsEnding) and operator != "general"

@@ -18,6 +18,7 @@ from fastwin.functions.reduce import ReduceFunction, as_reduce_function
 from fastwin.spec.checks import check_complete, check_parts
 from fastwin.spec.ddl import to_schema
 from fastwin.spec.ending import AggregateEnding, Ending, ProcessEnding, ReduceEnding
+from fastwin.spec.filling import fill_ms
 from fastwin.spec.panes import pane_spec
 from fastwin.spec.rowendings import DeduplicateEnding, TopEnding
 from fastwin.spec.text import spec_text, state_parts
@@ -46,8 +47,9 @@ class SpecBuilder:
     trigger, None for the assigner's own. eviction: the evictor. lateness_ms: allowed lateness. coalesce: None leaves it
     to the runner. late_output: whether late rows are handed out. bad_row_policy: one of BAD_ROW_POLICIES. sides:
     schemas of side outputs by tag. pane_info: whether results say which firing they are. changelog: what they change.
-    window_time: whether they have the last millisecond of their windows. ending: what is computed, None as long as that
-    is open. origin: the spec whose panes these are.
+    window_time: whether they have the last millisecond of their windows. fill_ms: the longest gap whose empty windows
+    they have, None for none. ending: what is computed, None as long as that is open. origin: the spec whose panes these
+    are.
     """
 
     keys: tuple[str, ...] = ()
@@ -66,6 +68,7 @@ class SpecBuilder:
     pane_info: bool = False
     changelog: bool = False
     window_time: bool = False
+    fill_ms: int | None = None
     origin: SpecBuilder | None = None
 
     def event_time(self, column: str, *, unit: Unit | None = None) -> Self:
@@ -91,8 +94,25 @@ class SpecBuilder:
         check_parts(changed)
         return changed
 
-    def window(self, assigner: WindowAssigner) -> Self:
-        """Assigns elements to windows, such as ``TumblingEventTimeWindows.of("1 hour")``."""
+    def window(
+        self,
+        assigner: WindowAssigner,
+        *,
+        fill: Literal["empty"] | None = None,
+        longest_gap: Duration | None = None,
+    ) -> Self:
+        """Assigns elements to windows, such as ``TumblingEventTimeWindows.of("1 hour")``.
+
+        fill: ``"empty"`` gives a row to each window without elements, too, between the first and the last window of a
+            key that has some: counts are 0, other aggregates what they are of no elements, mostly null. These rows
+            come with the window that ends their gap. A late element may correct one.
+        longest_gap: how far windows with elements may end apart for the gap between them to be filled; a key that is
+            away for longer begins anew. So long is a key remembered. At least the allowed lateness. None: as long as
+            10,000 windows.
+
+        Raises SpecError for ``fill`` with sessions, global windows, windows of processing time and of your own, and
+        with triggers, evictors, pane info, functions in Python, and changelogs beside allowed lateness.
+        """
         if not isinstance(assigner, WindowAssigner):
             raise SpecError(
                 f"window: must be a window assigner such as TumblingEventTimeWindows.of(...), got {assigner!r}"
@@ -101,7 +121,7 @@ class SpecBuilder:
             raise SpecError(
                 f"window: {type(assigner).__name__} has no assign_windows(self, element, timestamp, context)"
             )
-        return self._with(assigner=assigner)
+        return self._with(assigner=assigner, fill_ms=fill_ms(assigner, fill, longest_gap))
 
     def windows(self, **named: WindowAssigner) -> Self:
         """Assigns elements to several windows at once: ``windows(minute=..., hour=...)``, instead of ``window``.
@@ -115,7 +135,7 @@ class SpecBuilder:
         Sums of floats are rounded as slices are added up. Raises SpecError for sessions and other windows, and with
         triggers, evictors, pane info, side outputs and functions in Python.
         """
-        return self._with(assigner=NamedWindows(tuple(named.items())))
+        return self._with(assigner=NamedWindows(tuple(named.items())), fill_ms=None)
 
     def count_window(self, size: int, slide: int | None = None) -> Self:
         """Groups elements by number instead of time: ``size`` at a time.
@@ -128,9 +148,10 @@ class SpecBuilder:
                 raise SpecError(f"count_window: {name} must be an int of at least 1, got {count!r}")
         if self.firing is not None or self.eviction is not None:
             raise SpecError("count_window: brings its own trigger and evictor, but the spec has one already")
+        spec = self.window(GlobalWindows())
         if slide is None:
-            return self._with(assigner=GlobalWindows(), firing=PurgingTrigger.of(CountTrigger.of(size)))
-        return self._with(assigner=GlobalWindows(), firing=CountTrigger.of(slide), eviction=CountEvictor.of(size))
+            return spec._with(firing=PurgingTrigger.of(CountTrigger.of(size)))
+        return spec._with(firing=CountTrigger.of(slide), eviction=CountEvictor.of(size))
 
     def trigger(self, trigger: Trigger) -> Self:
         """Says when windows fire, in place of the assigner's default trigger."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastwin.errors import SpecError
+from fastwin.spec.filling import check_fill
 from fastwin.triggers import EventTimeTrigger, Trigger
 from fastwin.windows.assigner import MergingWindowAssigner
 from fastwin.windows.named_windows import WINDOW_COLUMN, NamedWindows
@@ -38,6 +39,8 @@ def check_parts(spec: Any) -> None:
             spec.ending.check_merging(assigner)
     if isinstance(assigner, NamedWindows):
         _check_named(spec)
+    if spec.fill_ms is not None:
+        check_fill(spec)
     if spec.changelog and spec.ending is not None and not spec.ending.one_row:
         raise SpecError(
             f"with_changelog: goes with aggregates and reductions, which have one result for each window; "

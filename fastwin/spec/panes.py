@@ -115,6 +115,8 @@ def window_of(spec: Any) -> tuple[int, int, int]:
 def pane_spec(spec: Any, width_ms: int | None) -> Any:
     """Returns the spec of the panes; see ``SpecBuilder.panes``."""
     spec.check_complete()
+    if spec.fill_ms is not None:
+        raise SpecError("panes: fill='empty' goes with no panes: of a store, one asks for windows, empty or not")
     size, slide, offset = window_of(spec)
     width = slide if width_ms is None else width_ms
     if width < 1:

@@ -25,8 +25,11 @@ def state_parts(spec: Any) -> tuple[tuple[str, str], ...]:
 
 
 def outputs_text(spec: Any) -> list[str]:
-    """Returns what a spec says of late elements and of bad rows beyond the defaults: lines for ``explain``."""
+    """Returns what a spec says of empty windows, late elements and bad rows, for ``explain``, but for the defaults."""
     told = []
+    if spec.fill_ms is not None:
+        gap = format_ms(spec.fill_ms)
+        told.append(f"empty windows: a row each, where the windows with elements on both sides end up to {gap} apart")
     if spec.lateness_ms or spec.coalesce is not None:
         kept = f"allowed lateness: windows are kept for {format_ms(spec.lateness_ms)} after their end"
         told.append(f"{kept}, and late elements fire them again, {_COALESCE[spec.coalesce]}")
@@ -54,7 +57,8 @@ def _calls(spec: Any, *, state_only: bool) -> list[tuple[str, str]]:
         calls.append(("event_time", f"{spec.time_column!r}{unit}"))
     if spec.arrival:
         calls.append(("processing_time", ""))
-    calls.append(("window", describe(spec.assigner)))
+    fill = "" if spec.fill_ms is None else f", fill='empty', longest_gap={format_ms(spec.fill_ms)!r}"
+    calls.append(("window", f"{describe(spec.assigner)}{fill}"))
     if spec.firing is not None:
         calls.append(("trigger", describe(spec.firing)))
     if spec.eviction is not None:

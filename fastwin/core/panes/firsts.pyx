@@ -38,8 +38,7 @@ def add_firsts(PaneTable panes not None, const idx_t[::1] keys not None, const i
 
 cdef inline int64_t* time_of(PaneTable panes, idx_t key, ts_t start) noexcept nogil:
     """Returns the time of the key's row in the pane at ``start``; NULL: it has none."""
-    cdef Pane* pane = panes.find_pane(start)
-    cdef idx_t slot = <idx_t> NONE if pane == NULL else panes.find_row(pane, key)
+    cdef idx_t slot = panes.slot_of(key, start)
     return NULL if slot == NONE else (<int64_t*> panes.rows.head(slot)) + HEAD_CELLS
 
 

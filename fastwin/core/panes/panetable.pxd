@@ -73,3 +73,8 @@ cdef class PaneTable:
             at = (at + 1) & (pane.index_size - 1)
             slot = pane.index[at]
         return slot
+
+    cdef inline idx_t slot_of(self, idx_t key, ts_t start) noexcept nogil:
+        """Returns the slot of a key's row in the pane at ``start``, or NONE."""
+        cdef Pane* pane = self.find_pane(start)
+        return <idx_t> NONE if pane == NULL else self.find_row(pane, key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fastwin.operators.aligned.slicing import LateWindows, clamped, expanded, within
+from fastwin.operators.aligned.slicing import Windows, clamped, expanded, within
 from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.bounds import Bounds
 from fastwin.windows.calendar import CalendarEventTimeWindows
@@ -105,12 +105,12 @@ class CalendarSlicing:
             return MIN_TIMESTAMP
         return clamped(int(self._known.bounds[max(self._bound_after(watermark + 1) - 1, 0)]))
 
-    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> LateWindows:
+    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> Windows:
         known, at = self._known, self._at(starts)
         first = np.maximum(at + 1, self._bound_after(watermark - lateness + 1))
         last = np.minimum(known.last_ends[at], self._bound_after(watermark + 1) - 1)
         counts, ends = expanded(first, last, 1)
-        return LateWindows(counts, known.bounds[known.starts[ends]], known.bounds[ends])
+        return Windows(counts, known.bounds[known.starts[ends]], known.bounds[ends])
 
     def kept_ends(
         self, starts: NDArray[np.int64], watermark: int, lateness: int
@@ -120,3 +120,8 @@ class CalendarSlicing:
         if watermark > MIN_TIMESTAMP:
             first = np.maximum(first, self._bound_after(watermark - lateness + 1))
         return first, known.last_ends[at].astype(np.int64)
+
+    def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
+        known = self._known
+        counts, ends = expanded(self._at(afters) + 1, self._at(untils) - 1, 1)
+        return Windows(counts, known.bounds[known.starts[ends]], known.bounds[ends])

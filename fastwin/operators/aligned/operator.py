@@ -18,7 +18,7 @@ from fastwin.core.panes.combiner import WindowCombiner
 from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.panes.windowslider import WindowSlider
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
-from fastwin.operators.aligned.slicing import LateWindows, Slicing
+from fastwin.operators.aligned.slicing import Slicing, Windows
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.lateness import Lateness
@@ -178,7 +178,7 @@ class AlignedOperator(PanesOperator):
             if slicing.shared:
                 self._slider.add(ids, panes, part.columns)
 
-    def _fire_coalesced(self, ids: NDArray[np.int32], windows: LateWindows) -> Iterator[pa.RecordBatch]:
+    def _fire_coalesced(self, ids: NDArray[np.int32], windows: Windows) -> Iterator[pa.RecordBatch]:
         """Fires each (key, window) that late elements have touched once, in order of window end."""
         keys = np.repeat(ids, windows.counts)
         order = np.lexsort((-windows.ends, keys))

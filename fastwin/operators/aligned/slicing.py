@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fastwin.core.panes.slices import assign_slices
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["CumulativeSlicing", "LateWindows", "Slicing", "SlidingSlicing", "clamped", "expanded", "within"]
+__all__ = ["CumulativeSlicing", "Slicing", "SlidingSlicing", "Windows", "clamped", "expanded", "within"]
 
 # No window ends beyond; differences of such ends stay in int64.
 _END_LIMIT = 2**62
@@ -33,11 +33,11 @@ def within(t: int) -> int:
 
 
 @dataclass(frozen=True)
-class LateWindows:
-    """Windows that cover slices, have passed and are still kept.
+class Windows:
+    """Windows that cover slices, have passed and are still kept; or those in gaps.
 
-    counts: int64[slices], how many for each slice. starts, ends: int64, their bounds, slice by slice, each slice's
-    latest window first.
+    counts: int64[slices], how many for each slice, or gap. starts, ends: int64, their bounds, slice by slice, each
+    slice's latest window first.
     """
 
     counts: NDArray[np.int64]
@@ -99,7 +99,7 @@ class Slicing(Protocol):
     def first_unpassed(self, watermark: int) -> int:
         """Returns the first slice start without a window that has passed: every end - 1 > watermark."""
 
-    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> LateWindows:
+    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> Windows:
         """Returns the windows that elements in the slices at ``starts`` fire once more."""
 
     def kept_ends(
@@ -109,6 +109,9 @@ class Slicing(Protocol):
 
         Where none is, the last end comes before the first one.
         """
+
+    def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
+        """Returns the windows that end after ``afters[i]`` and before ``untils[i]``, both ends of windows; by i."""
 
 
 def expanded(first: NDArray, last: NDArray, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -191,7 +194,7 @@ class SlidingSlicing(_Regular):
             return MIN_TIMESTAMP
         return clamped(_floor(watermark + 1, self.slide, self.offset + self.size))
 
-    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> LateWindows:
+    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> Windows:
         grid = self.offset + self.size
         first = np.maximum(
             starts - (starts - grid) % self.slide + self.slide, within(self.end_after(watermark - lateness + 1))
@@ -199,7 +202,7 @@ class SlidingSlicing(_Regular):
         last = starts - (starts - self.offset) % self.slide + self.size
         last = np.minimum(last, within(_floor(watermark + 1, self.slide, grid)))
         counts, ends = expanded(first, last, self.slide)
-        return LateWindows(counts, ends - self.size, ends)
+        return Windows(counts, ends - self.size, ends)
 
     def kept_ends(
         self, starts: NDArray[np.int64], watermark: int, lateness: int
@@ -208,6 +211,10 @@ class SlidingSlicing(_Regular):
         if watermark > MIN_TIMESTAMP:
             first = np.maximum(first, within(self.end_after(watermark - lateness + 1)))
         return first, starts - (starts - self.offset) % self.slide + self.size
+
+    def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
+        counts, ends = expanded(afters + self.slide, untils - self.slide, self.slide)
+        return Windows(counts, ends - self.size, ends)
 
 
 @dataclass(frozen=True)
@@ -265,12 +272,12 @@ class CumulativeSlicing(_Regular):
     def first_unpassed(self, watermark: int) -> int:
         return MIN_TIMESTAMP if watermark == MIN_TIMESTAMP else clamped(_floor(watermark + 1, self.step, self.offset))
 
-    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> LateWindows:
+    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> Windows:
         begins = starts - (starts - self.offset) % self.max_size
         first = np.maximum(starts + self.step, within(self.end_after(watermark - lateness + 1)))
         last = np.minimum(begins + self.max_size, within(_floor(watermark + 1, self.step, self.offset)))
         counts, ends = expanded(first, last, self.step)
-        return LateWindows(counts, np.repeat(begins, counts), ends)
+        return Windows(counts, np.repeat(begins, counts), ends)
 
     def kept_ends(
         self, starts: NDArray[np.int64], watermark: int, lateness: int
@@ -279,3 +286,7 @@ class CumulativeSlicing(_Regular):
         if watermark > MIN_TIMESTAMP:
             first = np.maximum(first, within(self.end_after(watermark - lateness + 1)))
         return first, starts - (starts - self.offset) % self.max_size + self.max_size
+
+    def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
+        counts, ends = expanded(afters + self.step, untils - self.step, self.step)
+        return Windows(counts, ends - 1 - (ends - 1 - self.offset) % self.max_size, ends)

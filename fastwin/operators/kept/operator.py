@@ -17,7 +17,7 @@ from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import SpecError, StateError
-from fastwin.operators.aligned.slicing import LateWindows, Slicing, expanded, within
+from fastwin.operators.aligned.slicing import Slicing, Windows, expanded, within
 from fastwin.operators.batch import Batch
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.keptrows import NUMBERS, KeptRows
@@ -189,7 +189,7 @@ class RowsOperator(EventTimeOperator):
         windows = self._slicing.late_windows(starts[slots], watermark, watermark - before)
         return self._fired(slots, windows)
 
-    def _fired(self, slots: NDArray[np.int64], windows: LateWindows) -> Fired:
+    def _fired(self, slots: NDArray[np.int64], windows: Windows) -> Fired:
         slots = np.repeat(slots, windows.counts)
         fired = Fired(slots, self._kept.number("key")[slots], windows.starts, windows.ends)
         in_it = fired.ends >= self._kept.number("since")[slots]

@@ -1,0 +1,140 @@
+"""The filling operator: aligned windows, and a row for each window without elements between two that have some."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.core.accumulators.accumulator_set import AccumulatorSet
+from fastwin.core.panes.marks import MARK_CELLS, pass_windows
+from fastwin.core.panes.panetable import PaneTable
+from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
+from fastwin.operators.aligned.operator import AlignedOperator
+from fastwin.operators.aligned.slicing import Slicing, clamped
+from fastwin.operators.config import Config
+from fastwin.operators.protocol import Beside
+from fastwin.state.chunks import Chunk
+from fastwin.state.order import row_order
+from fastwin.state.rows import fill_rows, load_keys, load_rows, save_rows, some_rows
+from fastwin.times import MIN_TIMESTAMP
+
+__all__ = ["FillingOperator"]
+
+_CELLS = [f"c{cell}" for cell in range(HEAD_CELLS, HEAD_CELLS + MARK_CELLS)]
+
+
+class FillingOperator(AlignedOperator):
+    """Hands out the windows of a gap together with the window that ends it: before, nobody knows that it ends.
+
+    longest_gap_ms: windows with elements that end further apart have no gap between them that is filled. So long after
+    its last window, what is known of a key is forgotten: its marks, see ``pass_windows``.
+    """
+
+    name: ClassVar[str] = "filling"
+
+    def __init__(self, config: Config, slicing: Slicing, longest_gap_ms: int) -> None:
+        super().__init__(config, slicing)
+        self._gap = longest_gap_ms
+        self._marks = PaneTable(self._keys, AccumulatorSet([], HEAD_CELLS + MARK_CELLS))
+        rows = self._accumulators.new_rows()
+        nothing = rows.fresh(np.zeros(1, np.int32), np.zeros(1, np.int64))
+        self._empty = config.values_of(self._accumulators, rows, nothing)
+
+    def _result(self, rows: RowStore, slots: NDArray[np.int32], ends: NDArray[np.int64]) -> pa.RecordBatch:
+        fired = super()._result(rows, slots, ends)
+        keys = rows.keys(slots)
+        places, afters, untils = pass_windows(self._marks, keys, ends, self._gap)
+        gaps = self._slicing.between(afters, untils)
+        if not len(gaps.ends):
+            return fired
+        self.counters.fired += len(gaps.ends)
+        first = pa.array(np.zeros(len(gaps.ends), np.int32))
+        values = [column.take(first) for column in self._empty]
+        ids = np.repeat(keys[places], gaps.counts)
+        filled = self._config.result(self._keys, ids, gaps.starts, gaps.ends, values)
+        order = np.argsort(np.concatenate([gaps.ends, ends]), kind="stable")
+        return pa.concat_batches([filled, fired]).take(pa.array(order))
+
+    def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
+        """Fires windows, with those of gaps that end; forgets keys that have had none for too long."""
+        results = super().advance_watermark(watermark)
+        self._forget()
+        return results
+
+    def _forget(self) -> None:
+        if self.watermark > MIN_TIMESTAMP:
+            self._marks.drop_before(self._first_mark_kept())
+
+    def _first_mark_kept(self) -> int:
+        """Returns the first pane of marks of which a window that is not cleaned may end a gap."""
+        return clamped(self.watermark - self._lateness.at(self.watermark) - 2 * self._gap + 3)
+
+    def _gone(self, pane: int) -> int:
+        """Returns the end of the last window that a mark in a pane means anything to."""
+        return clamped(pane + 2 * self._gap - 1)
+
+    def next_timer(self) -> int | None:
+        """Returns the next watermark at which a window fires, or a slice or a mark goes."""
+        found = super().next_timer()
+        first = self._marks.first_start(MIN_TIMESTAMP)
+        if first is None:
+            return found
+        gone = clamped(self._gone(first) - 1 + self._config.lateness_ms)
+        return gone if found is None else min(found, gone)
+
+    @property
+    def state_rows(self) -> int:
+        """Rows of state: one for each (key, slice), and one to three for each key that has had a window."""
+        return super().state_rows + len(self._marks)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes allocated."""
+        return super().state_bytes + self._marks.nbytes
+
+    def _changed(self) -> bool:
+        return super()._changed() or len(self._marks.rows.dirty_slots()) > 0
+
+    def _beside_keys(self) -> NDArray[np.int32]:
+        rows = self._marks.rows
+        clean = np.setdiff1d(rows.slots(), rows.dirty_slots(), assume_unique=True)
+        return rows.keys(clean.astype(np.int32))
+
+    def _beside(self, kind: Literal["snapshot", "delta"], repeated: NDArray[np.bool_] | None) -> Beside:
+        rows = self._marks.rows
+        slots = rows.slots() if kind == "snapshot" else rows.dirty_slots()
+        if repeated is not None:
+            clean = np.setdiff1d(rows.slots(), slots, assume_unique=True).astype(np.int32)
+            slots = np.concatenate([slots, clean[repeated[rows.keys(clean)]]])
+        slots = row_order(self._keys, rows, slots)
+        saved = save_rows(self._config.codec, self._keys, rows, slots, {"start": 1}, HEAD_CELLS)
+        last = self._gone(int(rows.starts(slots).max())) if len(slots) else None
+        return Beside({"mark_keys": saved["keys"], "marks": saved["rows"]}, len(slots), last)
+
+    def _saved(self, slots: NDArray[np.int32]) -> None:
+        super()._saved(slots)
+        self._marks.rows.clear_dirty()
+
+    def _apply(self, chunks: list[Chunk]) -> None:
+        super()._apply(chunks)
+        rows = self._marks.rows
+        for chunk in chunks:
+            ids = load_keys(self._config.codec, self._keys, chunk.tables["mark_keys"])
+            columns = load_rows({"rows": chunk.tables["marks"]}, ids, ["start", *_CELLS])
+            columns = some_rows(columns, columns["start"] >= self._first_mark_kept())
+            self._slicing.cover(columns[_CELLS[0]])
+            slots = self._marks.ensure(columns["key"], columns["start"])
+            fill_rows(self._marks.accumulators, rows, slots, columns, HEAD_CELLS)
+        self._forget()
+        self._keys.sweep()
+        rows.clear_dirty()
+
+    def _check(self) -> None:
+        self._panes._check()
+        self._slider._check()
+        self._marks._check()
+        held = [table.rows.keys(table.rows.slots()) for table in (self._panes, self._marks)]
+        assert len(np.unique(np.concatenate(held))) == len(self._keys), "a key has no row"

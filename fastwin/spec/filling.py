@@ -1,0 +1,82 @@
+"""Filling: which specs may have rows for windows without elements, and over how long a gap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastwin.core.panes.marks import MOST_GAP
+from fastwin.errors import SpecError
+from fastwin.spec.ending import AggregateEnding
+from fastwin.times import Duration, format_ms, to_ms
+from fastwin.triggers import EventTimeTrigger
+from fastwin.windows.calendar import CalendarEventTimeWindows
+from fastwin.windows.cumulative import CumulativeEventTimeWindows
+from fastwin.windows.periods import DAY_MS
+from fastwin.windows.sliding import SlidingEventTimeWindows
+from fastwin.windows.tumbling import TumblingEventTimeWindows
+
+__all__ = ["MOST_FILLED", "check_fill", "fill_ms"]
+
+MOST_FILLED = 10_000
+"""How many windows make up the longest gap that is filled, where no other is given."""
+
+
+def fill_ms(assigner: Any, fill: str | None, longest_gap: Duration | None) -> int | None:
+    """Returns the longest gap to fill, ms; None: none is. Raises SpecError for windows without a grid."""
+    if fill is None:
+        if longest_gap is not None:
+            raise SpecError("window: longest_gap= goes with fill='empty' only")
+        return None
+    if fill != "empty":
+        raise SpecError(f"window: fill must be None or 'empty', got {fill!r}")
+    step = _step(assigner)
+    if longest_gap is None:
+        return min(MOST_FILLED * step, MOST_GAP)
+    ms = to_ms(longest_gap, argument="window: longest_gap")
+    if not step <= ms <= MOST_GAP:
+        raise SpecError(
+            f"window: longest_gap must be at least the {format_ms(step)} from one window to the next and at most "
+            f"{MOST_GAP} ms, got {ms} ms"
+        )
+    return ms
+
+
+def _step(assigner: Any) -> int:
+    """Returns how long it is from one window's end to the next one's, at most, ms."""
+    match assigner:
+        case TumblingEventTimeWindows():
+            return assigner.size_ms
+        case SlidingEventTimeWindows():
+            return assigner.slide_ms
+        case CumulativeEventTimeWindows():
+            return assigner.step_ms
+        case CalendarEventTimeWindows(every=every):
+            return every if isinstance(every, int) else every.most_days * DAY_MS
+    raise SpecError(
+        f"window: fill='empty' goes with tumbling, sliding, cumulative and calendar windows of event time, which "
+        f"follow each other on a grid; got {assigner}"
+    )
+
+
+def check_fill(spec: Any) -> None:
+    """Raises SpecError for what goes with no empty windows: all that needs an element, or other firings."""
+    ending = spec.ending
+    written = ending is not None and isinstance(ending, AggregateEnding) and ending.python is not None
+    for asked, what in (
+        (spec.firing not in (None, EventTimeTrigger()), f"trigger {spec.firing}"),
+        (spec.eviction is not None, f"evictor {spec.eviction}"),
+        (spec.pane_info, "with_pane_info()"),
+        (spec.changelog and spec.lateness_ms, "with_changelog() beside allowed lateness"),
+        (written, "functions written in Python"),
+        (ending is not None and not isinstance(ending, AggregateEnding), f"{ending and ending.method}(...)"),
+    ):
+        if asked:
+            raise SpecError(
+                f"window: fill='empty' goes with built-in aggregates and the default trigger; without elements, there "
+                f"is nothing for {what}"
+            )
+    if spec.lateness_ms > spec.fill_ms:
+        raise SpecError(
+            f"window: longest_gap must be at least the allowed lateness, got {format_ms(spec.fill_ms)} and "
+            f"{format_ms(spec.lateness_ms)}"
+        )
