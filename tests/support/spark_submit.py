@@ -76,6 +76,7 @@ def submitted(
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
     } | options
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", master]
     command += ["--py-files", str(folder / "theirs.py"), *more]
