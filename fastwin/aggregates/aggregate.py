@@ -8,12 +8,25 @@ import numpy as np
 import pyarrow as pa
 
 from fastwin.columns.buffers import from_int64, from_text, from_values
+from fastwin.columns.decoding import decoded_type, taken_type
 from fastwin.columns.expressions import Operand, as_operand
-from fastwin.columns.values import Reading, stored_as
+from fastwin.columns.packed import can_pack, unpacked
+from fastwin.columns.values import Reading, Stored, stored_as
 from fastwin.core.accumulators.basic import Accumulator
 from fastwin.errors import SpecError
 
-__all__ = ["ARRIVALS", "EVENT_TIMES", "ROWS", "TOLD_IF_SET", "Aggregate", "Input", "number_of", "stored_type"]
+__all__ = [
+    "ARRIVALS",
+    "EVENT_TIMES",
+    "ROWS",
+    "TOLD_IF_SET",
+    "Aggregate",
+    "Input",
+    "given_back",
+    "kept_as",
+    "number_of",
+    "stored_type",
+]
 
 Input = tuple[Operand, Reading]
 """A column, and how it is read; "" for what is none of the columns."""
@@ -133,6 +146,8 @@ class Aggregate:
     def to_arrow(self, result: tuple, kind: pa.DataType) -> pa.Array:
         """Returns results of the kernel, see ``AccumulatorSet.results``, as a column of type ``kind``."""
         found, valid = result[0], result[-1]
+        if pa.types.is_nested(kind):
+            return unpacked(found, result[1], valid, kind)
         if len(result) == 3:
             return from_text(found, result[1], valid, kind)
         if pa.types.is_floating(kind):
@@ -140,9 +155,25 @@ class Aggregate:
         return from_int64(found.view(np.int64), valid, kind)
 
 
-def stored_type(aggregate: Aggregate, column: Operand, kind: pa.DataType) -> Literal["int64", "float64", "text"]:
+def stored_type(aggregate: Aggregate, column: Operand, kind: pa.DataType) -> Stored:
     """Returns as what the kernels keep values of a column; raises SpecError for those that they cannot keep."""
     stored = stored_as(kind)
     if stored is None:
         raise SpecError(f"{aggregate}: takes {aggregate.takes}, but column {column!r} is {kind}")
     return stored
+
+
+def kept_as(aggregate: Aggregate, column: Operand, kind: pa.DataType) -> tuple[Reading, Stored]:
+    """Returns how values are read that are only kept and given back, and as what: those of lists and structs as bytes.
+
+    Raises SpecError for those that cannot be kept.
+    """
+    if can_pack(taken_type(kind)):
+        return "packed", "text"
+    stored = stored_type(aggregate, column, kind)
+    return stored, stored
+
+
+def given_back(kind: pa.DataType) -> pa.DataType:
+    """Returns the type in which kept values of a type are given back."""
+    return taken_type(kind) if pa.types.is_nested(kind) else decoded_type(kind)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastwin.aggregates.aggregate import Aggregate, Input, stored_type
+from fastwin.columns.packed import unpacked
 from fastwin.columns.values import from_sortable
 from fastwin.errors import SpecError
 
@@ -44,7 +45,9 @@ def lists_of(result: tuple, kind: pa.DataType) -> pa.Array:
         first = np.where(offsets[1:] > offsets[:-1], offsets[:-1], -1)
         return from_sortable(values, data, kind).take(pa.array(first, mask=first < 0))
     inner = kind.value_type
-    if counts is None:
+    if counts is None and pa.types.is_nested(inner):
+        items = unpacked(values, data, None, inner)
+    elif counts is None:
         items = from_sortable(values, data, inner)
     else:
         columns = [from_sortable(values, data, inner.field(0).type), pa.array(counts)]

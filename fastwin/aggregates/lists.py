@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastwin.aggregates.aggregate import EVENT_TIMES, Input
+from fastwin.aggregates.aggregate import EVENT_TIMES, Input, given_back, kept_as
 from fastwin.aggregates.bags import ValuesKept, check_count, lists_of
 from fastwin.columns.decoding import decoded_type
 from fastwin.core.accumulators.basic import Accumulator
@@ -77,8 +77,9 @@ class _Limited(_List):
 class Collect(_Limited):
     """All values as a list, in order of event time (ms), and of arrival where that is the same. Nulls are left out.
 
-    limit: only so many of the first. Over no value the list is empty. A window keeps all values, or up to twice the
-    limit, with 16 bytes more for each. Adding is O(1) for elements in order of time, else O(log n), amortised.
+    limit: only so many of the first. Over no value the list is empty. Values may be lists and structs. A window keeps
+    all values, or up to twice the limit, with 16 bytes more for each. Adding is O(1) for elements in order of time,
+    else O(log n), amortised.
 
     >>> import pyarrow as pa, fastwin as fw
     >>> spec = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of("1 minute"))
@@ -87,8 +88,17 @@ class Collect(_Limited):
     [['home', 'cart', 'paid']]
     """
 
+    takes: ClassVar[str] = "a column of numbers, text, bytes, booleans, dates, times, lists or structs"
+
     def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
-        return (*super().inputs(*kinds), EVENT_TIMES)
+        reading, _ = kept_as(self, self.columns[0], kinds[0])
+        return ((self.columns[0], "packed" if reading == "packed" else "sortable"), EVENT_TIMES)
+
+    def result_type(self, *kinds: pa.DataType) -> pa.DataType:
+        return pa.list_(given_back(kinds[0]))
+
+    def _stored(self, kinds: tuple[pa.DataType, ...]) -> Any:
+        return kept_as(self, self.columns[0], kinds[0])[1]
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> Accumulator:
         return Listed(self._stored(kinds), at[0], "elements", self.limit, time=at[1])

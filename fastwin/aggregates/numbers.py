@@ -11,6 +11,7 @@ from fastwin.columns.decoding import decoded_type
 from fastwin.core.accumulators import basic
 from fastwin.core.accumulators.basic import Accumulator
 from fastwin.core.accumulators.decimals import DecimalTotal
+from fastwin.core.accumulators.widedecimals import WideTotal
 from fastwin.core.bags.bag import DistinctSum, Listed
 from fastwin.errors import SpecError
 
@@ -21,6 +22,14 @@ def is_decimal(kind: pa.DataType) -> bool:
     """Whether values are decimals of up to 38 digits, also in a dictionary."""
     kind = decoded_type(kind)
     return pa.types.is_decimal(kind) and kind.bit_width <= 128
+
+
+def _is_wide_decimal(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal256(decoded_type(kind)))
+
+
+def _is_unsigned(kind: pa.DataType) -> bool:
+    return bool(decoded_type(kind) == pa.uint64())
 
 
 def check_on_overflow(name: str, on_overflow: str) -> None:
@@ -68,19 +77,19 @@ class _Total(Aggregate):
 class Sum(_Total):
     """The sum: int64 for integers, float64 for floats, for decimals ten digits more than they have, at most 38.
 
-    Of uint64 it is uint64, of durations a duration of the same unit, of booleans how many are true, int64.
+    Of uint64 it is uint64, of durations a duration of the same unit, of booleans how many are true, int64; of
+    decimal256 a decimal256 of at most 76 digits.
 
-    Integers are summed in 128 bits, decimals in 192. on_overflow: what a sum outside int64 (or uint64), or of more
-    digits than the result has, does: ``"raise"`` AggregateOverflowError or give ``"null"``. Floats carry their rounding
-    error along, and a sum may leave the range of float64 and come back.
+    Integers are summed in 128 bits, decimals in 192 or 320. on_overflow: what a sum outside int64 (or uint64), or of
+    more digits than the result has, does: ``"raise"`` AggregateOverflowError or give ``"null"``. Floats carry their
+    rounding error along, and a sum may leave the range of float64 and come back.
 
-    distinct: adds each value once, however often it occurs; a window keeps them then, as for CountDistinct. Of uint64
-        there is none.
+    distinct: adds each value once, however often it occurs; a window keeps them then, as for CountDistinct.
     """
 
     distinct: bool = field(default=False, metadata=TOLD_IF_SET, kw_only=True)
     on_overflow: Literal["raise", "null"] = "raise"
-    takes: ClassVar[str] = "an int (of any width), float, boolean, duration or decimal (of up to 38 digits) column"
+    takes: ClassVar[str] = "an int, float, boolean, duration or decimal column"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,6 +101,8 @@ class Sum(_Total):
         return [*super()._told(), "distinct=True"] if self.distinct else super()._told()
 
     def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
+        if _is_wide_decimal(kinds[0]):
+            return ((self.columns[0], "text"),)
         found = super().inputs(*kinds)
         # As CountDistinct reads them, so that both can share what they keep.
         return ((found[0][0], "sortable"),) if self.distinct and found[0][1] != "decimal" else found
@@ -100,39 +111,45 @@ class Sum(_Total):
         kind = decoded_type(kinds[0])
         if is_decimal(kind):
             return pa.decimal128(min(kind.precision + 10, 38), kind.scale)
+        if _is_wide_decimal(kind):
+            return pa.decimal256(min(kind.precision + 10, 76), kind.scale)
         if pa.types.is_floating(kind):
             return pa.float64()
         return kind if kind == pa.uint64() or pa.types.is_duration(kind) else pa.int64()
 
     def _counts_as_int(self, kind: pa.DataType) -> bool:
-        if kind == pa.uint64():
-            return not self.distinct
-        return bool(pa.types.is_boolean(kind) or pa.types.is_duration(kind))
+        return bool(kind == pa.uint64() or pa.types.is_boolean(kind) or pa.types.is_duration(kind))
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> Accumulator:
+        decimals = pa.types.is_decimal(decoded_type(kinds[0]))
         if self.distinct:
-            if is_decimal(kinds[0]):
-                return Listed("text", at[0], "hashed")
-            return DistinctSum(self._number(kinds[0]), at[0], self.on_overflow, str(self))
-        if is_decimal(kinds[0]):
-            return DecimalTotal("text", at[0], self.result_type(*kinds).precision, -1, self.on_overflow, str(self))
-        unsigned = decoded_type(kinds[0]) == pa.uint64()
-        return basic.Sum(self._number(kinds[0]), at[0], self.on_overflow, str(self), unsigned)
+            return Listed("text", at[0], "hashed") if decimals else self._distinct(kinds[0], at[0])
+        if decimals:
+            return self._of_decimals(self.result_type(*kinds), at[0])
+        return basic.Sum(self._number(kinds[0]), at[0], self.on_overflow, str(self), _is_unsigned(kinds[0]))
+
+    def _of_decimals(self, result: pa.DataType, at: int) -> Accumulator:
+        if pa.types.is_decimal256(result):
+            return WideTotal("text", at, result.precision, self.on_overflow, str(self))
+        return DecimalTotal("text", at, result.precision, -1, self.on_overflow, str(self))
+
+    def _distinct(self, kind: pa.DataType, at: int, owner: Any = None) -> Accumulator:
+        return DistinctSum(self._number(kind), at, self.on_overflow, str(self), owner, _is_unsigned(kind))
 
     def shared(self) -> str | None:
         return "distinct" if self.distinct else None
 
     def reader(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...], owner: Any) -> Accumulator:
-        if is_decimal(kinds[0]):
+        if pa.types.is_decimal(decoded_type(kinds[0])):
             return self.accumulator(kinds, at)
-        return DistinctSum(self._number(kinds[0]), at[0], self.on_overflow, str(self), owner)
+        return self._distinct(kinds[0], at[0], owner)
 
     def to_arrow(self, result: tuple, kind: pa.DataType) -> pa.Array:
         if len(result) != 4:
             return super().to_arrow(result, kind)
         # Distinct decimals, in lists: these are added up.
         offsets, _, values, data = result
-        total = basic.AccumulatorSet([DecimalTotal("text", 0, kind.precision, -1, self.on_overflow, str(self))])
+        total = basic.AccumulatorSet([self._of_decimals(kind, 0)])
         rows, n = total.new_rows(), len(offsets) - 1
         slots = rows.fresh(np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int64))
         total.add_rows(rows, np.repeat(slots, np.diff(offsets)), [(values, data, None)])

@@ -5,8 +5,17 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from fastwin.aggregates.aggregate import ARRIVALS, EVENT_TIMES, ROWS, TOLD_IF_SET, Aggregate, Input, stored_type
-from fastwin.columns.decoding import decoded_type
+from fastwin.aggregates.aggregate import (
+    ARRIVALS,
+    EVENT_TIMES,
+    ROWS,
+    TOLD_IF_SET,
+    Aggregate,
+    Input,
+    given_back,
+    kept_as,
+    stored_type,
+)
 from fastwin.columns.expressions import Operand
 from fastwin.core.accumulators.basic import Accumulator
 from fastwin.core.accumulators.picks import Pick
@@ -18,7 +27,7 @@ __all__ = ["ArgMax", "ArgMin", "First", "FirstArrived", "Last", "LastArrived"]
 @dataclass(frozen=True)
 class _InOrder(Aggregate):
     ignore_nulls: bool = field(default=True, kw_only=True, metadata=TOLD_IF_SET)
-    takes: ClassVar[str] = "a column of numbers, text, bytes, booleans, dates or times"
+    takes: ClassVar[str] = "a column of numbers, text, bytes, booleans, dates, times, lists or structs"
     last: ClassVar[bool]
     order: ClassVar[Input] = EVENT_TIMES
 
@@ -28,16 +37,16 @@ class _InOrder(Aggregate):
             raise SpecError(f"{self.name}: ignore_nulls must be True or False, got {self.ignore_nulls!r}")
 
     def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
-        value = (self.columns[0], stored_type(self, self.columns[0], kinds[0]))
+        value = (self.columns[0], kept_as(self, self.columns[0], kinds[0])[0])
         return (value, self.order) if self.ignore_nulls else (value, self.order, ROWS)
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
-        return decoded_type(kinds[0])
+        return given_back(kinds[0])
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> Accumulator:
         time, arrival = (at[1], -1) if self.order == EVENT_TIMES else (-1, at[1])
         rows = -1 if self.ignore_nulls else at[2]
-        stored = stored_type(self, self.columns[0], kinds[0])
+        _, stored = kept_as(self, self.columns[0], kinds[0])
         return Pick(stored, at[0], time, last=self.last, arrival=arrival, rows=rows)
 
 
@@ -97,7 +106,7 @@ class LastArrived(_InOrder):
 @dataclass(frozen=True)
 class _AtExtreme(Aggregate):
     by: Operand | None = None
-    takes: ClassVar[str] = "columns of numbers, text, bytes, booleans, dates or times"
+    takes: ClassVar[str] = "a column of values, lists and structs too, and one of values that can be compared"
     largest: ClassVar[bool]
 
     def __post_init__(self) -> None:
@@ -114,14 +123,16 @@ class _AtExtreme(Aggregate):
         return [repr(self.column), f"by={self.by!r}"]
 
     def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
-        value, _ = (stored_type(self, column, kind) for column, kind in zip(self.columns, kinds, strict=True))
-        return ((self.columns[0], value), EVENT_TIMES, (self.columns[1], "sortable"))
+        stored_type(self, self.columns[1], kinds[1])
+        reading, _ = kept_as(self, self.columns[0], kinds[0])
+        return ((self.columns[0], reading), EVENT_TIMES, (self.columns[1], "sortable"))
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
-        return decoded_type(kinds[0])
+        return given_back(kinds[0])
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> Accumulator:
-        value, by = (stored_type(self, column, kind) for column, kind in zip(self.columns, kinds, strict=True))
+        _, value = kept_as(self, self.columns[0], kinds[0])
+        by = stored_type(self, self.columns[1], kinds[1])
         return Pick(value, at[0], at[1], by, at[2], self.largest)
 
 

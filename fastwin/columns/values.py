@@ -16,18 +16,19 @@ from fastwin.columns.buffers import (
     validity,
 )
 from fastwin.columns.decoding import decoded, decoded_type
+from fastwin.columns.packed import packed
 from fastwin.columns.units import PER_SECOND
 from fastwin.core.sketches.hyperloglog import redis_hash_int64, redis_hash_text, redis_hash_uint64
 
-__all__ = ["Reading", "ValueColumn", "can_hash", "from_sortable", "hashes", "stored_as", "value_column"]
+__all__ = ["Reading", "Stored", "ValueColumn", "can_hash", "from_sortable", "hashes", "stored_as", "value_column"]
 
 Reading = Literal[
-    "int64", "float64", "number", "text", "decimal", "sortable", "hash", "valid", "time", "arrival", "rows"
+    "int64", "float64", "number", "text", "packed", "decimal", "sortable", "hash", "valid", "time", "arrival", "rows"
 ]
-"""How a column is read: as numbers or bytes that it is stored as, as float64 whatever numbers it holds, as decimals of
-16 bytes, as numbers or bytes in the order of its values, as hashes of its values, or only for what is null. Three are
-none of the columns: ``"time"``, the event times, ``"arrival"``, the places in the batch, and ``"rows"``, which rows
-count."""
+"""How a column is read: as numbers or bytes that it is stored as, as the bytes of lists and structs, as float64 of any
+numbers, as decimals of 16 bytes, as numbers or bytes in the order of its values, as hashes of its values, or only for
+what is null. Three are none of the columns: ``"time"``, the event times, ``"arrival"``, the places in the batch, and
+``"rows"``, which rows count."""
 
 Stored = Literal["int64", "float64", "text"]
 """What accumulators keep."""
@@ -62,6 +63,8 @@ def value_column(column: pa.Array, reading: Reading) -> ValueColumn:
         return None, marks
     if reading == "hash":
         return hashes(column), marks
+    if reading == "packed":
+        return (*packed(column), marks)
     if reading == "sortable":
         return (*_sortable(column), marks)
     if reading == "decimal" and column.type.bit_width != 128:

@@ -230,7 +230,7 @@ def test_refused_when_built(build: Callable[[], object], says: str) -> None:
 
 def test_types_that_cannot_be_kept_are_refused() -> None:
     table = pa.table({"ts": [1], "x": [[1]], "y": [1]})
-    for aggregate in (fw.CountDistinct("x"), fw.TopK("x", 1), fw.Collect("x"), fw.Largest("x", 1)):
+    for aggregate in (fw.CountDistinct("x"), fw.TopK("x", 1), fw.CollectSet("x"), fw.Largest("x", 1)):
         with pytest.raises(fw.SpecError, match=r"\): takes a column of numbers, .* but column 'x' is list"):
             run(table, a=aggregate)
     with pytest.raises(fw.SpecError, match=r"StringAgg\('y', ','\): takes a column of text; .* 'y' is int64"):

@@ -34,6 +34,7 @@ def spec_of(windows: str) -> fw.WindowSpec:
             p90=fw.Quantile("x", 0.9), mid=fw.Median("x"), users=fw.CountDistinct("w"), once=fw.Sum("v", distinct=True),
             top=fw.TopK("w", 3), mode=fw.Mode("v"), newest=fw.Largest("at", 2), least=fw.Smallest("w", 2),
             path=fw.Collect("at", limit=4), texts=fw.CollectSet("w"), joined=fw.StringAgg("w", "|", where=pc.field("v") > 0),
+            point=fw.ArgMax("point", "v"), points=fw.Collect("point", limit=2),
         )
     )  # fmt: skip
 
@@ -47,7 +48,10 @@ def with_more(table: pa.Table, seed: int) -> pa.Table:
     )
     table = table.set_column(table.column_names.index("ts"), "ts", times)
     texts = [None if i % 7 == 0 else f"é{(i * 31 + seed) % 97}" for i in range(len(table))]
-    return table.append_column("w", pa.array(texts)).append_column("at", table["ts"])
+    points = [None if text is None else {"text": text, "list": [len(text), None]} for text in texts]
+    point = pa.array(points, pa.struct([("text", pa.string()), ("list", pa.list_(pa.int64()))]))
+    columns = {"w": pa.array(texts), "at": table["ts"], "point": point}
+    return pa.table({**dict(zip(table.column_names, table.columns, strict=True)), **columns})
 
 
 def assert_same(found: pa.Table, wanted: pa.Table) -> None:

@@ -9,6 +9,7 @@ from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport Accumulator as Base, Column, Merge
 from fastwin.core.accumulators.accumulator_set cimport bits_of, check_column, has, into, taken
 from fastwin.core.memory.int128 cimport uint128
+from fastwin.core.memory.words cimport add_words, multiply, negate
 from fastwin.core.rows.rowstore cimport RowStore
 from fastwin.errors import AggregateOverflowError
 
@@ -26,41 +27,11 @@ cdef struct Words:
 
 
 @cython.overflowcheck(False)
-cdef inline void add_words(uint64_t* sum, const uint64_t* more) noexcept nogil:
-    cdef uint64_t carry
-    sum[0] += more[0]
-    carry = sum[0] < more[0]
-    sum[1] += carry
-    carry = sum[1] < carry
-    sum[1] += more[1]
-    carry += sum[1] < more[1]
-    sum[2] += more[2] + carry
-
-
-@cython.overflowcheck(False)
 cdef inline Words widened(const uint8_t* value) noexcept nogil:
     cdef Words words
     memcpy(words.at, value, VALUE_BYTES)
     words.at[2] = <uint64_t> 0 - (words.at[1] >> 63)
     return words
-
-
-@cython.overflowcheck(False)
-cdef inline void negate(uint64_t* words) noexcept nogil:
-    cdef int i
-    cdef uint64_t carry = 1
-    for i in range(WORDS):
-        words[i] = ~words[i] + carry
-        carry = carry and words[i] == 0
-
-
-@cython.overflowcheck(False)
-cdef inline void multiply(uint64_t* words, uint64_t by) noexcept nogil:
-    cdef int i
-    cdef uint128 product = 0
-    for i in range(WORDS):
-        product = <uint128> words[i] * by + (product >> 64)
-        words[i] = <uint64_t> product
 
 
 @cython.cdivision(True)
@@ -77,7 +48,7 @@ cdef inline void divide(uint64_t* words, uint64_t by) noexcept nogil:
         rest = <uint64_t> (part % by)
     if 2 * rest >= by:
         one.at[0], one.at[1], one.at[2] = 1, 0, 0
-        add_words(words, one.at)
+        add_words(words, one.at, WORDS)
 
 
 @cython.overflowcheck(False)
@@ -138,7 +109,7 @@ cdef class DecimalTotal(Base):
                 row = rows + slots[i] * stride
                 cells = <uint64_t*> (row + self.at)
                 value = widened(column.text + offsets[i])
-                add_words(cells, value.at)
+                add_words(cells, value.at, WORDS)
                 cells[WORDS] += 1
                 bits_of(row)[0] |= self.seen
 
@@ -149,7 +120,7 @@ cdef class DecimalTotal(Base):
         for i in range(pairs.n):
             cells = <uint64_t*> (into(&pairs, i) + self.at)
             others = <const uint64_t*> (taken(&pairs, i) + self.at)
-            add_words(cells, others)
+            add_words(cells, others, WORDS)
             cells[WORDS] += others[WORDS]
 
     @cython.overflowcheck(False)
@@ -160,15 +131,15 @@ cdef class DecimalTotal(Base):
         cdef bint negative = cells[2] >> 63
         memcpy(words.at, cells, sizeof(words))
         if negative:
-            negate(words.at)
+            negate(words.at, WORDS)
         if self.shift >= 0:
-            multiply(words.at, <uint64_t> power_of_ten(self.shift))
+            multiply(words.at, <uint64_t> power_of_ten(self.shift), WORDS)
             divide(words.at, cells[WORDS])
         amount = (<uint128> words.at[1] << 64) | words.at[0]
         if words.at[2] or amount >= self.limit:
             return False
         if negative:
-            negate(words.at)
+            negate(words.at, WORDS)
         memcpy(out, words.at, VALUE_BYTES)
         return True
 

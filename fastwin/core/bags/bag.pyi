@@ -23,6 +23,7 @@ class DistinctSum(Bag):
         on_overflow: Literal["raise", "null"] = "raise",
         name: str = "Sum",
         source: Bag | None = None,
+        unsigned: bool = False,
     ) -> None: ...
 
 class Giving(Bag): ...

@@ -158,17 +158,21 @@ cdef class Distinct(Bag):
 
 @cython.final
 cdef class DistinctSum(Bag):
-    """The sum of the distinct values; see Sum. source: another Distinct or DistinctSum whose values it adds up."""
+    """The sum of the distinct values; see Sum. source: another Distinct or DistinctSum whose values it adds up.
+
+    unsigned: whether values are those of uint64 less 2**63, as they are read to be put in order, and sums uint64.
+    """
 
     dtypes = ("int64", "float64")
 
-    cdef bint null_on_overflow, starves
+    cdef bint null_on_overflow, starves, unsigned
     cdef readonly str name
 
-    def __cinit__(self, dtype="int64", int column=0, on_overflow="raise", name="Sum", Bag source=None):
+    def __cinit__(self, dtype="int64", int column=0, on_overflow="raise", name="Sum", Bag source=None,
+                  bint unsigned=False):
         if on_overflow not in ("raise", "null"):
             raise ValueError(f"Sum: on_overflow must be 'raise' or 'null', got {on_overflow!r}")
-        self.null_on_overflow, self.name = on_overflow == "null", name
+        self.null_on_overflow, self.name, self.unsigned = on_overflow == "null", name, unsigned
         self._lay_out("hashed", None, False, source)
 
     @cython.overflowcheck(False)        # 128 bits hold more sums of int64 than fit into any machine
@@ -195,8 +199,10 @@ cdef class DistinctSum(Bag):
             total = 0
             for k in range(run.n):
                 total += run.records[k]
+            if self.unsigned:
+                total += <int128> run.n << 63
             (<int64_t*> values)[i] = <int64_t> total
-            if (<int64_t*> values)[i] != total:
+            if total >> 64 != 0 if self.unsigned else (<int64_t*> values)[i] != total:
                 marks[i] = NULL_VALUE if self.null_on_overflow else NO_VALUE
 
     cdef int fail(self) except -1:
@@ -204,7 +210,8 @@ cdef class DistinctSum(Bag):
             self.starves = False
             raise MemoryError(f"{self.name}: no memory to put the values of a window in order")
         raise AggregateOverflowError(
-            f"{self.name}: the sum of a window is outside int64; use Sum(..., on_overflow='null') or a float column"
+            f"{self.name}: the sum of a window is outside {'uint64' if self.unsigned else 'int64'}; use "
+            "Sum(..., on_overflow='null') or a float column"
         )
 
 

@@ -131,7 +131,7 @@ def test_state_of_means_does_not_tell_what_an_overflow_does(before: str) -> None
 
 @pytest.mark.parametrize(
     ("aggregate", "kind"),
-    [(fw.Mean("x"), pa.decimal256(50, 2)), (fw.Mean("x"), pa.uint64()), (fw.Sum("x"), pa.decimal256(50, 2))],
+    [(fw.Mean("x"), pa.decimal256(50, 2)), (fw.Mean("x"), pa.uint64())],
     ids=str,
 )
 def test_what_is_refused_says_what_to_do(aggregate: fw.Aggregate, kind: pa.DataType) -> None:
