@@ -24,6 +24,7 @@ from fastwin.errors import (
     SpecError,
     StateError,
     StoreError,
+    StoreUnavailableError,
     UserFunctionError,
     did_you_mean,
 )
@@ -191,6 +192,7 @@ __all__ = [
     "StateError",
     "StdDev",
     "StoreError",
+    "StoreUnavailableError",
     "Stream",
     "StringAgg",
     "Sum",

@@ -11,6 +11,7 @@ __all__ = [
     "SpecError",
     "StateError",
     "StoreError",
+    "StoreUnavailableError",
     "UserFunctionError",
     "did_you_mean",
 ]
@@ -38,6 +39,11 @@ class StateError(FastwinError, RuntimeError):
 
 class StoreError(FastwinError, RuntimeError):
     """A pane store cannot be used: it is out of reach, full, locked by another writer, or holds something else."""
+
+
+class StoreUnavailableError(StoreError):
+    """A pane store cannot be used now, and may be later: it is out of reach, slow, loading, or was started again.
+    Put the batch again."""
 
 
 class AggregateOverflowError(FastwinError, OverflowError):

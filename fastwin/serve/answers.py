@@ -1,5 +1,6 @@
-"""What the API answers: a store's windows as plain values for JSON, the same question answered once per version."""
+"""What the API answers: a store's windows as JSON, the same question answered once per version."""
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,16 +15,22 @@ from fastwin.store import Meta, PaneStore, key_from_text, keys_to_text
 
 __all__ = ["Answers"]
 
-_KEPT = 256
+_KEPT_BYTES = 64 * 2**20
 
 
 class Answers:
-    """Answers requests over one store; safe to use from several threads."""
+    """Answers requests over one store, as JSON in UTF-8; safe to use from several threads.
 
-    def __init__(self, open_store: Callable[[], PaneStore]) -> None:
+    kept_bytes: how much of the answers is kept, at most; the ones asked for longest ago go first.
+    """
+
+    def __init__(self, open_store: Callable[[], PaneStore], kept_bytes: int = _KEPT_BYTES) -> None:
         self._open = open_store
         self._opened: PaneStore | None = None
-        self._kept: OrderedDict[Any, Any] = OrderedDict()
+        self._most = kept_bytes
+        self._size = 0
+        self._kept: OrderedDict[Any, bytes] = OrderedDict()
+        self._keys: tuple[Any, frozenset[str]] = None, frozenset()
         self._locks: dict[Any, threading.Lock] = {}
         self._lock = threading.Lock()
 
@@ -46,13 +53,18 @@ class Answers:
             raise StoreError("the store holds no panes yet; they come when the stream has closed its first pane")
         return meta
 
-    def store(self, query: Query) -> dict[str, Any]:
+    def ready(self, query: Query) -> bytes:
+        """Answers /readyz: up to when the store can be asked. Raises StoreError if it cannot."""
+        meta = self._meta()
+        return _json({"ready": True, "watermark": meta.watermark, "version": meta.version})
+
+    def store(self, query: Query) -> bytes:
         """Answers /api/store: what the store holds, up to when, and since when."""
         if query:
             raise RequestError(400, "store: takes no parameters.")
         meta = self._meta()
         layout = meta.layout
-        return {
+        found = {
             "keys": [field.name for field in layout.keys],
             "aggregates": [
                 {"name": output.name, "how": output.how, "type": str(layout.output_type(output))}
@@ -65,16 +77,19 @@ class Answers:
             "watermark": meta.watermark,
             "since": meta.since,
             "version": meta.version,
+            "identity": meta.identity,
+            "stamp": _stamp(meta),
         }
+        return _json(found)
 
-    def keys(self, query: Query) -> dict[str, Any]:
+    def keys(self, query: Query) -> bytes:
         """Answers /api/keys: the keys that have panes."""
         if query:
             raise RequestError(400, "keys: takes no parameters.")
         meta = self._meta()
-        return self._once(("keys", meta.version), lambda: {"keys": _texts(self._store().keys(), meta)})
+        return self._once("keys", meta, lambda: {"keys": _texts(self._store().keys(), meta)})
 
-    def current(self, query: Query) -> dict[str, Any]:
+    def current(self, query: Query) -> bytes:
         """Answers /api/current: one window of many keys, the highest first aggregate first."""
         meta = self._meta()
         asked = CurrentRequest.of(query, meta.layout)
@@ -95,13 +110,14 @@ class Answers:
                 "window_ms": asked.window_ms,
                 "since": meta.since,
                 "version": meta.version,
+                "stamp": _stamp(meta),
                 "total": total,
                 "rows": [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)],
             }
 
-        return self._once((asked, meta.version), answer)
+        return self._once(asked, meta, answer)
 
-    def series(self, query: Query) -> dict[str, Any]:
+    def series(self, query: Query) -> bytes:
         """Answers /api/series: windows of a few keys, over time."""
         meta = self._meta()
         asked = SeriesRequest.of(query, meta.layout)
@@ -121,6 +137,7 @@ class Answers:
                 "step_ms": asked.step_ms,
                 "since": meta.since,
                 "version": meta.version,
+                "stamp": _stamp(meta),
                 "times": list(range(start + asked.step_ms, end + 1, asked.step_ms)),
                 "series": [
                     {"key": rows["key"][at]}
@@ -129,11 +146,11 @@ class Answers:
                 ],
             }
 
-        return self._once((asked, meta.version), answer)
+        return self._once(asked, meta, answer)
 
     def _known(self, texts: tuple[str, ...], meta: Meta) -> list[tuple]:
         """Returns the values of keys given as text. Raises RequestError for one that the store does not know."""
-        known = set(self.keys({})["keys"])
+        known = self._all_keys(meta)
         values = []
         for text in texts:
             try:
@@ -146,8 +163,16 @@ class Answers:
             values.append(value)
         return values
 
-    def _once(self, question: Any, answer: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _all_keys(self, meta: Meta) -> frozenset[str]:
+        stamp, known = self._keys
+        if stamp != meta.stamp:
+            known = frozenset(_texts(self._store().keys(), meta))
+            self._keys = meta.stamp, known
+        return known
+
+    def _once(self, asked: Any, meta: Meta, answer: Callable[[], dict[str, Any]]) -> bytes:
         """Returns a kept answer; of many that ask the same at once, one works and the others wait."""
+        question = asked, meta.stamp
         with self._lock:
             if question in self._kept:
                 self._kept.move_to_end(question)
@@ -158,15 +183,34 @@ class Answers:
                 if question in self._kept:
                     return self._kept[question]
             try:
-                found = answer()
-                with self._lock:
-                    self._kept[question] = found
-                    while len(self._kept) > _KEPT:
-                        self._kept.popitem(last=False)
+                found = _json(answer())
+                now = self._store().meta()
+                if now is not None and now.stamp == meta.stamp:  # else it may have parts of another version
+                    self._keep(question, found)
             finally:
                 with self._lock:
                     self._locks.pop(question, None)
             return found
+
+    def _keep(self, question: Any, found: bytes) -> None:
+        with self._lock:
+            self._kept[question] = found
+            self._size += _cost(question, found)
+            while self._size > self._most:
+                self._size -= _cost(*self._kept.popitem(last=False))
+
+
+def _json(found: dict[str, Any]) -> bytes:
+    return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _cost(question: Any, found: bytes) -> int:
+    """Returns the bytes that an answer takes, with its question and a place in a dict."""
+    return len(found) + len(repr(question)) + 200
+
+
+def _stamp(meta: Meta) -> str:
+    return "-".join(map(str, meta.stamp))
 
 
 def _text(values: tuple, meta: Meta) -> str:

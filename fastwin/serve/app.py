@@ -52,6 +52,8 @@ def make_app(answers: Answers, settings: Settings) -> ASGIApp:
         routes=[
             Route("/", _page),
             Route("/static/{name}", _static),
+            Route("/healthz", _healthy),
+            Route("/readyz", _answer(answers.ready)),
             Route("/api/settings", _settings(settings)),
             *(
                 Route(f"/api/{name}", _answer(getattr(answers, name)))
@@ -119,7 +121,7 @@ def _any_error(request: Request, problem: Exception) -> Response:
     return _error(500, "Something went wrong here; the service's log says what.")
 
 
-def _answer(ask: Callable[[Query], dict]) -> Callable[[Request], Awaitable[Response]]:
+def _answer(ask: Callable[[Query], bytes]) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         try:
             query = parse_qs(request.url.query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
@@ -134,9 +136,14 @@ def _answer(ask: Callable[[Query], dict]) -> Callable[[Request], Awaitable[Respo
         except FastwinError as problem:
             _log.warning("%s", problem)
             return _error(503, f"The store does not answer as it should: {problem}.", {"Retry-After": "2"})
-        return JSONResponse(found, headers={"Cache-Control": "no-store"})
+        return Response(found, media_type="application/json", headers={"Cache-Control": "no-store"})
 
     return handle
+
+
+async def _healthy(request: Request) -> Response:
+    """Says that the process answers, whatever the store does."""
+    return JSONResponse({"healthy": True}, headers={"Cache-Control": "no-store"})
 
 
 def _settings(settings: Settings) -> Callable[[Request], Awaitable[Response]]:

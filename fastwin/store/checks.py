@@ -14,7 +14,7 @@ from fastwin.store.records import Revision
 from fastwin.store.spans import FIRST_MS, LAST_MS, Span, time_text
 from fastwin.times import format_ms
 
-__all__ = ["check_on_grid", "check_size", "checked_revision", "pane_starts"]
+__all__ = ["check_on_grid", "check_size", "checked_revision", "checked_watermark", "pane_starts"]
 
 _MAX_PANES = 5_000_000
 
@@ -48,6 +48,19 @@ def pane_starts(table: pa.Table, layout: Layout) -> np.ndarray:
     if len(starts) and (starts.min() < FIRST_MS or starts.max() >= LAST_MS):
         raise SpecError(f"put: window_start must be in the years 1 to 9999, got {int(starts.max())} ms")
     return starts
+
+
+def checked_watermark(value: Any, layout: Layout, newest: int | None) -> int | None:
+    """Returns where a store's watermark goes to, ms: the last point of the panes' grid up to ``value``.
+
+    value: ms, exclusive; None, or beyond the calendar as after the end of a stream: ``newest``, the end of the last
+    pane. Before the calendar, as for a stream that has none yet: None. Raises SpecError for what is no int.
+    """
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
+        raise SpecError(f"watermark: must be an int of milliseconds, got {value!r}")
+    if value is None or value >= LAST_MS:
+        return newest
+    return None if value < FIRST_MS else layout.fine.start_of(int(value))
 
 
 def check_on_grid(name: str, value: Any, layout: Layout) -> None:

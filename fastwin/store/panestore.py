@@ -11,23 +11,19 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow as pa
 
-from fastwin.columns.buffers import from_values
-from fastwin.columns.decoding import decoded_type
 from fastwin.columns.tables import as_table
-from fastwin.errors import SpecError, StoreError
+from fastwin.errors import SpecError, StoreError, StoreUnavailableError
 from fastwin.spec.builder import SpecBuilder
-from fastwin.store.cells import Cell, from_cells, to_cells
-from fastwin.store.checks import check_on_grid, check_size, checked_revision, pane_starts
-from fastwin.store.keytext import column_from_text, key_to_text, keys_to_text
+from fastwin.store.blocks import blocks_of
+from fastwin.store.checks import check_on_grid, check_size, checked_revision, checked_watermark, pane_starts
+from fastwin.store.keytext import column_from_text, key_to_text
 from fastwin.store.layout import Layout
-from fastwin.store.merging import merge_windows, outputs
-from fastwin.store.records import Block, Meta, Revision, Scan, Written
+from fastwin.store.records import Block, Meta, Revision, Scan, Step, Written
 from fastwin.store.spans import FIRST_MS, Span, cover
+from fastwin.store.tables import merged_scan, taken, window_table, zeros_for_counts
 from fastwin.times import Duration, format_ms, to_ms
 
 __all__ = ["PaneStore"]
-
-_TIME = pa.timestamp("ms", tz="UTC")
 
 
 class PaneStore(ABC):
@@ -52,7 +48,10 @@ class PaneStore(ABC):
         self._read_only = read_only
         self._epoch: int | None = None
         self._batch = 0
-        self._seen = False
+        self._last: Meta | None = None  # what the store said behind the last batch of this object
+        self._server: str | None = None  # which process of the store's had the begin of this batch
+        self._begun = False
+        self._loss_accepted = False
 
     @staticmethod
     def open(
@@ -108,20 +107,53 @@ class PaneStore(ABC):
         """Returns the known keys as text, in order."""
 
     @abstractmethod
-    def _advance(self, layout: Layout, watermark: int, since: int | None, floor: int) -> None:
-        """Moves the watermark forward, notes from where on there are panes, and drops those before ``floor``."""
+    def _advance(self, layout: Layout | None, step: Step) -> None:
+        """Moves the meta at the end of a batch, and drops the panes before the step's floor. The same step may come
+        twice. layout: None while the store has none; then the step has a mark only."""
+
+    @abstractmethod
+    def batch_of(self, query: str) -> int | None:
+        """Returns the last batch that a query has put whole, by its name; None if the store knows of none."""
+
+    def _process(self) -> str | None:
+        """Returns what changes when the store starts again, and may have lost what it had not saved; None: never."""
+        return None
 
     # --- writing ---
 
-    def check_kept(self) -> None:
-        """Warns if panes that this object has seen are gone from the store: it was emptied by somebody else."""
-        if self._seen and self.meta() is None:
-            self._seen = False
+    def begin_batch(self) -> None:
+        """Looks whether the store still has what this object has put into it. ``put`` does so by itself.
+
+        Warns if all panes are gone: it was emptied by somebody else. Raises StoreError if it went back to an earlier
+        version, as a server does that starts from an old dump; ``accept_loss`` goes on without what is missing.
+        """
+        self._begun = False
+        self._server = self._process()
+        if self._last is not None:
+            self._check_kept(self.meta())
+        self._begun = True
+
+    def _check_kept(self, meta: Meta | None) -> None:
+        last = self._last
+        if last is None or (meta is not None and meta.follows(last)):
+            return
+        if meta is None or meta.identity != last.identity:
+            self._last = None
             warnings.warn(
                 f"store: {self._shown} has lost all panes since the last batch; those that the stream still writes "
                 f"come back, earlier ones do not",
                 stacklevel=4,
             )
+            return
+        raise StoreError(
+            f"store: {self._shown} went back from version {last.version} to {meta.version}, so panes are missing; put "
+            f"the batches since then again into an empty store, or go on without them: accept_loss()"
+        )
+
+    def accept_loss(self) -> None:
+        """Goes on with a store that has lost panes. Readers are told: ``since`` moves to the end of the next batch."""
+        self._last = None
+        self._loss_accepted = True
 
     def put(
         self, panes: Any, revision: Revision | None = None, *, advance: bool = True, watermark: int | None = None
@@ -132,14 +164,26 @@ class PaneStore(ABC):
             key columns and the panes' aggregates.
         revision: ``(epoch, batch)``; None: an epoch of this store object, and its next batch.
         advance: whether the watermark follows to the end of the last pane; False where this is part of a batch, whose
-            end ``advance_watermark`` tells. watermark: ms, where to instead.
+            end ``advance_watermark`` tells. watermark: ms, where to instead, such as the stream's; rounded down to a
+            pane.
 
         Putting the same again changes nothing. Panes older than retention are not written, and counted.
-        Raises SpecError if columns do not suit, StoreError if the store cannot take them; then put the batch again.
+        Raises SpecError if columns do not suit, StoreError if the store cannot take them, or has lost what this object
+        had put; StoreUnavailableError if it cannot now: put the batch again.
         """
         if self._read_only:
             raise StoreError("put: this store was opened with read_only=True")
         table = as_table(panes)
+        alone = not self._begun
+        if alone:
+            self.begin_batch()
+        try:
+            return self._put(table, revision, watermark, advance)
+        except BaseException:
+            self._begun = self._begun and not alone  # tried again, it is a batch of its own
+            raise
+
+    def _put(self, table: pa.Table, revision: Revision | None, watermark: int | None, advance: bool) -> Written:
         if revision is None:
             if self._epoch is None:
                 self._epoch = self.new_epoch()
@@ -149,31 +193,56 @@ class PaneStore(ABC):
         meta = self._ensure(table.schema)
         layout = meta.layout
         starts = pane_starts(table, layout)
-        if not len(starts):
-            if watermark is not None and advance:
-                self.advance_watermark(watermark)
-            return Written()
-        newest = int(starts.max()) + layout.pane_ms
-        reached = max(meta.watermark or FIRST_MS, newest if watermark is None else watermark)
+        newest = int(starts.max()) + layout.pane_ms if len(starts) else None
+        goal = checked_watermark(watermark, layout, newest)
+        reached = max(meta.watermark or FIRST_MS, goal or FIRST_MS)
         floor = layout.block.start_of(reached - layout.retention_ms)
-        blocks, expired = self._blocks(table, layout, starts, floor)
+        blocks, expired = blocks_of(table, layout, starts, floor)
         written = self._write(layout, blocks, revision, reached) + Written(expired=expired)
-        if advance:
+        if advance and (len(starts) or goal is not None):
             kept = starts[starts >= floor]
-            self._advance(layout, reached, int(kept.min()) if len(kept) else None, floor)
+            self._end_batch(meta, goal, int(kept.min()) if len(kept) else None)
         return written
 
-    def advance_watermark(self, watermark: int, since: int | None = None) -> None:
-        """Says that all panes that end by ``watermark``, ms, have been put; drops those older than retention.
+    def advance_watermark(
+        self, watermark: int | None, since: int | None = None, *, mark: tuple[str, int] | None = None
+    ) -> None:
+        """Ends a batch: says that all panes that end by ``watermark``, ms, have been put; drops those older than
+        retention.
 
-        since: the start of the first pane of the batch, ms. A watermark below the current one is ignored.
+        since: the start of the first pane of the batch, ms. A watermark below the current one is ignored, one within a
+        pane is rounded down. mark: the name of a query, and the number of its batch, for ``batch_of``; with it the
+        watermark may be None. Raises as ``put``.
         """
         meta = self.meta()
-        if meta is None:
+        if meta is None and (watermark is not None or mark is None):
             raise StoreError("advance_watermark: the store holds no panes yet")
-        reached = max(watermark, meta.watermark or FIRST_MS)
-        floor = meta.layout.block.start_of(reached - meta.layout.retention_ms)
-        self._advance(meta.layout, reached, since, floor)
+        goal = None if meta is None or watermark is None else checked_watermark(watermark, meta.layout, None)
+        self._end_batch(meta, goal, since, mark)
+
+    def _end_batch(
+        self, meta: Meta | None, goal: int | None, first: int | None, mark: tuple[str, int] | None = None
+    ) -> None:
+        """Moves the meta; then looks whether all of the batch went to one process of the store's."""
+        self._check_kept(meta)
+        step = Step(mark=mark)
+        if meta is not None:
+            known = [at for at in (goal, meta.watermark) if at is not None]
+            reached = max(known, default=None)
+            floor = None if reached is None else meta.layout.block.start_of(reached - meta.layout.retention_ms)
+            lost = reached if self._loss_accepted else None
+            step = Step(goal, first, floor, mark, complete_from=lost)
+        self._advance(None if meta is None else meta.layout, step)
+        begun, self._begun = self._begun, False
+        if begun and self._process() != self._server:
+            raise StoreUnavailableError(
+                f"store: {self._shown} was started again in the middle of a batch, and may have lost a part of it; put "
+                f"the batch again"
+            )
+        now = self.meta()
+        if now is not None and step.stamp in now.history:
+            self._last = now
+        self._loss_accepted = False
 
     def _ensure(self, schema: pa.Schema) -> Meta:
         """Returns the store's meta, with the layout that the spec gives for panes of this schema."""
@@ -182,33 +251,12 @@ class PaneStore(ABC):
             wanted = Layout.of(self._spec, schema, self._retention_ms)
             if meta is not None:
                 meta.layout.check_same(wanted)
-            if meta is None:
-                self.check_kept()
             if meta is None or (self._retention_ms is not None and meta.layout != wanted):
                 self._create(wanted)
                 meta = self.meta()
         if meta is None:
             raise StoreError("put: the store is empty, so open it with the spec: PaneStore.open(url, spec)")
         return meta
-
-    def _blocks(self, table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -> tuple[list[Block], int]:
-        keys = keys_to_text([table[field.name] for field in layout.keys], table.num_rows)
-        columns = []
-        for field in layout.fields:
-            try:
-                columns.append(to_cells(table[field.name].cast(field.kind)))
-            except (KeyError, pa.ArrowException) as problem:
-                raise SpecError(f"put: column {field.name!r} must be {field.kind}: {problem}") from None
-        blocks: dict[tuple[str, int], dict[int, list[Cell]]] = {}
-        expired = 0
-        block = layout.block
-        for key, start, *cells in zip(keys, starts.tolist(), *columns, strict=True):
-            at = block.start_of(start)
-            if at < floor:
-                expired += 1
-            else:
-                blocks.setdefault((key, at), {})[start] = cells  # of a pane fired twice in a batch, the last counts
-        return [Block(key, at, list(panes.items())) for (key, at), panes in blocks.items()], expired
 
     # --- reading ---
 
@@ -266,9 +314,9 @@ class PaneStore(ABC):
         spans = list(cover(start, end, layout.coarse if coarse else None))
         check_size(layout, spans, len(texts))
         scan = self._scan(layout, texts, spans)
-        groups, _, columns = _merged(layout, scan, (end - start, end - start, start))
+        groups, _, columns = merged_scan(layout, scan, (end - start, end - start, start))
         found = [texts[group] for group in groups.tolist()]
-        return _table(layout, found, [start] * len(found), [end] * len(found), columns)
+        return window_table(layout, found, [start] * len(found), [end] * len(found), columns)
 
     def series(
         self,
@@ -314,16 +362,16 @@ class PaneStore(ABC):
         spans = [Span(1 if fits else 0, first, end)]
         check_size(layout, spans, len(texts))
         scan = self._scan(layout, texts, spans)
-        groups, starts, columns = _merged(layout, scan, (window_ms, step_ms, first))
+        groups, starts, columns = merged_scan(layout, scan, (window_ms, step_ms, first))
         points = (end - start) // step_ms
         at = (starts - first) // step_ms
         inside = (at >= 0) & (at < points)
         where = np.full(len(texts) * points, -1, dtype=np.int64)
         where[groups[inside] * np.int64(points) + at[inside]] = np.flatnonzero(inside)
         ends = np.tile(start + step_ms * np.arange(1, points + 1, dtype=np.int64), len(texts))
-        taken = _take(columns, where, where >= 0)
+        found = taken(columns, where)
         names = [text for text in texts for _ in range(points)]
-        return _table(layout, names, ends - window_ms, ends, _filled(layout, taken))
+        return window_table(layout, names, ends - window_ms, ends, zeros_for_counts(layout, found))
 
     def _texts(self, layout: Layout, keys: Sequence[Any] | None) -> list[str]:
         if keys is None:
@@ -346,37 +394,3 @@ class PaneStore(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _merged(layout: Layout, scan: Scan, window: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, list[pa.Array]]:
-    columns = [
-        from_cells(cells, field.kind, field.name) for cells, field in zip(scan.cells, layout.fields, strict=True)
-    ]
-    groups = np.array(scan.groups, dtype=np.int32)
-    times = np.array(scan.times, dtype=np.int64)
-    counted = [output.fields[0] for output in layout.outputs if output.how == "estimate"]
-    groups, starts, merged = merge_windows(layout.fields, groups, times, columns, window, counted)
-    return groups, starts, outputs(layout, merged)
-
-
-def _take(columns: Sequence[pa.Array], rows: np.ndarray, valid: np.ndarray) -> list[pa.Array]:
-    indices = pa.array(rows, mask=~valid)
-    return [column.take(indices) for column in columns]
-
-
-def _filled(layout: Layout, columns: list[pa.Array]) -> list[pa.Array]:
-    return [
-        column.fill_null(0) if output.how in ("count", "estimate") else column
-        for column, output in zip(columns, layout.outputs, strict=True)
-    ]
-
-
-def _table(layout: Layout, texts: list[str], starts: Any, ends: Any, columns: list[pa.Array]) -> pa.Table:
-    bounds = [from_values(np.asarray(values, dtype=np.int64), None, _TIME) for values in (starts, ends)]
-    fields = [
-        *(pa.field(field.name, decoded_type(field.type)) for field in layout.keys),
-        pa.field("window_start", _TIME),
-        pa.field("window_end", _TIME),
-        *(pa.field(output.name, layout.output_type(output)) for output in layout.outputs),
-    ]
-    return pa.Table.from_arrays([*column_from_text(texts, layout.keys), *bounds, *columns], schema=pa.schema(fields))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastwin.store.cells import Cell
 from fastwin.store.layout import Layout
 
-__all__ = ["Block", "Meta", "Revision", "Scan", "Written"]
+__all__ = ["HISTORY", "STAMP_CHARACTERS", "Block", "Meta", "Revision", "Scan", "Step", "Written", "new_identity"]
+
+HISTORY = 64
+"""Versions whose stamps a store remembers."""
+
+STAMP_CHARACTERS = 12
 
 Revision = tuple[int, int]
 """The epoch of a run and the number of a batch in it; a lower one never overwrites a higher one."""
@@ -18,14 +24,62 @@ Revision = tuple[int, int]
 class Meta:
     """What a store knows of itself.
 
-    watermark: up to where panes are complete, ms, exclusive. since: the start of the first pane that was written and is
-    still kept, ms. version: changes with every write.
+    watermark: up to where panes are complete, ms, exclusive. since: from where on they are, ms: the start of the first
+    pane that was written and is still kept, or where a loss ended that was accepted. version: counts the batches.
+    identity: a random text, as old as the store. history: a random stamp for each of the last versions, newest last.
     """
 
     layout: Layout
     watermark: int | None
     since: int | None
     version: int
+    identity: str = ""
+    history: tuple[str, ...] = ()
+
+    @property
+    def stamp(self) -> tuple[str, int, str]:
+        """What no other store and no other version has: not even the same version, written once more."""
+        return self.identity, self.version, self.history[-1] if self.history else ""
+
+    def follows(self, earlier: Meta) -> bool:
+        """Returns whether this is the same store, and has all batches that it had when it said ``earlier``."""
+        age = self.version - earlier.version
+        if age < 0 or self.identity != (earlier.identity or self.identity):
+            return False
+        return not earlier.history or age >= len(self.history) or self.history[-1 - age] == earlier.history[-1]
+
+    @staticmethod
+    def of(
+        layout: Layout,
+        watermark: int | None,
+        since: int | None,
+        complete_from: int | None,
+        version: int,
+        identity: str,
+        history: str,
+    ) -> Meta:
+        """Returns the meta of what a store keeps; a watermark within a pane counts as the pane's start."""
+        if watermark is not None:
+            watermark = layout.fine.start_of(watermark)
+        known = [at for at in (since, complete_from) if at is not None]
+        return Meta(layout, watermark, max(known, default=None), version, identity, tuple(history.split()))
+
+
+@dataclass(frozen=True)
+class Step:
+    """How a store's meta moves at the end of a batch.
+
+    watermark: ms, or None if the batch says nothing of it; a store that is further stays there. first: the start of the
+    first pane of the batch, ms. floor: what is older goes, ms. mark: the name of a query, and the batch that it has now
+    put whole. complete_from: where a loss ends that was accepted, ms.
+    """
+
+    watermark: int | None = None
+    first: int | None = None
+    floor: int | None = None
+    mark: tuple[str, int] | None = None
+    complete_from: int | None = None
+    stamp: str = field(default_factory=lambda: secrets.token_hex(STAMP_CHARACTERS // 2))
 
 
 @dataclass(frozen=True)
@@ -68,3 +122,8 @@ class Scan:
         self.times.append(start)
         for column, cell in zip(self.cells, cells, strict=True):
             column.append(cell)
+
+
+def new_identity() -> str:
+    """Returns what tells a new store from all others."""
+    return secrets.token_hex(16)

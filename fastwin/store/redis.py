@@ -5,28 +5,33 @@ Names, with the hash tag in braces, so that all of a key sits in one slot of a c
     {NAMESPACE:KEY}:3min:2024-01-01T00:03Z:FIELD     a pane's field: a decimal number, or Redis's own HyperLogLog
     {NAMESPACE:KEY}:1h:2024-01-01T00:00Z:FIELD       the same of a coarse pane
     {NAMESPACE:KEY}:revisions:2024-01-01T00:00Z      a hash, pane start to EPOCH.BATCH
-    {NAMESPACE}:meta                                 a hash: layout, watermark, since, version, epoch
+    {NAMESPACE}:meta                                 a hash: layout, watermark, since, version, identity, history, epoch
     {NAMESPACE}:keys                                 a sorted set: KEY by the end of its last pane
+    {NAMESPACE}:block:2024-01-01T00:00Z              a set: the keys that have panes there
+    {NAMESPACE}:queries                              a hash: the last whole batch of each query of Spark
 """
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 import pyarrow as pa
 
-from fastwin.errors import AggregateOverflowError, SpecError, StoreError
+from fastwin.errors import SpecError, StoreError
 from fastwin.spec.builder import SpecBuilder
 from fastwin.store import redisscripts
 from fastwin.store.cells import Cell
 from fastwin.store.layout import Field, Layout
 from fastwin.store.panestore import PaneStore
-from fastwin.store.records import Block, Meta, Revision, Scan, Written
+from fastwin.store.records import HISTORY, Block, Meta, Revision, Scan, Step, Written, new_identity
+from fastwin.store.redisfaults import check_server, explained, process_of
 from fastwin.store.spans import Level, Span, time_text
 from fastwin.times import Duration, format_ms
 
@@ -54,28 +59,29 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
         except ImportError:
             raise StoreError("redis: needs the package redis: pip install 'fastwin[redis]'") from None
         self._redis: Any = redis
-        parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query))
+        parts, options = _parts_of(url)
         self._namespace = options.pop("namespace", "fastwin")
         if not _NAMESPACE.fullmatch(self._namespace):
             raise SpecError(
                 f"store: namespace must be 1 to 64 letters, digits, '_', '.' or '-', got {self._namespace!r}"
             )
-        self._timeout = float(options.setdefault("socket_timeout", str(_TIMEOUT_SECONDS)))
         options.setdefault("socket_connect_timeout", str(_CONNECT_SECONDS))
         self._shown = f"{parts.scheme}://{parts.hostname or 'localhost'}:{parts.port or 6379}{parts.path}"
+        secret = _password_of(options, parts.password)
         try:
+            self._timeout = float(options.setdefault("socket_timeout", str(_TIMEOUT_SECONDS)))
             # A lost connection is tried again, as every step may be repeated; one that does not answer is not.
             retry = Retry(ExponentialBackoff(cap=0.5, base=0.1), 2, supported_errors=(redis.ConnectionError,))
-            self._client: Any = redis.Redis.from_url(urlunsplit(parts._replace(query=urlencode(options))), retry=retry)
+            address = urlunsplit(parts._replace(query=urlencode(options)))
+            self._client: Any = redis.Redis.from_url(address, retry=retry, **secret)
+            self._scripts = {
+                name: self._client.register_script(getattr(redisscripts, name))
+                for name in ("WRITE", "ADVANCE", "NEW_EPOCH")
+            }
+            with self._calls():
+                check_server(self._client, self._shown, read_only)
         except (ValueError, TypeError) as problem:
             raise SpecError(f"store: {self._shown} with its options is no URL for Redis: {problem}") from None
-        self._scripts = {
-            name: self._client.register_script(getattr(redisscripts, name))
-            for name in ("WRITE", "ADVANCE", "NEW_EPOCH")
-        }
-        with self._calls():
-            self._client.ping()
 
     def close(self) -> None:
         self._client.close()
@@ -86,34 +92,7 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
         try:
             yield
         except self._redis.RedisError as problem:
-            raise self._explained(problem) from problem
-
-    def _explained(self, problem: Exception) -> Exception:
-        errors, text = self._redis.exceptions, str(problem)
-        if isinstance(problem, errors.AuthenticationError | errors.NoPermissionError) or text.startswith(
-            ("WRONGPASS", "NOAUTH", "NOPERM", "invalid username-password")
-        ):
-            return StoreError(f"redis: {self._shown} refuses the user or password of the URL: {text}")
-        if isinstance(problem, errors.TimeoutError):
-            return StoreError(f"redis: {self._shown} did not answer within {self._timeout:g} s")
-        if isinstance(problem, errors.BusyLoadingError):
-            return StoreError(f"redis: {self._shown} is still loading its data; try again")
-        if isinstance(problem, errors.ConnectionError):
-            return StoreError(f"redis: {self._shown} is out of reach: {text}")
-        if isinstance(problem, errors.OutOfMemoryError) or "OOM" in text.split(":")[0]:
-            return StoreError(
-                f"redis: {self._shown} is out of memory (maxmemory), so this batch is not stored, or in part; make "
-                f"room and put it again"
-            )
-        if redisscripts.FOREIGN in text or text.startswith("WRONGTYPE"):
-            name = text.split(redisscripts.FOREIGN)[-1].strip()
-            return StoreError(
-                f"redis: {self._shown} has a foreign value under a name of ours, which stays as it is: {name}; delete "
-                f"it, or use another namespace"
-            )
-        if redisscripts.OVERFLOW in text:
-            return AggregateOverflowError(f"store: a sum of panes lies outside int64: {text.split()[-1]}")
-        return StoreError(f"redis: {self._shown} refuses: {text}")
+            raise explained(problem, self._shown, self._timeout) from problem
 
     def _own(self, what: str) -> str:
         return f"{{{self._namespace}}}:{what}"
@@ -132,10 +111,22 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
             found = self._client.hgetall(self._own("meta"))
         if b"layout" not in found:
             return None
-        self._seen = True
-        numbers = {name: int(found[name]) if name in found else None for name in (b"watermark", b"since", b"version")}
-        layout = Layout.from_json(found[b"layout"])
-        return Meta(layout, numbers[b"watermark"], numbers[b"since"], numbers[b"version"] or 0)
+        names = (b"watermark", b"since", b"complete_from", b"version")
+        try:
+            watermark, since, complete, version = (int(found[name]) if name in found else None for name in names)
+            identity, history = (found.get(name, b"").decode() for name in (b"identity", b"history"))
+        except ValueError as problem:
+            raise StoreError(f"redis: {self._shown} has a damaged {self._own('meta')}: {problem}") from None
+        return Meta.of(Layout.from_json(found[b"layout"]), watermark, since, complete, version or 0, identity, history)
+
+    def batch_of(self, query: str) -> int | None:
+        with self._calls():
+            found = self._client.hget(self._own("queries"), query)
+        return None if found is None else int(found)
+
+    def _process(self) -> str | None:
+        with self._calls():
+            return process_of(self._client)
 
     def new_epoch(self) -> int:
         with self._calls():
@@ -156,9 +147,20 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
                     self._scripts["WRITE"](keys=keys, args=args, client=pipeline)
                 ends = {block.key: max(start for start, _ in block.panes) + layout.pane_ms for block in some}
                 pipeline.zadd(self._own("keys"), ends, gt=True)
-                for answer in pipeline.execute()[:-1]:
+                self._note_blocks(pipeline, layout, some, watermark)
+                for answer in pipeline.execute()[: len(some)]:
                     written += Written(*answer)
         return written
+
+    def _note_blocks(self, pipeline: Any, layout: Layout, blocks: Sequence[Block], watermark: int) -> None:
+        """Notes which keys have panes in which block, so that what is too old is found without looking at all keys."""
+        keys: dict[int, list[str]] = {}
+        for block in blocks:
+            keys.setdefault(block.start, []).append(block.key)
+        for start, some in keys.items():
+            name = self._own(f"block:{time_text(start)}")
+            pipeline.sadd(name, *some)
+            pipeline.pexpire(name, _life(layout, start, watermark))
 
     def _call(self, layout: Layout, block: Block, revision: Revision, watermark: int) -> tuple[list[str], list[Any]]:
         """Returns keys and arguments of the script that writes a block."""
@@ -171,10 +173,8 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
             keys += [
                 prefix + middle + name for middle in self._panes(layout.coarse, block.start, end) for name in names
             ]
-        # As long as the pane would live if time in the stream went on like the clock.
-        age = max(watermark - end, 0)
-        ttl = max(layout.retention_ms - age, 0) + 2 * layout.block.width_ms
-        args: list[Any] = [len(middles), len(names), int(layout.coarse is not None), ttl, *revision]
+        life = _life(layout, block.start, watermark)
+        args: list[Any] = [len(middles), len(names), int(layout.coarse is not None), life, *revision]
         args += [_merge(field) for field in layout.fields]
         for start, cells in block.panes:
             args += [(start - block.start) // layout.pane_ms, time_text(start)]
@@ -207,22 +207,64 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
         with self._calls():
             return sorted(key.decode() for key in self._client.zrange(self._own("keys"), 0, -1))
 
-    def _advance(self, layout: Layout, watermark: int, since: int | None, floor: int) -> None:
+    def _advance(self, layout: Layout | None, step: Step) -> None:
+        times = (step.watermark, step.first, step.floor, step.complete_from)
+        args = ["" if time is None else time for time in times]
+        args += [step.stamp, new_identity(), HISTORY, *(step.mark or ("", ""))]
         with self._calls():
-            dropped = self._scripts["ADVANCE"](
-                keys=[self._own("meta")], args=[watermark, "" if since is None else since, floor]
-            )
-            if dropped is None:
-                return
-            block = layout.block
+            dropped = self._scripts["ADVANCE"](keys=[self._own("meta"), self._own("queries")], args=args)
+            if dropped is not None:
+                assert layout is not None
+                assert step.floor is not None
+                self._drop(layout, int(dropped), step.floor)
+
+    def _drop(self, layout: Layout, start: int, floor: int) -> None:
+        """Removes the panes from the block of ``start`` to ``floor``, of the keys that have any there."""
+        block = layout.block
+        for at in block.starts(block.start_of(start), floor):
+            members = self._own(f"block:{time_text(at)}")
             pipeline = self._client.pipeline(transaction=False)
-            for key in self._key_texts():
-                for start in block.starts(block.start_of(int(dropped)), floor):
-                    pipeline.unlink(*self._call(layout, Block(key, start, []), (0, 0), watermark)[0])
-                    if len(pipeline) >= _PIPELINE:
-                        pipeline.execute()
-            pipeline.zremrangebyscore(self._own("keys"), "-inf", floor)
+            for key in self._client.sscan_iter(members, count=_PIPELINE):
+                pipeline.unlink(*self._call(layout, Block(key.decode(), at, []), (0, 0), floor)[0])
+                if len(pipeline) >= _PIPELINE:
+                    pipeline.execute()
+            pipeline.unlink(members)
             pipeline.execute()
+        self._client.zremrangebyscore(self._own("keys"), "-inf", floor)
+
+
+def _parts_of(url: str) -> tuple[SplitResult, dict[str, str]]:
+    """Returns a URL's parts, and its options. Raises SpecError without telling a password."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # looked at now: one that is no number raises
+        return parts, dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+    except ValueError as problem:
+        shown = f"{url.split(':')[0]}://...{url.rpartition('@')[2]}" if "@" in url else url
+        raise SpecError(f"store: {shown} is no URL for Redis: {problem}") from None
+
+
+def _password_of(options: dict[str, str], given: str | None) -> dict[str, str]:
+    """Returns the password that the URL's options name without telling it, as an argument for the client."""
+    name, path = options.pop("password_env", None), options.pop("password_file", None)
+    if (given is not None) + (name is not None) + (path is not None) > 1:
+        raise SpecError("store: give one of a password in the URL, password_env= and password_file=")
+    if name is not None:
+        if name not in os.environ:
+            raise SpecError(f"store: password_env names the variable {name!r}, which is not set")
+        return {"password": os.environ[name]}
+    if path is not None:
+        try:
+            return {"password": Path(path).read_text(encoding="utf-8").strip()}
+        except (OSError, UnicodeDecodeError) as problem:
+            raise SpecError(f"store: password_file {path!r} cannot be read: {problem}") from None
+    return {}
+
+
+def _life(layout: Layout, block: int, watermark: int) -> int:
+    """Returns how long the names of a block's panes live, ms: as if time in the stream went on like the clock."""
+    age = max(watermark - block - layout.block.width_ms, 0)
+    return max(layout.retention_ms - age, 0) + 2 * layout.block.width_ms
 
 
 def _merge(field: Field) -> str:

@@ -13,19 +13,32 @@ return string.format('%.0f', epoch)
 """KEYS: meta. ARGV: the clock, ms. Returns the next epoch."""
 
 ADVANCE = """
-local watermark = redis.call('HGET', KEYS[1], 'watermark')
-if not watermark or tonumber(watermark) < tonumber(ARGV[1]) then
-  redis.call('HSET', KEYS[1], 'watermark', ARGV[1])
+local meta = KEYS[1]
+local watermark, first, floor, complete, stamp = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local function number(name) return tonumber(redis.call('HGET', meta, name) or '') end
+if ARGV[8] ~= '' then redis.call('HSET', KEYS[2], ARGV[8], ARGV[9]) end
+redis.call('HSETNX', meta, 'identity', ARGV[6])
+local history = redis.call('HGET', meta, 'history') or ''
+if history:sub(-#stamp) ~= stamp then  -- else the same step once more, whose answer was lost
+  history = history == '' and stamp or history .. ' ' .. stamp
+  redis.call('HSET', meta, 'history', history:sub(-ARGV[7] * (#stamp + 1) + 1))
+  redis.call('HINCRBY', meta, 'version', 1)
 end
-local since = redis.call('HGET', KEYS[1], 'since')
-if ARGV[2] ~= '' and (not since or tonumber(since) > tonumber(ARGV[2])) then since = ARGV[2] end
+local known = number('watermark')
+if watermark ~= '' and not (known and known >= tonumber(watermark)) then
+  redis.call('HSET', meta, 'watermark', watermark)
+end
+if complete ~= '' then redis.call('HSET', meta, 'complete_from', complete) end
+local since = redis.call('HGET', meta, 'since')
+if first ~= '' and not (since and tonumber(since) <= tonumber(first)) then since = first end
 local dropped = false
-if since and tonumber(since) < tonumber(ARGV[3]) then dropped = since; since = ARGV[3] end
-if since then redis.call('HSET', KEYS[1], 'since', since) end
-redis.call('HINCRBY', KEYS[1], 'version', 1)
+if since and floor ~= '' and tonumber(since) < tonumber(floor) then dropped = since; since = floor end
+if since then redis.call('HSET', meta, 'since', since) end
 return dropped
 """
-"""KEYS: meta. ARGV: watermark, start of the first pane or '', floor; ms. Returns from where panes fall out, or nil."""
+"""KEYS: meta; marks of queries. ARGV: watermark, start of the first pane, floor, end of an accepted loss: ms or '';
+stamp; identity of a new store; how many stamps are kept; a query's name or '', and its batch. Returns from where panes
+fall out, or nil."""
 
 WRITE = (
     """

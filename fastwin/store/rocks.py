@@ -1,38 +1,49 @@
 """Panes in RocksDB, an embedded LSM store: a record for each pane, ordered by key and time, read by range scans.
 
-Records: ``m`` the meta as JSON; ``k`` + key: the end of the key's last pane; ``p`` + key + NUL + level + start: a pane.
+Records: ``m`` the meta as JSON; ``k`` + key: the end of the key's last pane; ``p`` + key + NUL + level + start: a pane;
+``t`` + start of a block + key: the key has panes there; ``q`` + query: its last whole batch.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import struct
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fastwin.errors import SpecError, StoreError
+from fastwin.errors import FastwinError, SpecError, StoreError
 from fastwin.spec.builder import SpecBuilder
 from fastwin.store.cells import Cell, from_cells, pack, to_cells, unpack
 from fastwin.store.layout import Layout
 from fastwin.store.merging import merge_windows
 from fastwin.store.panestore import PaneStore
-from fastwin.store.records import Block, Meta, Revision, Scan, Written
+from fastwin.store.records import HISTORY, Block, Meta, Revision, Scan, Step, Written, new_identity
+from fastwin.store.rocksfiles import Mark, Reader, database_id, open_writer, read_mark, write_mark
 from fastwin.store.spans import Span
 from fastwin.times import Duration
 
 __all__ = ["RocksStore"]
 
-_META, _KEY, _PANE = b"m", b"k", b"p"
+_META, _KEY, _PANE, _BLOCK, _QUERY = b"m", b"k", b"p", b"t", b"q"
 _START = struct.Struct(">Q")
 _BIAS = 1 << 63
 _CATCH_UP_SECONDS = 0.2
+_NOTHING = {
+    "epoch": 0,
+    "watermark": None,
+    "since": None,
+    "complete_from": None,
+    "version": 0,
+    "identity": "",
+    "history": "",
+}
+"""The meta of a store that nothing was ever put into."""
 
 
 def _pane_prefix(key: str, level: int) -> bytes:
@@ -41,6 +52,10 @@ def _pane_prefix(key: str, level: int) -> bytes:
 
 def _pane_key(key: str, level: int, start: int) -> bytes:
     return _pane_prefix(key, level) + _START.pack(start + _BIAS)
+
+
+def _block_key(start: int, key: str) -> bytes:
+    return _BLOCK + _START.pack(start + _BIAS) + key.encode()
 
 
 class RocksStore(PaneStore, schemes=("rocksdb",)):
@@ -62,88 +77,149 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             raise SpecError("store: rocksdb:PATH needs a path")
         self._rocks: Any = rocksdict
         self._path = Path(path)
+        self._shown = f"rocksdb:{path}"
         self._lock = threading.RLock()
-        self._scratch: str | None = None
-        self._caught_up = time.monotonic()
-        self._db: Any = self._open_reader() if read_only else self._open_writer()
+        self._closed = False
+        self._db: Any = None
+        self._reader: Reader | None = None
+        self._mark: Mark | None = None
+        self._looked = 0.0
+        if read_only:
+            self._follow()
+        else:
+            self._open_writer()
 
-    def _open_writer(self) -> Any:
+    def _open_writer(self) -> None:
+        self._db = open_writer(self._rocks, self._path)
+        self._database_id = database_id(self._path)
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            options = self._rocks.Options(raw_mode=True)
-            options.set_compression_type(self._rocks.DBCompressionType.lz4())
-            options.set_keep_log_file_num(2)
-            return self._rocks.Rdict(str(self._path), options)
-        except Exception as problem:
-            text = str(problem)
-            if "lock" in text.lower():
-                raise StoreError(
-                    f"rocksdb: {self._path} is open for writing already, in this process or another; one writes at a "
-                    f"time, and others open it with read_only=True"
-                ) from problem
-            raise StoreError(f"rocksdb: {self._path} cannot be opened: {text}") from problem
+            mark, stored = read_mark(self._path), self._stored()
+            if mark is not None and mark.missing_from(stored):
+                raise StoreError(self._behind(mark, stored))
+            if "layout" in stored and not stored["identity"]:
+                self._note_all_blocks(Layout.from_json(stored["layout"]))
+        except BaseException:
+            self._db.close()
+            self._db = None
+            raise
 
-    def _open_reader(self) -> Any:
-        if not (self._path / "CURRENT").exists():
-            raise StoreError(f"rocksdb: there is no store at {self._path}")
-        self._scratch = tempfile.mkdtemp(prefix="fastwin-reader-")
-        try:
-            access = self._rocks.AccessType.secondary(self._scratch)
-            return self._rocks.Rdict(str(self._path), self._rocks.Options(raw_mode=True), access_type=access)
-        except Exception as problem:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-            raise StoreError(f"rocksdb: {self._path} cannot be read: {problem}") from problem
+    def _behind(self, mark: Mark, stored: dict[str, Any]) -> str:
+        return (
+            f"rocksdb: {self._path} is damaged: its files go up to version {stored['version']}, and {mark.version} was "
+            f"written; fill it anew, or put a copy in its place"
+        )
 
     def close(self) -> None:
         with self._lock:
-            if self._db is not None:
-                self._db.close()
-                self._db = None
-            if self._scratch is not None:
-                shutil.rmtree(self._scratch, ignore_errors=True)
+            self._closed = True
+            if self._reader is not None:
+                self._reader.drop()
+                self._reader = None
+            elif self._db is not None:
+                with suppress(Exception):  # it cannot flush, but what was committed is in the log
+                    self._db.close()
+            self._db = None
 
     def _database(self) -> Any:
         """Returns the database; a reader's as it is now. Call with the lock."""
-        if self._db is None:
+        if self._closed:
             raise StoreError(f"rocksdb: {self._path} was closed")
-        if self._read_only and time.monotonic() - self._caught_up > _CATCH_UP_SECONDS:
-            try:
-                self._db.try_catch_up_with_primary()
-            except Exception as problem:
-                raise StoreError(f"rocksdb: {self._path} cannot be followed: {problem}") from problem
-            self._caught_up = time.monotonic()
+        if self._read_only and time.monotonic() - self._looked > _CATCH_UP_SECONDS:
+            self._follow()
+        if self._db is None:
+            self._open_writer()
         return self._db
+
+    def _follow(self) -> None:
+        """Brings a reader to what the writer's mark says; opens the folder anew where following does not."""
+        mark, reader = read_mark(self._path), self._reader
+        if reader is not None and reader.database_id == database_id(self._path) and (mark or not self._mark):
+            if mark is not None and mark == self._mark:
+                self._looked = time.monotonic()
+                return
+            with self._reading():
+                reader.database.try_catch_up_with_primary()
+            if mark is None or not mark.missing_from(self._stored()):
+                self._mark, self._looked = mark, time.monotonic()
+                return
+        if reader is not None:
+            reader.drop()
+            self._reader = self._db = None
+        self._reader = Reader(self._rocks, self._path)
+        self._db = self._reader.database
+        self._looked = time.monotonic()
+        stored = self._stored()
+        if mark is not None and mark.missing_from(stored):
+            self._looked = 0.0
+            raise StoreError(self._behind(mark, stored))
+        self._mark = mark
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Says what is wrong when RocksDB cannot read."""
+        try:
+            yield
+        except FastwinError:
+            raise
+        except Exception as problem:
+            raise StoreError(f"rocksdb: {self._path} cannot be read: {problem}") from problem
 
     def meta(self) -> Meta | None:
         with self._lock:
+            self._database()
             found = self._stored()
         if "layout" not in found:
             return None
-        return Meta(Layout.from_json(found["layout"]), found["watermark"], found["since"], found["version"])
+        layout = Layout.from_json(found["layout"])
+        return Meta.of(
+            layout,
+            *(found[name] for name in ("watermark", "since", "complete_from", "version", "identity", "history")),
+        )
 
     def _stored(self) -> dict[str, Any]:
-        record = self._database().get(_META)
-        return {"epoch": 0, "watermark": None, "since": None, "version": 0} if record is None else json.loads(record)
+        with self._reading():
+            record = self._db.get(_META)
+        try:
+            return _NOTHING | ({} if record is None else json.loads(record))
+        except (ValueError, TypeError) as problem:
+            raise StoreError(f"rocksdb: {self._path} is damaged: its meta cannot be read: {problem}") from None
 
     def _store(self, batch: Any, **changes: Any) -> None:
         batch.put(_META, json.dumps(self._stored() | changes).encode())
 
-    def _commit(self, batch: Any) -> None:
+    def _commit(self, batch: Any, sync: bool = False) -> None:
+        if database_id(self._path) != self._database_id:
+            raise StoreError(
+                f"rocksdb: {self._path} was deleted or replaced while it was open for writing; open it anew"
+            )
+        options = self._rocks.WriteOptions()
+        options.sync = sync
         try:
-            self._db.write(batch)
+            self._db.write(batch, options)
         except Exception as problem:
+            # Behind a failed write, as on a full disk, RocksDB takes no more; the next one opens it anew.
+            database, self._db = self._db, None
+            with suppress(Exception):
+                database.close()
             raise StoreError(f"rocksdb: {self._path} cannot be written: {problem}") from problem
 
     def new_epoch(self) -> int:
         with self._lock:
+            self._database()
             batch = self._rocks.WriteBatch(raw_mode=True)
             epoch = max(time.time_ns() // 1_000_000, self._stored()["epoch"] + 1)
             self._store(batch, epoch=epoch)
             self._commit(batch)
             return epoch
 
+    def batch_of(self, query: str) -> int | None:
+        with self._lock, self._reading():
+            found = self._database().get(_QUERY + query.encode())
+        return None if found is None else int(found)
+
     def _create(self, layout: Layout) -> None:
         with self._lock:
+            self._database()
             batch = self._rocks.WriteBatch(raw_mode=True)
             self._store(batch, layout=layout.to_json())
             self._commit(batch)
@@ -152,7 +228,8 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
         with self._lock:
             batch = self._rocks.WriteBatch(raw_mode=True)
             names = [_pane_key(block.key, 0, start) for block in blocks for start, _ in block.panes]
-            known = iter(self._database().get(names))
+            with self._reading():
+                known = iter(self._database().get(names))
             stored = outdated = 0
             changed: list[tuple[str, int, dict[int, list[Cell]]]] = []
             ends: dict[str, int] = {}
@@ -169,6 +246,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 stored += len(taken)
                 if taken:
                     changed.append((block.key, block.start, taken))
+                    batch.put(_block_key(block.start, block.key), b"")
             if layout.coarse_ms is not None:
                 for (key, start, _), cells in zip(changed, self._rolled_up(layout, changed), strict=True):
                     batch.put(_pane_key(key, 1, start), pack(revision, cells))
@@ -177,7 +255,6 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 batch.put(
                     _KEY + key.encode(), _START.pack(max(end + _BIAS, 0 if last is None else _START.unpack(last)[0]))
                 )
-            self._store(batch, version=self._stored()["version"] + 1)
             self._commit(batch)
             return Written(stored, outdated)
 
@@ -201,15 +278,18 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
     def _range(self, key: str, span: Span, iterator: Any = None) -> Iterator[tuple[int, list[Cell]]]:
         prefix = _pane_prefix(key, span.level)
         last = prefix + _START.pack(span.end + _BIAS)
-        iterator = self._database().iter() if iterator is None else iterator
-        iterator.seek(prefix + _START.pack(span.start + _BIAS))
-        while iterator.valid():
-            name = iterator.key()
-            if name >= last:
-                break
-            yield _START.unpack_from(name, len(name) - 8)[0] - _BIAS, unpack(iterator.value())[1]
-            iterator.next()
-        iterator.status()
+        for name, value in self._records(prefix + _START.pack(span.start + _BIAS), last, iterator):
+            yield _START.unpack_from(name, len(name) - 8)[0] - _BIAS, unpack(value)[1]
+
+    def _records(self, first: bytes, last: bytes, iterator: Any = None) -> Iterator[tuple[bytes, bytes]]:
+        """Yields names and values in ``[first, last)``. Raises StoreError where RocksDB finds that one is damaged."""
+        with self._reading():
+            iterator = self._db.iter() if iterator is None else iterator
+            iterator.seek(first)
+            while iterator.valid() and (name := iterator.key()) < last:
+                yield name, iterator.value()
+                iterator.next()
+            iterator.status()
 
     def _scan(self, layout: Layout, keys: Sequence[str], spans: Sequence[Span]) -> Scan:
         scan = Scan.empty(len(layout.fields))
@@ -222,29 +302,59 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
         return scan
 
     def _key_texts(self) -> list[str]:
-        texts = []
         with self._lock:
             iterator = self._database().iter()
-        iterator.seek(_KEY)
-        while iterator.valid() and iterator.key().startswith(_KEY):
-            texts.append(iterator.key()[1:].decode())
-            iterator.next()
-        return texts
+        return [name[1:].decode() for name, _ in self._records(_KEY, _KEY + b"\xff", iterator)]
 
-    def _advance(self, layout: Layout, watermark: int, since: int | None, floor: int) -> None:
+    def _advance(self, layout: Layout | None, step: Step) -> None:
         with self._lock:
+            self._database()
             stored = self._stored()
-            known = [at for at in (stored["since"], since) if at is not None]
+            if stored["history"].endswith(step.stamp):
+                return  # this step once more
+            known = [at for at in (stored["since"], step.first) if at is not None]
             oldest = min(known) if known else None
             batch = self._rocks.WriteBatch(raw_mode=True)
-            if oldest is not None and oldest < floor:
-                for key in self._key_texts():
-                    for level in (0, 1):
-                        batch.delete_range(_pane_prefix(key, level) + bytes(8), _pane_key(key, level, floor))
-                    (last,) = _START.unpack(self._db.get(_KEY + key.encode()))
-                    if last - _BIAS <= floor:
-                        batch.delete(_KEY + key.encode())
-                oldest = floor
-            reached = watermark if stored["watermark"] is None else max(watermark, stored["watermark"])
-            self._store(batch, watermark=reached, since=oldest, version=stored["version"] + 1)
-            self._commit(batch)
+            if oldest is not None and step.floor is not None and oldest < step.floor:
+                self._drop(batch, step.floor)
+                oldest = step.floor
+            if step.mark is not None:
+                query, number = step.mark
+                batch.put(_QUERY + query.encode(), str(number).encode())
+            goals = [at for at in (stored["watermark"], step.watermark) if at is not None]
+            mark = Mark(stored["identity"] or new_identity(), stored["version"] + 1)
+            self._store(
+                batch,
+                watermark=max(goals, default=None),
+                since=oldest,
+                complete_from=stored["complete_from"] if step.complete_from is None else step.complete_from,
+                identity=mark.identity,
+                version=mark.version,
+                history=" ".join([*stored["history"].split(), step.stamp][-HISTORY:]),
+            )
+            self._commit(batch, sync=True)
+            try:
+                write_mark(self._path, mark)
+            except OSError as problem:
+                raise StoreError(f"rocksdb: {self._path} cannot be written: {problem}") from problem
+
+    def _drop(self, batch: Any, floor: int) -> None:
+        """Removes the panes before ``floor``, of the keys that have any there."""
+        end = _BLOCK + _START.pack(floor + _BIAS)
+        for key in dict.fromkeys(name[9:] for name, _ in self._records(_BLOCK, end)):
+            for level in (0, 1):
+                prefix = _pane_prefix(key.decode(), level)
+                batch.delete_range(prefix + bytes(8), prefix + _START.pack(floor + _BIAS))
+            last = self._db.get(_KEY + key)
+            if last is not None and _START.unpack(last)[0] - _BIAS <= floor:
+                batch.delete(_KEY + key)
+        batch.delete_range(_BLOCK, end)
+
+    def _note_all_blocks(self, layout: Layout) -> None:
+        """Notes which keys have panes in which block, for a store of before such notes were made."""
+        batch = self._rocks.WriteBatch(raw_mode=True)
+        for name, _ in self._records(_PANE, _PANE + b"\xff"):
+            if name[-9] == 0:
+                start = _START.unpack_from(name, len(name) - 8)[0] - _BIAS
+                batch.put(_block_key(layout.block.start_of(start), name[1:-10].decode()), b"")
+        self._commit(batch)

@@ -18,6 +18,7 @@ __all__ = [
     "Watermark",
     "is_columnar",
     "prefers_columns",
+    "query_id_of",
     "query_of",
     "quoted",
     "running_query",
@@ -84,10 +85,16 @@ class RunningQuery:
 
 def query_of(frame: DataFrame) -> RunningQuery | None:
     """Returns the query whose ``foreachBatch`` has been handed this frame; None where that cannot be told."""
+    query_id = query_id_of(frame)
+    return running_query(frame.sparkSession, query_id) if query_id else None
+
+
+def query_id_of(frame: DataFrame) -> str | None:
+    """Returns the id of the query whose ``foreachBatch`` has been handed this frame: the same over restarts from one
+    checkpoint. None where that cannot be told."""
     if not hasattr(frame, "_jdf"):
         return None
-    query_id = frame._jdf.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId")
-    return running_query(frame.sparkSession, query_id) if query_id else None
+    return frame._jdf.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId")
 
 
 def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:

@@ -1,6 +1,8 @@
 """``to_store``: a sink for foreachBatch that keeps the panes of a stream in a pane store."""
 
+import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -8,13 +10,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import fastwin as fw
-from fastwin.errors import FastwinError, SpecError, StoreError
+from fastwin.errors import FastwinError, SpecError, StoreError, StoreUnavailableError
 from fastwin.spec.panes import window_of
 from fastwin.store import PaneStore, Revision, Written
-from fastwin.times import Duration
-from spark_glue.plan.catalyst import quoted
+from fastwin.times import Duration, to_ms
+from spark_glue.plan.catalyst import query_id_of, quoted
 from spark_glue.plan.outputs import SIDE_PREFIX
 from spark_glue.plan.types import arrow_schema
+from spark_glue.sinks.patience import patiently
 
 __all__ = ["StoreSink", "to_store"]
 
@@ -30,6 +33,8 @@ def to_store(
     spec: fw.WindowSpec,
     *,
     retention: Duration | None = None,
+    patience: Duration = "2 minutes",
+    accept_loss: bool = False,
 ) -> "StoreSink":
     """Returns a function for ``foreachBatch`` that puts the panes of each micro-batch into a store.
 
@@ -42,12 +47,17 @@ def to_store(
 
         For panes of another width, ``spec.panes(width)`` in both places.
     retention: how long before the watermark panes are kept; None: eight windows.
+    patience: how long a batch goes on trying while the store is out of reach, slow or restarting. Then the task fails,
+        and Spark runs it again as often as it does for any task.
+    accept_loss: go on with a store that went back, as a Redis does that starts from an old dump. The sink warns, and
+        the store's ``since`` moves behind the loss. Otherwise that is an error.
 
     Every start of a query has an epoch of its own, so that its panes win over those of earlier runs, whose batches can
     not overwrite them any more. A batch that is run again sets the same panes. The store's watermark moves when
-    a micro-batch is written whole. Raises SpecError for arguments that do not fit; StoreError ends the query.
+    a micro-batch is written whole; the store then also notes the number of the batch. Raises SpecError for arguments
+    that do not fit; StoreError ends the query.
     """
-    return StoreSink(url, spec, retention)
+    return StoreSink(url, spec, retention, patience, accept_loss)
 
 
 class StoreSink:
@@ -58,10 +68,13 @@ class StoreSink:
         url: str,
         spec: fw.WindowSpec,
         retention: Duration | None,
+        patience: Duration,
+        accept_loss: bool,
     ) -> None:
         if not isinstance(spec, fw.WindowSpec):
             raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
-        self._url, self._retention = url, retention
+        self._url, self._retention, self._accept_loss = url, retention, accept_loss
+        self._patience = to_ms(patience, argument="patience") / 1_000
         self._panes = spec if spec.origin is not None else spec.panes()
         self._store: PaneStore | None = PaneStore.open(url, self._panes, retention=retention)
         self._epoch = self._last = -1
@@ -83,16 +96,56 @@ class StoreSink:
                 raise SpecError(
                     f"to_store: the spec has {side} rows as well; use route(main=to_store(...), {side}=...)"
                 )
+        store = self._store
+        return patiently(lambda: self._write(store, frame, batch_id), self._patience)
+
+    def _write(self, store: PaneStore, frame: DataFrame, batch_id: int) -> Written:
         if batch_id < self._last or self._epoch < 0:  # counted anew: another checkpoint
-            self._epoch = self._store.new_epoch()
+            self._epoch = store.new_epoch()
+        query = query_id_of(frame)
+        if query is not None:
+            self._check_known(store, query, batch_id)
+        try:
+            store.begin_batch()
+        except StoreUnavailableError:
+            raise
+        except StoreError as problem:
+            self._lost(store, str(problem))
+            store.begin_batch()
         self._last = batch_id
-        self._store.check_kept()
         panes = frame.select(*(F.col(quoted(name)) for name in self._columns))
-        write = self._from_driver if self._store.one_writer else self._from_executors
+        write = self._from_driver if store.one_writer else self._from_executors
         written, first, last = write(panes, (self._epoch, batch_id))
-        if last is not None:
-            self._store.advance_watermark(last + window_of(self._panes)[0], first)
+        end = None if last is None else last + window_of(self._panes)[0]
+        mark = None if query is None else (query, batch_id)
+        if end is not None or mark is not None:
+            store.advance_watermark(end, first, mark=mark)
         return written
+
+    def _check_known(self, store: PaneStore, query: str, batch_id: int) -> None:
+        """Looks whether the store has all batches of this query before this one."""
+        known = store.batch_of(query)
+        if batch_id == 0 or (known is not None and known >= batch_id - 1):
+            return
+        if known is not None:
+            self._lost(
+                store,
+                f"to_store: the last batch that the store has of this query is {known}, and this is batch {batch_id}: "
+                f"it went back, and panes are missing; start with an empty store and a fresh checkpoint, or go on "
+                f"without them: to_store(..., accept_loss=True)",
+            )
+        elif self._last < 0 and ((meta := store.meta()) is None or meta.identity):
+            warnings.warn(
+                f"to_store: the store has nothing of this query's batches before {batch_id}, so it was emptied since, "
+                f"or is another one; panes of those batches do not come back",
+                stacklevel=4,
+            )
+
+    def _lost(self, store: PaneStore, what: str) -> None:
+        if not self._accept_loss:
+            raise StoreError(what)
+        warnings.warn(what, stacklevel=4)
+        store.accept_loss()
 
     def _from_driver(self, panes: DataFrame, revision: Revision) -> _Done:
         """Fetches a bounded number of panes at a time, whole partitions, and puts them."""
@@ -111,7 +164,8 @@ class StoreSink:
 
     def _from_executors(self, panes: DataFrame, revision: Revision) -> _Done:
         """Lets every task put its own rows."""
-        writer = _writer(self._url, self._panes, self._retention, revision, arrow_schema(panes.schema))
+        schema = arrow_schema(panes.schema)
+        writer = _writer(self._url, self._panes, self._retention, revision, schema, self._patience)
         done: _Done = Written(), None, None
         for row in panes.mapInArrow(writer, _REPORT).collect():
             if row.problem is not None:
@@ -147,25 +201,41 @@ def _portions(panes: DataFrame) -> Iterator[DataFrame]:
 
 
 def _writer(
-    url: str, spec: fw.WindowSpec, retention: Duration | None, revision: Revision, schema: pa.Schema
+    url: str,
+    spec: fw.WindowSpec,
+    retention: Duration | None,
+    revision: Revision,
+    schema: pa.Schema,
+    patience: float,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Returns what a task does with its rows: a store of its own, and one row of report."""
+    """Returns what a task does with its rows: a store of its own, and one row of report.
+
+    What is wrong for good is in the report, so that the driver tells it without a worker's traceback around it. What
+    may be right later is raised, so that Spark runs the task again.
+    """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         done: _Done = Written(), None, None
         problem = None
-        store: PaneStore | None = None
+        opened: list[PaneStore] = []
+
+        def put(table: pa.Table) -> Written:
+            if not opened:
+                opened.append(PaneStore.open(url, spec, retention=retention))
+            return opened[0].put(table, revision, advance=False)
+
         try:
             for batch in batches:
                 if batch.num_rows:
-                    store = store or PaneStore.open(url, spec, retention=retention)
                     table = pa.Table.from_batches([batch]).cast(schema)
-                    done = _joined(done, (store.put(table, revision, advance=False), *_bounds(table)))
+                    written = patiently(partial(put, table), patience)
+                    done = _joined(done, (written, *_bounds(table)))
+        except StoreUnavailableError:
+            raise
         except FastwinError as error:
-            # Told by the driver, without the traceback of a worker around it.
             problem = str(error)
         finally:
-            if store is not None:
+            for store in opened:
                 store.close()
         written, first, last = done
         row = (written.stored, written.outdated, written.expired, first, last, problem)

@@ -199,8 +199,17 @@ def test_token(make_service):
 
 
 def test_empty_store_is_no_fault(make_service):
-    status, headers, body = make_service(table=clicks(0)).get("/api/current")
-    assert status == 503 and "holds no panes yet" in json.loads(body)["error"] and headers["retry-after"]
+    service = make_service(table=clicks(0))
+    for path in ("/api/current", "/readyz"):
+        status, headers, body = service.get(path)
+        assert status == 503 and "holds no panes yet" in json.loads(body)["error"] and headers["retry-after"]
+    assert service.get("/healthz")[0] == 200
+
+
+def test_probes_need_no_token(make_service):
+    service = make_service(Settings(token="very secret"))
+    assert service.json("/healthz") == {"healthy": True}
+    assert service.json("/readyz") == {"ready": True, "watermark": END, "version": 1}
 
 
 def test_page_needs_nothing_from_elsewhere(shared):

@@ -88,7 +88,7 @@ def test_redis_stopped_in_the_middle_of_a_batch(spark, tmp_path, server):
     """The query fails with a sentence; started again it ends with the panes that an undisturbed one gives."""
     table = clicks(3_000)
     source = feed(tmp_path, table)
-    sink = spark_glue.to_store(server.url, SPEC)
+    sink = spark_glue.to_store(server.url, SPEC, patience="1 second")
     seen = []
 
     def failing(frame, batch_id):

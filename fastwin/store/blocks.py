@@ -1,0 +1,38 @@
+"""A table of panes, cut into the blocks that are written as one step each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from fastwin.errors import SpecError
+from fastwin.store.cells import Cell, to_cells
+from fastwin.store.keytext import keys_to_text
+from fastwin.store.layout import Layout
+from fastwin.store.records import Block
+
+__all__ = ["blocks_of"]
+
+
+def blocks_of(table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -> tuple[list[Block], int]:
+    """Returns the blocks of a table of panes, and how many panes are older than ``floor`` and left out.
+
+    starts: int64, of the panes, ms. floor: on the grid of blocks, ms. Of a pane that is there twice, the last counts.
+    Raises SpecError for a column that cannot be what the layout says.
+    """
+    keys = keys_to_text([table[field.name] for field in layout.keys], table.num_rows)
+    columns = []
+    for field in layout.fields:
+        try:
+            columns.append(to_cells(table[field.name].cast(field.kind)))
+        except (KeyError, pa.ArrowException) as problem:
+            raise SpecError(f"put: column {field.name!r} must be {field.kind}: {problem}") from None
+    blocks: dict[tuple[str, int], dict[int, list[Cell]]] = {}
+    expired = 0
+    for key, start, *cells in zip(keys, starts.tolist(), *columns, strict=True):
+        at = layout.block.start_of(start)
+        if at < floor:
+            expired += 1
+        else:
+            blocks.setdefault((key, at), {})[start] = cells
+    return [Block(key, at, list(panes.items())) for (key, at), panes in blocks.items()], expired

@@ -1,0 +1,64 @@
+"""Panes as they were read, made to a table of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastwin.columns.buffers import from_values
+from fastwin.columns.decoding import decoded_type
+from fastwin.store.cells import from_cells
+from fastwin.store.keytext import column_from_text
+from fastwin.store.layout import Layout
+from fastwin.store.merging import merge_windows, outputs
+from fastwin.store.records import Scan
+
+__all__ = ["merged_scan", "taken", "window_table", "zeros_for_counts"]
+
+_TIME = pa.timestamp("ms", tz="UTC")
+
+
+def merged_scan(
+    layout: Layout, scan: Scan, window: tuple[int, int, int]
+) -> tuple[np.ndarray, np.ndarray, list[pa.Array]]:
+    """Returns the group and the start of each window that has panes, and the columns of its results.
+
+    window: size, slide and offset, ms. Raises as ``merge_windows``.
+    """
+    columns = [
+        from_cells(cells, field.kind, field.name) for cells, field in zip(scan.cells, layout.fields, strict=True)
+    ]
+    groups = np.array(scan.groups, dtype=np.int32)
+    times = np.array(scan.times, dtype=np.int64)
+    counted = [output.fields[0] for output in layout.outputs if output.how == "estimate"]
+    groups, starts, merged = merge_windows(layout.fields, groups, times, columns, window, counted)
+    return groups, starts, outputs(layout, merged)
+
+
+def taken(columns: Sequence[pa.Array], rows: np.ndarray) -> list[pa.Array]:
+    """Returns these rows of columns; null where a row is negative."""
+    indices = pa.array(rows, mask=rows < 0)
+    return [column.take(indices) for column in columns]
+
+
+def zeros_for_counts(layout: Layout, columns: list[pa.Array]) -> list[pa.Array]:
+    """Returns columns of results with 0 instead of null where they count."""
+    return [
+        column.fill_null(0) if output.how in ("count", "estimate") else column
+        for column, output in zip(columns, layout.outputs, strict=True)
+    ]
+
+
+def window_table(layout: Layout, texts: list[str], starts: Any, ends: Any, columns: list[pa.Array]) -> pa.Table:
+    """Returns the table of results: key columns, window_start, window_end, aggregates."""
+    bounds = [from_values(np.asarray(values, dtype=np.int64), None, _TIME) for values in (starts, ends)]
+    fields = [
+        *(pa.field(field.name, decoded_type(field.type)) for field in layout.keys),
+        pa.field("window_start", _TIME),
+        pa.field("window_end", _TIME),
+        *(pa.field(output.name, layout.output_type(output)) for output in layout.outputs),
+    ]
+    return pa.Table.from_arrays([*column_from_text(texts, layout.keys), *bounds, *columns], schema=pa.schema(fields))

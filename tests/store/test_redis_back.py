@@ -1,0 +1,87 @@
+"""A Redis that goes back: started from an old dump, in or between batches, or another store under the same name."""
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from fastwin.errors import StoreError, StoreUnavailableError
+from fastwin.store import PaneStore
+from tests.support.clicks import FIRST, MINUTE
+from tests.support.numbered_clicks import batch, spec
+from tests.support.redis_server import RedisServer
+
+
+@pytest.fixture
+def server(tmp_path) -> Iterator[RedisServer]:
+    started = RedisServer(tmp_path)
+    yield started
+    started.stop()
+
+
+def save(server: RedisServer) -> None:
+    redis.Redis.from_url(server.url).save()
+
+
+def restart(server: RedisServer) -> None:
+    server.kill()
+    server.start()
+
+
+def test_back_between_batches(server):
+    """The next batch is refused: those since the dump are gone. Put again, or accepted as lost, the store goes on."""
+    with PaneStore.open(server.url, spec()) as store:
+        for number in range(4):
+            store.put(batch(number), (1, number))
+            if number == 1:
+                save(server)
+        restart(server)
+        for _ in range(2):  # and not only once
+            with pytest.raises(StoreError, match="went back from version 4 to 2"):
+                store.put(batch(4), (1, 4))
+        with PaneStore.open(server.url, read_only=True) as reader:
+            assert reader.meta().version == 2 and reader.watermark == FIRST + 2 * 3 * MINUTE
+        store.accept_loss()
+        store.put(batch(4), (1, 4))
+        meta = store.meta()
+        assert meta.since == meta.watermark == FIRST + 5 * 3 * MINUTE  # no window from before is complete
+        store.put(batch(5), (1, 5))
+        assert store.meta().since == meta.since
+
+
+def test_back_within_a_batch(server):
+    """Its last version is still there, but what this batch had put before the restart is gone: put it again."""
+    with PaneStore.open(server.url, spec()) as store:
+        store.put(batch(0), (1, 0))
+        save(server)
+        store.put(batch(1), (1, 1), advance=False)
+        restart(server)
+        with pytest.raises(StoreUnavailableError, match=r"started again .*put the batch again"):
+            store.put(batch(2), (1, 1))
+        store.put(batch(1), (1, 1), advance=False)
+        store.put(batch(2), (1, 1))
+        end = store.watermark
+        assert set(store.query(start=end - 9 * MINUTE, end=end)["pv"].to_pylist()) == {1 + 2 + 3}
+
+
+def test_another_store_under_the_same_name(server):
+    """Emptied, and written by somebody else since: versions alone would look well."""
+    with PaneStore.open(server.url, spec()) as store:
+        store.put(batch(0), (1, 0))
+        redis.Redis.from_url(server.url).flushall()
+        with PaneStore.open(server.url, spec()) as other:
+            other.put(batch(0), (1, 0))
+            other.put(batch(1), (1, 1))
+        with pytest.warns(UserWarning, match="has lost all panes since the last batch"):
+            store.put(batch(2), (1, 2))
+
+
+def test_two_writers_are_no_going_back(server):
+    with PaneStore.open(server.url, spec()) as one, PaneStore.open(server.url, spec()) as other:
+        for number in range(0, 140, 2):
+            one.put(batch(number), (1, number))
+            other.put(batch(number + 1), (1, number + 1))
+        for number in range(140, 240):  # more than the store remembers
+            other.put(batch(number), (1, number))
+        one.put(batch(240), (1, 240))
+        assert one.meta().version == 241
