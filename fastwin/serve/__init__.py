@@ -1,13 +1,17 @@
 """``fastwin serve``: a JSON API and a page over a pane store."""
 
 import argparse
+from pathlib import Path
 
 __all__ = ["command"]
 
 _EPILOG = """\
 The page is at the printed address; docs/store.md describes the JSON API below /api. A store may be served while a
-stream writes to it. Bound to another address than the loopback, the service asks for a token: that of --token, or else
-one that it makes and prints.
+stream writes to it. Bound to another address than the loopback, the service asks for a token: a given one, or else one
+that it makes and prints.
+
+Others on this machine can read command lines. So give secrets in the environment or in files: the URL in FASTWIN_STORE,
+or with password_file=PATH or password_env=NAME among its options; the token in FASTWIN_TOKEN or by --token-file.
 """
 
 
@@ -20,10 +24,13 @@ def command(commands: argparse._SubParsersAction) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--store", required=True, metavar="URL", help="rocksdb:PATH or redis://HOST:PORT/DB")
+    parser.add_argument("--store", metavar="URL", help="rocksdb:PATH or redis://HOST:PORT/DB; else $FASTWIN_STORE")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="address to bind (%(default)s)")
     parser.add_argument("--port", type=int, default=8765, metavar="N", help="port, 0 for a free one (%(default)s)")
-    parser.add_argument("--token", metavar="TEXT", help="what clients must send: Authorization: Bearer TEXT")
+    parser.add_argument(
+        "--token-file", type=Path, metavar="PATH", help="what clients must send is in there; else in $FASTWIN_TOKEN"
+    )
+    parser.add_argument("--token", metavar="TEXT", help="the same, for all on this machine to see")
     parser.add_argument("--title", default="Page views and unique visitors", metavar="TEXT", help="of the page")
     parser.add_argument(
         "--label", action="append", default=[], metavar="NAME=TEXT", help="what the page calls an aggregate; repeatable"

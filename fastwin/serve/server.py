@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import ipaddress
+import os
 import secrets
 import socket
 import sys
@@ -20,7 +21,10 @@ except ImportError as missing:  # the extra is not installed
 from fastwin.serve import assets
 from fastwin.serve.answers import Answers
 
-__all__ = ["make_server", "run"]
+__all__ = ["STORE_VARIABLE", "make_server", "run"]
+
+STORE_VARIABLE = "FASTWIN_STORE"
+"""The environment variable with the URL of the store, for URLs that hold a password."""
 
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -55,7 +59,12 @@ def make_server(
 def run(arguments: argparse.Namespace) -> int:
     """Runs the service until it is interrupted; returns the exit status."""
     loopback = is_loopback(arguments.host)
-    token = arguments.token
+    store = arguments.store or os.environ.get(STORE_VARIABLE)
+    if not store:
+        raise SpecError(f"--store: give the URL of a store, here or in {STORE_VARIABLE}")
+    if arguments.store and "@" in arguments.store:
+        _warn(f"all on this machine can read the password in --store; use {STORE_VARIABLE} or password_file=PATH")
+    token = _token(arguments)
     if token is None and not loopback:
         token = secrets.token_urlsafe(24)
     if token is not None and len(token) < 8:
@@ -71,8 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = Settings(
         arguments.title, labels, round(arguments.refresh * 1_000), token, _LOCAL_NAMES if loopback else frozenset()
     )
-    PaneStore.open(arguments.store, read_only=True).close()  # a wrong URL shall show at once
-    server, bound, answers = make_server(arguments.store, settings, arguments.host, arguments.port)
+    PaneStore.open(store, read_only=True).close()  # a wrong URL shall show at once
+    server, bound, answers = make_server(store, settings, arguments.host, arguments.port)
     name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
     secret = "" if token is None else f"#token={token}"
     print(f"fastwin serve: http://{name}:{bound.getsockname()[1]}/{secret}  (stop it with Ctrl-C)", flush=True)
@@ -83,6 +92,22 @@ def run(arguments: argparse.Namespace) -> int:
         answers.close()
         print("fastwin serve: stopped", file=sys.stderr)
     return 0
+
+
+def _token(arguments: argparse.Namespace) -> str | None:
+    if arguments.token is not None:
+        _warn("all on this machine can read --token; use --token-file or FASTWIN_TOKEN")
+        return arguments.token
+    if arguments.token_file is not None:
+        try:
+            return arguments.token_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as problem:
+            raise SpecError(f"--token-file: {arguments.token_file} cannot be read: {problem}") from None
+    return os.environ.get("FASTWIN_TOKEN")
+
+
+def _warn(sentence: str) -> None:
+    print(f"fastwin serve: {sentence}", file=sys.stderr, flush=True)
 
 
 def is_loopback(host: str) -> bool:

@@ -80,7 +80,7 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
             }
             with self._calls():
                 check_server(self._client, self._shown, read_only)
-        except (ValueError, TypeError) as problem:
+        except (ValueError, TypeError, AttributeError) as problem:
             raise SpecError(f"store: {self._shown} with its options is no URL for Redis: {problem}") from None
 
     def close(self) -> None:

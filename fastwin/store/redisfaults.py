@@ -23,11 +23,10 @@ def check_server(client: Any, shown: str, read_only: bool) -> None:
     if mode == "sentinel":
         raise StoreError(f"redis: {shown} is a Sentinel, which holds no data; name the server that it watches")
     if mode == "cluster":
-        cluster = _told(client, "CLUSTER INFO") or {}
-        if int(cluster.get("cluster_size", 1)) > 1:
+        masters = int((_told(client, "CLUSTER INFO") or {}).get("cluster_size", 1))
+        if masters > 1:
             raise StoreError(
-                f"redis: {shown} is part of a Redis Cluster of {cluster['cluster_size']} masters; a store needs a "
-                f"server with all slots"
+                f"redis: {shown} is part of a Redis Cluster of {masters} masters; a store needs a server with all slots"
             )
     if not read_only and info.get("role") == "slave":
         raise StoreError(f"redis: {shown} is a replica, which takes no panes; name its master, or use read_only=True")
@@ -45,11 +44,12 @@ def process_of(client: Any) -> str | None:
 
 
 def _told(client: Any, *command: str) -> dict[str, Any] | None:
+    """Returns what the server answers; None if this user may not ask, or it does not know the command."""
     import redis
 
     try:
         return client.execute_command(*command)
-    except redis.ResponseError:  # of this user, or of a server that does not know the command
+    except redis.ResponseError:
         return None
 
 

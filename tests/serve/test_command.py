@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import re
 import signal
 import subprocess
@@ -37,9 +38,12 @@ def url(tmp_path):
     return address
 
 
-def start(*arguments: str) -> subprocess.Popen:
+def start(*arguments: str, **variables: str) -> subprocess.Popen:
     command = [sys.executable, "-c", RUNNER, *arguments]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    environment = os.environ | variables
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
 
 
 def get(port: str, path: str, **headers: str) -> tuple[int, dict]:
@@ -78,9 +82,39 @@ def test_elsewhere_it_wants_a_token(url):
             process.communicate(timeout=30)
 
 
+@pytest.mark.parametrize("by", ["variable", "file"])
+def test_secrets_are_not_on_the_command_line(url, tmp_path, by):
+    path = tmp_path / "token"
+    path.write_text("long enough\n")
+    given = {"arguments": (), "FASTWIN_TOKEN": "long enough"}
+    if by == "file":
+        given = {"arguments": ("--token-file", str(path))}
+    with start("--port", "0", *given.pop("arguments"), FASTWIN_STORE=url, **given) as process:
+        try:
+            port = re.search(r":(\d+)/", process.stdout.readline())[1]
+            line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            assert b"long enough" not in line and url.encode() not in line
+            assert get(port, "/api/store")[0] == 401
+            assert get(port, "/api/store", Authorization="Bearer long enough")[0] == 200
+        finally:
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=30)
+    assert "can read" not in errors
+
+
+def test_secrets_on_the_command_line_are_warned_of(url):
+    with start("--store", "redis://:secret@127.0.0.1:1", "--token", "long enough") as process:
+        _, errors = process.communicate(timeout=60)
+    assert "can read the password in --store; use FASTWIN_STORE" in errors
+    assert "can read --token; use --token-file" in errors
+    assert "secret" not in errors
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        ((), "--store: give the URL of a store"),
+        (("--store", "URL", "--token-file", "/nowhere"), "--token-file: /nowhere cannot be read"),
         (("--store", "rocksdb:/nowhere/at/all"), "there is no store at /nowhere/at/all"),
         (("--store", "mysql://x"), "must begin with rocksdb: or redis://"),
         (("--store", "redis://127.0.0.1:1"), "is out of reach"),

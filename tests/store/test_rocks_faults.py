@@ -105,3 +105,38 @@ def test_closed_store_says_so(tmp_path):
     store.close()
     with pytest.raises(StoreError, match="was closed"):
         store.meta()
+
+
+FULL = """
+import resource, sys
+from fastwin.errors import StoreError
+from fastwin.store import PaneStore
+from tests.support.numbered_clicks import batch, spec
+full = resource.RLIM_INFINITY
+with PaneStore.open(sys.argv[1], spec()) as store:
+    store.put(batch(0), (1, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, full))
+    for number in range(1, 100):
+        try:
+            store.put(batch(number), (1, number))
+        except StoreError as problem:
+            print("told", number, problem, flush=True)
+            break
+    resource.setrlimit(resource.RLIMIT_FSIZE, (full, full))
+    for number in range(number, 100):
+        store.put(batch(number), (1, number))
+    print("goes on")
+"""
+
+
+def test_full_disk(tmp_path):
+    """The writer says so, and goes on once there is space. A file that may not grow stands for a disk that is full."""
+    url = f"rocksdb:{tmp_path / 'store'}"
+    done = subprocess.run([sys.executable, "-c", FULL, url], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told, last = done.stdout.splitlines()
+    assert told.startswith("told") and "cannot be written" in told and last == "goes on"
+    with PaneStore.open(url, read_only=True) as store:
+        for number in range(100):
+            start = FIRST + number * 3 * MINUTE
+            assert set(store.query(start=start, end=start + 3 * MINUTE)["pv"].to_pylist()) == {number + 1}

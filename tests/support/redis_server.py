@@ -42,8 +42,11 @@ def _free_port() -> int:
 class RedisServer:
     """A server that can be stopped, killed, frozen and started again, empty or not."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, config: str | None = None) -> None:
         self.program = need_redis_server()
+        self.config = () if config is None else (folder / "redis.conf",)
+        for path in self.config:
+            path.write_text(config or "")
         self.folder = folder
         self.options = options
         self.port = _free_port()
@@ -60,7 +63,7 @@ class RedisServer:
         with (self.folder / "redis.log").open("ab") as log:
             # An alarm outlives exec: however the tests end, the kernel ends a server that was forgotten.
             self.process = subprocess.Popen(
-                [self.program, *arguments, *self.options],
+                [self.program, *self.config, *arguments, *self.options],
                 stdout=log,
                 stderr=log,
                 preexec_fn=lambda: signal.alarm(LIFE_SECONDS),

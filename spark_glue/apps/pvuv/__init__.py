@@ -36,7 +36,9 @@ def command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--watermark", default="10 minutes", metavar="TIME", help="how far lines may be out of order (%(default)s)"
     )
-    parser.add_argument("--store", metavar="URL", help="rocksdb:PATH or redis://...; by default in the folder of --out")
+    parser.add_argument(
+        "--store", metavar="URL", help="rocksdb:PATH or redis://...; else $FASTWIN_STORE, else in the folder of --out"
+    )
     parser.add_argument("--retention", metavar="TIME", help="how long panes are kept (eight windows)")
     parser.add_argument(
         "--batch", type=int, default=100_000, metavar="LINES", help="lines of a micro-batch (%(default)s)"

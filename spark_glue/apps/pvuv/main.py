@@ -30,6 +30,7 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
 }
 _SCHEMA = pa.schema({"module": pa.string(), "ts": pa.timestamp("us", tz="UTC"), "visitor": pa.string()})
+_STORE_VARIABLE = "FASTWIN_STORE"
 _FIRST_FILE_TIME = 1_600_000_000
 
 
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     if str(arguments.log) != "-" and not arguments.log.is_file():
         raise SpecError(f"ACCESS_LOG: there is no file {arguments.log}")
     out = fresh_folder(arguments.out, "pvuv")
-    url = arguments.store or f"rocksdb:{out / 'store'}"
+    url = arguments.store or os.environ.get(_STORE_VARIABLE) or f"rocksdb:{out / 'store'}"
     started = time.monotonic()
     events, malformed = _read(arguments, out, to_ms(arguments.slide) + delay_ms)
     if not events:
@@ -134,8 +135,8 @@ def _write(table: pa.Table, out: Path, part: int) -> None:
 
 
 def _serve(url: str, port: int) -> subprocess.Popen:
-    command = [sys.executable, "-m", "fastwin", "serve", "--store", url, "--port", str(port)]
-    return subprocess.Popen(command)
+    command = [sys.executable, "-m", "fastwin", "serve", "--port", str(port)]
+    return subprocess.Popen(command, env=os.environ | {_STORE_VARIABLE: url})  # all can read a command line
 
 
 def _without_password(url: str) -> str:

@@ -264,3 +264,15 @@ def test_log_to_store(spark, tmp_path, monkeypatch, capsys, source):
             assert (module, until, pv, uv) == (*wanted, count)
     finally:
         server.stop()
+
+
+def test_the_page_of_a_store_with_a_password(monkeypatch):
+    """It is another process, whose command line all can read."""
+    from spark_glue.apps.pvuv import main
+
+    started = []
+    monkeypatch.setattr(main.subprocess, "Popen", lambda command, **options: started.append((command, options)))
+    main._serve("redis://:secret@localhost", 8765)
+    ((command, options),) = started
+    assert "secret" not in " ".join(command)
+    assert options["env"]["FASTWIN_STORE"] == "redis://:secret@localhost"

@@ -11,7 +11,7 @@ import spark_glue
 from fastwin.errors import SpecError, StoreError, StoreUnavailableError
 from fastwin.store import PaneStore
 from spark_glue.sinks.patience import patiently
-from tests.support.clicks import FIRST, HOUR, by_module, clicks, counted, spec_of
+from tests.support.clicks import FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
 from tests.support.numbered_clicks import batch, spec
 from tests.support.redis_server import RedisServer
 from tests.support.spark_streams import Source
@@ -33,17 +33,11 @@ def run(spark, source: Source, sink, folder) -> None:
     writer.foreachBatch(sink).start().awaitTermination()
 
 
-def parts(tmp_path, hours: int) -> tuple:
-    """Clicks of some hours, a file for each, and a source without files."""
-    table = clicks(300 * hours, hours=hours)
-    source = Source(tmp_path, table.schema)
-    return table, source, [table.slice(300 * hour, 300) for hour in range(hours)]
-
-
 def test_outage_with_what_was_kept(spark, tmp_path, server):
     """The sink waits, in the driver and in the tasks; nothing of it is to be seen afterwards."""
-    table, source, files = parts(tmp_path, 3)
-    source.put(*files)
+    table = clicks(900, hours=3)
+    source = Source(tmp_path, table.schema)
+    source.put(*(table.slice(first, 300) for first in (0, 300, 600)))
     redis.Redis.from_url(server.url).config_set("appendonly", "yes")
     server.options += ("--appendonly", "yes")
     sink = spark_glue.to_store(server.url, SPEC)
@@ -58,6 +52,8 @@ def test_outage_with_what_was_kept(spark, tmp_path, server):
 
     run(spark, source, outage, tmp_path)
     assert seen == list(range(len(seen)))  # no batch was run again
+    (marked,) = redis.Redis.from_url(server.url).hvals("{fastwin}:queries")
+    assert int(marked) == seen[-1]
     with PaneStore.open(server.url, read_only=True) as store:
         end = store.watermark
         found, expected = by_module(store.query(end=end)), counted(table, end - HOUR, end)
@@ -88,35 +84,31 @@ def test_restarted_within_a_batch(spark, server):
         assert set(found["pv"].to_pylist()) == {1 + 2} and found.num_rows == 50
 
 
-def test_went_back_between_runs(spark, tmp_path, server):
-    """A query that goes on from its checkpoint notices that the store has less of it than that; unless told so, it ends."""
-    table, source, files = parts(tmp_path, 4)
-    source.put(*files[:3])
+def test_went_back_between_runs(spark, server, monkeypatch):
+    """A query that goes on from its checkpoint notices that the store has less than that; unless told so, it ends."""
+    monkeypatch.setattr("spark_glue.sinks.store.query_id_of", lambda frame: "one query")
+    frames = [spark.createDataFrame(batch(number).to_pandas()) for number in range(5)]
     client = redis.Redis.from_url(server.url)
-
-    def saving(frame, batch_id):
-        sink(frame, batch_id)
-        if batch_id == 0:
+    sink = spark_glue.to_store(server.url, spec())
+    for number in range(3):
+        sink(frames[number], number)
+        if number == 0:
             client.save()
-
-    sink = spark_glue.to_store(server.url, SPEC)
-    run(spark, source, saving, tmp_path)
     server.kill()
     server.start()
-    source.put(files[3])
-    with pytest.raises(Exception, match="it went back, and panes are missing"):
-        run(spark, source, spark_glue.to_store(server.url, SPEC), tmp_path)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="has of this query is 0, and this is batch 3: it went back"):
+            spark_glue.to_store(server.url, spec())(frames[3], 3)
+    accepting = spark_glue.to_store(server.url, spec(), accept_loss=True)
     with pytest.warns(UserWarning, match="it went back, and panes are missing"):
-        run(spark, source, spark_glue.to_store(server.url, SPEC, accept_loss=True), tmp_path)
+        accepting(frames[3], 3)
+    accepting(frames[4], 4)
     with PaneStore.open(server.url, read_only=True) as store:
-        meta = store.meta()
-        assert meta.watermark - HOUR < meta.since < meta.watermark
-        found, expected = by_module(store.query(start=meta.since)), counted(table, meta.since, meta.watermark)
-        assert {key: row["pv"] for key, row in found.items()} == {key: row["pv"] for key, row in expected.items()}
+        assert store.meta().since == FIRST + 4 * 3 * MINUTE  # no window from before is complete
+        assert set(store.query(start=store.meta().since)["pv"].to_pylist()) == {5}
     client.flushall()
-    source.put(files[3])
-    with pytest.warns(UserWarning, match="has nothing of this query's batches before"):
-        run(spark, source, spark_glue.to_store(server.url, SPEC), tmp_path)
+    with pytest.warns(UserWarning, match="has nothing of this query's batches before 4"):
+        spark_glue.to_store(server.url, spec())(frames[4], 4)
 
 
 def test_went_back_between_batches(spark, server):

@@ -1,0 +1,87 @@
+"""What is older than retention goes, and only what goes is looked at."""
+
+import pytest
+
+import fastwin as fw
+from fastwin.store import PaneStore
+from tests.support.clicks import FIRST, HOUR, MINUTE, clicks, spec_of
+from tests.support.numbered_clicks import MODULES, batch, spec
+
+
+def test_expiry_reads_no_list_of_all_keys(url, redis_server, monkeypatch):
+    with PaneStore.open(url, spec(), retention="2 hours") as store:
+        monkeypatch.setattr(type(store), "_key_texts", None)
+        for number in range(0, 100, 5):
+            store.put(batch(number), (1, number))
+        assert store.meta().since >= store.watermark - 3 * HOUR
+    monkeypatch.undo()
+    with PaneStore.open(url, read_only=True) as reader:
+        since = reader.meta().since
+        assert reader.query(start=FIRST, end=since).num_rows == 0
+        assert set(reader.query(start=since)["pv"].to_pylist()) == {
+            sum(n + 1 for n in range(0, 100, 5) if FIRST + n * 3 * MINUTE >= since)
+        }
+
+
+def test_nothing_stays_of_what_expired(url, redis_server):
+    """Neither panes nor the notes about them, also of keys that have gone and of hours that were empty."""
+    windows = spec_of("1 hour", "3 minutes", pv=fw.Count(), uv=fw.HyperLogLog("user"))
+    with PaneStore.open(url, windows, retention="1 hour") as store:
+        early = windows.panes().run(clicks(500, modules=7, hours=3)).main
+        store.put(early)
+        late = clicks(200, modules=2, hours=2).to_pandas()
+        late["ts"] += __import__("pandas").Timedelta(days=3)
+        store.put(windows.panes().run(late).main)
+        assert store.meta().since >= FIRST + 72 * HOUR
+        assert store.keys()["module"].to_pylist() == ["module 0", "module 1"]
+        old = [name for name in names(store) if b"2024-01-01" in name or name_time(name) < FIRST + 24 * HOUR]
+        assert old == []
+
+
+def names(store) -> list[bytes]:
+    """Returns the names of all records."""
+    if hasattr(store, "_client"):
+        return list(store._client.scan_iter("*"))
+    return [name for name, _ in store._records(b"", b"\xff")]
+
+
+def name_time(name: bytes) -> int:
+    """Returns the time that a record of RocksDB has in its name, ms; a late one where it has none."""
+    if name[:1] == b"p":
+        return int.from_bytes(name[-8:], "big") - 2**63
+    return int.from_bytes(name[1:9], "big") - 2**63 if name[:1] == b"t" else FIRST + 100 * HOUR
+
+
+def test_store_of_before_blocks_were_noted(tmp_path):
+    """Brought up when it is opened for writing: its panes expire as those that come."""
+    url = f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(url, spec(), retention="2 hours") as store:
+        store.put(batch(0), (1, 0))
+        store._db.delete_range(b"t", b"u")
+        store._db[b"m"] = store._db[b"m"].replace(store.meta().identity.encode(), b"")
+    (tmp_path / "store" / "FASTWIN").unlink()
+    with PaneStore.open(url, spec(), retention="2 hours") as store:
+        assert store.meta().identity == ""
+        for number in range(50, 100, 5):
+            store.put(batch(number), (1, number))
+        assert store.meta().identity
+        assert [name for name in names(store) if name_time(name) < FIRST + HOUR] == []
+        assert len(names(store)) > len(MODULES)
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+def test_rocksdb_forces_its_log_to_the_disk_once_for_each_batch(tmp_path, monkeypatch, parts):
+    url = f"rocksdb:{tmp_path / 'store'}"
+    forced = []
+    with PaneStore.open(url, spec()) as store:
+        commit = type(store)._commit
+        monkeypatch.setattr(
+            type(store), "_commit", lambda self, what, sync=False: forced.append(sync) or commit(self, what, sync)
+        )
+        for number in range(3):
+            forced.clear()
+            panes = batch(number)
+            for part in range(parts - 1):
+                store.put(panes.slice(part, 1), (1, number), advance=False)
+            store.put(panes.slice(parts - 1), (1, number))
+            assert forced.count(True) == 1 and forced[-1]

@@ -1,0 +1,149 @@
+"""What is looked at when a Redis is opened: that it keeps panes, that it has all slots, who asks, and what the URL says."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from fastwin.errors import SpecError, StoreError
+from fastwin.store import PaneStore
+from tests.support.numbered_clicks import MODULES, batch, spec
+from tests.support.redis_server import RedisServer
+
+# What docs/store.md says that a user needs.
+ALLOWED = (
+    "+ping +info +hello +hget +hgetall +hset +hsetnx +hincrby +evalsha +script|load +script|exists +type "
+    "+get +set +del +unlink +exists +getrange +mget +incrby +pfmerge +pexpire +zadd +zrange +zremrangebyscore +sadd +sscan"
+)
+
+
+@pytest.fixture
+def start(tmp_path) -> Iterator:
+    """Returns a function that starts a server with options."""
+    started = []
+
+    def begin(*options: str, **others: str) -> RedisServer:
+        folder = tmp_path / f"redis{len(started)}"
+        folder.mkdir()
+        started.append(RedisServer(folder, *options, **others))
+        return started[-1]
+
+    yield begin
+    for server in started:
+        server.stop()
+
+
+def until(condition) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_server_that_evicts_is_refused(start):
+    server = start("--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru")
+    with pytest.raises(StoreError, match=r"maxmemory-policy is allkeys-lru.*set it to noeviction"):
+        PaneStore.open(server.url, spec())
+    PaneStore.open(server.url, read_only=True).close()
+    redis.Redis.from_url(server.url).config_set("maxmemory", 0)  # never full, so the policy does nothing
+    PaneStore.open(server.url, spec()).close()
+
+
+def test_replica_is_for_readers(start):
+    master = start()
+    replica = start("--replicaof", "127.0.0.1", str(master.port))
+    with PaneStore.open(master.url, spec()) as store:
+        store.put(batch(0))
+        with pytest.raises(StoreError, match="is a replica, which takes no panes"):
+            PaneStore.open(replica.url, spec())
+        with PaneStore.open(replica.url, read_only=True) as reader:
+            until(lambda: reader.watermark == store.watermark)
+            assert reader.query().equals(store.query())
+
+
+def test_sentinel_is_refused(start):
+    server = start("--sentinel", config="sentinel monitor other 127.0.0.1 1 1\n")
+    with pytest.raises(StoreError, match="is a Sentinel, which holds no data"):
+        PaneStore.open(server.url, spec())
+
+
+def test_cluster_of_several_masters_is_refused(start):
+    one, other = start("--cluster-enabled", "yes"), start("--cluster-enabled", "yes")
+    clients = [redis.Redis.from_url(server.url) for server in (one, other)]
+    clients[0].execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8_000)
+    clients[1].execute_command("CLUSTER", "ADDSLOTSRANGE", 8_001, 16_383)
+    clients[0].execute_command("CLUSTER", "MEET", "127.0.0.1", other.port)
+    until(lambda: b"cluster_size:2" in clients[0].execute_command("CLUSTER", "INFO"))
+    for read_only in (False, True):
+        with pytest.raises(StoreError, match="part of a Redis Cluster of 2 masters"):
+            PaneStore.open(one.url, read_only=read_only)
+
+
+def with_user(server: RedisServer, user: str) -> str:
+    return server.url.replace("://", f"://{user}@")
+
+
+def test_denied_is_not_a_wrong_password(start):
+    server = start()
+    client = redis.Redis.from_url(server.url)
+    client.execute_command("ACL", "SETUSER", "reader", "on", ">secret", "~*", "+ping", "+hgetall", "+hello")
+    client.execute_command("ACL", "SETUSER", "nobody", "on", ">secret", "~*")
+    with pytest.raises(StoreError, match="refuses the user or password") as caught:
+        PaneStore.open(with_user(server, "reader:wrong"))
+    assert "does not let it" not in str(caught.value)
+    denied = r"knows the user, but does not let it do what a store needs: .*permissions"
+    with (
+        PaneStore.open(with_user(server, "reader:secret"), spec()) as store,
+        pytest.raises(StoreError, match=denied) as caught,
+    ):
+        store.put(batch(0))
+    assert "password" not in str(caught.value)
+    with pytest.raises(StoreError, match=denied):
+        PaneStore.open(with_user(server, "nobody:secret"))
+
+
+def test_documented_rights_are_enough(start):
+    server = start()
+    client = redis.Redis.from_url(server.url)
+    client.execute_command("ACL", "SETUSER", "writer", "on", ">secret", "~{fastwin*", *ALLOWED.split())
+    with PaneStore.open(with_user(server, "writer:secret"), spec(), retention="2 hours") as store:
+        for number in range(0, 100, 4):
+            store.put(batch(number), (1, number))
+        assert store.query().num_rows == len(MODULES)
+        assert store.meta().since > store.watermark - 4 * 3_600_000
+
+
+def test_password_from_the_environment_or_a_file(start, tmp_path, monkeypatch):
+    server = start("--requirepass", "very secret")
+    (tmp_path / "password").write_text("very secret\n")
+    monkeypatch.setenv("CLICKS_PASSWORD", "very secret")
+    for option in (f"password_file={tmp_path / 'password'}", "password_env=CLICKS_PASSWORD"):
+        with PaneStore.open(f"{server.url}?{option}", spec()) as store:
+            store.put(batch(0))
+    monkeypatch.setenv("CLICKS_PASSWORD", "wrong one")
+    with pytest.raises(StoreError, match="refuses the user or password") as caught:
+        PaneStore.open(f"{server.url}?password_env=CLICKS_PASSWORD")
+    assert "wrong one" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("redis://localhost:port/0", "is no URL for Redis"),
+        ("redis://localhost:70000/0", "is no URL for Redis"),
+        ("redis://:secret@localhost:port/0", "is no URL for Redis"),
+        ("redis://localhost?socket_timeout=soon", "soon"),
+        ("redis://localhost?db=first", "is no URL for Redis"),
+        ("redis://localhost?colour=blue", "colour"),
+        ("redis://localhost?retry=5", "is no URL for Redis"),
+        ("redis://localhost?namespace", "is no URL for Redis"),
+        ("redis://localhost?password_env=NOT_SET_ANYWHERE", "names the variable 'NOT_SET_ANYWHERE', which is not set"),
+        ("redis://localhost?password_file=/nowhere", "password_file '/nowhere' cannot be read"),
+        ("redis://:secret@localhost?password_env=HOME", "give one of"),
+    ],
+)
+def test_options_of_the_url_that_make_no_sense(url, says):
+    with pytest.raises(SpecError, match=says) as caught:
+        PaneStore.open(url)
+    assert "secret" not in str(caught.value)
