@@ -38,6 +38,9 @@ def command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--refresh", type=float, default=3.0, metavar="SECONDS", help="how often the page looks (%(default)s)"
     )
+    parser.add_argument(
+        "--connections", type=int, default=128, metavar="N", help="of one client's address, at most (%(default)s)"
+    )
     parser.set_defaults(run=_run)
 
 

@@ -99,9 +99,8 @@ class Answers:
             end = meta.watermark if asked.end_ms is None else asked.end_ms
             assert end is not None
             table = self._store().query(keys, end - asked.window_ms, end)
-            first = meta.layout.outputs[0]
-            if not pa.types.is_binary(meta.layout.output_type(first)):
-                table = table.sort_by([(first.name, "descending")])
+            if asked.sort is not None:
+                table = table.sort_by([(asked.sort, "descending")])
             total, table = table.num_rows, table.slice(0, asked.limit)
             rows = _columns(table, meta)
             return {

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
 
 from fastwin.errors import SpecError
 from fastwin.store import Layout
@@ -34,20 +37,22 @@ class RequestError(Exception):
 
 @dataclass(frozen=True)
 class CurrentRequest:
-    """The aggregates of one window. keys: as text; None: all. window_ms. end_ms: None: the watermark. limit: rows."""
+    """The aggregates of one window. keys: as text; None: all. window_ms. end_ms: None: the watermark. limit: rows.
+    sort: the aggregate whose highest value comes first; None: none can be sorted by."""
 
     keys: tuple[str, ...] | None
     window_ms: int
     end_ms: int | None
     limit: int
+    sort: str | None
 
     @classmethod
     def of(cls, query: Query, layout: Layout) -> "CurrentRequest":
         """Returns the request of a query string. Raises RequestError."""
-        _check_names(query, ("key", "window", "end", "limit"))
+        _check_names(query, ("key", "window", "end", "limit", "sort"))
         limit = _int(query, "limit", 200, 1, MAX_ROWS)
         assert limit is not None
-        return cls(_keys(query), _window(query, layout), _end(query, layout), limit)
+        return cls(_keys(query), _window(query, layout), _time(query, "end"), limit, _sort(query, layout))
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,8 @@ class SeriesRequest:
         keys = _keys(query)
         if not keys:
             raise RequestError(400, f"key: name 1 to {MAX_KEYS} keys, such as key=home.")
-        window, end = _window(query, layout), _end(query, layout)
-        start = _int(query, "start", None)
+        window, end = _window(query, layout), _time(query, "end")
+        start = _time(query, "start")
         if start is None:
             length = _duration(query, "range", layout.window_ms, layout)
         else:
@@ -85,6 +90,15 @@ class SeriesRequest:
                 400, f"step: at most {MAX_POINTS} points, got {length // step}; take a longer step or a shorter range."
             )
         return cls(keys, window, length, step, end)
+
+
+def _sort(query: Query, layout: Layout) -> str | None:
+    names = [output.name for output in layout.outputs if not pa.types.is_binary(layout.output_type(output))]
+    if "sort" not in query:
+        return layout.outputs[0].name if layout.outputs[0].name in names else None
+    if query["sort"][0] not in names:
+        raise RequestError(400, f"sort: must be one of {', '.join(names)}, got {_shown(query['sort'][0])}.")
+    return query["sort"][0]
 
 
 def _default_step(length: int, layout: Layout) -> int:
@@ -133,8 +147,26 @@ def _int(query: Query, name: str, default: int | None, least: int = -(2**53), mo
     return value
 
 
-def _end(query: Query, layout: Layout) -> int | None:
-    return _int(query, "end", None)
+def _time(query: Query, name: str) -> int | None:
+    """Returns a time, ms: a number of ms, or a date and time, in UTC where it names no zone."""
+    if name not in query:
+        return None
+    text = query[name][0]
+    if text.removeprefix("-").isdecimal():
+        return _int(query, name, None)
+    # A plus that was not escaped has become a space.
+    for form in (text, "+".join(text.rsplit(" ", 1))):
+        try:
+            moment = datetime.fromisoformat(form if len(form) <= 40 else "")
+        except ValueError:
+            continue
+        since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+        return since // timedelta(milliseconds=1)
+    raise RequestError(
+        400,
+        f"{name}: must be a whole number of ms since 1970, or a time such as 2015-05-20 or 2015-05-20T10:30Z, got "
+        f"{_shown(text)}.",
+    )
 
 
 def _window(query: Query, layout: Layout) -> int:

@@ -15,6 +15,7 @@ try:
     import uvicorn
 
     from fastwin.serve.app import Settings, make_app
+    from fastwin.serve.connections import Limits, limited_connection
 except ImportError as missing:  # the extra is not installed
     raise StoreError(f"serve: needs the package {missing.name}: pip install 'fastwin[serve]'") from None
 
@@ -26,27 +27,29 @@ __all__ = ["STORE_VARIABLE", "make_server", "run"]
 STORE_VARIABLE = "FASTWIN_STORE"
 """The environment variable with the URL of the store, for URLs that hold a password."""
 
+_CONNECTIONS = 512
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def make_server(
-    store: str, settings: Settings, host: str = "127.0.0.1", port: int = 0
+    store: str, settings: Settings, host: str = "127.0.0.1", port: int = 0, limits: Limits | None = None
 ) -> tuple[uvicorn.Server, socket.socket, Answers]:
     """Returns a server, its bound socket, and what must be closed behind it.
 
-    store: URL of a store. host and port: to bind; port 0: a free one. Raises SpecError if they cannot be bound.
+    store: URL of a store. host and port: to bind; port 0: a free one. limits: of clients. Raises SpecError if host and
+    port cannot be bound.
     """
     assets.asset("plotly.min.js")  # a missing package shall show at once
     answers = Answers(lambda: PaneStore.open(store, read_only=True))
     config = uvicorn.Config(
         make_app(answers, settings),
-        http="h11",
+        http=limited_connection(limits or Limits()),
         ws="none",
         lifespan="off",
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=512,
+        limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=15,
     )
     try:
@@ -81,7 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.title, labels, round(arguments.refresh * 1_000), token, _LOCAL_NAMES if loopback else frozenset()
     )
     PaneStore.open(store, read_only=True).close()  # a wrong URL shall show at once
-    server, bound, answers = make_server(store, settings, arguments.host, arguments.port)
+    if not 1 <= arguments.connections <= _CONNECTIONS:
+        raise SpecError(f"--connections: must be 1 to {_CONNECTIONS}, got {arguments.connections}")
+    limits = Limits(arguments.connections)
+    server, bound, answers = make_server(store, settings, arguments.host, arguments.port, limits)
     name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
     secret = "" if token is None else f"#token={token}"
     print(f"fastwin serve: http://{name}:{bound.getsockname()[1]}/{secret}  (stop it with Ctrl-C)", flush=True)

@@ -7,11 +7,14 @@ import time
 import pytest
 import redis
 
+from fastwin.serve.answers import Answers
 from fastwin.serve.app import Settings
 from fastwin.store import PaneStore
-from tests.support.clicks import clicks
+from tests.support.clicks import FIRST, HOUR, clicks
 from tests.support.redis_server import RedisServer
 from tests.support.service import SPEC, put_clicks, serving
+
+END = FIRST + 30 * HOUR
 
 
 @pytest.fixture
@@ -88,3 +91,17 @@ def test_folder_deleted_and_built_anew(make_service, tmp_path):
         assert time.monotonic() < end, "the service keeps what was deleted"
         time.sleep(0.05)
     assert views(service) == fresh
+
+
+def test_kept_answers_are_bounded_in_bytes(tmp_path):
+    url = f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(url, SPEC) as store:
+        put_clicks(store, clicks(2_000))
+        answers = Answers(lambda: store, kept_bytes=50_000)
+        asked = [{"key": [f"module%20{i % 5}"], "end": [str(END - i * 180_000)]} for i in range(100)]
+        found = [answers.series(query) for query in asked]
+        assert max(map(len, found)) > 5_000
+        assert 0 < sum(map(len, answers._kept.values())) <= 50_000
+        assert answers._size <= 50_000
+        assert [answers.series(query) for query in asked] == found
+        assert Answers(lambda: store, kept_bytes=100).series(asked[0]) == found[0]

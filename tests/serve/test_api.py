@@ -52,6 +52,26 @@ def test_current_figures(service):
     assert [row["key"] for row in named["rows"]] == ["module%203"]
 
 
+def test_times_as_dates(service):
+    day = service.json(f"/api/current?end={FIRST + DAY}")
+    for text in (
+        "2024-01-02",
+        "2024-01-02T00:00",
+        "2024-01-02 00:00:00Z",
+        "2024-01-02T02:00%2B02:00",
+        "2024-01-02T02:00+02:00",
+    ):
+        assert service.json(f"/api/current?end={text.replace(' ', '%20')}") == day
+    series = service.json(f"/api/series?key=module%201&start={FIRST}&end={FIRST + DAY}")
+    assert service.json("/api/series?key=module%201&start=2024-01-01&end=2024-01-02") == series
+
+
+def test_sorted_by_any_aggregate(service):
+    for name in ("pv", "uv"):
+        found = [row[name] for row in service.json(f"/api/current?sort={name}&window=6h")["rows"]]
+        assert found == sorted(found, reverse=True)
+
+
 def test_series(service):
     found = service.json("/api/series?key=module%201&key=module%202&window=6h&range=12h&step=1h")
     assert found["times"] == [END - 12 * HOUR + i * HOUR for i in range(1, 13)]
@@ -102,6 +122,10 @@ BAD = [
     ("end off the grid", f"/api/current?end={END + 1}", 400, "within a pane"),
     ("end beyond the calendar", f"/api/current?end={2**53}", 400, "years 1 to 9999"),
     ("end is huge", "/api/current?end=" + "9" * 500, 400, "whole number"),
+    ("end is no date", "/api/current?end=2015-02-30", 400, "a time such as 2015-05-20"),
+    ("end is a date off the grid", "/api/current?end=2024-01-01T10:01", 400, "within a pane"),
+    ("start is no date", f"{SERIES}&start=soon&end={END}", 400, "start: must be"),
+    ("sorted by nothing", "/api/current?sort=users", 400, "sort: must be one of pv, uv"),
     ("limit", "/api/current?limit=0", 400, "from 1 to 1000"),
     ("limit in other digits", "/api/current?limit=%D9%A3", 400, "whole number"),
     ("unknown parameter", "/api/current?windw=1h", 400, "is no parameter here"),

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 import fastwin as fw
 from fastwin.serve.app import Settings
+from fastwin.serve.connections import Limits
 from fastwin.serve.server import make_server
 from fastwin.store import PaneStore
 from tests.support.clicks import spec_of
@@ -52,9 +53,11 @@ def put_clicks(store: PaneStore, table: pa.Table) -> None:
     store.put(SPEC.panes().run(table).main)
 
 
-def serving(store: PaneStore, url: str, table: pa.Table, settings: Settings) -> Iterator[Service]:
+def serving(
+    store: PaneStore, url: str, table: pa.Table, settings: Settings, limits: Limits | None = None
+) -> Iterator[Service]:
     """Runs a service in a thread."""
-    server, bound, answers = make_server(url, settings)
+    server, bound, answers = make_server(url, settings, limits=limits)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     yield Service(bound.getsockname()[1], store, table)

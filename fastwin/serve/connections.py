@@ -1,0 +1,92 @@
+"""Connections of clients: who asks has so long to say what, and so many at once."""
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import ClassVar
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = ["Limits", "limited_connection"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """per_client: connections from one address. ask_seconds: until a request is there whole, its body included.
+    answer_seconds: until its answer has been taken."""
+
+    per_client: int = 128
+    ask_seconds: float = 15.0
+    answer_seconds: float = 60.0
+
+
+def limited_connection(limits: Limits) -> type[H11Protocol]:
+    """Returns the class of a server's connections, for uvicorn's ``http``."""
+    return type("Connection", (_Connection,), {"limits": limits, "open_by_client": Counter()})
+
+
+class _Connection(H11Protocol):
+    limits: ClassVar[Limits]
+    open_by_client: ClassVar[Counter[str]]
+    _timer: asyncio.TimerHandle | None = None
+    _began = False
+    """Whether a part of a request has come."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
+        self.open_by_client[self._address] += 1
+        if self.open_by_client[self._address] > self.limits.per_client:
+            self._refuse(HTTPStatus.TOO_MANY_REQUESTS, f"At most {self.limits.per_client} connections for one client.")
+        else:
+            self._allow(self.limits.ask_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        self.open_by_client[self._address] -= 1
+        if not self.open_by_client[self._address]:
+            del self.open_by_client[self._address]
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        answering = self._answering()
+        self._began = True
+        super().data_received(data)
+        if self._answering() and not answering:
+            self._allow(self.limits.answer_seconds)
+
+    def on_response_complete(self) -> None:
+        self._began = False
+        super().on_response_complete()  # may begin with the next request, if that has come already
+        if not self.transport.is_closing():
+            self._allow(self.limits.answer_seconds if self._answering() else self.limits.ask_seconds)
+
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _allow(self, seconds: float) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(seconds, self._too_late)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_late(self) -> None:
+        if self._answering():
+            self.transport.abort()
+        elif self._began:
+            seconds = self.limits.ask_seconds
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"The request was not there within {seconds:g} seconds.")
+        else:
+            self.transport.close()
+
+    def _refuse(self, status: HTTPStatus, sentence: str) -> None:
+        body = json.dumps({"error": sentence}).encode()
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        self.transport.write(head.encode() + body)
+        self.transport.close()
