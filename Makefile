@@ -18,7 +18,7 @@ STUBBED := $(subst /,.,$(basename $(shell find fastwin -name '*.pyi')))
 CHECKED_TESTS := $(addprefix tests/,aggregates columns core functions operators run spec state triggers windows test_times.py)
 THREAD_TESTS := tests/run/test_threads.py tests/run/test_guard.py
 
-.PHONY: help demo test soak bench lint format wheel compile test-debug test-asan test-tsan clean distclean java servers
+.PHONY: help demo test soak bench lint format wheel compile docs test-debug test-asan test-tsan clean distclean java servers
 .PHONY: check-python check-compiler
 
 help: ## list these targets
@@ -46,6 +46,10 @@ lint: .venv/.compiled ## ruff, cython-lint, mypy, and the stubs against the comp
 	PATH="$(CURDIR)/.venv/bin:$$PATH" cython-lint fastwin
 	.venv/bin/mypy
 	$(if $(STUBBED),.venv/bin/stubtest --concise --ignore-disjoint-bases --ignore-unused-allowlist --allowlist .ci/stubtest.allow --mypy-config-file pyproject.toml $(STUBBED))
+
+docs: .venv/.documented ## build the documentation site into build/site
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet $(ARGS)
+	@echo "The site is in build/site. To read it with its search: $(PY) -m http.server --bind 127.0.0.1 --directory build/site"
 
 format: .venv/.installed ## let ruff format the Python files and mend what it can
 	.venv/bin/ruff check --fix-only .
@@ -100,6 +104,12 @@ distclean: clean ## remove the environment as well
 .venv/.compiled: setup.py $(KERNELS) .venv/.installed | check-compiler
 	@echo "Compiling the kernels"
 	@CC='$(CC)' $(PY) setup.py --quiet build_ext --inplace $(if $(filter setup.py,$?),--force)
+	@touch $@
+
+# What builds the site stays out of the environment until it is asked for.
+.venv/.documented: pyproject.toml .venv/.compiled
+	@echo "Installing what builds the documentation into .venv"
+	@$(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
 	@touch $@
 
 check-python:
