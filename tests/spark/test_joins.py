@@ -32,24 +32,29 @@ def join_of(how: str, lateness: str = "0 s") -> fw.JoinSpec:
     return fw.window_join(left, fw.key_by("id").event_time("at", unit="s").side_output_late_data(), WINDOW, how)
 
 
-def test_a_stream_gives_what_this_process_gives(spark, tmp_path):
+def test_a_stream_that_starts_again_gives_what_this_process_gives(spark, tmp_path):
     join = join_of("full", "5 s")
-    sources = []
-    for name, schema, rows in (("left", LEFT, left_rows), ("right", RIGHT, right_rows)):
+    tables = ("left", LEFT, left_rows), ("right", RIGHT, right_rows)
+    sources, batches = {}, []
+    for name, schema, _ in tables:
         (tmp_path / name).mkdir()
-        sources.append(Source(tmp_path / name, schema))
-        sources[-1].put(*(rows(number) for number in range(4)))
-    frames = tuple(source.frame(spark) for source in sources)
-    frame = spark_glue.apply(join, frames, watermark=("2 s", "10 s"), key_groups=4)
-    recorder = Recorder()
-    query = start(frame, tmp_path, recorder, available_now=True)
-    query.awaitTermination()
-    batches = micro_batches(query, recorder)
+        sources[name] = Source(tmp_path / name, schema)
+    for numbers in ((0, 1), (2, 3)):
+        for name, _, rows in tables:
+            sources[name].put(*map(rows, numbers))
+        frames = tuple(source.frame(spark) for source in sources.values())
+        frame = spark_glue.apply(join, frames, watermark=("2 s", "10 s"), key_groups=4)
+        recorder = Recorder()
+        query = start(frame, tmp_path, recorder, available_now=True)
+        query.awaitTermination()
+        batches += micro_batches(query, recorder)
     stream = join.open(schemas=(LEFT, RIGHT))
     late = 0
-    for number, batch in enumerate(batches):
+    numbers = iter(range(4))
+    for batch in batches:
         fired = [stream.advance_watermark(batch.watermark_ms)] if batch.watermark_ms is not None else []
-        if number < 4:
+        if batch.inputs:
+            number = next(numbers)
             told = stream.process(left_rows(number), right_rows(number))
             for side in ("late_left", "late_right"):
                 assert_same_rows(part(batch.rows, f"side_{side}").cast(told.side[side].schema)
@@ -79,6 +84,21 @@ def test_a_batch_gives_what_spark_s_own_join_gives(spark, how):
     )  # fmt: skip
     native = native.selectExpr("l.k", "l.w.start window_start", "l.w.end window_end", "ts", "l.v", "r.v v_right", "at")
     assert_same_rows(found.select(native.columns).toArrow(), native.toArrow())
+
+
+def matches(key, window, left, right):
+    """How many pairs there are, and the first on the left, for each key and window of either input."""
+    yield len(left) * len(right), min((row.v for row in left), default=None)
+
+
+def test_a_function_is_given_the_rows_of_both(spark):
+    left, right = (pa.concat_tables([rows(0), rows(1)]) for rows in (left_rows, right_rows))
+    keyed = fw.key_by("k").event_time("ts"), fw.key_by("id").event_time("at", unit="s")
+    grouped = fw.co_group(*keyed, WINDOW, matches, output="pairs bigint, first string")
+    frames = spark.createDataFrame(left), spark.createDataFrame(right)
+    found = spark_glue.apply(grouped, frames, key_groups=4).toArrow()
+    assert found.num_rows > 50
+    assert_same_rows(found, grouped.run(left, right).main)
 
 
 def test_arguments_that_do_not_fit_are_refused(spark, tmp_path):

@@ -43,8 +43,10 @@ def feed(folder: Path, table: pa.Table) -> Source:
     return source
 
 
-def run(spark, source: Source, sink, folder: Path, checkpoint: str = "checkpoint", spec=SPEC) -> None:
-    frame = spark_glue.apply(spec.panes(), source.frame(spark), watermark="10 minutes", key_groups=4)
+def run(
+    spark, source: Source, sink, folder: Path, checkpoint: str = "checkpoint", spec=SPEC, watermark="10 minutes"
+) -> None:
+    frame = spark_glue.apply(spec.panes(), source.frame(spark), watermark=watermark, key_groups=4)
     writer = frame.writeStream.option("checkpointLocation", str(folder / checkpoint)).trigger(availableNow=True)
     writer.foreachBatch(sink).start().awaitTermination()
 
@@ -82,6 +84,23 @@ def test_stream_to_store_and_back(spark, tmp_path, url):
         assert store.query().equals(before)
         panes = SPEC.panes().run(table).main
         assert store.put(panes.slice(0, 10), (1, 10**6)).outdated == 10
+
+
+def test_a_changelog_corrects_panes(spark, tmp_path):
+    table, url = clicks(2_000), f"rocksdb:{tmp_path / 'store'}"
+    spec = SPEC.allowed_lateness("30 minutes").with_changelog()
+    sink = spark_glue.to_store(url, spec)
+    changes = set()
+
+    def told(frame, batch_id):
+        changes.update(row.change for row in frame.select("change").distinct().collect())
+        sink(frame, batch_id)
+
+    run(spark, feed(tmp_path, table), told, tmp_path, spec=spec, watermark="1 minute")
+    sink.close()
+    with PaneStore.open(url, read_only=True) as store:
+        assert_counted(store, table)
+    assert changes == {"insert", "update"}
 
 
 def test_redis_stopped_in_the_middle_of_a_batch(spark, tmp_path, server):
