@@ -4,6 +4,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,31 +14,30 @@ import fastwin as fw
 __all__ = ["show"]
 
 
-def show(spec: fw.WindowSpec, batches: Sequence[pa.Table], watermark: str | None) -> None:
-    """Prints what a spec makes of some batches of events.
+def show(spec: Any, batches: Sequence[Any], watermark: Any) -> None:
+    """Prints what a spec makes of some batches of events; of a join, a batch is a pair of tables.
 
     watermark: for the Spark stream, how far events may be out of order; None: the windows need no event time.
     """
+    inputs = zip(*batches, strict=True) if isinstance(spec, fw.JoinSpec) else [batches]
     if "--spark" in sys.argv[1:]:
-        _show_stream(spec, batches, watermark)
+        _show_stream(spec, list(inputs), watermark)
     else:
         print("over the whole table:")
-        _print(spec.run(pa.concat_tables(batches)).main)
+        _print(spec.run(*map(pa.concat_tables, inputs)).main)
 
 
-def _show_stream(spec: fw.WindowSpec, batches: Sequence[pa.Table], watermark: str | None) -> None:
+def _show_stream(spec: Any, inputs: Sequence[Sequence[pa.Table]], watermark: Any) -> None:
     import spark_glue
 
     config = {"spark.ui.enabled": False, "spark.log.level": "ERROR"}
     spark = spark_glue.session(app_name="fastwin example", master="local[2]", config=config)
     with tempfile.TemporaryDirectory() as folder:
-        files = Path(folder, "events")
-        files.mkdir()
-        for number, batch in enumerate(batches):
-            pq.write_table(batch, files / f"{number}.parquet")
-        schema = spark.read.parquet(str(files)).schema
-        events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(files))
-        frame = spark_glue.apply(spec.bad_rows("drop"), events, watermark=watermark, key_groups=4)
+        frames = [_frame(spark, Path(folder, f"input {i}"), batches) for i, batches in enumerate(inputs)]
+        if len(frames) == 1:
+            frame = spark_glue.apply(spec.bad_rows("drop"), frames[0], watermark=watermark, key_groups=4)
+        else:
+            frame = spark_glue.apply(spec, tuple(frames), watermark=watermark, key_groups=4)
 
         def sink(rows, batch_id: int) -> None:
             print(f"micro-batch {batch_id}:")
@@ -48,10 +48,19 @@ def _show_stream(spec: fw.WindowSpec, batches: Sequence[pa.Table], watermark: st
     spark.stop()
 
 
+def _frame(spark: Any, files: Path, batches: Sequence[pa.Table]) -> Any:
+    """Returns a streaming frame that brings a batch at a time."""
+    files.mkdir()
+    for number, batch in enumerate(batches):
+        pq.write_table(batch, files / f"{number}.parquet")
+    schema = spark.read.parquet(str(files)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(files))
+
+
 def _print(table: pa.Table) -> None:
     for row in table.to_pylist():
         words = (
-            f"{name}={value:%H:%M:%S}" if hasattr(value, "strftime") else f"{name}={value}"
+            f"{name}={value:%H:%M:%S}" if hasattr(value, "strftime") and value.hour else f"{name}={value}"
             for name, value in row.items()
         )
         print("  " + ", ".join(words))

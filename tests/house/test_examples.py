@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import fastwin as fw
 from tests.support.examples import EXPECTED, NAMES, load, simplified
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,8 +18,11 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize("name", NAMES)
 def test_example_gives_what_it_should(name):
     example = load(name)
-    result = example.SPEC.run(pa.concat_tables(example.BATCHES))
+    inputs = zip(*example.BATCHES, strict=True) if isinstance(example.SPEC, fw.JoinSpec) else [example.BATCHES]
+    result = example.SPEC.run(*map(pa.concat_tables, inputs))
     assert simplified(result.main) == sorted(EXPECTED[name], key=repr)
+    if name == "corrected_results":
+        assert sorted(example.newest(result.main).values()) == [(1, 1), (1, 4), (3, 60)]
     if name == "average_with_window":
         assert result.side["jumps"].to_pylist() == [{"sensor": "a", "was": 21.0, "now": 40.0}]
 

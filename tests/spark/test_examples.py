@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.examples import EXPECTED, NAMES, load, simplified
+from tests.support.examples import EXPECTED, ON_SPARK, load, simplified
 from tests.support.spark_streams import assert_replayed, parts, run_stream
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ON_SPARK)
 def test_example_on_a_stream(spark, tmp_path, name):
     example = load(name)
     batches = run_stream(spark, example.SPEC, example.BATCHES, tmp_path, watermark=example.WATERMARK, key_groups=2)

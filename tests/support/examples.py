@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-NAMES = (
+ON_SPARK = (
     "thirty_seconds",
     "one_second_trigger",
     "certain_element",
@@ -16,6 +16,18 @@ NAMES = (
     "average_with_window",
     "last_three",
     "early_and_late",
+)
+"""Those that the tests run on Spark as well; the others have tests of their own there."""
+
+NAMES = (
+    *ON_SPARK,
+    "p99_per_minute",
+    "months_in_a_zone",
+    "several_windows",
+    "orders_and_payments",
+    "events_sent_twice",
+    "corrected_results",
+    "best_sellers",
 )
 
 # The key, the window's bounds in seconds after noon, and the other columns.
@@ -68,6 +80,53 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
         ("north", 7200, 10800, 1, 9, 0, "ON_TIME", False),
         ("south", 0, 3600, 2, 11, 0, "EARLY", False),
         ("south", 0, 3600, 3, 15, 1, "ON_TIME", False),
+    ],
+    "p99_per_minute": [
+        ("cart", 0, 60, 50, 0, 58.561979516876015, 34.126276903648446),
+        ("cart", 120, 180, 0, 0, None, None),
+        ("cart", 180, 240, 3, 1, 30.26717133872236, 30.26717133872236),
+        ("cart", 60, 120, 0, 0, None, None),
+        ("search", 0, 60, 3, 1, 120.31456328864707, 120.31456328864707),
+    ],
+    "months_in_a_zone": [
+        ("north", -43200, -43200, 1, 1),
+        ("north", -43200, -43200, 1, 7),
+        ("north", -43200, -43200, 2, 25),
+        ("south", -43200, -43200, 1, 9),
+    ],
+    "several_windows": [
+        ("home", "five", -120, 180, 3, 2),
+        ("home", "five", -180, 120, 3, 2),
+        ("home", "five", -240, 60, 2, 2),
+        ("home", "five", -60, 240, 3, 2),
+        ("home", "five", 0, 300, 3, 2),
+        ("home", "five", 60, 360, 1, 1),
+        ("home", "hour", 0, 3600, 3, 2),
+        ("home", "minute", 0, 60, 2, 2),
+        ("home", "minute", 60, 120, 1, 1),
+    ],
+    "orders_and_payments": [
+        (1, 0, 60, 5, 20, 12, "card"),
+        (2, 0, 60, 30, 35, None, None),
+        (3, 60, 120, 65, 10, 75, "card"),
+    ],
+    "events_sent_twice": [
+        ("a", 1, 0, 600, 0, 20.5),
+        ("a", 1, 900, 1500, 900, 30.0),
+        ("a", 2, 1, 601, 1, 20.7),
+        ("b", 1, 4, 604, 4, 18.0),
+    ],
+    "corrected_results": [
+        ("north", 0, 3600, 2, 30, "insert"),
+        ("north", 0, 3600, 3, 60, "update"),
+        ("south", 0, 3600, 1, 4, "insert"),
+        ("south", 3600, 7200, 1, 1, "insert"),
+    ],
+    "best_sellers": [
+        ("north", 0, 3600, 1, 120, "bob", 50),
+        ("north", 0, 3600, 2, 3000, "dan", 40),
+        ("south", 0, 3600, 1, 180, "cat", 35),
+        ("south", 3600, 7200, 1, 4200, "eve", 10),
     ],
 }
 
