@@ -9,11 +9,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from fastwin.errors import SpecError
-from spark_glue.plan.catalyst import BATCH_BYTES_KEY, NO_LIMIT
+from spark_glue.plan.catalyst import BATCH_BYTES_KEY, FORMAT_KEY, NO_LIMIT
 
 __all__ = [
     "FORMAT",
-    "FORMAT_KEY",
     "STATE_STORE_KEY",
     "STATE_STORE_PROVIDER",
     "WORKER_MEMORY",
@@ -26,7 +25,6 @@ STATE_STORE_KEY = "spark.sql.streaming.stateStore.providerClass"
 STATE_STORE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _SNAPSHOTS_KEY = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
-FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 FORMAT = "2"
 """In which each attempt of a task writes state files of its own, and the commit says whose count."""
 _PYTHON_KEY = "spark.pyspark.python"

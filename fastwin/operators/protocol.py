@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
+from fastwin.core.accumulators.exchange import tidy_rows
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
@@ -262,6 +263,10 @@ class EventTimeOperator(WatermarkOperator, Protocol):
         """Returns slots in the order in which their rows are saved."""
         return row_order(self._keys, self._rows, slots)
 
+    def _fed(self) -> dict[str, int]:
+        """Returns what a chunk says of the elements that have been fed."""
+        return fed_meta(self._accumulators)
+
     def _save(
         self,
         kind: Literal["snapshot", "delta"],
@@ -275,7 +280,7 @@ class EventTimeOperator(WatermarkOperator, Protocol):
         ends = [self._last_end(slots)] if len(slots) else []
         more["last_end"] = max([*ends, *([] if beside.last_end is None else [beside.last_end])], default=None)
         more |= {"rows": len(slots) + beside.rows, "cleaned": self._lateness.cleaned_at(self.watermark)}
-        more |= fed_meta(self._accumulators)
+        more |= self._fed()
         blob = self._config.encode_state(
             kind,
             self.watermark,
@@ -305,6 +310,7 @@ class PanesOperator(EventTimeOperator, Protocol):
         return self._panes.rows
 
     def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
+        tidy_rows(self._accumulators, self._panes.rows, slots)
         return save_rows(self._config.codec, self._keys, self._panes.rows, slots, {"start": 1}, HEAD_CELLS)
 
     def _changed(self) -> bool:

@@ -4,6 +4,7 @@ A chunk is a header, ``magic(4) version(u16) kind(u8) flags(u8) fingerprint(16) 
 little-endian, and a body of ``length`` bytes: ``u32`` length of a JSON text, the text, and one Zstandard-compressed
 Arrow IPC stream for each table that the text names. Flag 1: behind them comes one pickle stream of Python user state.
 The checksum covers the header without itself, then the body. Whole numbers take fewer bytes, see ``state.narrow``.
+Flag 2: the signature of all that comes at the very end, see ``state.signing``.
 
 Format 4 is read as well. Its checksum covers the body alone, and its chunks have no place in a chain.
 """
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from fastwin.errors import StateError
 from fastwin.state.narrow import narrowed, widened
+from fastwin.state.signing import SIGNATURE_BYTES, check_signature, is_signing, signature
 
 __all__ = ["FORMAT_VERSION", "Chunk", "Link", "decode", "encode", "id_of", "owner", "read_meta"]
 
@@ -29,6 +31,7 @@ _HEADER: Final = struct.Struct("<4sHBB16sIQ")
 _CRC: Final = slice(24, 28)
 _KINDS: Final = ("snapshot", "delta")
 _PICKLED: Final = 1
+_SIGNED: Final = 2
 _MOST_TEXT: Final = 16 << 20  # bytes of the JSON text: no spec and no log comes near it
 # Without threads: chunks are small, and handing one to Arrow's thread pool costs more than packing it.
 _WRITE: Final = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
@@ -85,9 +88,11 @@ def encode(chunk: Chunk, fingerprint: bytes) -> bytes:
         raise StateError(f"state: what describes it takes {len(text)} bytes, at most {_MOST_TEXT} are possible")
     body = b"".join([struct.pack("<I", len(text)), text, *streams, chunk.objects or b""])
     kind, flags = _KINDS.index(chunk.kind), _PICKLED if chunk.objects is not None else 0
+    flags |= _SIGNED if is_signing() else 0
     header = bytearray(_HEADER.pack(_MAGIC, FORMAT_VERSION, kind, flags, fingerprint, 0, len(body)))
     header[_CRC] = struct.pack("<I", _checksum(header, body))
-    return bytes(header) + body
+    blob = bytes(header) + body
+    return blob + signature(blob)
 
 
 def _checksum(header: bytes | memoryview | bytearray, body: bytes | memoryview) -> int:
@@ -109,18 +114,20 @@ def read_meta(blob: bytes) -> dict[str, Any]:
 def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chunk:
     """Returns the chunk that encode() had been given.
 
-    Raises StateError if the bytes are no chunk, not whole, corrupt, of another format version, or
-    of another spec (another fingerprint).
+    Raises StateError if the bytes are no chunk, not whole, corrupt, of another format version, not signed as the
+    environment's key says, or of another spec (another fingerprint).
     """
     header = _read_header(blob)
-    body = memoryview(blob)[_HEADER.size :]
+    signed = len(blob) - (SIGNATURE_BYTES if header.flags & _SIGNED else 0)
+    body = memoryview(blob)[_HEADER.size : signed]
     if len(body) != header.length:
         raise StateError(f"state: {len(body)} bytes where the header announces {header.length}: cut off")
     crc = zlib.crc32(body) if header.version == _WITHOUT_CHAIN else _checksum(blob[: _HEADER.size], body)
     if crc != header.crc:
         raise StateError("state: the checksum does not fit: the bytes are corrupt")
-    if header.kind >= len(_KINDS) or header.flags not in (0, _PICKLED):
+    if header.kind >= len(_KINDS) or header.flags & ~(_PICKLED | _SIGNED):
         raise StateError(f"state: unknown kind {header.kind} or flags {header.flags}")
+    check_signature(memoryview(blob)[:signed], bytes(blob[signed:]))
     if header.owner != fingerprint:
         raise StateError(
             f"state: written by another spec (fingerprint {header.owner.hex()}) than {spec_text} ({fingerprint.hex()})"
@@ -174,7 +181,7 @@ def _parse(header: _Header, body: memoryview, own_id: str) -> Chunk:
         table.validate(full=True)
         tables[name] = widened(table.combine_chunks(), notes)
         at += size
-    pickled = header.flags == _PICKLED
+    pickled = bool(header.flags & _PICKLED)
     if bool(body[at:]) != pickled:
         raise ValueError(f"{len(body) - at} bytes of user state, announced {'some' if pickled else 'none'}")
     link = Link(0) if header.version == _WITHOUT_CHAIN else _link(text.get("chain"))

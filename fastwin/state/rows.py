@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from fastwin.columns.buffers import from_text, text_values
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
+from fastwin.core.accumulators.exchange import adopt_rows
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import StateError
@@ -143,7 +144,7 @@ def fill_rows(
             plain.append(cell)
     rows.set_cells(slots, np.array(plain, dtype=np.int32), [columns[f"c{cell}"] for cell in plain])
     try:
-        accumulators.adopt_rows(rows, slots)
+        adopt_rows(accumulators, rows, slots)
     except ValueError as problem:
         raise StateError(f"state: {problem}") from problem
 

@@ -1,9 +1,16 @@
-"""What Spark's own plan tells of a frame or a query: its watermark, columns of its scan, and what cannot work."""
+"""What Spark's own plan tells of a frame or a query: its watermark, columns of its scan, and what cannot work.
 
-from collections.abc import Iterator, Sequence
+All of it is read by way of what Spark keeps to itself. Where that is denied or gone, the log says so once, and things
+go on without: with fewer checks, and with rows in place of columns.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,6 +19,7 @@ from fastwin.errors import SpecError
 __all__ = [
     "BATCH_BYTES_KEY",
     "CHAIN_KEY",
+    "FORMAT_KEY",
     "NO_LIMIT",
     "WINDOW_TIME",
     "RunningQuery",
@@ -22,8 +30,12 @@ __all__ = [
     "query_of",
     "quoted",
     "running_query",
+    "told",
     "watermark_of",
 ]
+
+_LOG = logging.getLogger(__name__)
+_DENIED = (Py4JError, AttributeError, TypeError)
 
 WINDOW_TIME = "window_time"
 """The column that ``chain=True`` adds: the last millisecond of each window."""
@@ -34,6 +46,9 @@ BATCH_BYTES_KEY = "spark.sql.execution.arrow.maxBytesPerBatch"
 NO_LIMIT = str(2**31 - 1)
 """The value of BATCH_BYTES_KEY that means none."""
 
+FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+"""Spark's setting for the format of new checkpoints: in 2, each attempt of a task writes state files of its own."""
+
 _DELAY_KEY = "spark.watermarkDelayMs"
 _COLUMNAR_SOURCES = ("orc", "parquet")
 _STATEFUL = ("TransformWithState", "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState")
@@ -41,6 +56,24 @@ _STATEFUL = ("TransformWithState", "FlatMapGroupsWithState", "FlatMapGroupsInPan
 
 CHAIN_KEY = "fastwin.chained"
 """In the metadata of the column that a window behind this frame takes for its event time."""
+
+
+_missed: set[str] = set()
+A = TypeVar("A")
+
+
+def told(what: str, ask: Callable[[], A], otherwise: A) -> A:
+    """Returns what ``ask`` learns of Spark's own objects; ``otherwise`` where they are denied or gone.
+
+    what: is to be learned, for the log, which has it once.
+    """
+    try:
+        return ask()
+    except _DENIED as problem:
+        if what not in _missed:
+            _missed.add(what)
+            _LOG.warning("%s: Spark does not tell, so it goes on without (%s)", what, str(problem).split("\n", 1)[0])
+        return otherwise
 
 
 @dataclass(frozen=True)
@@ -61,11 +94,13 @@ class RunningQuery:
 
     available_now: it ends with the data that is there. processing_time: it has timers of processing time.
     shares_watermark: two of its operators stand side by side on one ``withWatermark``; Spark serves the first alone.
+    first_format: its checkpoint has been begun in Spark's first format.
     """
 
     available_now: bool
     processing_time: bool
     shares_watermark: bool
+    first_format: bool = False
 
     @property
     def problem(self) -> str | None:
@@ -82,6 +117,18 @@ class RunningQuery:
             )
         return None
 
+    @property
+    def notice(self) -> str | None:
+        """What is good to know of it and what to do, in a sentence; None: nothing."""
+        if not self.first_format:
+            return None
+        return (
+            f"checkpoint: it was begun with {FORMAT_KEY}=1, and goes on so; where Spark runs a task twice, the later "
+            f"attempt may overwrite state that the other one has committed. Attempts write the same bytes, so the "
+            f"query can go on; to be safe from it, start the query anew with an empty checkpoint folder in a session "
+            f"with {FORMAT_KEY}=2, as spark_glue.session sets it"
+        )
+
 
 def query_of(frame: DataFrame) -> RunningQuery | None:
     """Returns the query whose ``foreachBatch`` has been handed this frame; None where that cannot be told."""
@@ -94,11 +141,19 @@ def query_id_of(frame: DataFrame) -> str | None:
     checkpoint. None where that cannot be told."""
     if not hasattr(frame, "_jdf"):
         return None
-    return frame._jdf.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId")
+    return told(
+        "the query of a sink",
+        lambda: frame._jdf.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId"),
+        None,
+    )
 
 
 def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
-    """Returns the query with this id; None if it does not run."""
+    """Returns the query with this id; None if it does not run, or where that cannot be told."""
+    return told("the operators of a query", lambda: _running_query(spark, query_id), None)
+
+
+def _running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
     for query in spark._jsparkSession.sharedState().activeStreamingQueries().values():
         if query.id().toString() == query_id:
             operators = [node for node in _below(query.analyzedPlan()) if node.nodeName().startswith(_STATEFUL)]
@@ -106,8 +161,15 @@ def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
                 available_now=query.trigger().toString().startswith("AvailableNow"),
                 processing_time=any("ProcessingTime" in str(node.timeMode()) for node in operators),
                 shares_watermark=_share_watermark(operators),
+                first_format=told("the format of a checkpoint", partial(_in_first_format, query), False),
             )
     return None
+
+
+def _in_first_format(query: Any) -> bool:
+    """Returns whether a commit of the query does not say which attempts count."""
+    last = query.commitLog().getLatest()
+    return last.isDefined() and last.get()._2().stateUniqueIds().isEmpty()
 
 
 def _share_watermark(operators: Sequence[Any]) -> bool:
@@ -152,6 +214,10 @@ def is_columnar(df: DataFrame, names: Sequence[str]) -> bool:
     """
     if not hasattr(df, "_jdf"):
         return False
+    return told("the columns of a scan", lambda: _is_columnar(df, names), False)
+
+
+def _is_columnar(df: DataFrame, names: Sequence[str]) -> bool:
     needed = df.select(*(quoted(name) for name in names))
     execution = needed._jdf.queryExecution()
     if df.isStreaming:
@@ -170,33 +236,52 @@ def watermark_of(df: DataFrame) -> Watermark | None:
     Raises SpecError if its column is gone from the frame, or if there is a stateful operator of Spark's before it that
     holds rows back.
     """
-    nodes = list(_nodes(df))
-    if any(node.nodeName() == "Aggregate" and node.isStreaming() for node in nodes):
+    seen = told("the operators before apply", lambda: _seen(df), None)
+    if seen is not None and seen.aggregates:
         raise SpecError(
             "df: it comes out of Spark's own streaming aggregation, the last of whose results would be late here; let "
             "apply make those windows, with chain=True, or write the first result to a table and read that as a stream"
         )
-    stateful = [node.nodeName() for node in nodes if node.nodeName().startswith(_STATEFUL)]
-    if stateful or not hasattr(df, "_jdf"):  # a table may have the mark, too, so it counts behind an operator only
+    if seen is None or seen.stateful:  # a table may have the mark, too, so it counts behind an operator only
         for field in df.schema:
             if CHAIN_KEY in field.metadata:
                 return Watermark(field.name, 0, chained=True)
-    if stateful:
+    if seen is not None and seen.stateful:
         raise SpecError(
-            f"df: it comes out of another stateful operator ({stateful[0]}); for windows behind windows in one query, "
-            f"give the first apply chain=True and keep its column {WINDOW_TIME!r}, or write the first result to a "
-            f"table and read that as a stream"
+            f"df: it comes out of another stateful operator ({seen.stateful[0]}); for windows behind windows in one "
+            f"query, give the first apply chain=True and keep its column {WINDOW_TIME!r}, or write the first result to "
+            f"a table and read that as a stream"
         )
     for field in df.schema:
         if _DELAY_KEY in field.metadata:
             return Watermark(field.name, int(field.metadata[_DELAY_KEY]))
-    for node in nodes:
-        if node.nodeName() == "EventTimeWatermark":
-            raise SpecError(
-                f"df: it has a watermark on {node.eventTime().name()!r}, but not that column any more; keep the "
-                f"column, or drop the withWatermark and give watermark= instead"
-            )
+    if seen is not None and seen.marked:
+        raise SpecError(
+            f"df: it has a watermark on {seen.marked[0]!r}, but not that column any more; keep the column, or drop the "
+            f"withWatermark and give watermark= instead"
+        )
     return None
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is before a frame: an aggregation of Spark's; names of stateful operators; columns with a watermark."""
+
+    aggregates: bool
+    stateful: tuple[str, ...]
+    marked: tuple[str, ...]
+
+
+def _seen(df: DataFrame) -> _Seen | None:
+    """Returns what is before a frame; None with Spark Connect."""
+    if not hasattr(df, "_jdf"):
+        return None
+    nodes = [(node.nodeName(), node) for node in _below(df._jdf.queryExecution().analyzed())]
+    return _Seen(
+        any(name == "Aggregate" and node.isStreaming() for name, node in nodes),
+        tuple(name for name, _ in nodes if name.startswith(_STATEFUL)),
+        tuple(node.eventTime().name() for name, node in nodes if name == "EventTimeWatermark"),
+    )
 
 
 def _vectorized(df: DataFrame, source: str) -> bool:
@@ -213,12 +298,6 @@ def _below_projections(node: Any) -> Any:
             break
         node = node.children().apply(0)
     return node
-
-
-def _nodes(df: DataFrame) -> Iterator[Any]:
-    if not hasattr(df, "_jdf"):
-        return
-    yield from _below(df._jdf.queryExecution().analyzed())
 
 
 def _below(plan: Any) -> Iterator[Any]:

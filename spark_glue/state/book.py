@@ -14,13 +14,14 @@ from typing import Any
 from fastwin import MAX_TIMESTAMP, MIN_TIMESTAMP
 from fastwin.state.refresh import Refresh
 
-__all__ = ["DeltaLog", "Entry"]
+__all__ = ["MOST_BEHIND", "DeltaLog", "Entry"]
 
 _LOGGED_TIMES = 4  # a round begins when a log holds so many times the rows that there are,
 _SLACK_ROWS = 10_000  # and these: a log of few rows is not worth a round
 # It begins at 32 to 512 deltas, too: each takes room in the head, and a read when the state is loaded.
 _LEAST_LIMIT, _MOST_LIMIT = 32, 512
-_RECENT = 16  # states that a copy may go on from
+MOST_BEHIND = 16
+"""So many states behind, a copy may still go on to the newest one; further behind, all has to be loaded."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class DeltaLog:
         on = turn > 0 and not done
         # Who lacks some of what is forgotten must load all.
         known = [(token, at) for token, at in self.recent if at >= cut]
-        recent = (*known, (entry.token, entry.numbers().stop))[-_RECENT:]
+        recent = (*known, (entry.token, entry.numbers().stop))[-MOST_BEHIND:]
         return DeltaLog((*kept, entry), turn if on else None, since if on else 0, recent), gone
 
     def to_json(self) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
 )
 
-from spark_glue.plan.catalyst import running_query
-from spark_glue.state.copies import forget_run, sweep
+from spark_glue.plan.catalyst import running_query, told
+from spark_glue.state.folders import forget_run, sweep
 
 __all__ = ["forget_when_ended"]
 
@@ -30,14 +30,15 @@ _listeners: "weakref.WeakKeyDictionary[SparkSession, _Listener]" = weakref.WeakK
 def forget_when_ended(spark: SparkSession) -> None:
     """Sees to it that what the session's queries leave on this machine goes with them. Once per session.
 
-    Also warns of a query that cannot work when it starts; where ``route`` is its sink, that raises the error.
+    Also warns of a query that cannot work when it starts; where ``route`` is its sink, that raises the error. And of a
+    checkpoint that was begun in Spark's first format.
 
     With Spark Connect nothing is done: no worker runs on the client's machine.
     """
     if not hasattr(spark, "_jvm") or spark in _listeners:
         return
     _listeners[spark] = listener = _Listener(spark)
-    spark.streams.addListener(listener)
+    told("the end of queries", lambda: spark.streams.addListener(listener), None)
 
 
 class _Listener(StreamingQueryListener):
@@ -51,8 +52,9 @@ class _Listener(StreamingQueryListener):
         self._queries.add(str(event.id))
         spark = self._spark()
         query = None if spark is None else running_query(spark, str(event.id))
-        if query is not None and query.problem is not None:
-            warnings.warn(query.problem, stacklevel=2)
+        for found in () if query is None else (query.problem, query.notice):
+            if found is not None:
+                warnings.warn(found, stacklevel=2)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         pass

@@ -16,6 +16,7 @@ from pyspark.sql.streaming import StatefulProcessorHandle
 
 from fastwin.errors import StateError
 from fastwin.state.identity import Migrate, StateSpec
+from fastwin.state.signing import SIGNATURE_BYTES, check_signature, is_signing, signature
 from spark_glue.state.book import DeltaLog, Entry
 
 __all__ = ["CHUNK_BYTES", "Head", "Identity", "StateLog"]
@@ -26,7 +27,8 @@ CHUNK_BYTES = 4 << 20
 _MAGIC = b"FWSL"
 _FORMAT = 5
 _BEFORE_CHAINS = 4  # its chunks do not tell when a round of repeating began, so the round begins anew
-_PREFIX = struct.Struct("<4sH")  # magic, format; fields as JSON follow, deflated
+_PREFIX = struct.Struct("<4sH")  # magic, format; fields as JSON follow, deflated; then the signature, if it is signed
+_SIGNED = 1 << 15  # in the format
 
 _HEAD = T.StructType([T.StructField("head", T.BinaryType())])
 _CHUNK_NO = T.StructType([T.StructField("chunk", T.LongType())])
@@ -171,7 +173,9 @@ class StateLog:
 
 
 def _pack(fields: dict[str, Any]) -> bytes:
-    return _PREFIX.pack(_MAGIC, _FORMAT) + zlib.compress(json.dumps(fields, separators=(",", ":")).encode(), 1)
+    text = zlib.compress(json.dumps(fields, separators=(",", ":")).encode(), 1)
+    head = _PREFIX.pack(_MAGIC, _FORMAT | (_SIGNED if is_signing() else 0)) + text
+    return head + signature(head)
 
 
 def _unpack(head: bytes) -> tuple[int, dict[str, Any]]:
@@ -180,11 +184,14 @@ def _unpack(head: bytes) -> tuple[int, dict[str, Any]]:
     magic, version = _PREFIX.unpack_from(head)
     if magic != _MAGIC:
         raise StateError(f"state: starts with {magic!r}, state of fastwin with {_MAGIC!r}")
+    end = len(head) - (SIGNATURE_BYTES if version & _SIGNED else 0)
+    check_signature(head[:end], head[end:])
+    version &= ~_SIGNED
     if version not in (_BEFORE_CHAINS, _FORMAT):
         raise StateError(
             f"state: has format {version}, this version of fastwin reads formats {_BEFORE_CHAINS} and {_FORMAT}"
         )
     try:
-        return version, json.loads(zlib.decompress(head[_PREFIX.size :]))
+        return version, json.loads(zlib.decompress(head[_PREFIX.size : end]))
     except (ValueError, zlib.error) as error:
         raise StateError(f"state: a head cannot be read: {error}") from error

@@ -1,5 +1,6 @@
 """The stream of a share: taken from where it is quickest to have, stored, and left standing for the next batch."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import fastwin as fw
@@ -8,7 +9,8 @@ from fastwin.run.replica import Replica, open_replica
 from fastwin.state.chunks import read_meta
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.state.book import Entry
-from spark_glue.state.copies import LIVE, Live, LiveStreams, Shelf
+from spark_glue.state.copies import Shelf
+from spark_glue.state.live import LIVE, Live, LiveStreams
 from spark_glue.state.log import Head, StateLog
 
 __all__ = ["Opened", "States"]
@@ -52,9 +54,7 @@ class States:
             if left.token == head.log.token:
                 return Opened(left.stream, left.metrics, head)
             for _, missing in head.log.since_one_of({left.token}):
-                found = [self._shelf.get(entry.token, entry.size) for entry in missing]
-                deltas = [data for data in found if data is not None]
-                if len(deltas) == len(missing) and self._catches_up(left.stream, deltas):
+                if self._catches_up(left.stream, missing):
                     return Opened(left.stream, left.stream.metrics, head)
         entries = head.log.entries
         if head.earlier:
@@ -72,9 +72,9 @@ class States:
         except StateError as problem:
             raise StateError(f"{problem}; such a query needs a new checkpoint") from None
 
-    def _catches_up(self, stream: Replica, deltas: list[bytes]) -> bool:
+    def _catches_up(self, stream: Replica, missing: Iterable[Entry]) -> bool:
         try:
-            stream.catch_up(deltas)
+            stream.catch_up([self._fetch(entry) for entry in missing])
         except StateError:
             return False
         return True

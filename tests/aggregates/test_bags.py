@@ -1,6 +1,7 @@
 """Aggregates that keep values: all types on all operators, equality with polars, sharing, memory, and what is refused."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import fastwin as fw
 from fastwin.columns.decoding import decoded_type
-from fastwin.state.chunks import decode, owner
+from fastwin.state.chunks import decode, encode, owner
 from tests.support.columns import KEY_TYPES, column_of
 from tests.support.one_window import OPERATORS, run
 
@@ -241,13 +242,16 @@ def test_state_with_runs_that_cannot_be_is_refused() -> None:
     spec = WINDOW.aggregate(top=fw.TopK("w", 2))
     stream = spec.open()
     stream.process(frame(100))
-    rows = stream._operator._rows
-    slots = rows.slots()
-    cell = rows.owned_cells[0]
-    offsets, data = rows.blobs(slots, cell)
+    name = f"c{stream._operator._rows.owned_cells[0]}"
+    saved = stream.snapshot()
+    chunk = decode(saved, owner(saved))
+    rows = chunk.tables["rows"]
     for at, value in ((0, 10**6), (2, -1), (3, 2**40), (4, 0)):  # how many are in order, offset, length, count
-        broken = data.view(np.int64).copy()
-        broken[offsets[:-1] // 8 + at] = value
-        rows.set_blobs(slots, cell, offsets, broken.view(np.uint8))
+        broken = [np.frombuffer(data, np.int64).copy() for data in rows[name].to_pylist()]
+        for values in broken:
+            values[at] = value
+        place = rows.column_names.index(name)
+        changed = rows.set_column(place, name, pa.array([values.tobytes() for values in broken], pa.large_binary()))
+        blob = encode(replace(chunk, tables={**chunk.tables, "rows": changed}), owner(saved))
         with pytest.raises(fw.StateError, match="Ranked: a row holds what is none of its forms"):
-            spec.open().restore([stream.snapshot()])
+            spec.open().restore([blob])

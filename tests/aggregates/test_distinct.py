@@ -9,6 +9,7 @@ import pytest
 import fastwin as fw
 from fastwin import hyperloglog
 from fastwin.core.accumulators.basic import AccumulatorSet
+from fastwin.core.accumulators.exchange import adopt_rows
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.core.sketches.hyperloglog import HyperLogLog
 from tests.support.kernels import ids, pane_table, slots
@@ -178,4 +179,4 @@ def test_blocks_of_another_form_are_refused(blob: bytes) -> None:
     data = np.frombuffer(blob, np.uint8)
     panes.rows.set_blobs(slots(0), 3, np.array([0, len(data)]), data)
     with pytest.raises(ValueError, match="HyperLogLog: a row holds what is none of its forms"):
-        members.adopt_rows(panes.rows, slots(0))
+        adopt_rows(members, panes.rows, slots(0))

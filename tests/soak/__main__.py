@@ -17,7 +17,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from spark_glue.state.copies import LIVE_VARIABLE, ROOT_VARIABLE, cache_root
+from spark_glue.state.folders import ROOT_VARIABLE, cache_root
+from spark_glue.state.live import LIVE_VARIABLE
 from tests.soak import faults, resident
 from tests.soak.attempts import SPECS, disturb
 from tests.soak.runs import Run, assert_same, batches_of

@@ -25,7 +25,7 @@ from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.outputs import ResultKind
 from spark_glue.stages import operator as processor
 from spark_glue.stages.packets import PacketKind, decode, encode
-from spark_glue.state.copies import ROOT_VARIABLE
+from spark_glue.state.folders import ROOT_VARIABLE
 from tests.support import spark_windows
 from tests.support.spark_fakes import FakeHandle
 from tests.support.spark_jobs import KEY_GROUPS, frame_plan_for

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import spark_glue
-from spark_glue.state.copies import cache_root
+from spark_glue.state.folders import cache_root
 from tests.soak import faults
 from tests.soak.workload import spec_of
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 import fastwin as fw
 import spark_glue
-from spark_glue.state.copies import cache_root
+from spark_glue.state.folders import cache_root
 from tests.support.spark_streams import Source, start
 
 __all__ = ["Held", "assert_returned", "run"]

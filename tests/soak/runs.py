@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_glue.state.copies import ROOT_VARIABLE
+from spark_glue.state.folders import ROOT_VARIABLE
 from tests.soak import faults
 from tests.support.spark_streams import Source, rows_of
 

@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The tests' own folder for copies of state; Spark's workers inherit it."""
-    from spark_glue.state.copies import ROOT_VARIABLE
+    from spark_glue.state.folders import ROOT_VARIABLE
 
     folder = tmp_path_factory.mktemp("copies")
     with pytest.MonkeyPatch.context() as patch:

@@ -6,8 +6,8 @@ import pytest
 
 import fastwin as fw
 import spark_glue
-from spark_glue.session import FORMAT_KEY
-from spark_glue.state.copies import cache_root
+from spark_glue.plan.catalyst import FORMAT_KEY
+from spark_glue.state.folders import cache_root
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Recorder, Source, assert_replayed, micro_batches, start
 

@@ -4,32 +4,50 @@ import random
 
 import pytest
 
-from tests.support.stored_specs import SPECS
-from tests.support.stored_steps import rebuilt, run, steps
+import fastwin as fw
+from tests.support import newer_specs, stored_specs
+from tests.support.newer_specs import JOIN, joined_rows
+from tests.support.stored_steps import Step, rebuilt, run, steps
 
 ROUNDS = 3
+SPECS = stored_specs.SPECS | newer_specs.SPECS
+
+
+def follow(spec: fw.WindowSpec, made: list[Step], dice: random.Random, schema=stored_specs.SCHEMA) -> None:
+    """Takes steps with a stream that lives on, with a fresh one each time, and with one that now and then is behind."""
+    live, other, known = rebuilt(spec, [], schema), rebuilt(spec, [], schema), 0
+    log: list[bytes] = []
+    for step in made:
+        fresh = rebuilt(spec, log, schema)
+        then = dice.choice(["live on", "live on", "rebuild", "catch up"])
+        if then == "rebuild":
+            other, known = rebuilt(spec, log, schema), len(log)
+        elif then == "catch up" and known < len(log):
+            other.catch_up(log[known:])
+            known = len(log)
+        told = run(live, step)
+        assert run(fresh, step) == told
+        if known == len(log):
+            assert run(other, step) == told
+            known += 1
+        log.append(told)
+    assert rebuilt(spec, log, schema).snapshot() == live.snapshot()
+
+
+@pytest.fixture
+def dice() -> random.Random:
+    seed = random.randrange(1 << 30)
+    print("seed", seed)  # shown if it fails
+    return random.Random(seed)
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_a_delta_follows_from_input_and_state(name):
-    seed = random.randrange(1 << 30)
-    print("seed", seed)  # shown if it fails
-    dice, spec = random.Random(seed), SPECS[name]
+def test_a_delta_follows_from_input_and_state(name, dice):
     for _ in range(ROUNDS):
-        live, other, known = rebuilt(spec, []), rebuilt(spec, []), 0
-        log: list[bytes] = []
-        for step in steps(dice, 8):
-            fresh = rebuilt(spec, log)
-            then = dice.choice(["live on", "live on", "rebuild", "catch up"])
-            if then == "rebuild":
-                other, known = rebuilt(spec, log), len(log)
-            elif then == "catch up" and known < len(log):
-                other.catch_up(log[known:])
-                known = len(log)
-            told = run(live, step)
-            assert run(fresh, step) == told
-            if known == len(log):
-                assert run(other, step) == told
-                known += 1
-            log.append(told)
-        assert rebuilt(spec, log).snapshot() == live.snapshot()
+        follow(SPECS[name], steps(dice, 8), dice)
+
+
+def test_a_delta_of_a_join_follows_from_input_and_state(dice):
+    for _ in range(ROUNDS):
+        made = [step._replace(rows=joined_rows(step.rows)) for step in steps(dice, 8)]
+        follow(JOIN.spec, made, dice, JOIN.schema)

@@ -67,9 +67,9 @@ def run(stream: Replica, step: Step) -> bytes:
     return stream.delta(step.refresh)
 
 
-def rebuilt(spec: fw.WindowSpec, log: list[bytes]) -> Replica:
-    """Returns a stream that has taken a log."""
-    stream = open_replica(plan(spec, SCHEMA), coalesce=True)
+def rebuilt(spec: fw.WindowSpec, log: list[bytes], schema: pa.Schema = SCHEMA) -> Replica:
+    """Returns a stream that has taken a log. schema: of its input."""
+    stream = open_replica(plan(spec, schema), coalesce=True)
     if log:
         stream.catch_up(log)
     return stream

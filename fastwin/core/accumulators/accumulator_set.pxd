@@ -60,6 +60,7 @@ cdef class Accumulator:
     cdef int check_columns(self, list held) except -1
     cdef bint sound(self, const char* row) noexcept nogil
     cdef int64_t arrived(self, const char* row) noexcept nogil
+    cdef bint tidy(self, char* row) noexcept nogil
     cdef void shift(self, char* row, int64_t by) noexcept nogil
 
 

@@ -89,6 +89,10 @@ cdef class Accumulator:
         """Returns a number above those of all elements whose arrival a row remembers, for one that does; 0 for none."""
         return 0
 
+    cdef bint tidy(self, char* row) noexcept nogil:
+        """Puts what a row owns into the form that follows from its values alone. Returns whether there was memory."""
+        return True
+
     cdef void shift(self, char* row, int64_t by) noexcept nogil:
         """Moves the arrivals that a row remembers."""
 
@@ -287,36 +291,8 @@ cdef class AccumulatorSet:
         """Returns an empty store for rows of this set."""
         return RowStore(self.blank(), self.owned)
 
-    def adopt_rows(self, RowStore rows not None, const idx_t[::1] slots not None):
-        """Takes in rows that a restore has filled: what arrives from now on comes behind what they hold.
-
-        Raises ValueError if what they own cannot be what these accumulators keep; any cells can.
-        """
-        cdef Accumulator member
-        cdef Py_ssize_t i
-        self._check_rows(rows, slots)
-        for member in self.members:
-            for i in range(slots.shape[0] if member.owned else 0):
-                if not member.sound(<const char*> rows.head(slots[i])):
-                    raise ValueError(f"{type(member).__name__}: a row holds what is none of its forms")
-            for i in range(slots.shape[0] if member.remembers else 0):
-                self.arrived = max(self.arrived, member.arrived(<const char*> rows.head(slots[i])))
-
-    def renumber_rows(self, RowStore rows not None, const idx_t[::1] slots not None):
-        """Makes what rows of another set remember arrive now, behind all that this set has been fed.
-
-        To be called once for rows that were put together elsewhere, before they are merged into rows of this set.
-        """
-        cdef Accumulator member
-        cdef Py_ssize_t i
-        cdef int64_t before = self.arrived
-        self._check_rows(rows, slots)
-        for member in self.members:
-            for i in range(slots.shape[0] if member.remembers else 0):
-                member.shift(<char*> rows.head(slots[i]), before)
-                self.arrived = max(self.arrived, member.arrived(<const char*> rows.head(slots[i])))
-
-    def _check_rows(self, RowStore rows, const idx_t[::1] slots):
+    def check_rows(self, RowStore rows not None, const idx_t[::1] slots not None):
+        """Raises ValueError for rows of another layout, IndexError for slots that were never used."""
         if rows.stride != self.cells * 8:
             raise ValueError(f"rows: of {rows.stride} bytes, but the set has {self.cells * 8}")
         check_ids("slots", slots, rows.top)
@@ -330,7 +306,7 @@ cdef class AccumulatorSet:
         Raises ValueError if the columns do not suit the members, or for rows of another layout;
         IndexError for a slot that was never used.
         """
-        self._check_rows(rows, slots)
+        self.check_rows(rows, slots)
         _held = self.hold(columns, slots.shape[0])
         if slots.shape[0]:
             self.add(rows, &slots[0], slots.shape[0], 0)
@@ -342,8 +318,8 @@ cdef class AccumulatorSet:
         Raises ValueError for unequal lengths or rows of another layout, IndexError for a slot never used.
         """
         check_length("from_slots", from_slots.shape[0], slots.shape[0])
-        self._check_rows(rows, slots)
-        self._check_rows(others, from_slots)
+        self.check_rows(rows, slots)
+        self.check_rows(others, from_slots)
         if slots.shape[0]:
             self.merge(rows, &slots[0], others, &from_slots[0], slots.shape[0])
 
@@ -363,7 +339,7 @@ cdef class AccumulatorSet:
         cdef void* values[MEMBER_BITS]
         cdef uint8_t* valid[MEMBER_BITS]
         cdef Take take
-        self._check_rows(rows, slots)
+        self.check_rows(rows, slots)
         found = []
         for member in self.members:
             if member.gives_bytes:

@@ -13,7 +13,7 @@ from fastwin.core.accumulators.accumulator_set cimport taken, values_at, wanted
 from fastwin.core.accumulators.totals cimport add_float, float_sum
 from fastwin.core.bags.codes cimport code_of_float, code_of_text, float_of_code
 from fastwin.core.bags.records cimport MOST_WORDS, compare_texts
-from fastwin.core.bags.runs cimport Run, add_record, is_run, merge_runs, run_in, settle
+from fastwin.core.bags.runs cimport Run, add_record, is_run, merge_runs, order_texts, run_in, settle
 from fastwin.core.keys.hashing cimport hash_bytes
 from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.int128 cimport int128
@@ -117,6 +117,10 @@ cdef class Bag(Base):
             # Putting the other run in order changes nothing of what it holds.
             if not merge_runs(into(&pairs, i) + self.at, <char*> taken(&pairs, i) + self.at, &self.shape):
                 self.starved = True
+
+    cdef bint tidy(self, char* row) noexcept nogil:
+        cdef char* cell = row + self.at
+        return settle(cell, &self.shape) and (not self.shape.text or order_texts(cell, &self.shape))
 
     cdef bint sound(self, const char* row) noexcept nogil:
         return is_run(row + self.at, &self.shape)

@@ -167,5 +167,8 @@ cdef class Quantile(Base):
     cdef int fail(self) except -1:
         raise MemoryError("Quantile: no memory to put the buckets of a window in order")
 
+    cdef bint tidy(self, char* row) noexcept nogil:
+        return settle(row + self.at, &self.shape)
+
     cdef bint sound(self, const char* row) noexcept nogil:
         return is_run(row + self.at, &self.shape)

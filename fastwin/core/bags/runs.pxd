@@ -45,18 +45,29 @@ cdef inline Run run_in(const char* cell, const Shape* shape) noexcept nogil:
     return run
 
 
+cdef inline int64_t used_text(const Run* run, const Shape* shape) noexcept nogil:
+    """Returns the bytes of text that records have."""
+    cdef int64_t used = 0
+    cdef Py_ssize_t i
+    for i in range(run.n):
+        used += run.records[i * shape.words + shape.text + 1]
+    return used
+
+
 cdef inline bint tidy_texts(char* cell, const Shape* shape) noexcept nogil:
     """Drops text that no record has, where there is much. Returns whether there was memory."""
     cdef Run run = run_in(cell, shape)
-    cdef int64_t used = 0
+    return size_in(cell + 8) <= 2 * used_text(&run, shape) + SPARE_TEXT or order_texts(cell, shape)
+
+
+cdef inline bint order_texts(char* cell, const Shape* shape) noexcept nogil:
+    """Puts texts into the order of their records, and drops others. Returns whether there was memory. O(text)."""
+    cdef Run run = run_in(cell, shape)
+    cdef int64_t used = used_text(&run, shape)
     cdef Py_ssize_t i
     cdef int64_t* place
     cdef char* none = NULL
     cdef char* fresh = <char*> &none
-    for i in range(run.n):
-        used += run.records[i * shape.words + shape.text + 1]
-    if size_in(cell + 8) <= 2 * used + SPARE_TEXT:
-        return True
     if used and not reserve_block(fresh, used):
         return False
     used = 0

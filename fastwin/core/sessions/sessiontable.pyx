@@ -190,7 +190,7 @@ cdef class SessionTable:
         cdef Intervals new
         check_length("ends", ends.shape[0], keys.shape[0])
         check_length("from_slots", from_slots.shape[0], keys.shape[0])
-        self.accumulators._check_rows(others, from_slots)
+        self.accumulators.check_rows(others, from_slots)
         self._fill(&new, keys, "starts", starts, watermark, lateness)
         new.ends, new.gap = NULL, 0
         if new.n:

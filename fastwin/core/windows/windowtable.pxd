@@ -50,6 +50,8 @@ cdef class WindowTable:
     cdef HashIndex index        # of entries
     cdef KeyWindows* sets       # by key id; merging windows only
     cdef Py_ssize_t sets_n
+    cdef Py_ssize_t set_slots   # that all of them have room for
+    cdef readonly Py_ssize_t filled     # rows that have contents
     cdef readonly list removed  # (key id, start, end) of saved rows that are gone; their keys are retained
 
     cdef uint32_t soon(self, idx_t key, ts_t start, ts_t end) noexcept nogil
@@ -65,6 +67,16 @@ cdef class WindowTable:
 
     cdef inline Window* at(self, idx_t slot) noexcept nogil:
         return <Window*> (self.rows.data + slot * self.rows.stride)
+
+    cdef inline void fill(self, Window* window) noexcept nogil:
+        # Says that a window has contents.
+        self.filled += not window.flags & HAS_CONTENTS
+        window.flags |= HAS_CONTENTS
+
+    cdef inline void empty(self, Window* window) noexcept nogil:
+        # Says that a window has none.
+        self.filled -= (window.flags & HAS_CONTENTS) != 0
+        window.flags &= ~<uint32_t> HAS_CONTENTS
 
     cdef inline Entry* _entry(self, Py_ssize_t at) noexcept nogil:
         return <Entry*> self.index.places + at

@@ -17,6 +17,7 @@ class WindowTable:
     keys: KeyTable
     rows: RowStore
     removed: list[Any]
+    filled: int
     def __init__(self, keys: KeyTable, blank: ArrayLike, owned: Iterable[int] = ()) -> None: ...
     def __len__(self) -> int: ...
     @property

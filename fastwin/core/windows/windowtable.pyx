@@ -48,11 +48,9 @@ cdef class WindowTable:
 
     @property
     def nbytes(self):
-        """Bytes allocated, the keys left out."""
-        cdef Py_ssize_t i, total = self.rows.nbytes + self.index.size * sizeof(Entry) + self.sets_n * sizeof(KeyWindows)
-        for i in range(self.sets_n):
-            total += self.sets[i].capacity * sizeof(idx_t)
-        return total
+        """Bytes allocated, the keys left out. O(1)."""
+        cdef Py_ssize_t sets = self.sets_n * sizeof(KeyWindows) + self.set_slots * sizeof(idx_t)
+        return self.rows.nbytes + self.index.size * sizeof(Entry) + sets
 
     cdef int _grow(self) except -1:
         cdef Py_ssize_t size = 2 * self.index.size if self.index.size else FIRST_INDEX
@@ -176,6 +174,7 @@ cdef class WindowTable:
             if moved == NULL:
                 raise MemoryError(f"WindowTable: no memory for {capacity} windows of a key")
             windows.slots = <idx_t*> moved
+            self.set_slots += capacity - windows.capacity
             windows.capacity = capacity
         at = windows.n
         while at > 0 and self.at(windows.slots[at - 1]).head.start > window.head.start:
@@ -199,6 +198,7 @@ cdef class WindowTable:
         if windows.n == 0:
             free(windows.slots)
             windows.slots = NULL
+            self.set_slots -= windows.capacity
             windows.capacity = 0
 
     def saved(self, const idx_t[::1] slots not None):
@@ -267,6 +267,7 @@ cdef class WindowTable:
             window = self.at(slots[i])
             if window.flags & IN_SET:
                 self.set_remove(slots[i])
+            self.filled += ((flags[i] & HAS_CONTENTS) != 0) - ((window.flags & HAS_CONTENTS) != 0)
             # Timer marks are set when the timers are.
             window.flags = (window.flags & ~<uint32_t> PERSISTENT) | (
                 <uint32_t> flags[i] & PERSISTENT & ~<uint32_t> (IN_SET | END_TIMER | CLEANUP_TIMER))
@@ -282,6 +283,7 @@ cdef class WindowTable:
         """Raises AssertionError where an invariant does not hold. O(rows)."""
         cdef idx_t slot, key
         cdef Py_ssize_t i, indexed = count_places(&self.index, sizeof(Entry)), in_sets = 0, marked = 0
+        cdef Py_ssize_t filled = 0, room = 0
         cdef KeyWindows* windows
         self.rows._check()
         self.keys._check()
@@ -290,11 +292,15 @@ cdef class WindowTable:
             window = self.at(slot)
             assert self.find(window.head.key, window.head.start, window.end) == slot, f"row {slot} cannot be found"
             marked += (window.flags & IN_SET) != 0
+            filled += (window.flags & HAS_CONTENTS) != 0
         for key in range(self.sets_n):
             windows = self.sets + key
             in_sets += windows.n
+            room += windows.capacity
             for i in range(windows.n):
                 assert self.at(windows.slots[i]).head.key == key, f"row {windows.slots[i]} is in the set of key {key}"
                 assert self.at(windows.slots[i]).flags & IN_SET, f"row {windows.slots[i]} is in a set and not marked"
                 assert i == 0 or self.at(windows.slots[i - 1]).head.start <= self.at(windows.slots[i]).head.start
+        assert filled == self.filled, f"{filled} rows have contents, {self.filled} were counted"
+        assert room == self.set_slots, f"sets have room for {room} rows, {self.set_slots} were counted"
         assert in_sets == marked, f"{in_sets} rows in sets, {marked} marked"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
+from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.panes.combiner import WindowCombiner
 from fastwin.core.panes.panetable import PaneTable
@@ -132,7 +133,7 @@ class AlignedOperator(PanesOperator):
             others = self._accumulators.new_rows()
             slots = others.fresh(keys, starts)
             fill_rows(self._accumulators, others, slots, columns, HEAD_CELLS)
-            self._accumulators.renumber_rows(others, slots)
+            renumber_rows(self._accumulators, others, slots)
             self._accumulators.merge_rows(self._panes.rows, self._panes.ensure(keys, starts), others, slots)
             if slicing.shared and len(slots):
                 self._slider.absorb(others, slots)

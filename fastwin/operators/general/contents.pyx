@@ -92,7 +92,7 @@ cdef class Contents:
         cdef bint first = not window.flags & HAS_CONTENTS
         cdef list contents, parts
         cdef Py_ssize_t j
-        window.flags |= HAS_CONTENTS
+        self.table.fill(window)
         if not self.in_python:
             return 0
         if slot >= len(self.objects):
@@ -139,7 +139,8 @@ cdef class Contents:
             self.table.rows.reset(slot, self.accumulators.head_cells)
         if self.in_python:
             self.forget(slot)
-        window.flags &= ~<unsigned int> (HAS_CONTENTS | FIRED)
+        self.table.empty(window)
+        window.flags &= ~<unsigned int> FIRED
         return 0
 
     cdef int merge(self, idx_t slot, idx_t other) except -1:
@@ -170,7 +171,8 @@ cdef class Contents:
                 except Exception as problem:
                     raise self.elements.blame(f"{self.whats[j]}.merge", slot, problem) from problem
             self.objects[slot] = a
-        self.table.at(slot).flags |= HAS_CONTENTS | (self.table.at(other).flags & FIRED)
+        self.table.fill(self.table.at(slot))
+        self.table.at(slot).flags |= self.table.at(other).flags & FIRED
         return 0
 
     cdef object held(self, idx_t slot):

@@ -350,7 +350,7 @@ cdef class GeneralOperator:
 
     def open_windows(self):
         """Counts (key, window) pairs that have contents."""
-        return self.windows.with_contents()
+        return self.table.filled
 
     @property
     def timers(self):

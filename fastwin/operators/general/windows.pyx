@@ -204,14 +204,6 @@ cdef class OpenWindows:
             raise self.elements.blame(f"{self.assigner.name}.merge_windows", where, problem) from problem
         return found
 
-    def with_contents(self):
-        """Counts the windows that have contents."""
-        cdef idx_t slot
-        cdef Py_ssize_t n = 0
-        for slot in range(self.table.rows.top):
-            n += self.table.at(slot).head.bits != 0 and (self.table.at(slot).flags & HAS_CONTENTS) != 0
-        return n
-
     def passed_slots(self):
         """Returns the rows whose time has passed, for a restore: the watermark tells that they are gone."""
         cdef idx_t slot

@@ -291,6 +291,9 @@ class RowsOperator(EventTimeOperator):
             "columns": rows.rename_columns([f"e{i}" for i in range(rows.num_columns)]),
         }
 
+    def _fed(self) -> dict[str, int]:
+        return {"fed": self._arrived}
+
     def _last_end(self, slots: NDArray[np.int32]) -> int:
         return self._slicing.last_end(int(self._kept.number("start")[slots].max()))
 
@@ -317,7 +320,8 @@ class RowsOperator(EventTimeOperator):
             self._keys.release_ids(self._kept.number("key")[spare])
             self._kept.keep(places)
         self._slices = np.unique(self._kept.number("start"))
-        self._arrived = max(self._arrived, int(arrivals.max(initial=-1)) + 1)
+        fed = [chunk.meta.get("fed", 0) for chunk in chunks]  # of rows, too, that no window picks any more
+        self._arrived = max([self._arrived, int(arrivals.max(initial=-1)) + 1, *fed])
         self._kept.clear_dirty()
         self._clean()
         self._next_end = self._first_end()

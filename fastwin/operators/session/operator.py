@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.keys import KeyCodec
+from fastwin.core.accumulators.exchange import renumber_rows, tidy_rows
 from fastwin.core.keys.keyorder import KeyOrder
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.core.sessions.scan import END_CELL, places_by_time, sessions_of_keys
@@ -187,7 +188,7 @@ class SessionOperator(EventTimeOperator):
         for part in parts:
             slots = others.fresh(part["key"], part["start"])
             fill_rows(self._accumulators, others, slots, part, HEAD_CELLS)
-            self._accumulators.renumber_rows(others, slots)
+            renumber_rows(self._accumulators, others, slots)
             columns.append((part["key"], part["start"], part["end"], slots))
         keys, starts, ends, slots = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
         if order is not None:
@@ -267,6 +268,7 @@ class SessionOperator(EventTimeOperator):
     def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
         """Returns the sessions, and for a delta those merged away."""
         codec = self._config.codec
+        tidy_rows(self._accumulators, self._sessions.rows, slots)
         tables = save_rows(codec, self._keys, self._sessions.rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
         if kind == "delta":
             ids, starts = self._sessions.removals(slots)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.core.accumulators.exchange import renumber_rows, tidy_rows
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.errors import StateError
 from fastwin.operators.batch import Batch
@@ -19,9 +20,10 @@ from fastwin.operators.several.feeding import feeders, slicing_of
 from fastwin.operators.several.level import Level
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
+from fastwin.state.order import row_order
 from fastwin.state.reading import newest_of, read_partials
 from fastwin.state.refresh import Refresh
-from fastwin.state.rows import fill_rows, load_keys, load_rows, save_rows
+from fastwin.state.rows import fed_meta, feed_behind, fill_rows, load_keys, load_rows, save_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 from fastwin.windows.assigner import WindowAssigner
 
@@ -81,7 +83,7 @@ class SeveralOperator(WatermarkOperator):
             others = self._accumulators.new_rows()
             slots = others.fresh(columns["key"], columns["start"])
             fill_rows(self._accumulators, others, slots, columns, HEAD_CELLS)
-            self._accumulators.renumber_rows(others, slots)
+            renumber_rows(self._accumulators, others, slots)
             late = root.take(others, slots, columns["key"], columns["start"])
             self.counters.events += int(columns["elements"].sum())
             dropped += int(columns["elements"][late].sum())
@@ -131,21 +133,22 @@ class SeveralOperator(WatermarkOperator):
 
     def snapshot(self) -> bytes:
         """Returns all rows and the watermark."""
-        return self._write("snapshot", [rows.slots() for rows in self._stores()])
+        return self._write("snapshot", [row_order(self._keys, rows, rows.slots()) for rows in self._stores()])
 
     def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
         stores = self._stores()
-        changed = [rows.dirty_slots() for rows in stores]
+        changed = [row_order(self._keys, rows, rows.dirty_slots()) for rows in stores]
         if refresh is None:
             return self._write("delta", changed)
         rest = [_without(rows.slots(), slots) for rows, slots in zip(stores, changed, strict=True)]
         none = np.empty(0, dtype=np.int32)
         holding = np.concatenate([none, *(rows.keys(slots) for rows, slots in zip(stores[1:], rest[1:], strict=True))])
         found = refresh.take(self._keys, stores[0], changed[0], holding)
-        slots = [found.slots]
+        slots = [np.concatenate([changed[0], row_order(self._keys, stores[0], found.slots[len(changed[0]) :])])]
         for rows, dirty, clean in zip(stores[1:], changed[1:], rest[1:], strict=True):
-            slots.append(np.concatenate([dirty, clean[found.keys[rows.keys(clean)]]]))
+            repeated = row_order(self._keys, rows, clean[found.keys[rows.keys(clean)]])
+            slots.append(np.concatenate([dirty, repeated]))
         counts = [len(one) for one in changed]
         return self._write("delta", slots, refresh, counts, refreshed=found.groups)
 
@@ -159,6 +162,7 @@ class SeveralOperator(WatermarkOperator):
     ) -> bytes:
         keys, rows, parts = [], [], []
         for i, (level, held) in enumerate(zip(self._levels, slots, strict=True)):
+            tidy_rows(self._accumulators, level._rows, held)
             tables = save_rows(self._config.codec, self._keys, level._rows, held, {"start": 1}, HEAD_CELLS)
             last = level._last_end(held) if len(held) else None
             parts.append([tables["keys"].num_rows, len(held), last, len(held) if changed is None else changed[i]])
@@ -166,6 +170,7 @@ class SeveralOperator(WatermarkOperator):
             rows.append(tables["rows"])
         ends = [last for _, _, last, _ in parts if last is not None]
         more |= {"last_end": max(ends, default=None), "rows": sum(len(held) for held in slots), "levels": parts}
+        more |= fed_meta(self._accumulators)
         more |= {"cleaned": self._levels[0]._lateness.cleaned_at(self.watermark), "feeders": self._feeders}
         blob = self._config.encode_state(
             kind,
@@ -190,6 +195,7 @@ class SeveralOperator(WatermarkOperator):
         for level, parts in zip(self._levels, zip(*of_levels, strict=True), strict=True):
             level._apply(list(parts))
         self.watermark = max([self.watermark, *(level.watermark for level in self._levels)])
+        feed_behind(self._accumulators, chunks)
 
     def _split(self, chunk: Chunk) -> list[Chunk]:
         """Returns what a chunk has of each level."""

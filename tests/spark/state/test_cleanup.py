@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_glue.state.cleanup import forget_when_ended
-from spark_glue.state.copies import ROOT_VARIABLE, cache_root
+from spark_glue.state.folders import ROOT_VARIABLE, cache_root
 from tests.support.spark_counting import started
 from tests.support.spark_streams import await_batches
 
@@ -73,7 +73,7 @@ APP = """
 import sys
 from pathlib import Path
 import spark_glue
-from spark_glue.state.copies import cache_root
+from spark_glue.state.folders import cache_root
 from tests.support.spark_counting import started
 
 def sink(frame, batch_id):

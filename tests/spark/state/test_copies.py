@@ -10,33 +10,38 @@ from pathlib import Path
 
 import pytest
 
-from spark_glue.state import copies as cache
-from spark_glue.state.copies import Live, LiveStreams, Shelf
+from spark_glue.state import copies, folders
+from spark_glue.state.copies import Shelf
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv(cache.ROOT_VARIABLE, str(tmp_path / "shelves"))
-    monkeypatch.setattr(cache, "_held", {})
-    monkeypatch.setattr(cache, "_swept", -cache._SWEEP_S)
-    return cache.cache_root()
+    monkeypatch.setenv(folders.ROOT_VARIABLE, str(tmp_path / "shelves"))
+    monkeypatch.setattr(folders, "_held", {})
+    monkeypatch.setattr(folders, "_swept", -folders._SWEEP_S)
+    monkeypatch.setattr(folders, "_said", set())
+    return folders.cache_root()
 
 
 def names(root: Path) -> set[str]:
-    return {path.name for path in root.glob("*/*") if path.name != cache._ALIVE}
+    return {path.name for path in root.glob("*/*") if not path.name.startswith(".")}
+
+
+def said(caplog) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
 
 
 def test_a_named_folder_keeps_what_else_lies_in_it(root, monkeypatch):
-    monkeypatch.setenv(cache.BYTES_VARIABLE, "100")
+    monkeypatch.setenv(copies.BYTES_VARIABLE, "100")
     precious = root.parent / "data" / "precious"
     precious.parent.mkdir(parents=True)
     precious.write_bytes(bytes(1_000))
     assert Shelf("run").put("a", bytes(60))
-    assert Shelf("run").put("b", bytes(60))
-    cache.sweep()
-    cache.forget_run("data")
+    assert not Shelf("run").put("b", bytes(60))
+    folders.sweep()
+    folders.forget_run("data")
     assert precious.read_bytes() == bytes(1_000)
     assert os.listdir(precious.parent) == ["precious"]
 
@@ -60,14 +65,43 @@ def test_a_file_of_another_size_is_none_and_goes(root):
     assert names(root) == set()
 
 
-def test_the_oldest_make_room(root):
+def test_a_full_shelf_keeps_what_it_has(root, caplog):
+    """A cold worker reads a log from its beginning, so the oldest are the last to go without."""
     shelf = Shelf("run", limit=2_500)
-    for i, token in enumerate("abc"):
-        assert shelf.put(token, bytes(1_000))
-        os.utime(root / "run" / token, (1_000 + i,) * 2)
+    assert [shelf.put(token, bytes(1_000)) for token in "abc"] == [True, True, False]
+    assert not Shelf("other", limit=2_500).put("d", bytes(1_000))
+    assert names(root) == {"a", "b"}
+    shelf.remove("a")
+    assert shelf.put("c", bytes(1_000))
+    assert not shelf.put("d", bytes(1_000))
     assert names(root) == {"b", "c"}
-    assert Shelf("other", limit=2_500).put("d", bytes(1_000))
-    assert names(root) == {"c", "d"}
+    (line,) = said(caplog)
+    assert line == f"copies of state: {root} is full; deltas beyond it are read from the state store"
+
+
+def test_the_room_of_a_run_that_was_forgotten_is_found_again(root, monkeypatch):
+    assert Shelf("other").put("other", b"x")
+    assert Shelf("ended", limit=2_500).put("a", bytes(2_000))
+    folders.forget_run("ended")
+    monkeypatch.setattr(copies, "_COUNT_S", 0.0)
+    assert Shelf("run", limit=2_500).put("b", bytes(2_000))
+    folders.forget_run("run")
+    monkeypatch.setattr(copies, "_COUNT_S", 60.0)
+    assert not Shelf("next", limit=2_500).put("c", bytes(2_000))  # all files have just been counted
+    monkeypatch.setattr(copies, "_COUNT_S", 0.0)
+    assert Shelf("next", limit=2_500).put("c", bytes(2_000))
+
+
+def test_a_put_looks_at_no_other_file(root, monkeypatch):
+    shelf = Shelf("run")
+    shelf.put("first", b"x")
+
+    def scandir(_):
+        raise AssertionError("looked through a folder")
+
+    monkeypatch.setattr(copies.os, "scandir", scandir)
+    assert all(shelf.put(f"t{i}", b"delta") for i in range(100))
+    shelf.remove("t7")
 
 
 def test_a_full_cache_is_no_error(root):
@@ -77,12 +111,13 @@ def test_a_full_cache_is_no_error(root):
     assert shelf.put("b", bytes(100))
 
 
-def test_a_folder_that_cannot_be_made_is_no_error(tmp_path):
+def test_a_folder_that_cannot_be_made_is_no_error(root, tmp_path, caplog):
     (tmp_path / "file").write_text("in the way")
     shelf = Shelf("run", root=tmp_path / "file")
     assert not shelf.put("a", b"x")
     assert shelf.get("a", 1) is None
     shelf.remove("a")
+    assert "is not a folder of this user" in caplog.text
 
 
 @pytest.mark.parametrize("make", ["others may write", "a link"])
@@ -128,13 +163,13 @@ def hold(run: str) -> subprocess.Popen:
 def test_a_killed_worker_leaves_nothing_for_long(root, monkeypatch):
     process = hold("one")
     try:
-        cache.sweep()
+        folders.sweep()
         assert names(root) == {"token"}  # its owner lives
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait(10)
     assert names(root) == {"token"}
-    monkeypatch.setattr(cache, "_swept", -cache._SWEEP_S)
+    monkeypatch.setattr(folders, "_swept", -folders._SWEEP_S)
     assert Shelf("two").put("mine", b"y")  # the next worker's first write sweeps
     assert names(root) == {"mine"}
     assert not (root / "one").exists()
@@ -145,20 +180,20 @@ def test_a_folder_in_use_by_two_stays_when_one_goes(root):
     try:
         first.send_signal(signal.SIGKILL)
         first.wait(10)
-        cache.sweep()
+        folders.sweep()
         assert names(root) == {"token"}
     finally:
         second.kill()
         second.wait(10)
-    cache.sweep()
+    folders.sweep()
     assert not list(root.glob("*"))
 
 
 def test_a_run_that_has_ended_is_forgotten(root):
     shelf = Shelf("run")
     shelf.put("a", b"x")
-    cache.forget_run("run")
-    cache.forget_run("never there")
+    folders.forget_run("run")
+    folders.forget_run("never there")
     assert not list(root.glob("*"))
     assert shelf.put("b", b"y")  # a late attempt still works
     assert shelf.get("b", 1) == b"y"
@@ -168,37 +203,21 @@ def test_a_folder_that_nobody_uses_goes_though_somebody_holds_it(root):
     process = hold("idle")
     try:
         Shelf("mine").put("a", b"x")
-        cache.sweep()
+        folders.sweep()
         assert names(root) == {"token", "a"}
         for run in ("idle", "mine"):
-            os.utime(root / run / cache._ALIVE, (time.time() - cache._IDLE_S - 1,) * 2)
+            os.utime(root / run / folders._ALIVE, (time.time() - folders._IDLE_S - 1,) * 2)
         Shelf("mine").put("b", b"y")  # in use again
-        cache.sweep()
+        folders.sweep()
         assert names(root) == {"a", "b"}
     finally:
         process.kill()
         process.wait(10)
 
 
-def test_what_a_worker_keeps_of_a_run_that_was_forgotten_goes(root, monkeypatch):
-    live = LiveStreams()
-    monkeypatch.setattr(cache, "LIVE", live)
-    for run in ("ended", "other"):
-        Shelf(run).put("a", b"x")
-        live.put((run, 1), Live("t", run, None, 10))
-    cache.forget_run("ended")
-    Shelf("other").put("b", b"y")
-    assert len(live) == 2  # it is not looked at each time
-    monkeypatch.setattr(cache, "_swept", time.monotonic() - cache._SWEEP_S)
-    Shelf("other").put("c", b"z")
-    assert live.take(("ended", 1)) is None
-    assert live.take(("other", 1)).stream == "other"
-    assert {path.name for path in root.iterdir()} == {"other"}
-
-
 def test_a_folder_that_is_being_swept_is_left_alone(root):
     (root / "run").mkdir(parents=True)
-    handle = os.open(root / "run" / cache._ALIVE, os.O_RDWR | os.O_CREAT)
+    handle = os.open(root / "run" / folders._ALIVE, os.O_RDWR | os.O_CREAT)
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
         assert not Shelf("run").put("a", b"x")
@@ -207,29 +226,41 @@ def test_a_folder_that_is_being_swept_is_left_alone(root):
     assert Shelf("run").put("a", b"x")
 
 
-def test_a_stream_is_taken_once():
-    live = LiveStreams()
-    live.put(("run", 1), Live("token", "stream", None, 10))
-    assert live.take(("run", 2)) is None
-    assert live.take(("run", 1)).stream == "stream"
-    assert live.take(("run", 1)) is None
+@pytest.mark.parametrize("there", [True, False], ids=["small", "absent"])
+def test_without_room_in_memory_the_log_says_once_where_copies_lie(root, tmp_path, monkeypatch, caplog, there):
+    """Containers have 64 MB there, or nothing."""
+    memory, other = tmp_path / "shm", tmp_path / "tmp"
+    other.mkdir()
+    if there:
+        memory.mkdir()
+    monkeypatch.delenv(folders.ROOT_VARIABLE)
+    monkeypatch.setattr(folders, "_MEMORY", memory)
+    monkeypatch.setattr(folders, "_LEAST_FREE", 1 << 62)
+    monkeypatch.setattr(folders.tempfile, "gettempdir", lambda: str(other))
+    for token in "ab":
+        assert Shelf("run").put(token, b"x")
+    assert names(folders.cache_root()) == {"a", "b"}
+    assert folders.cache_root().parent == other
+    (line,) = said(caplog)
+    assert f"they lie in {other}" in line
+    assert ("MB free" if there else "is not there") in line
+    if there:  # where copies are already, they stay, however little room is left
+        (memory / folders.cache_root().name).mkdir()
+        assert folders.cache_root().parent == memory
+        folders.forget_run("run")  # also what lies elsewhere
+        assert not list(other.glob("*/run"))
 
 
-def test_streams_beyond_the_limit_go_oldest_first():
-    live = LiveStreams(limit=25)
-    for place in range(3):
-        live.put(("run", place), Live("t", place, None, 10))
-    assert live.nbytes == 20
-    assert live.take(("run", 0)) is None
-    assert live.take(("run", 2)).stream == 2
-    live.put(("run", 5), Live("t", "large", None, 100))
-    assert len(live) == 0
+def test_a_folder_of_somebody_else_is_said_once(root, caplog):
+    root.mkdir(parents=True)
+    root.chmod(0o777)
+    shelf = Shelf("run")
+    assert [shelf.put("a", b"x"), shelf.get("a", 1), shelf.put("b", b"x")] == [False, None, False]
+    (line,) = said(caplog)
+    assert f"{root} is not a folder of this user that nobody else may write to" in line
 
 
-def test_streams_of_runs_long_unused_go(monkeypatch):
-    live = LiveStreams()
-    now = time.monotonic()
-    live.put(("old", 1), Live("t", 1, None, 10))
-    monkeypatch.setattr(cache.time, "monotonic", lambda: now + cache._IDLE_S + 1)
-    live.put(("new", 1), Live("t", 2, None, 10))
-    assert len(live) == 1
+def test_a_limit_that_is_no_number_is_said(root, monkeypatch, caplog):
+    monkeypatch.setenv(copies.BYTES_VARIABLE, "2G")
+    assert Shelf("run").put("a", b"x")
+    assert "FASTWIN_CACHE_BYTES: must be a number of bytes, got '2G'" in said(caplog)[0]

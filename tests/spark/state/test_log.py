@@ -7,6 +7,7 @@ import pytest
 import fastwin as fw
 from fastwin.errors import StateError
 from fastwin.state.identity import StateAggregate, StateSpec
+from fastwin.state.signing import KEY_VARIABLE
 from spark_glue.state.book import DeltaLog, Entry
 from spark_glue.state.log import CHUNK_BYTES, Head, Identity, StateLog
 from tests.support.spark_fakes import FakeHandle
@@ -215,3 +216,21 @@ def book(rows: int, deltas: int) -> DeltaLog:
 def test_when_a_round_begins(state_rows, groups, rows, deltas, begins):
     refresh = book(rows, deltas).refresh(state_rows, 1_000, range(groups))
     assert (refresh is not None) == begins
+
+
+def test_a_head_that_is_not_signed_by_the_key_is_refused(handle, monkeypatch):
+    log = StateLog(handle, ME)
+    head = append(log, log.load(), b"plain")
+    monkeypatch.setenv(KEY_VARIABLE, "a key of some length")
+    with pytest.raises(StateError, match="it is not signed, and FASTWIN_STATE_KEY is set"):
+        log.load()
+    log.save(head)
+    assert log.load() == head
+    signed = handle.values[handle.key]["head"][0]
+    handle.values[handle.key]["head"] = (signed[:-1] + bytes([signed[-1] ^ 1]),)
+    with pytest.raises(StateError, match="its signature does not fit"):
+        log.load()
+    handle.values[handle.key]["head"] = (signed,)
+    monkeypatch.delenv(KEY_VARIABLE)
+    with pytest.raises(StateError, match="it is signed, and FASTWIN_STATE_KEY is not set"):
+        log.load()

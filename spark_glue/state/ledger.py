@@ -1,0 +1,121 @@
+"""The ledger of a machine's workers: which streams each of them keeps, so that one budget holds for all together.
+
+A file for each run of a query, in the folder that the workers share. It says who keeps a stream of which share, of how
+many bytes, and how many states of the share have come since. What the ledger does not name has to go.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from spark_glue.state.book import MOST_BEHIND
+from spark_glue.state.folders import hold, is_private
+
+__all__ = ["Ledger"]
+
+_FILE = ".live"
+
+
+class Ledger:
+    """The streams that all workers keep of one run. root: the folder of all runs. owner: the worker, by its pid.
+
+    Raises OSError where the file cannot be read or written.
+    """
+
+    def __init__(self, root: Path, run: str, owner: int) -> None:
+        self._root = root
+        self._folder = root / run
+        self._owner = str(owner)
+
+    def there(self) -> bool:
+        """Whether anybody keeps a stream of the run."""
+        return (self._folder / _FILE).exists()
+
+    def kept(self, share: str, nbytes: int, limit: int) -> set[str]:
+        """Notes that the worker has put a stream of a share away; returns the shares of which it may keep streams.
+
+        limit: bytes for the streams of all runs. Where there are too many, those go first that are behind their
+        share's state, then those of shares that have not been visited for two rounds, then the new one: what is kept
+        stays the same from round to round, and so is of use. O(streams of the run).
+        """
+        with self._opened() as book:
+            held, states = book["held"], book["states"]
+            for pid in [pid for pid in held if pid != self._owner and not _lives(int(pid))]:
+                del held[pid]
+            book["puts"] += 1
+            states[share] = states.get(share, 0) + 1
+            mine = held.setdefault(self._owner, {})
+            mine[share] = [nbytes, states[share], book["puts"]]
+            room = limit - self._others(limit)
+            streams = [(pid, key, *told) for pid, kept in held.items() for key, told in kept.items()]
+            total = 0
+            for pid, key, size, state, _ in streams:
+                if states[key] - state > MOST_BEHIND:
+                    del held[pid][key]
+                else:
+                    total += size
+            round_ago = book["puts"] - 2 * len(states)
+
+            def goes(stream: tuple[Any, ...]) -> tuple[int, int]:
+                pid, key, _, state, put = stream
+                if state < states[key]:
+                    return 0, put
+                if (pid, key) == (self._owner, share):
+                    return 2, 0
+                return (1, put) if put < round_ago else (3, put)
+
+            for pid, key, size, *_ in sorted(streams, key=goes):
+                if total <= room:
+                    break
+                if key in held[pid]:
+                    del held[pid][key]
+                    total -= size
+            return set(mine)
+
+    def _others(self, limit: int) -> int:
+        """Returns the bytes of other runs' streams; of several runs, none gets less than its part."""
+        others = [path for path in self._root.glob(f"*/{_FILE}") if path.parent != self._folder]
+        taken = sum(told[0] for path in others for kept in _read(path)["held"].values() for told in kept.values())
+        return min(taken, limit - limit // (len(others) + 1))
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[dict[str, Any]]:
+        if not is_private(self._root):
+            raise PermissionError(f"{self._root}: others may write to it")
+        hold(self._folder)
+        handle = os.open(self._folder / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            book = _parsed(file.read())
+            yield book
+            file.seek(0)
+            file.write(json.dumps(book).encode())
+            file.truncate()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return _parsed(path.read_bytes())
+    except OSError:
+        return _parsed(b"")
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
+    try:
+        return json.loads(text)
+    except ValueError:  # fresh, or written half by a worker that was killed
+        return {"puts": 0, "states": {}, "held": {}}
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,83 @@
+"""Where Spark does not tell what it keeps to itself, things go on without, and the log says so once."""
+
+import pytest
+from py4j.protocol import Py4JError
+
+import fastwin as fw
+import spark_glue
+from spark_glue.plan import catalyst
+from spark_glue.state import cleanup
+from tests.support.spark_events import events
+from tests.support.spark_streams import assert_same_rows, run_stream
+
+SPEC = (
+    fw.key_by("k")
+    .event_time("ts")
+    .window(fw.TumblingEventTimeWindows.of("1 min"))
+    .bad_rows("drop")
+    .aggregate(n=fw.Count())
+)
+
+
+class Denied:
+    """Stands for one of Spark's objects, and answers some calls as py4j does where they are not allowed."""
+
+    def __init__(self, held, *names: str) -> None:
+        self._held = held
+        self._names = names
+
+    def __getattr__(self, name: str):
+        if name not in self._names:
+            return getattr(self._held, name)
+
+        def refuse(*_):
+            raise Py4JError(f"Method {name}([]) is not whitelisted\nand more")
+
+        return refuse
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    monkeypatch.setattr(catalyst, "_missed", set())
+
+
+def test_a_stream_goes_on_without_the_plan(spark, tmp_path, caplog):
+    def deny(frame):
+        frame._jdf = Denied(frame._jdf, "queryExecution")
+        return frame
+
+    tables = [events(i, 200) for i in range(2)]
+    batches = run_stream(spark, SPEC, tables, tmp_path, prepare=deny, watermark="10 s", key_groups=2)
+    assert sum(batch.inputs for batch in batches) == 400
+    assert [record.getMessage() for record in caplog.records if record.name == catalyst.__name__] == [
+        "the operators before apply: Spark does not tell, so it goes on without (Method queryExecution([]) is not "
+        "whitelisted)"
+    ]
+
+
+@pytest.mark.usefixtures("limited")
+def test_a_batch_goes_on_without_the_plan(spark):
+    table = events(1, 100)
+    frame = spark.createDataFrame(table)
+    frame._jdf = Denied(frame._jdf, "queryExecution")
+    assert_same_rows(spark_glue.apply(SPEC, frame, key_groups=2).toArrow(), SPEC.run(table).main)
+
+
+def test_a_query_that_cannot_be_looked_at_is_none(spark, monkeypatch):
+    monkeypatch.setattr(spark, "_jsparkSession", Denied(spark._jsparkSession, "sharedState"))
+    assert catalyst.running_query(spark, "any") is None
+
+
+def test_a_session_that_takes_no_listener(spark, monkeypatch, caplog):
+    monkeypatch.setattr(cleanup, "_listeners", {})
+    monkeypatch.setattr(type(spark.streams), "addListener", Denied(None, "addListener").addListener)
+    cleanup.forget_when_ended(spark)
+    assert "the end of queries: Spark does not tell" in caplog.text
+
+
+def test_errors_of_specs_are_not_hidden():
+    def ask():
+        raise fw.SpecError("df: wrong")
+
+    with pytest.raises(fw.SpecError):
+        catalyst.told("anything", ask, None)

@@ -1,0 +1,145 @@
+"""The streams that workers leave standing: taken once, and within one budget for all workers of a machine."""
+
+import os
+import time
+
+import pytest
+
+from spark_glue.state import folders, live
+from spark_glue.state.live import Live, LiveStreams
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv(folders.ROOT_VARIABLE, str(tmp_path / "shelves"))
+    monkeypatch.setattr(folders, "_held", {})
+    monkeypatch.setattr(folders, "_said", set())
+    return folders.cache_root()
+
+
+def stream(name: object, nbytes: int = 10) -> Live:
+    return Live("token", name, None, nbytes)
+
+
+def workers(count: int, limit: int) -> list[LiveStreams]:
+    """Workers as the ledger sees them: with pids of processes that live."""
+    pids = [os.getpid(), os.getppid(), 1][:count]
+    return [LiveStreams(limit, owner=pid) for pid in pids]
+
+
+@pytest.mark.usefixtures("root")
+def test_a_stream_is_taken_once():
+    kept = LiveStreams()
+    kept.put(("run", 1), stream("stream"))
+    assert kept.take(("run", 2)) is None
+    assert kept.take(("run", 1)).stream == "stream"
+    assert kept.take(("run", 1)) is None
+
+
+@pytest.mark.usefixtures("root")
+def test_beyond_the_limit_the_first_ones_stay():
+    """Shares are visited in turn: the oldest one is the next to be asked for."""
+    kept = LiveStreams(limit=25)
+    for _ in range(4):
+        for place in range(3):
+            kept.take(("run", place))
+            kept.put(("run", place), stream(place))
+    assert kept.nbytes == 20
+    assert [kept.take(("run", place)) is not None for place in range(3)] == [True, True, False]
+    kept.put(("run", 5), stream("large", 100))
+    assert kept.take(("run", 5)) is None
+
+
+@pytest.mark.usefixtures("root")
+def test_the_limit_holds_for_all_workers_together():
+    one, other = workers(2, limit=45)
+    for place in range(3):
+        one.put(("run", place), stream(place))
+    for place in range(3, 6):
+        other.put(("run", place), stream(place))
+    assert one.nbytes + other.nbytes == 40
+
+
+@pytest.mark.usefixtures("root")
+def test_a_share_that_has_gone_to_another_worker_makes_room_first():
+    one, other = workers(2, limit=25)
+    one.put(("run", 1), stream(1))
+    one.put(("run", 2), stream(2))
+    other.put(("run", 1), stream(1))
+    assert len(other) == 1
+    one.take(("run", 2))
+    one.put(("run", 2), stream(2))  # it hears of it with its next share
+    assert one.take(("run", 1)) is None
+    assert one.take(("run", 2)) is not None
+
+
+@pytest.mark.usefixtures("root")
+def test_a_stream_that_is_too_far_behind_goes_though_there_is_room():
+    one, other = workers(2, limit=1_000)
+    one.put(("run", 1), stream(1))
+    for _ in range(17):
+        other.put(("run", 1), stream(1))
+    one.put(("run", 2), stream(2))
+    assert one.take(("run", 1)) is None
+    assert len(other) == 1
+
+
+@pytest.mark.usefixtures("root")
+def test_shares_that_nobody_visits_any_more_make_room():
+    kept = LiveStreams(limit=25)
+    kept.put(("run", "idle"), stream("idle"))
+    for _ in range(6):
+        for place in range(2):
+            kept.take(("run", place))
+            kept.put(("run", place), stream(place))
+    assert kept.take(("run", "idle")) is None
+    assert kept.nbytes == 20
+
+
+def test_a_worker_that_is_gone_takes_no_room(root, monkeypatch):
+    gone, left = workers(2, limit=25)
+    gone.put(("run", 1), stream(1, 20))
+    monkeypatch.setattr("spark_glue.state.ledger._lives", lambda pid: pid != os.getpid())
+    left.put(("run", 2), stream(2, 20))
+    assert len(left) == 1
+
+
+@pytest.mark.usefixtures("root")
+def test_several_runs_share_the_limit():
+    kept = LiveStreams(limit=40)
+    for place in range(5):
+        kept.put(("one", place), stream(place))
+    for place in range(5):
+        kept.put(("other", place), stream(place))
+    assert [sum(place[0] == run for place in kept._held) for run in ("one", "other")] == [4, 2]
+
+
+def test_what_a_worker_keeps_of_a_run_that_was_forgotten_goes(root):
+    kept = LiveStreams()
+    for run in ("ended", "other"):
+        kept.put((run, 1), stream(run))
+    folders.forget_run("ended")
+    kept.put(("other", 2), stream(2))
+    assert kept.take(("ended", 1)) is None
+    assert kept.take(("other", 1)).stream == "other"
+
+
+@pytest.mark.usefixtures("root")
+def test_streams_of_runs_long_unused_go(monkeypatch):
+    kept = LiveStreams()
+    now = time.monotonic()
+    kept.put(("old", 1), stream(1))
+    monkeypatch.setattr(live.time, "monotonic", lambda: now + live._IDLE_S + 1)
+    kept.put(("new", 1), stream(2))
+    assert len(kept) == 1
+
+
+def test_without_a_folder_each_worker_keeps_its_part_and_says_so(root, monkeypatch, caplog):
+    root.mkdir(parents=True)
+    root.chmod(0o777)
+    monkeypatch.setattr(live.os, "cpu_count", lambda: 4)
+    kept = LiveStreams(limit=100)
+    for place in range(5):
+        kept.put(("run", place), stream(place))
+    assert kept.nbytes == 20
+    assert [record.message for record in caplog.records if "each keeps at most 25 bytes" in record.message]
