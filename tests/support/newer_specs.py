@@ -59,6 +59,11 @@ SPECS: dict[str, fw.WindowSpec] = {
         .allowed_lateness("15 s")
         .aggregate(n=fw.Count(), most=fw.TopK("s", 2))
     ),
+    "filled": (
+        BY_TEXT.window(SLIDING, fill="empty", longest_gap="3 minutes")
+        .allowed_lateness("15 s")
+        .aggregate(n=fw.Count(), all=fw.Collect("v"))
+    ),
     "bags": BY_TEXT.window(SLIDING).allowed_lateness("15 s").aggregate(**BAGS),
     "bags_of_sessions": BY_NUMBER.window(fw.EventTimeSessionWindows.with_gap("5 s")).aggregate(**BAGS),
     "bags_of_triggers": (
