@@ -13,9 +13,13 @@ from fastwin.errors import StoreError
 from fastwin.serve.params import CurrentRequest, Query, RequestError, SeriesRequest
 from fastwin.store import Meta, PaneStore, key_from_text, keys_to_text
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "EmptyStoreError"]
 
 _KEPT_BYTES = 64 * 2**20
+
+
+class EmptyStoreError(StoreError):
+    """The store can be asked, and holds nothing yet."""
 
 
 class Answers:
@@ -50,7 +54,7 @@ class Answers:
     def _meta(self) -> Meta:
         meta = self._store().meta()
         if meta is None or meta.watermark is None:
-            raise StoreError("the store holds no panes yet; they come when the stream has closed its first pane")
+            raise EmptyStoreError("the store holds no panes yet; they come when the stream has closed its first pane")
         return meta
 
     def ready(self, query: Query) -> bytes:
@@ -129,6 +133,8 @@ class Answers:
             table = self._store().series(keys, start, end, asked.window_ms, asked.step_ms)
             points = asked.range_ms // asked.step_ms
             rows = _columns(table, meta)
+            times = range(start + asked.step_ms, end + 1, asked.step_ms)
+            known = [_is_known(meta, time) for time in times]
             return {
                 "start": start,
                 "end": end,
@@ -137,10 +143,10 @@ class Answers:
                 "since": meta.since,
                 "version": meta.version,
                 "stamp": _stamp(meta),
-                "times": list(range(start + asked.step_ms, end + 1, asked.step_ms)),
+                "times": list(times),
                 "series": [
                     {"key": rows["key"][at]}
-                    | {output.name: rows[output.name][at : at + points] for output in meta.layout.outputs}
+                    | {o.name: _with_gaps(rows[o.name][at : at + points], known) for o in meta.layout.outputs}
                     for at in range(0, table.num_rows, points)
                 ],
             }
@@ -210,6 +216,15 @@ def _cost(question: Any, found: bytes) -> int:
 
 def _stamp(meta: Meta) -> str:
     return "-".join(map(str, meta.stamp))
+
+
+def _is_known(meta: Meta, end: int) -> bool:
+    """Returns whether the store has anything of a window that ends then: it is no zero where it has not."""
+    return (meta.since is None or end > meta.since) and (meta.watermark is None or end <= meta.watermark)
+
+
+def _with_gaps(values: list, known: list[bool]) -> list:
+    return [value if is_known else None for value, is_known in zip(values, known, strict=True)]
 
 
 def _text(values: tuple, meta: Meta) -> str:

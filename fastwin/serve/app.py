@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fastwin.errors import FastwinError, SpecError
 from fastwin.serve import assets
-from fastwin.serve.answers import Answers
+from fastwin.serve.answers import Answers, EmptyStoreError
 from fastwin.serve.params import Query, RequestError
 
 __all__ = ["Settings", "make_app"]
@@ -135,7 +135,9 @@ def _answer(ask: Callable[[Query], bytes]) -> Callable[[Request], Awaitable[Resp
             return _error(400, f"{problem}.")
         except FastwinError as problem:
             _log.warning("%s", problem)
-            return _error(503, f"The store does not answer as it should: {problem}.", {"Retry-After": "2"})
+            reason = "empty" if isinstance(problem, EmptyStoreError) else "store"
+            content = {"error": f"The store does not answer as it should: {problem}.", "reason": reason}
+            return JSONResponse(content, 503, {"Retry-After": "2"})
         return Response(found, media_type="application/json", headers={"Cache-Control": "no-store"})
 
     return handle

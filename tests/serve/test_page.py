@@ -10,6 +10,7 @@ import pytest
 from fastwin.serve.app import Settings
 from tests.support.browser import chromium
 from tests.support.clicks import DAY, FIRST, HOUR, clicks, counted, distinct
+from tests.support.page import drawn, figures, settle, wait
 from tests.support.service import put_clicks
 
 END = FIRST + 30 * HOUR
@@ -17,35 +18,10 @@ SHOTS = os.environ.get("FASTWIN_SCREENSHOTS")
 """Set to a folder to have screenshots written there."""
 
 
-def figures(driver) -> dict[str, tuple[int, ...]]:
-    """Returns what the cards say."""
-    script = """return [...document.querySelectorAll('#figures button')].map(
-        b => [b.querySelector('.name').textContent, ...[...b.querySelectorAll('b')].map(x => x.textContent)])"""
-    return {name: tuple(int(n.replace(",", "")) for n in numbers) for name, *numbers in driver.execute_script(script)}
-
-
 def expected(table: pa.Table, start: int, end: int) -> dict[str, tuple[int, int]]:
     return {
         module: (row["pv"], distinct(table, module, start, end)) for module, row in counted(table, start, end).items()
     }
-
-
-def wait(driver, condition, seconds: float = 40):
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    return WebDriverWait(driver, seconds, poll_frequency=0.1).until(condition)
-
-
-def drawn(driver):
-    """Returns the lines that Plotly has drawn: name and values."""
-    return driver.execute_script(
-        "const c = document.getElementById('chart'); if (!c.data || !c.querySelector('.scatterlayer path.js-line'))"
-        " return null; return c.data.map(t => [t.name, t.x.length, t.y])"
-    )
-
-
-def settle(driver):
-    wait(driver, lambda d: figures(d) and drawn(d))
 
 
 def shoot(driver, name: str) -> None:
@@ -174,8 +150,8 @@ def test_token_and_faults_are_told(make_service, tmp_path):
     service = make_service(Settings(token="very secret", refresh_ms=200, title="Departures", labels={"pv": "Flights"}))
     with chromium(tmp_path / "profile") as driver:
         driver.get(f"http://127.0.0.1:{service.port}/")
-        problem = driver.find_element("id", "problem")
-        wait(driver, lambda d: "The token is missing" in problem.text)
+        told = driver.find_element("id", "state-text")
+        wait(driver, lambda d: "The token is missing" in told.text)
         driver.get("about:blank")
         driver.get(f"http://127.0.0.1:{service.port}/#token=very%20secret")
         settle(driver)

@@ -2,12 +2,15 @@
 "use strict";
 
 const Draw = (() => {
-  const COLOURS = ["#1f6f8b", "#d1495b", "#7a8c3c", "#6c4f8b", "#c07a17", "#4a5a68"];
+  // At least 3:1 against the card, light and dark; a line is told by its dashes, too.
+  const COLOURS = ["#1f6f8b", "#d1495b", "#6b7c2f", "#6c4f8b", "#b06d10", "#4a5a68"];
+  const DARK_COLOURS = ["#6cc3e0", "#ff8a98", "#b9d06b", "#c3a6e6", "#f0b45c", "#a9bccb"];
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   const KNOWN = { pv: "Page views", uv: "Unique visitors" };
   const number = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 
   const dark = () => matchMedia("(prefers-color-scheme: dark)").matches;
+  const colour = (place) => (dark() ? DARK_COLOURS : COLOURS)[place];
   const label = (settings, name) => settings.labels[name] || KNOWN[name] || name;
   const isTime = (aggregate) => aggregate.type.startsWith("timestamp");
   const drawable = (aggregates) => aggregates.filter((a) => /^(u?int|double|float)/.test(a.type));
@@ -34,32 +37,33 @@ const Draw = (() => {
     return made;
   }
 
-  function figures(list, rows, aggregates, settings, chosen, toggle) {
+  // places: of each chosen key, its place among the colours.
+  function figures(list, rows, aggregates, settings, places, toggle) {
     const focused = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     list.replaceChildren(...rows.map((row) => {
-      const at = chosen.indexOf(row.key);
+      const place = places.get(row.key);
       const button = element("button", { type: "button" }, element("span", { className: "name", textContent: shown(row.key) }),
         ...aggregates.map((a) => element("span", { className: "figure" }, label(settings, a.name) + " ",
           element("b", { textContent: value(a, row[a.name]) }))));
       button.dataset.key = row.key;
-      button.setAttribute("aria-pressed", String(at >= 0));
-      if (at >= 0) button.style.setProperty("--mark", COLOURS[at % COLOURS.length]);
+      button.setAttribute("aria-pressed", String(place !== undefined));
+      if (place !== undefined) button.style.setProperty("--mark", colour(place));
       button.addEventListener("click", () => toggle(row.key));
       return element("li", {}, button);
     }));
     if (focused !== null) list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  function chart(place, answer, aggregates, settings) {
+  function chart(place, answer, aggregates, settings, places) {
     const measures = drawable(aggregates);
     const ink = dark() ? "#e8edf2" : "#1c2733", line = dark() ? "#36424e" : "#dfe4e9";
     const narrow = place.clientWidth < 520;
     const times = answer.times.map((ms) => new Date(ms).toISOString());
     const traces = [];
-    measures.forEach((measure, m) => answer.series.forEach((series, s) => traces.push({
+    measures.forEach((measure, m) => answer.series.forEach((series) => traces.push({
       type: "scatter", mode: "lines", x: times, y: series[measure.name], name: shown(series.key), legendgroup: series.key,
       showlegend: m === 0, xaxis: "x", yaxis: m ? `y${m + 1}` : "y",
-      line: { color: COLOURS[s % COLOURS.length], width: 2, dash: DASHES[s % DASHES.length] },
+      line: { color: colour(places.get(series.key)), width: 2, dash: DASHES[places.get(series.key)] },
     })));
     const gap = 0.12, height = (1 - gap * (measures.length - 1)) / measures.length;
     const layout = {
@@ -77,6 +81,20 @@ const Draw = (() => {
         automargin: true, fixedrange: true, nticks: 5 };
     });
     return Plotly.react(place, traces, layout, { displayModeBar: false, responsive: true });
+  }
+
+  function clear(place, ...tables) {
+    if (place.data) Plotly.purge(place);
+    for (const each of tables) each.replaceChildren();
+  }
+
+  // How long a time is ago, in the largest unit of which there are two.
+  function ago(ms) {
+    const units = [["year", 31_557_600], ["month", 2_629_800], ["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]];
+    const seconds = Math.max(0, Math.round(ms / 1_000));
+    const [name, length] = units.find(([, each]) => seconds >= 2 * each) || units.at(-1);
+    const count = Math.floor(seconds / length);
+    return `${number.format(count)} ${name}${count === 1 ? "" : "s"}`;
   }
 
   function table(place, caption, heads, rows) {
@@ -104,5 +122,5 @@ const Draw = (() => {
     table(place, caption, ["Window until (UTC)", ...heads], rows.reverse());
   }
 
-  return { figures, chart, nowTable, seriesTable, time, shown, number, label, drawable };
+  return { figures, chart, clear, nowTable, seriesTable, time, ago, shown, number, PLACES: COLOURS.length };
 })();

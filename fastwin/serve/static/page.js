@@ -2,13 +2,16 @@
 "use strict";
 
 (() => {
-  const MAX_CHOSEN = 6, MAX_CARDS = 60;
-  const HOUR = 3_600_000;
+  const MAX_CARDS = 60;
+  const HOUR = 3_600_000, OLD_AFTER = 900_000, OLD_PANES = 10;
   const byId = (id) => document.getElementById(id);
-  const state = { settings: null, store: null, current: null, series: null, chosen: [], picked: false, version: null, busy: false };
+  const state = { settings: null, store: null, current: null, series: null,
+    picked: false, stamp: null, busy: false, asked: null };
+  // Each chosen key has a place, which is its colour for as long as it is chosen, and again when it is chosen again.
+  const places = new Map(), formerPlaces = new Map();
 
   // The token stands behind the # of the address, which browsers send nowhere.
-  const token = new URLSearchParams(location.hash.slice(1)).get("token") || sessionStorage.getItem("fastwin-token");
+  let token = new URLSearchParams(location.hash.slice(1)).get("token") || sessionStorage.getItem("fastwin-token");
   if (token) {
     sessionStorage.setItem("fastwin-token", token);
     if (location.hash) history.replaceState(null, "", location.pathname + location.search);
@@ -20,8 +23,47 @@
       headers: token ? { Authorization: `Bearer ${token}` } : {}, cache: "no-store",
     });
     const body = await answer.json().catch(() => ({ error: `The service answered ${answer.status}.` }));
-    if (!answer.ok) throw new Error(body.error);
+    if (!answer.ok) throw Object.assign(new Error(body.error), { status: answer.status, reason: body.reason });
     return body;
+  }
+
+  // What the page is in: "fine", "stale", "broken" (the figures shown are old), or nothing to show yet: "loading",
+  // "empty", "token", "down".
+  function enter(name, title = "", text = "") {
+    document.body.dataset.state = name;
+    byId("state-title").textContent = title;
+    byId("state-text").textContent = text;
+    byId("token-form").hidden = name !== "token";
+    byId("problem").hidden = name !== "broken";
+    byId("problem").textContent = name === "broken" ? text : "";
+  }
+
+  function fail(problem) {
+    const told = problem instanceof TypeError ? "The service does not answer; trying again." : problem.message;
+    if (problem.status === 401) enter("token", "This page needs a token", told);
+    else if (problem.reason === "empty") enter("empty", "No data yet", "The store is empty. Figures come by themselves when the stream has closed its first pane.");
+    else if (state.current) enter("broken", "", `${told} The figures below are of ${Draw.ago(Date.now() - state.asked)} ago.`);
+    else enter("down", "The store does not answer", told);
+  }
+
+  function showAge() {
+    if (!state.store || !state.current) return;
+    const age = Date.now() - state.store.watermark;
+    byId("age").textContent = age < 0 ? "The data ends in the future." : `The data ends ${Draw.ago(age)} ago. Looked ${Draw.ago(Date.now() - state.asked)} ago.`;
+    const old = age > Math.max(OLD_AFTER, OLD_PANES * state.store.pane_ms);
+    if (["fine", "stale"].includes(document.body.dataset.state)) document.body.dataset.state = old ? "stale" : "fine";
+  }
+
+  function choose(keys) {
+    for (const key of [...places.keys()]) if (!keys.includes(key)) places.delete(key);
+    for (const key of keys) {
+      if (places.has(key)) continue;
+      const taken = new Set(places.values());
+      const free = Array.from({ length: Draw.PLACES }, (_, place) => place).filter((place) => !taken.has(place));
+      const before = formerPlaces.get(key);
+      places.set(key, free.includes(before) ? before : free[0]);
+      formerPlaces.set(key, places.get(key));
+    }
   }
 
   function duration(ms) {
@@ -42,15 +84,15 @@
     fill(byId("range"), fits.filter((ms) => ms >= 4 * pane && ms >= (coarse || 0)), whole);
     for (const id of ["window", "range"]) byId(id).addEventListener("change", () => refresh(true));
     byId("find").addEventListener("input", () => { if (state.current) showFigures(); });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => showSeries());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showFigures(); showSeries(); });
     document.title = state.settings.title;
     byId("title").textContent = state.settings.title;
   }
 
   function toggle(key) {
     state.picked = true;
-    if (state.chosen.includes(key)) state.chosen = state.chosen.filter((other) => other !== key);
-    else state.chosen = [...state.chosen, key].slice(-MAX_CHOSEN);
+    const others = [...places.keys()].filter((other) => other !== key);
+    choose(places.has(key) ? others : [...others, key].slice(-Draw.PLACES));
     showFigures();
     refresh(true);
   }
@@ -58,21 +100,25 @@
   function showFigures() {
     const part = byId("find").value.trim().toLowerCase();
     const found = state.current.rows.filter((row) => Draw.shown(row.key).toLowerCase().includes(part));
-    Draw.figures(byId("figures"), found.slice(0, MAX_CARDS), state.store.aggregates, state.settings, state.chosen, toggle);
+    Draw.figures(byId("figures"), found.slice(0, MAX_CARDS), state.store.aggregates, state.settings, places, toggle);
     const hidden = found.length - Math.min(found.length, MAX_CARDS) + state.current.total - state.current.rows.length;
     byId("figures-more").hidden = hidden === 0 && found.length > 0;
     byId("figures-more").textContent = found.length ? `${Draw.number.format(hidden)} more are in the store.` : "Nothing has that name.";
   }
 
   function showSeries() {
-    if (!state.series) return;
+    if (!state.series) {
+      byId("chart-hint").textContent = "Nothing is chosen. Choose up to six above.";
+      Draw.clear(byId("chart"), byId("series-table"));
+      return;
+    }
     const { series, store, settings } = state;
     const names = series.series.map((one) => Draw.shown(one.key)).join(", ");
     const short = series.since > series.times[0] - series.window_ms;
     const text = `Windows of ${duration(series.window_ms)}, one every ${duration(series.step_ms)}, until ${Draw.time(series.end)} UTC: ${names}.`
       + (short ? ` Those that begin before ${Draw.time(series.since)} are not complete: there is no data from before.` : "");
     byId("chart-hint").textContent = text;
-    Draw.chart(byId("chart"), series, store.aggregates, settings);
+    Draw.chart(byId("chart"), series, store.aggregates, settings, places);
     Draw.seriesTable(byId("series-table"), series, store.aggregates, settings, text);
   }
 
@@ -84,7 +130,7 @@
     byId("since").hidden = !short;
     byId("since").textContent = short ? `The store has data since ${Draw.time(current.since)} UTC only; windows that begin earlier are not complete.` : "";
     const there = new Set(current.rows.map((row) => row.key));
-    state.chosen = state.picked ? state.chosen.filter((key) => there.has(key)) : current.rows.slice(0, 3).map((row) => row.key);
+    choose(state.picked ? [...places.keys()].filter((key) => there.has(key)) : current.rows.slice(0, 3).map((row) => row.key));
     showFigures();
     Draw.nowTable(byId("now-table"), current, store.aggregates, settings, text);
   }
@@ -98,38 +144,48 @@
     try {
       state.settings ??= await ask("settings");
       const store = await ask("store");
+      if (state.store && state.store.identity !== store.identity) return location.reload();
       const first = state.store === null;
       state.store = store;
       if (first) setUp();
-      if (force || store.version !== state.version) {
+      if (force || store.stamp !== state.stamp) {
         const window = ["window", byId("window").value + "ms"];
         const current = await ask("current", [window, ["limit", 1000]]);
         if (mine !== turn) return;
         state.current = current;
         showCurrent();
-        if (state.chosen.length) {
-          const series = await ask("series", [window, ["range", byId("range").value + "ms"], ...state.chosen.map((key) => ["key", key])]);
-          if (mine !== turn) return;
-          state.series = series;
-          showSeries();
-        }
-        state.version = store.version;
+        const chosen = [...places.keys()];
+        const series = chosen.length === 0 ? null
+          : await ask("series", [window, ["range", byId("range").value + "ms"], ...chosen.map((key) => ["key", key])]);
+        if (mine !== turn) return;
+        state.series = series;
+        state.stamp = store.stamp;
+        enter("fine");
+        showSeries();
         byId("status").textContent = `Updated at ${new Date().toISOString().slice(11, 19)} UTC.`;
       }
-      byId("problem").hidden = true;
+      state.asked = Date.now();
+      enter("fine");
+      showAge();
     } catch (problem) {
-      if (mine !== turn) return;
-      byId("problem").hidden = false;
-      byId("problem").textContent = problem instanceof TypeError ? "The service does not answer; trying again." : problem.message;
+      if (mine === turn) fail(problem);
     } finally {
       if (mine === turn) state.busy = false;
     }
   }
 
   async function follow() {
-    if (!document.hidden) await refresh(false);
+    if (!document.hidden && document.body.dataset.state !== "token") await refresh(false);
     setTimeout(follow, state.settings ? state.settings.refresh_ms : 1_000);
   }
+  byId("token-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    token = byId("token").value;
+    sessionStorage.setItem("fastwin-token", token);
+    byId("token").value = "";
+    refresh(true);
+  });
+  setInterval(showAge, 1_000);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(false); });
   follow();
 })();
