@@ -40,7 +40,7 @@
 
   function fail(problem) {
     const told = problem instanceof TypeError ? "The service does not answer; trying again." : problem.message;
-    if (problem.status === 401) enter("token", "This page needs a token", told);
+    if (problem.status === 401) enter("token", "This page needs a token", `${told.split(":")[0]}.`);
     else if (problem.reason === "empty") enter("empty", "No data yet", "The store is empty. Figures come by themselves when the stream has closed its first pane.");
     else if (state.current) enter("broken", "", `${told} The figures below are of ${Draw.ago(Date.now() - state.asked)} ago.`);
     else enter("down", "The store does not answer", told);
@@ -85,8 +85,6 @@
     for (const id of ["window", "range"]) byId(id).addEventListener("change", () => refresh(true));
     byId("find").addEventListener("input", () => { if (state.current) showFigures(); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showFigures(); showSeries(); });
-    document.title = state.settings.title;
-    byId("title").textContent = state.settings.title;
   }
 
   function toggle(key) {
@@ -143,6 +141,7 @@
     state.busy = true;
     try {
       state.settings ??= await ask("settings");
+      document.title = byId("title").textContent = state.settings.title;
       const store = await ask("store");
       if (state.store && state.store.identity !== store.identity) return location.reload();
       const first = state.store === null;
