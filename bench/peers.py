@@ -12,7 +12,17 @@ import pyarrow.compute as pc
 from bench.race import Contender, Unavailable, need
 from bench.scale import PEER_THREADS
 
-__all__ = ["AGGREGATES", "SESSION_COLUMNS", "WINDOW_COLUMNS", "canonical", "sessions", "sliding", "tumbling"]
+__all__ = [
+    "AGGREGATES",
+    "SESSION_COLUMNS",
+    "WINDOW_COLUMNS",
+    "canonical",
+    "on_duckdb",
+    "on_polars",
+    "sessions",
+    "sliding",
+    "tumbling",
+]
 
 AGGREGATES = ("n", "s", "lo", "hi")
 """Count, and sum, min and max of ``value``."""
@@ -21,8 +31,11 @@ WINDOW_COLUMNS = ["key", "window_start", *AGGREGATES]
 SESSION_COLUMNS = ["key", "window_start", "window_end", *AGGREGATES]
 
 
-def canonical(columns: list[str]) -> Callable[[pa.Table], pa.Table]:
-    """Returns a function that brings results to one order and one set of types, to be compared with ``==``."""
+def canonical(columns: list[str], order: int = 2) -> Callable[[pa.Table], pa.Table]:
+    """Returns a function that brings results to one order and one set of types, to be compared with ``==``.
+
+    order: by how many of the columns rows are put in order.
+    """
 
     def bring(result: pa.Table) -> pa.Table:
         result = result.select(columns)
@@ -32,8 +45,8 @@ def canonical(columns: list[str]) -> Callable[[pa.Table], pa.Table]:
                 wide = pa.types.is_large_string(field.type) or pa.types.is_string_view(field.type)
                 column = pc.cast(column, pa.string() if wide else pa.int64())
             result = result.set_column(index, pa.field(field.name, column.type), column)
-        order = pc.sort_indices(result, sort_keys=[(name, "ascending") for name in columns[:2]])
-        return result.take(order).combine_chunks().replace_schema_metadata(None)
+        places = pc.sort_indices(result, sort_keys=[(name, "ascending") for name in columns[:order]])
+        return result.take(places).combine_chunks().replace_schema_metadata(None)
 
     return bring
 
@@ -42,8 +55,8 @@ def tumbling(events: pa.Table, size_ms: int, aggregates: tuple[str, ...] = AGGRE
     """Returns contenders polars, DuckDB and pandas for tumbling windows."""
     answer = canonical(["key", "window_start", *aggregates])
     return {
-        "polars": _polars(events, lambda polars, frame: _polars_tumbling(polars, frame, size_ms, aggregates), answer),
-        "DuckDB": _duckdb(events, _sql_tumbling(size_ms, aggregates), answer),
+        "polars": on_polars(events, lambda polars, frame: _polars_tumbling(polars, frame, size_ms, aggregates), answer),
+        "DuckDB": on_duckdb(events, _sql_tumbling(size_ms, aggregates), answer),
         "pandas": _pandas(events, lambda frame: _pandas_tumbling(frame, size_ms, aggregates), answer),
     }
 
@@ -52,8 +65,8 @@ def sessions(events: pa.Table, gap_ms: int) -> dict:
     """Returns contenders polars, DuckDB and pandas for sessions."""
     answer = canonical(SESSION_COLUMNS)
     return {
-        "polars": _polars(events, lambda polars, frame: _polars_sessions(polars, frame, gap_ms), answer),
-        "DuckDB": _duckdb(events, _sql_sessions(gap_ms), answer),
+        "polars": on_polars(events, lambda polars, frame: _polars_sessions(polars, frame, gap_ms), answer),
+        "DuckDB": on_duckdb(events, _sql_sessions(gap_ms), answer),
         "pandas": _pandas(events, lambda frame: _pandas_sessions(frame, gap_ms), answer),
     }
 
@@ -61,18 +74,19 @@ def sessions(events: pa.Table, gap_ms: int) -> dict:
 def sliding(events: pa.Table, size_ms: int, ends_ms: list[int]) -> dict:
     """Returns the contender polars for some sliding windows, each computed from its events anew."""
     answer = canonical(WINDOW_COLUMNS)
-    return {"polars, anew": _polars(events, lambda pl, frame: _polars_sliding(pl, frame, size_ms, ends_ms), answer)}
+    return {"polars, anew": on_polars(events, lambda pl, frame: _polars_sliding(pl, frame, size_ms, ends_ms), answer)}
 
 
 # --- polars ---
 
 
-def _polars(events: pa.Table, query: Callable, answer: Callable) -> Contender | Unavailable:
+def on_polars(events: pa.Table, query: Callable, answer: Callable, *others: pa.Table) -> Contender | Unavailable:
+    """Returns a contender that runs ``query(polars, frame, *others)`` over tables; it returns a frame."""
     polars = need("polars")
     if isinstance(polars, Unavailable):
         return polars
-    frame = polars.from_arrow(events)
-    return Contender(lambda: query(polars, frame).to_arrow(), answer=answer, threads=polars.thread_pool_size())
+    frames = [polars.from_arrow(table) for table in (events, *others)]
+    return Contender(lambda: query(polars, *frames).to_arrow(), answer=answer, threads=polars.thread_pool_size())
 
 
 def _polars_aggregates(polars, names: tuple[str, ...]) -> list:
@@ -114,14 +128,17 @@ def _polars_sliding(polars, frame, size_ms: int, ends_ms: list[int]):
 # --- DuckDB ---
 
 
-def _duckdb(events: pa.Table, sql: str, answer: Callable) -> Contender | Unavailable:
+def on_duckdb(events: pa.Table, sql: str, answer: Callable, other: pa.Table | None = None) -> Contender | Unavailable:
+    """Returns a contender that runs a statement over the tables ``events`` and ``other``, whose times are ``t``, ms."""
     duckdb = need("duckdb")
     if isinstance(duckdb, Unavailable):
         return duckdb
     connection = duckdb.connect(config={"threads": PEER_THREADS})
-    connection.register("given", events)
-    connection.execute("CREATE TABLE events AS SELECT key, epoch_ms(ts) AS t, ts, value FROM given")
-    connection.unregister("given")
+    for name, table in (("events", events), ("other", other)):
+        if table is not None:
+            connection.register("given", table)
+            connection.execute(f"CREATE TABLE {name} AS SELECT key, epoch_ms(ts) AS t, ts, value FROM given")
+            connection.unregister("given")
     return Contender(lambda: connection.sql(sql).to_arrow_table(), answer=answer, threads=PEER_THREADS)
 
 

@@ -22,8 +22,8 @@ BATCHES = [
         pa.table({"for_order": [1], "paid_at": moments(12), "by": ["card"]}),
     ),
     (
-        pa.table({"order": [3], "ts": moments(65), "amount": [10]}),
-        pa.table({"for_order": [2, 3], "paid_at": moments(70, 75), "by": ["cash", "card"]}),  # the first is too late
+        pa.table({"order": [3], "ts": moments(80), "amount": [10]}),
+        pa.table({"for_order": [2, 3], "paid_at": moments(70, 85), "by": ["cash", "card"]}),  # the first is too late
     ),
 ]
 WATERMARK = ("10 seconds", "10 seconds")

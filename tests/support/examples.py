@@ -108,7 +108,7 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
     "orders_and_payments": [
         (1, 0, 60, 5, 20, 12, "card"),
         (2, 0, 60, 30, 35, None, None),
-        (3, 60, 120, 65, 10, 75, "card"),
+        (3, 60, 120, 80, 10, 85, "card"),
     ],
     "events_sent_twice": [
         ("a", 1, 0, 600, 0, 20.5),
