@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from bench.events import EPOCH_MS, PER_KEY_MS, events
 from bench.scale import PEER_THREADS
+from spark_glue.session import FORMAT, FORMAT_KEY
 
 __all__ = ["DELAY", "STORES", "Lab", "Query", "open_lab"]
 
@@ -69,6 +70,8 @@ class Lab:
     def start(self, query: Query, store: str, files: Path, checkpoint: Path, output: Path | None = None) -> Any:
         """Starts a query over the files, which ends after the last one; returns it. output: None drops the rows."""
         self.spark.conf.set("spark.sql.streaming.stateStore.providerClass", _PROVIDER.format(store))
+        # The HDFS-backed store knows the first format of checkpoints only.
+        self.spark.conf.set(FORMAT_KEY, FORMAT if store == "RocksDB" else "1")
         schema = self.spark.read.parquet(str(files)).schema
         frame = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(files))
         writer = query(frame).writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)

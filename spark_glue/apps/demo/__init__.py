@@ -10,7 +10,7 @@ Without --events, the stream is the 336,776 departures from New York's airports 
 time, but their event time is the actual departure, so the stream is really out of order. Three windows run over it:
 hourly departures and mean delay per airport, departures per airport over the last 24 hours every 15 minutes, and the
 flying sessions of each aircraft. A fourth query keeps departures and distinct aircraft per airport in a store; the demo
-ends with the command that shows them on a page.
+ends with the command that shows them on a page. Before that, it measures what a warm query sustains on this machine.
 
 With --events, --key and --time, the same windows count the rows of your own file, in the order of the file.
 """
@@ -38,7 +38,15 @@ def command(commands: argparse._SubParsersAction) -> None:
         "--watermark", default="1 hour", metavar="TIME", help="how far events may be out of order (%(default)s)"
     )
     parser.add_argument(
-        "--batches", type=int, default=30, metavar="N", help="micro-batches to cut the stream into (%(default)s)"
+        "--batches", type=int, default=8, metavar="N", help="micro-batches to cut the stream into (%(default)s)"
+    )
+    parser.add_argument(
+        "--pace",
+        type=int,
+        default=1_000_000,
+        metavar="ROWS",
+        help="at the end, measure micro-batches of so many generated rows, beside Spark's own windows "
+        "(%(default)s; 0: leave it out)",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("demo-output"), metavar="DIR", help="where results go (%(default)s)"

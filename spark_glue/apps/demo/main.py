@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 import fastwin as fw
@@ -21,11 +21,13 @@ from fastwin.errors import SpecError
 from fastwin.times import to_ms
 from spark_glue.apps.console import fresh_folder, stderr_to
 from spark_glue.apps.demo.chart import draw
-from spark_glue.apps.demo.progress import Tally, follow
+from spark_glue.apps.demo.pace import measure, write_rows
+from spark_glue.apps.demo.progress import HEADER, Tally, follow
 from spark_glue.apps.demo.source import Source, flights, own_file, write_parts
 
 __all__ = ["page_spec", "run", "specs"]
 
+_Sink = Callable[[DataFrame, int], object]
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
@@ -77,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the demo with the parsed arguments of its command; returns the exit status."""
     if arguments.batches < 1:
         raise SpecError(f"--batches: must be at least 1, got {arguments.batches}")
+    if arguments.pace < 0:
+        raise SpecError(f"--pace: must be at least 0, got {arguments.pace}")
     to_ms(arguments.watermark, argument="--watermark")
     own = arguments.events is not None
     source = own_file(arguments.events, arguments.key, arguments.time) if own else flights()
@@ -101,41 +105,44 @@ def run(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     try:
         stream = spark.readStream.schema(spark.read.parquet(str(out / "input")).schema).option("maxFilesPerTrigger", 1)
-        queries = [
-            _start(spark, stream.parquet(str(out / "input")), name, spec, arguments.watermark, out)
-            for name, spec in wanted.items()
-        ]
-        url = f"rocksdb:{out / 'store'}"
-        queries.append(_start_page(stream.parquet(str(out / "input")), page, arguments.watermark, url, out))
-        tallies = follow(queries, lambda line: print(line, flush=True))
+        stream = stream.parquet(str(out / "input"))
+        sinks: dict[str, _Sink] = {name: _sink(name, spec, out) for name, spec in wanted.items()}
+        sinks["page"] = spark_glue.to_store(f"rocksdb:{out / 'store'}", page)
+        _say(HEADER)
+        tallies = {}
+        # One after another: two cores do not get more done by four queries, and the first figures are there sooner.
+        for name, spec in (wanted | {"page": page.panes()}).items():
+            frame = spark_glue.apply(spec, stream, watermark=arguments.watermark)
+            tallies[name] = follow(_start(name, frame, sinks[name], out), _say)
+        seconds = time.monotonic() - started
+        _report(arguments, source, wanted, tallies, seconds, out)
+        if arguments.pace:
+            write_rows(arguments.pace, out / "rows")
+            measure(spark, arguments.pace, out, _say)
     finally:
         spark.stop()
-    seconds = time.monotonic() - started
-    _report(arguments, source, wanted, tallies, seconds, out)
+    _say_where(arguments, source, wanted, out)
     return 0
 
 
-def _start_page(stream: DataFrame, spec: fw.WindowSpec, watermark: str, url: str, out: Path) -> StreamingQuery:
-    """Starts the query whose panes the page shows."""
-    frame = spark_glue.apply(spec.panes(), stream, watermark=watermark)
-    writer = frame.writeStream.queryName("page").option("checkpointLocation", str(out / "checkpoints" / "page"))
-    return writer.trigger(availableNow=True).foreachBatch(spark_glue.to_store(url, spec)).start()
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
-def _start(
-    spark: SparkSession, stream: DataFrame, name: str, spec: fw.WindowSpec, watermark: str, out: Path
-) -> StreamingQuery:
-    frame = spark_glue.apply(spec, stream, watermark=watermark)
-    sinks = spark_glue.route(
+def _start(name: str, frame: DataFrame, sink: _Sink, out: Path) -> StreamingQuery:
+    writer = frame.writeStream.queryName(name).option("checkpointLocation", str(out / "checkpoints" / name))
+    return writer.trigger(availableNow=True).foreachBatch(sink).start()
+
+
+def _sink(name: str, spec: fw.WindowSpec, out: Path) -> _Sink:
+    return spark_glue.route(
         main=_parquet(out / name),
         late=_parquet(out / "late") if spec.late_output else None,
         bad=_parquet(out / "bad") if spec.bad_row_policy == "divert" else None,
     )
-    writer = frame.writeStream.queryName(name).option("checkpointLocation", str(out / "checkpoints" / name))
-    return writer.trigger(availableNow=True).foreachBatch(sinks).start()
 
 
-def _parquet(folder: Path) -> Callable[[DataFrame, int], None]:
+def _parquet(folder: Path) -> _Sink:
     # One folder a batch, overwritten: a batch that is run again after a failure replaces what it wrote before.
     def write(frame: DataFrame, batch_id: int) -> None:
         frame.coalesce(1).write.mode("overwrite").parquet(str(folder / f"batch={batch_id:05d}"))
@@ -177,6 +184,10 @@ def _report(
     print(
         f"\n{rows * len(tallies):,} events through {len(tallies)} queries in {seconds:.1f} s, Spark's start not counted"
     )
+
+
+def _say_where(arguments: argparse.Namespace, source: Source, wanted: dict[str, fw.WindowSpec], out: Path) -> None:
+    chart = out / "chart.png"
     print("\nWhere everything lies")
     for what, names in (
         ("results (Parquet)", list(wanted)),

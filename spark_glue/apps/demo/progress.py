@@ -1,16 +1,15 @@
-"""One line for every micro-batch of every query, as they finish."""
+"""One line for every micro-batch of a query, as it finishes."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-__all__ = ["Tally", "follow"]
+__all__ = ["HEADER", "Tally", "follow"]
 
-_HEADER = (
+HEADER = (
     f"{'query':<9}{'batch':>6}{'rows':>9}{'events/s':>10}  {'watermark':<18}"
     f"{'open windows':>13}{'results':>10}{'late':>7}"
 )
@@ -49,21 +48,13 @@ class Tally:
         )
 
 
-def follow(queries: Sequence[StreamingQuery], say: Callable[[str], None]) -> dict[str, Tally]:
-    """Waits until all queries have ended, saying a line for each micro-batch; raises what a query failed with."""
-    tallies = {query.name: Tally(query.name) for query in queries}
-    seen = dict.fromkeys(tallies, -1)
-    say(_HEADER)
-    running = True
+def follow(query: StreamingQuery, say: Callable[[str], None]) -> Tally:
+    """Waits until a query has ended, saying a line for each micro-batch; raises what it failed with."""
+    tally, seen, running = Tally(query.name), -1, True
     while running:
-        running = any(query.isActive for query in queries)
-        for query in queries:
-            for progress in query.recentProgress:
-                if progress.batchId > seen[query.name] and (progress.numInputRows or progress.observedMetrics):
-                    seen[query.name] = progress.batchId
-                    say(tallies[query.name].add(progress))
-        if running:
-            time.sleep(0.3)
-    for query in queries:
-        query.awaitTermination()
-    return tallies
+        running = not query.awaitTermination(0.3)
+        for progress in query.recentProgress:
+            if progress.batchId > seen and (progress.numInputRows or progress.observedMetrics):
+                seen = progress.batchId
+                say(tally.add(progress))
+    return tally

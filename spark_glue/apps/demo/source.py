@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from fastwin.errors import SpecError
 from spark_glue.apps.flights import load_flights
 
-__all__ = ["Source", "flights", "own_file", "write_parts"]
+__all__ = ["Source", "flights", "own_file", "write_part", "write_parts"]
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,20 @@ def _is_csv(path: Path) -> bool:
 
 
 def write_parts(table: pa.Table, parts: int, folder: Path) -> int:
-    """Writes a table as files that Spark's file source takes in order; returns how many.
-
-    Spark orders files by modification time, so each gets a later one.
-    """
+    """Writes a table as files that Spark's file source takes in order; returns how many."""
     folder.mkdir(parents=True)
     parts = max(1, min(parts, table.num_rows))
     for part in range(parts):
         first, end = table.num_rows * part // parts, table.num_rows * (part + 1) // parts
-        path = folder / f"part-{part:05d}.parquet"
-        pq.write_table(_for_spark(table.slice(first, end - first)), path)
-        os.utime(path, (1_600_000_000 + part, 1_600_000_000 + part))
+        write_part(_for_spark(table.slice(first, end - first)), part, folder)
     return parts
+
+
+def write_part(table: pa.Table, number: int, folder: Path) -> None:
+    """Writes a file that Spark takes after those with a smaller number: it orders them by modification time."""
+    path = folder / f"part-{number:05d}.parquet"
+    pq.write_table(table, path)
+    os.utime(path, (1_600_000_000 + number, 1_600_000_000 + number))
 
 
 def _for_spark(table: pa.Table) -> pa.Table:

@@ -19,7 +19,7 @@ from fastwin.errors import SpecError
 from fastwin.store import PaneStore, Written
 from fastwin.times import to_ms
 from spark_glue.apps.console import fresh_folder, stderr_to
-from spark_glue.apps.demo.progress import follow
+from spark_glue.apps.demo.progress import HEADER, follow
 from spark_glue.apps.pvuv.accesslog import parse_lines, read_lines
 from spark_glue.apps.pvuv.modules import Events, module_of
 
@@ -74,8 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
         query = writer.trigger(availableNow=True).foreachBatch(total).start()
         if arguments.serve:
             page = _serve(url, arguments.port)
-        tallies = follow([query], lambda line: print(line, flush=True))
-        late = tallies["pvuv"]["dropped"]
+        print(HEADER)
+        late = follow(query, lambda line: print(line, flush=True))["dropped"]
     finally:
         spark.stop()
         sink.close()
