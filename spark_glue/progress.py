@@ -1,6 +1,7 @@
-"""``progress_listener``: a line of counters for each micro-batch of a query."""
+"""What a query does in each micro-batch: ``progress_listener`` writes a line, ``metrics_listener`` hands out values."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,9 +14,64 @@ from pyspark.sql.streaming.listener import (
 )
 
 from fastwin.errors import SpecError
-from spark_glue.stages.counters import COUNTERS, WATERMARK
+from spark_glue.stages.counters import COUNTERS, SHOWN, WATERMARK
 
-__all__ = ["progress_listener"]
+__all__ = ["BatchMetrics", "metrics_listener", "progress_listener"]
+
+
+@dataclass(frozen=True)
+class BatchMetrics:
+    """What one frame of ``apply`` has done in one micro-batch of a query.
+
+    query_id: the same over restarts. query_name: None: it has none. frame: the ``name=`` of ``apply``. time: when the
+    micro-batch began. duration_ms: of the whole micro-batch. newest_ms: the newest event time in the micro-batch's
+    input, lag_ms: how far that is behind ``time``; None: there was no input with a watermark. watermark_ms: None: there
+    is none yet. worker_bytes: the most memory that a Python worker has taken so far. The others are counters, see
+    docs/spark.md.
+    """
+
+    query_id: str
+    run_id: str
+    query_name: str | None
+    frame: str
+    batch_id: int
+    time: datetime
+    duration_ms: int
+    newest_ms: int | None
+    lag_ms: int | None
+    watermark_ms: int | None
+    events: int
+    late: int
+    dropped: int
+    bad: int
+    unassigned: int
+    fired: int
+    unfired: int
+    open_windows_change: int
+    timers_change: int
+    state_rows_change: int
+    state_bytes: int
+    streams_kept: int
+    streams_caught_up: int
+    streams_loaded: int
+    load_ms: int
+    write_ms: int
+    log_deltas: int
+    log_bytes: int
+    worker_bytes: int
+
+
+def metrics_listener(callback: Callable[[BatchMetrics], object]) -> StreamingQueryListener:
+    """Returns a listener that calls a function with the metrics of each micro-batch of each frame of ``apply``.
+
+    callback: is called on a thread of its own, one micro-batch after the other.
+
+    Use it with ``spark.streams.addListener(spark_glue.metrics_listener(callback))``. Micro-batches without work are
+    left out. Raises SpecError if ``callback`` cannot be called.
+    """
+    if not callable(callback):
+        raise SpecError(f"metrics_listener: callback must be a function of a BatchMetrics, got {callback!r}")
+    return _Listener(callback)
 
 
 def progress_listener(write: Callable[[str], object] = print) -> StreamingQueryListener:
@@ -28,12 +84,12 @@ def progress_listener(write: Callable[[str], object] = print) -> StreamingQueryL
     """
     if not callable(write):
         raise SpecError(f"progress_listener: write must be a function of a line of text, got {write!r}")
-    return _Listener(write)
+    return _Listener(lambda metrics: write(_line(metrics)))
 
 
 class _Listener(StreamingQueryListener):
-    def __init__(self, write: Callable[[str], object]) -> None:
-        self._write = write
+    def __init__(self, callback: Callable[[BatchMetrics], object]) -> None:
+        self._callback = callback
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         pass
@@ -49,13 +105,42 @@ class _Listener(StreamingQueryListener):
         for name, row in progress.observedMetrics.items():
             counters = row.asDict()
             if set(counters) == set(COUNTERS):
-                query = progress.name or str(progress.id)
-                self._write(f"{query}, batch {progress.batchId}, {name}: {_line(counters)}")
+                self._callback(_metrics(progress, name, counters))
 
 
-def _line(counters: Mapping[str, Any]) -> str:
-    watermark = counters[WATERMARK]
-    parts = [f"{counters[name]:,} {name.replace('_', ' ')}" for name in COUNTERS if name != WATERMARK]
+def _metrics(progress: Any, name: str, counters: Mapping[str, Any]) -> BatchMetrics:
+    begun = _moment(progress.timestamp)
+    newest = _milliseconds(progress.eventTime.get("max"))
+    return BatchMetrics(
+        query_id=str(progress.id),
+        run_id=str(progress.runId),
+        query_name=progress.name,
+        frame=name,
+        batch_id=progress.batchId,
+        time=begun,
+        duration_ms=progress.batchDuration,
+        newest_ms=newest,
+        lag_ms=None if newest is None else round(begun.timestamp() * 1_000) - newest,
+        **counters,
+    )
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _milliseconds(text: str | None) -> int | None:
+    return None if text is None else round(_moment(text).timestamp() * 1_000)
+
+
+def _line(metrics: BatchMetrics) -> str:
+    query = metrics.query_name or metrics.query_id
+    return f"{query}, batch {metrics.batch_id}, {metrics.frame}: {_counted(metrics)}"
+
+
+def _counted(metrics: BatchMetrics) -> str:
+    watermark = metrics.watermark_ms
+    parts = [f"{getattr(metrics, name):,} {name.replace('_', ' ')}" for name in SHOWN if name != WATERMARK]
     when = (
         "none yet"
         if watermark is None

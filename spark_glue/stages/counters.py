@@ -3,6 +3,7 @@
 A new counter is one line here, in ``_GROWING`` or ``_LEVELS``, if ``fastwin.Metrics`` has it.
 """
 
+import resource
 from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -11,7 +12,17 @@ from pyspark.sql import functions as F
 import fastwin as fw
 from fastwin.errors import SpecError
 
-__all__ = ["COUNTERS", "WATERMARK", "check_name", "count", "counters_text", "observed"]
+__all__ = [
+    "COUNTERS",
+    "SHOWN",
+    "WATERMARK",
+    "WORK",
+    "WORKER_BYTES",
+    "check_name",
+    "count",
+    "counters_text",
+    "observed",
+]
 
 # What a stream counts from its start, by the name in Metrics.
 _GROWING = {
@@ -32,24 +43,39 @@ _LEVELS = {
 WATERMARK = "watermark_ms"
 """The one counter that is not added up; 0: there is no watermark yet."""
 
-COUNTERS = (*_GROWING, *_LEVELS, "state_bytes", WATERMARK)
-"""The names, in the order in which they travel. ``state_bytes``: written to the state store."""
+WORKER_BYTES = "worker_bytes"
+"""The most memory that a Python worker has taken so far; not added up either."""
+SHOWN = (*_GROWING, *_LEVELS, "state_bytes", WATERMARK)
+"""What a line of counters has. ``state_bytes``: written to the state store."""
+WORK = ("streams_kept", "streams_caught_up", "streams_loaded", "load_ms", "write_ms", "log_deltas", "log_bytes")
+"""How state was kept: visits of shares whose stream stood there, went on by deltas, or was loaded whole; the time for
+that, and for storing; deltas in the logs of the shares that were visited, and their bytes."""
+
+COUNTERS = (*SHOWN, *WORK, WORKER_BYTES)
+"""All names, in the order in which they travel."""
 
 
 def count(
-    before: fw.Metrics, after: fw.Metrics, *, bad: int = 0, kept: tuple[int, int] | None = None
+    before: fw.Metrics,
+    after: fw.Metrics,
+    *,
+    bad: int = 0,
+    kept: tuple[int, int] | None = None,
+    work: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
     """Returns the counters of what a stream has done between two looks at its metrics.
 
     bad: bad rows that the stream has not seen. kept: bytes written to the state store, and the watermark; None: the
-    stream ends here, and all state with it.
+    stream ends here, and all state with it. work: what is known of WORK.
     """
     found = {name: getattr(after, metric) - getattr(before, metric) for name, metric in _GROWING.items()}
     found["bad"] += bad
     for name, metric in _LEVELS.items():
         found[name] = 0 if kept is None else getattr(after, metric) - getattr(before, metric)
     written, watermark = kept or (0, 0)
-    return found | {"state_bytes": written, WATERMARK: max(0, watermark)}
+    found |= {"state_bytes": written, WATERMARK: max(0, watermark)}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return found | dict.fromkeys(WORK, 0) | {WORKER_BYTES: peak} | dict(work or {})
 
 
 def counters_text(counters: Mapping[str, int]) -> str:
@@ -72,6 +98,7 @@ def check_name(name: object, streaming: bool) -> None:
 def observed(frame: DataFrame, name: str | Observation, counters: Column) -> DataFrame:
     """Returns the frame with its counters observed. counters: arrays in the order of COUNTERS, or null."""
     columns = {counter: counters[i] for i, counter in enumerate(COUNTERS)}
-    newest = F.max(columns.pop(WATERMARK))
+    newest, most = F.max(columns.pop(WATERMARK)), F.max(columns.pop(WORKER_BYTES))
     sums: list[Column] = [F.coalesce(F.sum(column), F.lit(0)).alias(counter) for counter, column in columns.items()]
-    return frame.observe(name, *sums, F.when(newest > 0, newest).alias(WATERMARK))
+    highest = [F.when(newest > 0, newest).alias(WATERMARK), F.coalesce(most, F.lit(0)).alias(WORKER_BYTES)]
+    return frame.observe(name, *sums, *highest)

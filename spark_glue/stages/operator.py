@@ -21,7 +21,7 @@ from spark_glue.stages.unpack import operator_struct, row_frames, unpack_frame
 from spark_glue.stages.worker import query_id, settle, shares_of
 from spark_glue.state.copies import Shelf
 from spark_glue.state.log import Identity, StateLog
-from spark_glue.state.shares import Opened, States
+from spark_glue.state.shares import Opened, States, Stored
 
 __all__ = ["WindowProcessor", "run_stream"]
 
@@ -123,7 +123,7 @@ class Visit:
         self._opened = opened
         self._stream = opened.stream
         self._after = opened.before
-        self._written = 0
+        self._stored = Stored(0, 0)
         self.results: list[fw.Result] = []
 
     def advance(self, timers: ShareTimers, values: TimerValues) -> None:
@@ -157,11 +157,16 @@ class Visit:
         """Stores the stream and sees to its timer. expired: the timer that led here; Spark removes that one itself."""
         timer = timers.set(self._stream, values, self._opened.head.timer, expired)
         self._after = self._stream.metrics
-        self._written = states.store(share, self._opened, self._after, timer)
+        self._stored = states.store(share, self._opened, self._after, timer)
 
     def counters(self, bad_rows: int = 0) -> dict[str, int]:
         """Returns what the visit has counted, by the names in ``COUNTERS``."""
-        return count(self._opened.before, self._after, bad=bad_rows, kept=(self._written, self._stream.watermark))
+        opened, stored = self._opened, self._stored
+        work = {"load_ms": opened.load_ms, "write_ms": stored.ms}
+        work |= {"log_deltas": stored.deltas, "log_bytes": stored.log_bytes}
+        if opened.how != "new":
+            work[f"streams_{opened.how}"] = 1
+        return count(opened.before, self._after, bad=bad_rows, kept=(stored.written, self._stream.watermark), work=work)
 
 
 def _blobs(results: Iterable[fw.Result], bad_blobs: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

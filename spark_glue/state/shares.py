@@ -1,7 +1,10 @@
 """The stream of a share: taken from where it is quickest to have, stored, and left standing for the next batch."""
 
+import logging
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import fastwin as fw
 from fastwin.errors import StateError
@@ -13,16 +16,33 @@ from spark_glue.state.copies import Shelf
 from spark_glue.state.live import LIVE, Live, LiveStreams
 from spark_glue.state.log import Head, StateLog
 
-__all__ = ["Opened", "States"]
+__all__ = ["Opened", "States", "Stored"]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A stream in the state of a share; what it counted before; and the head of the share's log."""
+    """A stream in the state of a share; what it counted before; and the head of the share's log.
+
+    how: it stood there ("kept"), went on by deltas ("caught_up"), was "loaded" whole, or is "new". load_ms: it took.
+    """
 
     stream: Replica
     before: fw.Metrics
     head: Head
+    how: Literal["kept", "caught_up", "loaded", "new"] = "new"
+    load_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What storing a share has written, bytes; how long it took; how many deltas its log has, and their bytes."""
+
+    written: int
+    ms: int
+    deltas: int = 0
+    log_bytes: int = 0
 
 
 class States:
@@ -46,16 +66,27 @@ class States:
 
         Raises StateError if the stored state is damaged or of another query.
         """
+        begun = time.monotonic()
+        opened = self._open(share)
+        opened = replace(opened, load_ms=_ms_since(begun))
+        if opened.how == "loaded":
+            log = opened.head.log
+            _LOG.info(
+                "share %d: loaded %d deltas of %d bytes in %d ms", share, len(log.entries), log.size, opened.load_ms
+            )
+        return opened
+
+    def _open(self, share: int) -> Opened:
         head = self._log.load()
         left = self._live.take((*self._place, share))
         if head.log.token is None:
             return self._fresh(head, [])
         if left is not None:
             if left.token == head.log.token:
-                return Opened(left.stream, left.metrics, head)
+                return Opened(left.stream, left.metrics, head, "kept")
             for _, missing in head.log.since_one_of({left.token}):
                 if self._catches_up(left.stream, missing):
-                    return Opened(left.stream, left.stream.metrics, head)
+                    return Opened(left.stream, left.stream.metrics, head, "caught_up")
         entries = head.log.entries
         if head.earlier:
             return self._fresh(head, [self._migrated(self._log.read(entry)) for entry in entries])
@@ -83,7 +114,7 @@ class States:
         stream = open_replica(self._frame_plan.plan, coalesce=self._frame_plan.coalesce)
         if deltas:
             stream.catch_up(deltas)
-        return Opened(stream, stream.metrics, head)
+        return Opened(stream, stream.metrics, head, "loaded" if deltas else "new")
 
     def _fetch(self, entry: Entry) -> bytes:
         data = self._shelf.get(entry.token, entry.size)
@@ -92,18 +123,19 @@ class States:
             self._shelf.put(entry.token, data)
         return data
 
-    def store(self, share: int, opened: Opened, after: fw.Metrics, timer: int | None) -> int:
-        """Stores what has changed in the stream; returns the bytes written to the state store.
+    def store(self, share: int, opened: Opened, after: fw.Metrics, timer: int | None) -> Stored:
+        """Stores what has changed in the stream.
 
         after: the stream's metrics. timer: the one registered for the share.
         """
+        begun = time.monotonic()
         head = opened.head
         groups = range(share, self._frame_plan.key_groups, self._shares)
         if after.state_rows == 0 and after.watermark == fw.MIN_TIMESTAMP:
             self._log.clear(head)
             for entry in head.log.entries:
                 self._shelf.remove(entry.token)
-            return 0
+            return Stored(0, _ms_since(begun))
         if head.earlier or after.state_rows == 0:
             # What came before can go: deltas of an earlier spec, instead of which all is written, or of rows that are
             # gone. What is left without rows, a kilobyte or two, tells a query with a longer lateness what was cleaned.
@@ -124,4 +156,8 @@ class States:
         assert token is not None
         self._shelf.put(token, delta)
         self._live.put((*self._place, share), Live(token, opened.stream, after, after.state_bytes))
-        return written
+        return Stored(written, _ms_since(begun), len(head.log.entries), head.log.size)
+
+
+def _ms_since(begun: float) -> int:
+    return round(1_000 * (time.monotonic() - begun))

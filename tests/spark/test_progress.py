@@ -55,14 +55,17 @@ def test_several_specs_over_one_frame_in_one_query_and_a_line_for_each(spark, tm
         )
         for name, spec in (("minutes", SPEC), ("sessions", SESSIONS))
     ]
-    listener = spark_glue.progress_listener(lines.append)
-    spark.streams.addListener(listener)
+    metrics: list[spark_glue.BatchMetrics] = []
+    listeners = [spark_glue.progress_listener(lines.append), spark_glue.metrics_listener(metrics.append)]
+    for listener in listeners:
+        spark.streams.addListener(listener)
     try:
         query = start(both[0].unionByName(both[1]), tmp_path, recorder, available_now=True)
         query.awaitTermination()
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     finally:
-        spark.streams.removeListener(listener)
+        for listener in listeners:
+            spark.streams.removeListener(listener)
     found = pa.concat_tables(list(recorder.tables.values()))
     for name, spec in (("minutes", SPEC), ("sessions", SESSIONS)):
         mine = found.filter(pa.compute.equal(found["of"], name)).drop_columns("of")
@@ -74,11 +77,26 @@ def test_several_specs_over_one_frame_in_one_query_and_a_line_for_each(spark, tm
     taken = [int(line.split(": ", 1)[1].split(" events")[0]) for line in lines if "minutes" in line]
     assert sum(taken) == 800
     assert any("watermark 2023-11-14 " in line for line in lines)
+    assert len(metrics) == len(lines)
+    mine = [one for one in metrics if one.frame == "minutes"]
+    assert sum(one.events for one in mine) == 800
+    assert [one.batch_id for one in mine] == list(range(len(mine)))
+    assert {(one.query_id, one.run_id) for one in metrics} == {(str(query.id), str(query.runId))}
+    last_ms = max(table["ts"].cast(pa.int64()).to_numpy().max() for table in tables) // 1_000
+    assert 0 <= last_ms - max(one.newest_ms for one in mine if one.newest_ms is not None) <= 1
+    first = mine[0]
+    assert first.lag_ms == round(first.time.timestamp() * 1_000) - first.newest_ms
+    assert first.duration_ms > 0
+    assert sum(one.streams_kept + one.streams_caught_up + one.streams_loaded for one in mine) > 0
+    assert max(one.log_bytes for one in mine) > 0
+    assert min(one.worker_bytes for one in mine if one.events) > 10_000_000
 
 
 def test_arguments():
     with pytest.raises(SpecError, match="progress_listener: write must be a function of a line of text, got 'x'"):
         spark_glue.progress_listener("x")
+    with pytest.raises(SpecError, match="metrics_listener: callback must be a function of a BatchMetrics, got None"):
+        spark_glue.metrics_listener(None)
 
 
 def test_an_observation_is_for_batch_frames(spark):

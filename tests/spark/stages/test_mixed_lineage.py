@@ -5,9 +5,11 @@ import copy
 import pytest
 
 import fastwin as fw
+from spark_glue.plan.keygroups import ids
 from spark_glue.state.folders import forget_run
 from spark_glue.state.live import LIVE
 from tests.support.spark_harness import Harness, packet
+from tests.support.spark_jobs import KEY_GROUPS
 
 _BASE = fw.key_by("k").event_time("ts")
 
@@ -41,6 +43,8 @@ SPECS = {
     "own": _BASE.window(fw.TumblingEventTimeWindows.of(50)).aggregate(Sums(), output="total bigint, seen bigint"),
 }
 REPEATED, LAST = 5, 7
+GROUP = int(ids(KEY_GROUPS)[3])
+"""Of share 3."""
 
 
 def restart() -> None:
@@ -54,7 +58,7 @@ def run(harness: Harness, number: int) -> list[tuple]:
     times = [number * 20 + step for step in (0, 3, 9, 15)]
     keys = [(number + step) % 5 for step in range(4)]
     rows = list(zip(keys, times, strict=True))
-    return harness.batch(max(0, number * 20 - 25), {3: [packet(*rows[:2], mapper=1), packet(*rows[2:])]})["MAIN"]
+    return harness.batch(max(0, number * 20 - 25), {GROUP: [packet(*rows[:2], mapper=1), packet(*rows[2:])]})["MAIN"]
 
 
 def flat(harness: Harness) -> dict:

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
 import fastwin as fw
+from spark_glue.plan.keygroups import ids
 from spark_glue.plan.outputs import output_for
 from spark_glue.plan.types import spark_struct
 from spark_glue.stages import packets
@@ -13,7 +14,13 @@ from spark_glue.stages.counters import COUNTERS
 from spark_glue.stages.operator import WindowProcessor
 from spark_glue.stages.packets import PacketKind
 from spark_glue.stages.unpack import operator_struct
+from spark_glue.state.folders import forget_run
+from spark_glue.state.live import LIVE
 from tests.support.spark_harness import SCHEMA, SPEC, Harness, counts, packet, packet_row
+from tests.support.spark_jobs import KEY_GROUPS
+
+GROUP = int(ids(KEY_GROUPS)[3])
+"""Of share 3."""
 
 
 def test_input_and_timer_in_one_batch():
@@ -27,6 +34,27 @@ def test_input_and_timer_in_one_batch():
     assert harness.counters["fired"] == 3
     assert harness.counters["events"] == 1
     assert harness.counters["open_windows_change"] == 1 - 3
+
+
+def test_how_streams_were_found_is_counted():
+    def found() -> tuple[int, int, int]:
+        return tuple(harness.counters[f"streams_{how}"] for how in ("kept", "caught_up", "loaded"))
+
+    LIVE.clear()
+    harness = Harness()
+    harness.batch(0, {GROUP: [packet((1, 1))]})
+    assert found() == (0, 0, 0)
+    assert harness.counters["log_deltas"] == 1
+    harness.batch(0, {GROUP: [packet((1, 2))]})
+    assert found() == (1, 0, 0)
+    chunks = harness.handle.values[GROUP]["chunks"]
+    assert harness.counters["log_deltas"] == len(chunks)
+    assert harness.counters["log_bytes"] == sum(len(value[0]) for value in chunks.values())
+    LIVE.clear()
+    forget_run("unnamed")
+    harness.batch(0, {GROUP: [packet((1, 3))]})
+    assert found() == (0, 0, 1)
+    assert harness.counters["worker_bytes"] > 10_000_000
 
 
 def test_windows_that_never_fire_and_timers_are_counted():
