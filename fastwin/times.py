@@ -8,7 +8,7 @@ from typing import Final
 
 from fastwin.errors import SpecError
 
-__all__ = ["MAX_DURATION_MS", "MAX_TIMESTAMP", "MIN_TIMESTAMP", "Duration", "format_ms", "to_ms"]
+__all__ = ["MAX_DURATION_MS", "MAX_TIMESTAMP", "MIN_TIMESTAMP", "Duration", "format_ms", "int64_ms", "to_ms"]
 
 Duration = str | int | timedelta
 
@@ -31,6 +31,19 @@ _UNITS_MS = {
 _UNITS_OF_NO_FIXED_LENGTH = {"month", "mon", "mo", "year", "yr", "y"}
 _TERM = re.compile(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))\s*([A-Za-z]+)\s*,?")
 _MAX_DIGITS = 30
+
+
+def int64_ms(argument: str, value: int) -> int:
+    """Returns a time in ms, an int or an integer of numpy, as an int. Raises SpecError unless it is an int64."""
+    if isinstance(value, bool):
+        raise SpecError(f"{argument}: must be an int of milliseconds, got {value!r}")
+    try:
+        ms = index(value)
+    except TypeError:
+        raise SpecError(f"{argument}: must be an int of milliseconds, got {value!r}") from None
+    if not MIN_TIMESTAMP <= ms <= MAX_TIMESTAMP:
+        raise SpecError(f"{argument}: must fit in int64, got {value}")
+    return ms
 
 
 def to_ms(value: Duration, *, argument: str = "duration") -> int:

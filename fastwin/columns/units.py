@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["PER_SECOND", "UNITS", "Unit", "as_instants", "suspected_unit", "warn_of_unit"]
+__all__ = ["PER_SECOND", "UNITS", "Unit", "as_instants", "is_suspicious", "suspected_unit", "warn_of_unit"]
 
 Unit = Literal["s", "ms", "us", "ns"]
 UNITS: Final = get_args(Unit)
@@ -50,6 +50,11 @@ def suspected_unit(times: NDArray[np.int64]) -> str | None:
         if _USUAL[0] * PER_SECOND[unit] <= newest <= _USUAL[1] * PER_SECOND[unit]:
             return unit
     return None
+
+
+def is_suspicious(newest: int) -> bool:
+    """Returns whether times up to ``newest``, taken for ms, need a closer look: they may be of another unit."""
+    return newest >= _USUAL[0]
 
 
 def warn_of_unit(column: str, times: NDArray[np.int64]) -> bool:

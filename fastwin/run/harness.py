@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn, SupportsIndex, cast
 
 import pyarrow as pa
 
-from fastwin.columns.schemas import object_refused
+from fastwin.columns.objects import schema_of_rows, table_of_rows
 from fastwin.errors import SpecError, StateError
 from fastwin.operators.general.operator import GeneralOperator
 from fastwin.run import planner
@@ -19,8 +19,6 @@ from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
 
 __all__ = ["Emission", "PendingTimer", "WindowHarness"]
-
-_WIDER = {pa.int8(): pa.int64(), pa.int16(): pa.int64(), pa.int32(): pa.int64(), pa.float32(): pa.float64()}
 
 
 class Emission(NamedTuple):
@@ -107,17 +105,9 @@ class WindowHarness:
                 f"push: the elements have the columns {', '.join(self._schema.names)}, got {', '.join(element)}"
             )
         if self._schema is None:
-            told = pa.Table.from_pylist([dict(element)]).schema
-            self._schema = pa.schema([field.with_type(_WIDER.get(field.type, field.type)) for field in told])
+            self._schema = schema_of_rows([element], "push")
         stream = self._stream or self._open()
-        for field in self._schema:
-            refused = object_refused(field.type, element[field.name])
-            if refused is not None:
-                raise SpecError(f"push: column {field.name!r} {refused}")
-        try:
-            table = pa.Table.from_pylist([dict(element)], schema=self._schema)
-        except (pa.ArrowException, TypeError, OverflowError) as problem:
-            raise SpecError(f"push: {dict(element)} does not suit the schema: {problem}") from problem
+        table = table_of_rows([element], self._schema, self._schema.names, "push")
         return self._take(stream.process(table))
 
     @alone

@@ -35,7 +35,8 @@ from fastwin.operators.several.operator import SeveralOperator
 from fastwin.run.choice import Explanation, choose, explained, trigger_of
 from fastwin.run.keptplans import check_rows_ending, kept_config, kept_operator
 from fastwin.run.reading import kind_of, read_aggregates
-from fastwin.run.windowtime import timed_schema
+from fastwin.run.results import Result
+from fastwin.run.windowtime import timed, timed_schema
 from fastwin.run.zones import assigners_of, bound_type, warn_of_utc_days
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.ending import AggregateEnding, Ending, ProcessEnding, ReduceEnding
@@ -199,6 +200,24 @@ class Plan:
         elif self.keeps_rows:
             elements = rows
         return Batch(encode_keys(rows, self.config.codec), times, columns, elements, self.inputs.arrival)
+
+    def result(
+        self,
+        main: list[pa.RecordBatch],
+        late: list[pa.RecordBatch],
+        bad: list[pa.RecordBatch],
+        side: dict[str, pa.RecordBatch],
+    ) -> Result:
+        """Returns what a call has given, as tables."""
+        return Result(
+            timed(pa.Table.from_batches(main, schema=self.config.main_schema), self.spec.window_time),
+            pa.Table.from_batches(late, schema=self.input_schema),
+            pa.Table.from_batches(bad, schema=bad_schema(self.input_schema)),
+            {
+                tag: pa.Table.from_batches([side[tag]] if tag in side else [], schema=schema)
+                for tag, schema in self.side_schemas.items()
+            },
+        )
 
     def times(self, rows: pa.RecordBatch) -> NDArray[np.int64]:
         """Returns the times, ms, of rows that have been checked: int64[n]."""

@@ -10,9 +10,9 @@ from typing import Any, Literal, NoReturn, SupportsIndex
 import numpy as np
 import pyarrow as pa
 
-from fastwin.columns.checking import Checked, Limits, bad_schema, good_rows
+from fastwin.columns.checking import Checked, Limits, good_rows
 from fastwin.columns.decoding import take_rows
-from fastwin.columns.schemas import conform, text_to_schema
+from fastwin.columns.schemas import conform
 from fastwin.columns.tables import as_table, has_small_chunks, tells_no_types
 from fastwin.columns.units import warn_of_unit
 from fastwin.errors import SpecError, StateError
@@ -21,13 +21,13 @@ from fastwin.run import planner
 from fastwin.run.datawatermark import DataWatermark, data_watermark
 from fastwin.run.guard import Guard, alone
 from fastwin.run.planner import Plan, schema_before_input
+from fastwin.run.pushed import PushedRows
 from fastwin.run.reading import columns_mentioned, columns_named
+from fastwin.run.restoring import restored
 from fastwin.run.results import Metrics, Result
-from fastwin.run.windowtime import timed
 from fastwin.spec.builder import SpecBuilder
-from fastwin.state.chunks import decode, owner
-from fastwin.state.identity import Migrate, check_migrate
-from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, to_ms
+from fastwin.state.identity import Migrate
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, int64_ms, to_ms
 
 __all__ = ["Stream", "open_plan", "open_stream"]
 
@@ -58,6 +58,7 @@ class Stream:
         follows: DataWatermark | None = None,
         max_future_skew: Duration | None = None,
         any_time: bool = False,
+        schema: pa.Schema | None = None,
     ) -> None:
         spec.check_complete()
         skew = None if max_future_skew is None else to_ms(max_future_skew, argument="max_future_skew")
@@ -75,6 +76,8 @@ class Stream:
         self._failed: str | None = None
         self._unit_checked = False
         self._guard = Guard("stream", _LOOKS)
+        self._pushed = PushedRows(schema)
+        self._empty: Result | None = None
         if plan is not None:
             self._bind(plan)
 
@@ -82,8 +85,13 @@ class Stream:
         operator = plan.new_operator(self._coalesce)
         operator.advance_watermark(self._watermark)
         operator.advance_processing_time(self._clock)
-        self._plan, self._operator = plan, operator
+        self._take_plan(plan, operator)
         return operator
+
+    def _take_plan(self, plan: Plan, operator: Operator) -> None:
+        self._plan, self._operator = plan, operator
+        self._pushed.bind(plan, quick=self._limits.max_future_skew_ms is None)
+        self._empty = None
 
     @alone
     def process(self, data: Any) -> Result:
@@ -92,6 +100,35 @@ class Stream:
         data: pyarrow Table or RecordBatch, pandas or polars DataFrame; all calls with the same columns.
         Raises SpecError if the columns do not suit, BadRowError as the policy says.
         """
+        return self._process(data)
+
+    @alone
+    def push(self, rows: Any) -> Result:
+        """Takes a row, or a list of some, as ``process`` takes a table of them; a single one costs far less here.
+
+        rows: dicts by column, which may have more columns than are needed, or tuples: they have the columns of the
+            schema that the stream was opened with, in its order. Without a schema, the first call tells the types of
+            the columns, and takes dicts alone.
+        Raises as ``process`` does, and SpecError for values that do not suit their column.
+        """
+        rows = rows if isinstance(rows, list) else [rows]
+        self._refuse_if_failed()
+        operator, batch = self._operator, self._pushed.batch(rows, self._unit_checked)
+        if operator is None or batch is None:
+            return self._process(self._pushed.table(rows))
+        late: list[pa.RecordBatch] = []
+        try:
+            fed = operator.process(batch)
+            if fed.late is not None:
+                self._take_late(operator, self._pushed.record_batch(rows), fed.late, late)
+            newest = int(batch.times[0] if len(rows) == 1 else batch.times.max())
+            main = fed.main + self._follow(operator, newest)
+        except BaseException as problem:
+            self._fail(problem)
+            raise
+        return self._result(main, late, [])
+
+    def _process(self, data: Any) -> Result:
         table = as_table(data, columns_mentioned(self._spec))
         self._refuse_if_failed()
         if self._operator is None and tells_no_types(data, table, columns_named(self._spec)):
@@ -112,12 +149,18 @@ class Stream:
             main = self._feed(operator, [(one.rows, one.times) for one in checked], late)
             if self._follows is not None:
                 newest = max((int(one.times.max(initial=MIN_TIMESTAMP)) for one in checked), default=MIN_TIMESTAMP)
-                operator.newest = max(operator.newest, newest)
-                main += operator.advance_watermark(self._follows.after(newest, operator.newest))
+                main += self._follow(operator, newest)
         except BaseException as problem:
             self._fail(problem)
             raise
         return self._result(main, late, bad)
+
+    def _follow(self, operator: Operator, newest: int) -> list[pa.RecordBatch]:
+        """Moves the watermark behind the newest time of a batch, if it follows the data; returns what fires."""
+        if self._follows is None:
+            return []
+        operator.newest = max(operator.newest, newest)
+        return operator.advance_watermark(self._follows.after(newest, operator.newest))
 
     def _feed(
         self, operator: Operator, parts: list[tuple[pa.RecordBatch, np.ndarray]], late: list[pa.RecordBatch]
@@ -162,7 +205,8 @@ class Stream:
 
         A watermark at or below the current one is ignored. Raises SpecError unless it is an int64.
         """
-        self._watermark = max(self._watermark, self._int64("watermark", watermark))
+        self._refuse_if_failed()
+        self._watermark = max(self._watermark, int64_ms("watermark", watermark))
         return self._advance(lambda operator: operator.advance_watermark(int(watermark)))
 
     @alone
@@ -175,22 +219,15 @@ class Stream:
         A stream's clock stands at 0 until it is set, and only moves by this call. Raises SpecError unless it is an
         int64.
         """
+        self._refuse_if_failed()
         now = time.time_ns() // 1_000_000 if processing_time is None else processing_time
-        self._clock = self._int64("processing_time", now)
+        self._clock = int64_ms("processing_time", now)
         return self._advance(lambda operator: operator.advance_processing_time(self._clock, False, before))
 
     @alone
     def finish_processing_time(self) -> Result:
         """Fires all that waits for the processing time, at the end of a bounded input."""
         return self._advance(lambda operator: operator.advance_processing_time(MAX_TIMESTAMP, True))
-
-    def _int64(self, argument: str, value: int) -> int:
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise SpecError(f"{argument}: must be an int of milliseconds, got {value!r}")
-        if not MIN_TIMESTAMP <= value <= MAX_TIMESTAMP:
-            raise SpecError(f"{argument}: must fit in int64, got {value}")
-        self._refuse_if_failed()
-        return int(value)
 
     def _advance(self, advance: Callable[[Operator], list[pa.RecordBatch]]) -> Result:
         if self._operator is None:
@@ -208,24 +245,16 @@ class Stream:
         return Result(schema_before_input(self._spec).empty_table(), pa.table({}), pa.table({}), side)
 
     def _result(self, main: list, late: list, bad: list) -> Result:
-        plan = self._plan
+        plan, operator = self._plan, self._operator
         assert plan is not None
-        return Result(
-            timed(pa.Table.from_batches(main, schema=plan.config.main_schema), plan.spec.window_time),
-            pa.Table.from_batches(late, schema=plan.input_schema),
-            pa.Table.from_batches(bad, schema=bad_schema(plan.input_schema)),
-            self._sides(),
-        )
-
-    def _sides(self) -> dict[str, pa.Table]:
-        assert self._plan is not None
-        assert self._operator is not None
-        schemas = self._plan.side_schemas
-        taken = self._operator.take_side() if schemas else {}
-        return {
-            tag: pa.Table.from_batches([taken[tag]] if tag in taken else [], schema=schema)
-            for tag, schema in schemas.items()
-        }
+        assert operator is not None
+        if plan.side_schemas:
+            return plan.result(main, late, bad, operator.take_side())
+        if main or late or bad:
+            return plan.result(main, late, bad, {})
+        if self._empty is None:
+            self._empty = plan.result([], [], [], {})
+        return self._empty
 
     def next_timer(self) -> int | None:
         """Returns a watermark, ms, below which nothing fires or is cleaned; None: nothing is waiting."""
@@ -317,37 +346,11 @@ class Stream:
         Raises StateError if a chunk is corrupt, cut off, or of another spec, input type or version. The watermark
         is part of the state; counters start over.
         """
-        check_migrate(migrate)
-        chunks = [chunks] if isinstance(chunks, bytes | bytearray | memoryview) else chunks
-        if not isinstance(chunks, list | tuple):
-            raise StateError(f"restore: takes a list of bytes, a snapshot and deltas, got {type(chunks).__name__}")
-        if not chunks:
-            raise StateError("restore: at least a snapshot is needed, got no chunk")
-        try:
-            plan = self._plan
-            if plan is None:
-                meta = decode(chunks[0], owner(chunks[0])).meta
-                plan = self._plan_for(text_to_schema(meta["input_schema"]))
-            chunks = [plan.migrated(chunk, migrate) for chunk in chunks]
-            operator = plan.new_operator(self._coalesce)
-            operator.restore(chunks, forget_watermark)
-        except (StateError, SpecError, MemoryError):
-            raise
-        except Exception as problem:
-            raise StateError(f"restore: the state makes no sense: {problem}") from problem
-        self._plan, self._operator, self._failed = plan, operator, None
+        plan, operator = restored(self._spec, self._plan, chunks, self._coalesce, forget_watermark, migrate)
+        self._take_plan(plan, operator)
+        self._failed = None
         self._take_times(operator)
         self._bad = self._late = 0
-
-    def _plan_for(self, schema: pa.Schema) -> Plan:
-        """Returns the plan for the input that the state was made of."""
-        try:
-            return planner.plan(self._spec, schema)
-        except SpecError as problem:
-            raise StateError(
-                f"restore: the state was written for other columns: {problem}; if they are new, open the stream with a "
-                f"schema"
-            ) from problem
 
     def _take_times(self, operator: Operator) -> None:
         """Goes on from the times of state that was restored. The wait for elements begins anew."""
@@ -383,7 +386,7 @@ def open_stream(
     """Opens a stream; see ``WindowSpec.open``."""
     follows = data_watermark(watermark, idle)
     plan = None if schema is None else planner.plan(spec, schema)
-    return Stream(spec, plan=plan, follows=follows, max_future_skew=max_future_skew)
+    return Stream(spec, plan=plan, follows=follows, max_future_skew=max_future_skew, schema=schema)
 
 
 def open_plan(plan: Plan, *, coalesce: bool = False, any_time: bool = False) -> Stream:

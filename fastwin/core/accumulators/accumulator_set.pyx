@@ -26,8 +26,7 @@ cdef int check_array(str name, array, tuple dtypes, Py_ssize_t n) except -1:
 cdef int check_column(Accumulator member, list held, int index, str dtype) except -1:
     """Raises ValueError unless a column is there and holds what ``dtype`` says: int64, float64 or text."""
     values, _, text = held[index]
-    found = "none" if values is None else "text" if text is not None else str(values.dtype)
-    if found != dtype:
+    if values is None or ("t" if text is not None else values.dtype.kind) != dtype[0]:
         raise ValueError(f"columns: column {index} does not suit {type(member).__name__}")
     return 0
 
@@ -202,7 +201,7 @@ cdef class AccumulatorSet:
                 check_array(f"columns: column {i}", values, (np.int64, np.float64), n)
             held.append((values, mask, text))
             check_array(f"columns: mask of column {i}", mask, (np.bool_, np.uint8), n)
-            if values is not None and n and values.dtype == np.float64:
+            if values is not None and n and values.dtype.kind == "f":
                 floats = values
                 self._column[i].values = &floats[0]
             elif values is not None and n:

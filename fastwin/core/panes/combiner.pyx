@@ -192,7 +192,7 @@ cdef class WindowCombiner:
             self.capacity = until - at
         with nogil:
             for at in range(at, until):
-                slot = self.panes.find_row(self.panes.panes[at], key)
+                slot = self.panes.find_row(self.panes.known.panes[at], key)
                 if slot != NONE:
                     self.found[n] = slot
                     n += 1

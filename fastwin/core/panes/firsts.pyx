@@ -4,7 +4,8 @@ import numpy as np
 
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t
 from fastwin.core.memory.bounds cimport check_ids, check_length
-from fastwin.core.panes.panetable cimport Pane, PaneTable
+from fastwin.core.panes.panelist cimport Pane
+from fastwin.core.panes.panetable cimport PaneTable
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
 from fastwin.core.timemath cimport check_duration, check_times, floor_to
 

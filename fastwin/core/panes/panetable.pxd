@@ -4,15 +4,8 @@ cimport cython
 from fastwin.core.typedefs cimport NONE, idx_t, ts_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.keys.keytable cimport KeyTable
+from fastwin.core.panes.panelist cimport Pane, PaneList, order_panes, pane_at
 from fastwin.core.rows.rowstore cimport RowStore
-
-cdef struct Pane:
-    ts_t start
-    idx_t* index                # slots by key id: directly, or by open addressing
-    Py_ssize_t index_size
-    bint direct                 # index[key]; else a power of two of places
-    idx_t newest                # its rows are chained by `link`, newest first
-    idx_t count
 
 
 @cython.overflowcheck(False)
@@ -26,10 +19,7 @@ cdef class PaneTable:
     cdef readonly KeyTable keys
     cdef readonly AccumulatorSet accumulators
     cdef readonly RowStore rows
-    cdef Pane** panes           # by start, ascending
-    cdef readonly Py_ssize_t count
-    cdef Py_ssize_t capacity
-    cdef Py_ssize_t last        # position of the pane found last
+    cdef PaneList known         # by start, ascending, after lower_bound()
 
     cdef Pane* ensure_pane(self, ts_t start) except NULL nogil
     cdef int resize_index(self, Pane* pane, Py_ssize_t rows) except -1 nogil
@@ -38,26 +28,21 @@ cdef class PaneTable:
     cdef int ensure_rows(self, const idx_t* keys, const ts_t* starts, Py_ssize_t n, idx_t* slots) except -1 nogil
 
     cdef inline Py_ssize_t lower_bound(self, ts_t start) noexcept nogil:
-        # Position of the first pane at or after start.
-        cdef Py_ssize_t low = 0, high = self.count, middle
-        if self.count and self.panes[self.count - 1].start < start:
-            return self.count
+        """Returns the position of the first pane at or after ``start``; all panes are in order then."""
+        cdef Py_ssize_t low = 0, high = self.known.count, middle
+        order_panes(&self.known)
+        if high and self.known.panes[high - 1].start < start:
+            return high
         while low < high:
             middle = (low + high) >> 1
-            if self.panes[middle].start < start:
+            if self.known.panes[middle].start < start:
                 low = middle + 1
             else:
                 high = middle
         return low
 
     cdef inline Pane* find_pane(self, ts_t start) noexcept nogil:
-        if self.last < self.count and self.panes[self.last].start == start:
-            return self.panes[self.last]
-        cdef Py_ssize_t at = self.lower_bound(start)
-        if at == self.count or self.panes[at].start != start:
-            return NULL
-        self.last = at
-        return self.panes[at]
+        return pane_at(&self.known, start)
 
     cdef inline idx_t find_row(self, const Pane* pane, idx_t key) noexcept nogil:
         """Returns the slot of a key's row in the pane, or NONE."""

@@ -3,15 +3,18 @@
 import numpy as np
 
 from libc.stdint cimport INT64_MIN
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memmove, memset
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.memory.bounds cimport check_ids, check_length
+from fastwin.core.memory.hashindex cimport seed_index
 from fastwin.core.keys.keytable cimport KeyTable
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch
 from fastwin.core.rows.rowstore cimport Head
+from fastwin.core.panes.panelist cimport (
+    append_pane, bytes_of_panes, follows_all, free_first_panes, free_panes, order_panes, reserve_panes)
 from fastwin.core.panes.slices cimport Slicer, slice_of, slicer_of
 from fastwin.core.timemath cimport TIME_BITS, are_within, check_duration, check_times
 
@@ -19,6 +22,8 @@ cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
     FIRST_INDEX = 16
     CACHED = 262144             # bytes of rows that need no fetching
+
+NOTHING = np.empty(0, dtype=np.int64)
 
 
 cdef class PaneTable:
@@ -32,54 +37,43 @@ cdef class PaneTable:
         self.keys = keys
         self.accumulators = accumulators
         self.rows = accumulators.new_rows()
+        seed_index(&self.known.index)
 
     def __dealloc__(self):
-        cdef Py_ssize_t i
-        for i in range(self.count):
-            free(self.panes[i].index)
-            free(self.panes[i])
-        free(self.panes)
+        free_panes(&self.known)
 
     def __len__(self):
         return self.rows.live
 
     @property
+    def count(self):
+        """How many panes there are."""
+        return self.known.count
+
+    @property
     def nbytes(self):
         """Bytes allocated, the keys left out."""
-        cdef Py_ssize_t i, total = self.rows.nbytes + self.capacity * sizeof(Pane*)
-        for i in range(self.count):
-            total += sizeof(Pane) + self.panes[i].index_size * sizeof(idx_t)
-        return total
+        return self.rows.nbytes + bytes_of_panes(&self.known)
 
     cdef Pane* ensure_pane(self, ts_t start) except NULL nogil:
         """Returns the pane, made if need be."""
         cdef Pane* pane = self.find_pane(start)
-        cdef Py_ssize_t at, capacity
-        cdef void* moved
+        cdef Py_ssize_t likely = 0
         if pane != NULL:
             return pane
-        if self.count == self.capacity:
-            capacity = 2 * self.capacity + 16
-            moved = realloc(self.panes, capacity * sizeof(Pane*))
-            if moved == NULL:
-                with gil:
-                    raise MemoryError(f"PaneTable: no memory for {capacity} panes")
-            self.panes = <Pane**> moved
-            self.capacity = capacity
-        pane = <Pane*> calloc(1, sizeof(Pane))
+        if self.known.count:     # likely it will hold as many rows as the pane before it, or else as others do
+            likely = self.rows.live // self.known.count
+            if follows_all(&self.known, start):
+                likely = self.known.panes[self.known.count - 1].count
+        pane = <Pane*> calloc(1, sizeof(Pane)) if reserve_panes(&self.known) else NULL
         if pane == NULL:
             with gil:
-                raise MemoryError("PaneTable: no memory for a pane")
+                raise MemoryError(f"PaneTable: no memory for {self.known.count + 1} panes")
         pane.start = start
         pane.newest = NONE
-        at = self.lower_bound(start)
-        memmove(self.panes + at + 1, self.panes + at, (self.count - at) * sizeof(Pane*))
-        self.panes[at] = pane
-        self.count += 1
-        self.last = at
-        # Likely it will hold as many rows as the pane before it.
-        if at > 0 and self.panes[at - 1].count > FIRST_INDEX:
-            self.resize_index(pane, self.panes[at - 1].count)
+        append_pane(&self.known, pane)
+        if likely > FIRST_INDEX:
+            self.resize_index(pane, likely)
         return pane
 
     cdef int resize_index(self, Pane* pane, Py_ssize_t rows) except -1 nogil:
@@ -217,12 +211,13 @@ cdef class PaneTable:
         """Adds element i to the row of its key and of the slice of times[i]: all steps of ingestion block by block.
 
         ids: of the keys, in use; or None, and ``values`` are int64 keys with ``valid``, see KeyTable.intern_int64.
-        times: ms, within +-2**61. first: if a time is before it, returns False and adds nothing; else returns True.
+        times: ms, within +-2**61. first: elements before it are passed over.
         slide, rest, offset: slices start at offset + k * slide and, unless rest is 0, at offset + k * slide + rest.
         columns: see AccumulatorSet.add_rows. bounds: of slices that are on no grid, ascending, with all times in
-        between; None: they are on the grid. Raises as add() and assign_slices() do.
+        between; None: they are on the grid. Returns the indices of what was passed over, ascending: int64[]. Raises as
+        add() and assign_slices() do.
         """
-        cdef Py_ssize_t n = times.shape[0], at = 0, m, i
+        cdef Py_ssize_t n = times.shape[0], at = 0, skipped = 0, m, i
         cdef idx_t[BLOCK] keys, slots
         cdef ts_t[BLOCK] starts
         cdef const idx_t* given
@@ -232,10 +227,10 @@ cdef class PaneTable:
         check_duration("slide", slide, 1)
         if not 0 <= rest < slide or not -slide < offset < slide:
             raise ValueError(f"rest, offset: must be below slide={slide}, got rest={rest} offset={offset}")
-        first = max(first, -limit)
-        if first > limit or not are_within(times, first, limit):  # one look at each, as long as all is well
+        cdef const int64_t[::1] over = NOTHING
+        if first > limit or not are_within(times, max(first, -limit), limit):   # one look at each, if all is well
             check_times("times", times)
-            return False
+            over = np.flatnonzero(np.asarray(times) < first)
         if ids is not None:
             check_length("ids", ids.shape[0], n)
             check_ids("ids", ids, self.keys.top)
@@ -246,16 +241,18 @@ cdef class PaneTable:
         if valid is not None:
             check_length("valid", valid.shape[0], n)
         _held = self.accumulators.hold(columns, n)
-        slicer.slide, slicer.rest, slicer.offset = slide, rest, offset
+        slicer.slide, slicer.rest, slicer.offset, slicer.bounds = slide, rest, offset, NULL
         slicer.start = slicer.end = 0
-        slicer.bounds = NULL
         if bounds is not None and n:
             if bounds.shape[0] < 2 or not are_within(times, bounds[0], bounds[bounds.shape[0] - 1] - 1):
                 raise ValueError("bounds: there are times before the first or behind the last one")
             slicer = slicer_of(bounds)
         with nogil:
             while at < n:
-                m = min(BLOCK, n - at)
+                m = min(BLOCK, (over[skipped] if skipped < over.shape[0] else n) - at)
+                if m == 0:
+                    skipped, at = skipped + 1, at + 1
+                    continue
                 if ids is not None:
                     given = &ids[at]
                 else:
@@ -268,21 +265,22 @@ cdef class PaneTable:
                 self.ensure_rows(given, starts, m, slots)
                 self.accumulators.add(self.rows, slots, m, at)
                 at += m
-        return True
+        return NOTHING if over.shape[0] == 0 else np.asarray(over)
 
     def starts(self):
         """Returns the starts of the panes that hold rows, ascending: int64[panes]."""
-        out = np.empty(self.count, dtype=np.int64)
+        out = np.empty(self.known.count, dtype=np.int64)
         cdef int64_t[::1] view = out
         cdef Py_ssize_t i
-        for i in range(self.count):
-            view[i] = self.panes[i].start
+        order_panes(&self.known)
+        for i in range(self.known.count):
+            view[i] = self.known.panes[i].start
         return out
 
     def first_start(self, ts_t at_least):
         """Returns the first pane start at or after ``at_least`` in ms, or None. O(log panes)."""
         cdef Py_ssize_t at = self.lower_bound(at_least)
-        return None if at == self.count else self.panes[at].start
+        return None if at == self.known.count else self.known.panes[at].start
 
     def count_ends(self, const int64_t[::1] first not None, const int64_t[::1] last not None, int64_t step):
         """Counts distinct pairs of a key and one of the ends ``first[i], first[i] + step, ... last[i]`` of its panes.
@@ -295,17 +293,18 @@ cdef class PaneTable:
         cdef int64_t total = 0, since
         cdef int64_t* done
         cdef Head* head
-        check_length("first", first.shape[0], self.count)
-        check_length("last", last.shape[0], self.count)
+        check_length("first", first.shape[0], self.known.count)
+        check_length("last", last.shape[0], self.known.count)
         check_duration("step", step, 1)
         done = <int64_t*> malloc(self.keys.top * sizeof(int64_t) + 1)
         if done == NULL:
             raise MemoryError(f"PaneTable: no memory to count the windows of {self.keys.top} keys")
         with nogil:
+            order_panes(&self.known)
             for i in range(self.keys.top):
                 done[i] = INT64_MIN
-            for i in range(self.count):
-                slot = self.panes[i].newest
+            for i in range(self.known.count):
+                slot = self.known.panes[i].newest
                 while slot != NONE:
                     head = self.rows.head(slot)
                     since = max(first[i], done[head.key] + step) if done[head.key] != INT64_MIN else first[i]
@@ -318,16 +317,28 @@ cdef class PaneTable:
 
     def slots_of(self, ts_t start):
         """Returns the slots of a pane's rows, oldest first: int32[rows]; empty if there is no such pane."""
-        cdef Pane* pane = self.find_pane(start)
-        out = np.empty(0 if pane == NULL else pane.count, dtype=np.int32)
+        return self.slots_from(start, start, 0)
+
+    def slots_from(self, ts_t first, ts_t last, Py_ssize_t most):
+        """Returns the slots of the rows of the panes at ``first`` to ``last``, pane by pane, oldest first: int32[rows].
+
+        most: of the panes behind the first one, so many that they have no more rows than that together with it.
+        """
+        cdef Py_ssize_t at = self.lower_bound(first), stop = at, n = 0
+        cdef idx_t slot, _row
+        while stop < self.known.count and self.known.panes[stop].start <= last:
+            if n and n + self.known.panes[stop].count > most:
+                break
+            n += self.known.panes[stop].count
+            stop += 1
+        out = np.empty(n, dtype=np.int32)
         cdef idx_t[::1] view = out
-        cdef idx_t slot
-        cdef Py_ssize_t i = out.shape[0]
-        if pane != NULL:
-            slot = pane.newest
-            while slot != NONE:
-                i -= 1
-                view[i] = slot
+        while stop > at:
+            stop -= 1
+            slot = self.known.panes[stop].newest
+            for _row in range(self.known.panes[stop].count):
+                n -= 1
+                view[n] = slot
                 slot = self.rows.head(slot).link
         return out
 
@@ -355,17 +366,13 @@ cdef class PaneTable:
             return
         with nogil:
             for i in range(gone):
-                slot = self.panes[i].newest
+                slot = self.known.panes[i].newest
                 while slot != NONE:
                     after = self.rows.head(slot).link
                     self.keys.release_later(self.rows.head(slot).key)
                     self.rows.release(slot)
                     slot = after
-                free(self.panes[i].index)
-                free(self.panes[i])
-            self.count -= gone
-            memmove(self.panes, self.panes + gone, self.count * sizeof(Pane*))
-            self.last = 0
+            free_first_panes(&self.known, gone)
             self.keys.bury()
             self.rows.trim()
 
@@ -373,18 +380,21 @@ cdef class PaneTable:
         """Raises AssertionError where an invariant does not hold. O(rows)."""
         cdef Py_ssize_t i
         cdef idx_t slot, total = 0, rows
+        cdef Pane* pane
         self.rows._check()
         self.keys._check()
-        for i in range(self.count):
-            assert i == 0 or self.panes[i - 1].start < self.panes[i].start, "panes are out of order"
-            assert self.panes[i].count, f"pane {self.panes[i].start} holds no row"
-            rows = 0
-            slot = self.panes[i].newest
+        order_panes(&self.known)
+        for i in range(self.known.count):
+            pane = self.known.panes[i]
+            assert self.find_pane(pane.start) == pane, f"pane {pane.start} cannot be found"
+            assert i == 0 or self.known.panes[i - 1].start < pane.start, "panes are out of order"
+            assert pane.count, f"pane {pane.start} holds no row"
+            rows, slot = 0, pane.newest
             while slot != NONE:
-                assert self.rows.head(slot).start == self.panes[i].start, f"row {slot} is in another pane"
-                assert self.find_row(self.panes[i], self.rows.head(slot).key) == slot, f"row {slot} cannot be found"
+                assert self.rows.head(slot).start == pane.start, f"row {slot} is in another pane"
+                assert self.find_row(pane, self.rows.head(slot).key) == slot, f"row {slot} cannot be found"
                 rows += 1
                 slot = self.rows.head(slot).link
-            assert rows == self.panes[i].count, f"pane {self.panes[i].start}: {rows} rows, not {self.panes[i].count}"
+            assert rows == pane.count, f"pane {pane.start}: {rows} rows, not {pane.count}"
             total += rows
         assert total == self.rows.live, f"{total} rows in panes, {self.rows.live} in the store"

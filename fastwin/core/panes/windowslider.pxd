@@ -3,7 +3,8 @@ cimport cython
 
 from fastwin.core.typedefs cimport NONE, idx_t, ts_t
 from fastwin.core.memory.pages cimport prefetch
-from fastwin.core.panes.panetable cimport Pane, PaneTable
+from fastwin.core.panes.panelist cimport Pane
+from fastwin.core.panes.panetable cimport PaneTable
 from fastwin.core.rows.rowstore cimport RowStore
 from fastwin.core.timemath cimport floor_to
 

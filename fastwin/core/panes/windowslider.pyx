@@ -133,8 +133,8 @@ cdef class WindowSlider:
         cdef idx_t slot
         cdef int part
         with nogil:
-            while at < self.panes.count and self.panes.panes[at].start < begins[stacks - 1]:
-                slot = self.panes.panes[at].newest
+            while at < self.panes.known.count and self.panes.known.panes[at].start < begins[stacks - 1]:
+                slot = self.panes.known.panes[at].newest
                 while slot != NONE:
                     n = self._gather(&slot, slots, keys)
                     for i in range(n):
@@ -168,8 +168,8 @@ cdef class WindowSlider:
         cdef idx_t[BLOCK] into, slots
         cdef idx_t slot, key
         cdef Run* run
-        while at < self.panes.count and self.panes.panes[at].start < end:
-            slot = self.panes.panes[at].newest
+        while at < self.panes.known.count and self.panes.known.panes[at].start < end:
+            slot = self.panes.known.panes[at].newest
             while slot != NONE:
                 with nogil:
                     self.rows.reserve(BLOCK)
@@ -194,10 +194,10 @@ cdef class WindowSlider:
         cdef idx_t slot, key, row
         cdef idx_t* first
         cdef ts_t begin
-        while at > 0 and self.panes.panes[at - 1].start >= start:
+        while at > 0 and self.panes.known.panes[at - 1].start >= start:
             at -= 1
-            begin = floor_to(self.panes.panes[at].start, self.groups[stack], self.offset)
-            slot = self.panes.panes[at].newest
+            begin = floor_to(self.panes.known.panes[at].start, self.groups[stack], self.offset)
+            slot = self.panes.known.panes[at].newest
             while slot != NONE:
                 fresh = 0
                 with nogil:

@@ -12,6 +12,7 @@ from fastwin.core.rows.rowstore cimport Head, RowStore
 cdef enum:
     BLOCK = 512                 # elements that find their sessions before their values are added
     FETCHED = 128               # keys whose sessions are fetched before they are looked for
+    END = 3                     # the cell of a session's end
 
 cdef struct Session:
     Head head                   # link: the key's session before this one
@@ -55,8 +56,8 @@ cdef class SessionTable:
     cdef int _reserve(self, Py_ssize_t extra) except -1 nogil
     cdef int _settle(self, Work* work, RowStore others, const idx_t* from_slots) except -1 nogil
     cdef int _merge_all(self, const Intervals* new, Work* work, RowStore others, const idx_t* from_slots, idx_t* slots,
-                        idx_t* armed) except -1 nogil
-    cdef tuple _merged(self, const Intervals* new, RowStore others, const idx_t[::1] from_slots)
+                        idx_t* armed, RowStore fired) except -1 nogil
+    cdef tuple _merged(self, const Intervals* new, RowStore others, const idx_t[::1] from_slots, RowStore fired=?)
     cdef int _fill(self, Intervals* new, const idx_t[::1] keys, str name, const int64_t[::1] starts,
                    int64_t watermark, int64_t lateness) except -1
 

@@ -28,6 +28,7 @@ class SessionTable:
         watermark: int,
         lateness: int,
         columns: list[tuple[Values | None, Valid]],
+        fired: RowStore | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
     def absorb(
         self,

@@ -89,11 +89,12 @@ cdef class SessionTable:
         return self._reserve(BLOCK)
 
     cdef int _merge_all(self, const Intervals* new, Work* work, RowStore others, const idx_t* from_slots, idx_t* slots,
-                        idx_t* armed) except -1 nogil:
+                        idx_t* armed, RowStore fired) except -1 nogil:
         """Takes intervals in their order: each becomes a session, together with all those that it touches.
 
         others, from_slots: rows to merge into those of the sessions; None: the held columns are added. slots and armed
-        are filled as add() returns them.
+        are filled as add() returns them. fired: gets a copy of each session that has passed, with every interval that
+        it takes; None: there are none.
         """
         cdef Py_ssize_t i
         cdef idx_t slot, older, key
@@ -138,11 +139,15 @@ cdef class SessionTable:
                 work.armed += 1
             self.cursor[key] = slots[i] = work.into[work.n] = slot
             work.n += 1
-            if work.n == BLOCK:
+            if fired is not None and self.at(slot).end - 1 <= new.watermark:
+                self._settle(work, others, from_slots)
+                fired.reserve(1)
+                fired.copy(fired.alloc(key, self.at(slot).head.start), self.rows, slot, END)
+            elif work.n == BLOCK:
                 self._settle(work, others, from_slots)
         return self._settle(work, others, from_slots)
 
-    cdef tuple _merged(self, const Intervals* new, RowStore others, const idx_t[::1] from_slots):
+    cdef tuple _merged(self, const Intervals* new, RowStore others, const idx_t[::1] from_slots, RowStore fired=None):
         """Merges intervals; returns what add() does."""
         cdef const idx_t* sources = NULL
         cdef Work work
@@ -153,18 +158,19 @@ cdef class SessionTable:
             if others is not None:
                 sources = &from_slots[0]
             with nogil:
-                self._merge_all(new, &work, others, sources, &slots[0], &armed[0])
+                self._merge_all(new, &work, others, sources, &slots[0], &armed[0], fired)
         armed_out = armed_out[:work.armed]
         return out, armed_out[self.rows.live_marks(armed_out)] if work.retired else armed_out
 
     def add(self, const idx_t[::1] keys not None, const int64_t[::1] times not None, int64_t gap,
-            int64_t watermark, int64_t lateness, list columns not None):
+            int64_t watermark, int64_t lateness, list columns not None, RowStore fired=None):
         """Adds element i to the session that ``[times[i], times[i] + gap)`` makes, merging what it touches.
 
         keys: ids in use, of ``self.keys``. times: ms, within +-2**61. gap: 1 to 2**61 ms, the same in all
         calls. watermark: ms, int64 min for none. lateness: at least 0 ms. columns: see AccumulatorSet.add_rows.
         An element that touches no session and whose own window is late, ``times[i] + gap - 1 +
-        lateness <= watermark``, is not taken. Elements are taken in order of i.
+        lateness <= watermark``, is not taken. Elements are taken in order of i. fired: rows of this layout; each
+        element whose session has passed, ``end - 1 <= watermark``, adds a copy of the session as it leaves it.
 
         Returns ``(slots, armed)``. slots: int32[n], the row each element went to (it may have been merged into
         another since), -1 for late ones. armed: int32, rows that need a timer at their end - 1, because
@@ -177,8 +183,10 @@ cdef class SessionTable:
         check_duration("gap", gap, 1)
         self._fill(&new, keys, "times", times, watermark, lateness)
         new.ends, new.gap = NULL, gap
+        if fired is not None and fired.stride != self.rows.stride:
+            raise ValueError(f"fired: rows of {fired.stride} bytes, the sessions' have {self.rows.stride}")
         _held = self.accumulators.hold(columns, new.n)
-        return self._merged(&new, None, None)
+        return self._merged(&new, None, None, fired)
 
     def absorb(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None,
                const int64_t[::1] ends not None, int64_t watermark, int64_t lateness,

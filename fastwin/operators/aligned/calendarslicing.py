@@ -91,6 +91,10 @@ class CalendarSlicing:
         known = self._known
         return int(known.bounds[known.last_ends[max(self._bound_after(start) - 1, 0)]])
 
+    def last_ends(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        known = self._known
+        return known.bounds[known.last_ends[self._at(starts)]]
+
     def first_kept(self, watermark: int, lateness: int) -> int:
         if watermark == MIN_TIMESTAMP:
             return MIN_TIMESTAMP

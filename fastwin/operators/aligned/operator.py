@@ -60,7 +60,7 @@ class AlignedOperator(PanesOperator):
         self._slider = self._new_slider()
         self._combiner = WindowCombiner(self._panes)
         self.chain = Chain()
-        self.watermark = MIN_TIMESTAMP
+        self.watermark = self._quiet_until = MIN_TIMESTAMP
         self.counters = Counters()
 
     def _new_slider(self) -> WindowSlider:
@@ -74,43 +74,47 @@ class AlignedOperator(PanesOperator):
         lateness = self._lateness.at(watermark)
         self.counters.events += len(batch)
         batch = batch.numbered(self._accumulators.arrived)
-        if self._fed_in_one_pass(batch, slicing.first_unpassed(watermark)):
-            return Fed()
-        starts, unassigned = slicing.assign(batch.times)
-        late = starts < slicing.first_kept(watermark, lateness)
-        if unassigned is not None:
-            # An element in a gap between windows is late by its own time, or simply has no window.
-            late = np.where(unassigned, batch.times <= max(watermark - lateness, MIN_TIMESTAMP), late)
-            self.counters.unassigned += int(np.count_nonzero(unassigned & ~late))
-        taken = ~late if unassigned is None else ~(late | unassigned)
-        fed = Fed(late=late if late.any() else None)
-        if not taken.all():
-            batch, starts = batch.select(taken), starts[taken]
-        passed = starts < slicing.first_unpassed(watermark)
-        if not passed.any():
-            self._add(batch, starts)
-        else:
-            fed.main = list(self._add_passed(batch, starts, passed))
+        rest = self._feed(batch, slicing.first_unpassed(watermark))
+        fed = self._process_rest(batch, rest, lateness) if len(rest) else Fed()
         self._keys.sweep()
         return fed
 
-    def _fed_in_one_pass(self, batch: Batch, first: int) -> bool:
-        """Adds elements to their slices if none of them is before ``first``: nothing is late then, and nothing fires.
+    def _feed(self, batch: Batch, first: int) -> NDArray[np.int64]:
+        """Adds the elements that are not before ``first`` to their slices: they are not late, and fire nothing.
 
-        Returns whether it did.
+        Returns the indices of the others, ascending; of all where some may have no window.
         """
         if self._slicing.grid is None:
-            return False
+            return np.arange(len(batch))
         if self._keys.is_bytes:
-            if len(batch) and batch.times.min() < first:
-                return False
             ids, values, valid = KeyCodec.intern(self._keys, batch.keys), None, None
         else:
             assert isinstance(batch.keys, tuple)
             ids, (values, valid) = None, batch.keys
         grid, bounds = self._slicing.grid, self._slicing.bounds
-        fed = self._panes.feed(ids, values, valid, batch.times, first, *grid, batch.columns, bounds)
-        self._keys.sweep()
+        return self._panes.feed(ids, values, valid, batch.times, first, *grid, batch.columns, bounds)
+
+    def _process_rest(self, batch: Batch, rest: NDArray[np.int64], lateness: int) -> Fed:
+        """Takes the elements that ``_feed`` has left."""
+        slicing, watermark, fed = self._slicing, self.watermark, Fed()
+        part = batch if len(rest) == len(batch) else batch.select(rest)
+        starts, unassigned = slicing.assign(part.times)
+        late = starts < slicing.first_kept(watermark, lateness)
+        if unassigned is not None:
+            # An element in a gap between windows is late by its own time, or simply has no window.
+            late = np.where(unassigned, part.times <= max(watermark - lateness, MIN_TIMESTAMP), late)
+            self.counters.unassigned += int(np.count_nonzero(unassigned & ~late))
+        taken = ~late if unassigned is None else ~(late | unassigned)
+        if late.any():
+            fed.late = np.zeros(len(batch), np.bool_)
+            fed.late[rest[late]] = True
+        if not taken.all():
+            part, starts = part.select(taken), starts[taken]
+        passed = starts < slicing.first_unpassed(watermark)
+        if passed.any():
+            fed.main = list(self._add_passed(part, starts, passed))
+        else:
+            self._add(part, starts)
         return fed
 
     def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
@@ -201,6 +205,9 @@ class AlignedOperator(PanesOperator):
         """Fires the windows with watermark before < end - 1 <= watermark, in order of their ends."""
         if watermark <= self.watermark:
             return []
+        if watermark <= self._quiet_until:
+            self.watermark = watermark
+            return []
         counted = self.counters.fired
         try:
             results = list(self._fire_shared(watermark) if self._slicing.shared else self._fire_single(watermark))
@@ -214,17 +221,31 @@ class AlignedOperator(PanesOperator):
         if self._slicing.shared:
             self._slider.leave(kept)
         self._panes.drop_before(kept)
+        self._quiet_until = self._until_next_end(watermark)
         return results
+
+    def _until_next_end(self, watermark: int) -> int:
+        """Returns the last watermark, ms, up to which no window passes and none is cleaned, whatever comes.
+
+        Int64 min: not known, as what comes may change the bounds of slices.
+        """
+        if self._slicing.bounds is not None:
+            return MIN_TIMESTAMP
+        lateness = self._config.lateness_ms
+        cleaned = self._slicing.end_after(watermark - lateness + 1) - 2 + lateness
+        return min(self._slicing.end_after(watermark + 1) - 2, cleaned, MAX_TIMESTAMP)
 
     def _fire_single(self, watermark: int) -> Iterator[pa.RecordBatch]:
         """Fires windows that are one slice each: its rows are the result."""
-        end = self._next_end()
-        while end is not None and end - 1 <= watermark:
-            slots = self._panes.slots_of(self._slicing.start_of(end))
+        rows, slicing = self._panes.rows, self._slicing
+        first = slicing.first_unpassed(self.watermark)
+        last = max(slicing.first_unpassed(watermark) - 1, MIN_TIMESTAMP)
+        while len(slots := self._panes.slots_from(first, last, _FLUSH_ROWS)):
             for at in range(0, len(slots), _FLUSH_ROWS):
                 part = slots[at : at + _FLUSH_ROWS]
-                yield self._result(self._panes.rows, part, np.full(len(part), end))
-            end = self._next_end(end)
+                starts = rows.starts(part)
+                yield self._result(rows, part, slicing.last_ends(starts))
+            first = int(starts[-1]) + 1
 
     def _fire_shared(self, watermark: int) -> Iterator[pa.RecordBatch]:
         end = self._next_end()
@@ -279,6 +300,7 @@ class AlignedOperator(PanesOperator):
         fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
         # What is gone by the last watermark need not come first.
         self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
+        self._quiet_until = MIN_TIMESTAMP
         self.newest = newest_of(chunks, self.newest)
         self._lateness.take(chunks)
         for chunk in chunks:

@@ -93,6 +93,9 @@ class Slicing(Protocol):
     def last_end(self, start: int) -> int:
         """Returns the end of the last window that covers the slice starting at ``start``."""
 
+    def last_ends(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns what ``last_end`` does for each of some slices: int64[n]."""
+
     def first_kept(self, watermark: int, lateness: int) -> int:
         """Returns the first slice start with a window that is not late: last end - 1 + lateness > watermark."""
 
@@ -184,6 +187,9 @@ class SlidingSlicing(_Regular):
     def last_end(self, start: int) -> int:
         return _floor(start, self.slide, self.offset) + self.size
 
+    def last_ends(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        return starts - (starts - self.offset) % self.slide + self.size
+
     def first_kept(self, watermark: int, lateness: int) -> int:
         if watermark == MIN_TIMESTAMP:
             return MIN_TIMESTAMP
@@ -210,7 +216,7 @@ class SlidingSlicing(_Regular):
         first = starts - (starts - self.offset - self.size) % self.slide + self.slide
         if watermark > MIN_TIMESTAMP:
             first = np.maximum(first, within(self.end_after(watermark - lateness + 1)))
-        return first, starts - (starts - self.offset) % self.slide + self.size
+        return first, self.last_ends(starts)
 
     def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
         counts, ends = expanded(afters + self.slide, untils - self.slide, self.slide)
@@ -263,6 +269,9 @@ class CumulativeSlicing(_Regular):
     def last_end(self, start: int) -> int:
         return _floor(start, self.max_size, self.offset) + self.max_size
 
+    def last_ends(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        return starts - (starts - self.offset) % self.max_size + self.max_size
+
     def first_kept(self, watermark: int, lateness: int) -> int:
         if watermark == MIN_TIMESTAMP:
             return MIN_TIMESTAMP
@@ -285,7 +294,7 @@ class CumulativeSlicing(_Regular):
         first = starts + self.step
         if watermark > MIN_TIMESTAMP:
             first = np.maximum(first, within(self.end_after(watermark - lateness + 1)))
-        return first, starts - (starts - self.offset) % self.max_size + self.max_size
+        return first, self.last_ends(starts)
 
     def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
         counts, ends = expanded(afters + self.step, untils - self.step, self.step)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.exchange import renumber_rows, tidy_rows
 from fastwin.core.keys.keyorder import KeyOrder
+from fastwin.core.panes.slices import all_within
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.core.sessions.scan import END_CELL, places_by_time, sessions_of_keys
 from fastwin.core.sessions.sessiontable import HEAD_CELLS, SessionTable
@@ -40,6 +41,8 @@ _ABSORBED_ROWS = 1 << 14
 _FLUSH_ROWS = 1 << 15
 PART_ELEMENTS = 1 << 16
 """As many elements as find room in the cache together with their sessions."""
+# Beyond all times; less than 2**63 from its opposite.
+_FAR = 2**62 - 1
 # Buckets of timers in a gap.
 _BUCKETS = 16
 
@@ -68,17 +71,19 @@ class SessionOperator(EventTimeOperator):
         batch = batch.numbered(self._accumulators.arrived)
         fed = Fed()
         # Only elements whose own window has passed care for the order: they may be late, or fire at once.
-        passed = batch.times <= max(self.watermark - self._gap + 1, MIN_TIMESTAMP)
-        if not passed.any():
-            slots = self._add(self._in_order(batch))
-        elif self._config.coalesce:
-            slots = self._process_coalesced(batch, passed, fed)
-        elif self._config.lateness_ms == 0:
-            slots = self._add(batch)
+        first = min(max(self.watermark - self._gap + 2, -_FAR), _FAR + 1)
+        if first <= _FAR and all_within(batch.times, first, _FAR):
+            self._add(self._in_order(batch))
         else:
-            slots = self._process_one_by_one(batch, passed, fed)
-        late = slots < 0
-        fed.late = late if late.any() else None
+            passed = batch.times < first
+            if self._config.coalesce:
+                slots = self._process_coalesced(batch, passed, fed)
+            elif self._config.lateness_ms == 0:
+                slots = self._add(batch)
+            else:
+                slots = self._process_one_by_one(batch, fed)
+            late = slots < 0
+            fed.late = late if late.any() else None
         self._keys.sweep()
         return fed
 
@@ -109,18 +114,19 @@ class SessionOperator(EventTimeOperator):
     def _in_order(self, batch: Batch) -> Batch:
         """Returns the batch sorted by time if it is far out of order: finding sessions is quicker then."""
         times = batch.times
+        if len(times) == 1:
+            return batch
         backwards = np.count_nonzero(times[1:] < times[:-1] - 4 * self._gap)
         return batch.select(np.argsort(times, kind="stable")) if backwards * 16 > len(times) else batch
 
-    def _add(self, batch: Batch) -> NDArray[np.int32]:
-        """Adds elements; returns the row each one went to, -1 for late ones."""
-        return self._add_with_ids(batch)[0]
+    def _add(self, batch: Batch, fired: RowStore | None = None) -> NDArray[np.int32]:
+        """Adds elements; returns the row each one went to, -1 for late ones. fired: see SessionTable.add."""
+        return self._add_with_ids(batch, fired)[0]
 
-    def _add_with_ids(self, batch: Batch) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _add_with_ids(self, batch: Batch, fired: RowStore | None = None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         ids = KeyCodec.intern(self._keys, batch.keys)
-        slots, armed = self._sessions.add(
-            ids, batch.times, self._gap, self.watermark, self._lateness.at(self.watermark), batch.columns
-        )
+        lateness = self._lateness.at(self.watermark)
+        slots, armed = self._sessions.add(ids, batch.times, self._gap, self.watermark, lateness, batch.columns, fired)
         self._arm(armed)
         return slots, ids
 
@@ -200,30 +206,26 @@ class SessionOperator(EventTimeOperator):
             into[order] = into.copy()
         return into
 
-    def _process_one_by_one(self, batch: Batch, passed: NDArray[np.bool_], fed: Fed) -> NDArray[np.int32]:
+    def _process_one_by_one(self, batch: Batch, fed: Fed) -> NDArray[np.int32]:
         """Takes elements in their order; one that leaves its session passed fires it at once."""
         slots = np.empty(len(batch), dtype=np.int32)
-        done = 0
-        for row in [*np.flatnonzero(passed).tolist(), len(batch)]:
-            if row > done:
-                slots[done:row] = self._add(batch.select(np.arange(done, row)))
-            if row < len(batch):
-                slot = self._add(batch.select(np.array([row])))
-                slots[row] = slot[0]
-                if slot[0] >= 0 and self._sessions.ends(slot)[0] - 1 <= self.watermark:
-                    self._fire(slot, fed.main)
-            done = row + 1
+        for at in range(0, len(batch), _FLUSH_ROWS):
+            part = slice(at, at + _FLUSH_ROWS)
+            fired = self._accumulators.new_rows()
+            slots[part] = self._add(batch.select(np.arange(len(batch))[part]), fired)
+            if len(fired):
+                fed.main.append(self._result(fired, fired.slots()))
         return slots
 
     def _fire(self, slots: NDArray[np.int32], results: list[pa.RecordBatch]) -> None:
         """Appends the results of sessions, in order of their ends."""
         if not len(slots):
             return
-        results.append(self._result(slots[np.argsort(self._sessions.ends(slots), kind="stable")]))
+        results.append(self._result(self._sessions.rows, slots[np.argsort(self._sessions.ends(slots), kind="stable")]))
 
-    def _result(self, slots: NDArray[np.int32]) -> pa.RecordBatch:
+    def _result(self, rows: RowStore, slots: NDArray[np.int32]) -> pa.RecordBatch:
         self.counters.fired += len(slots)
-        rows, ends = self._sessions.rows, self._sessions.ends(slots)
+        ends = rows.cells(slots, END_CELL)
         return self._config.rows_to_result(self._keys, self._accumulators, rows, slots, ends)
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
@@ -233,7 +235,8 @@ class SessionOperator(EventTimeOperator):
         counted = self.counters.fired
         fired, over = self._timers.advance(self.watermark, watermark, self._config.lateness_ms)
         try:
-            results = [self._result(fired[at : at + _FLUSH_ROWS]) for at in range(0, len(fired), _FLUSH_ROWS)]
+            parts = (fired[at : at + _FLUSH_ROWS] for at in range(0, len(fired), _FLUSH_ROWS))
+            results = [self._result(self._sessions.rows, part) for part in parts]
         except BaseException:
             # Nothing has fired: all is as it was.
             self._arm(np.concatenate([fired, over]))

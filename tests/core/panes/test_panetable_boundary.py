@@ -85,16 +85,40 @@ def test_times_beyond_int64_are_refused() -> None:
             call(2**63)
 
 
-@pytest.mark.parametrize("first", [-6, 26, 2**61, 2**61 + 1, 2**63 - 1])
-def test_feed_takes_all_or_nothing(first: int) -> None:
+@pytest.mark.parametrize(
+    ("first", "passed"), [(-7, []), (-6, [1]), (25, [1]), (26, [0, 1]), (2**61 + 1, [0, 1]), (TOP, [0, 1])]
+)
+def test_feed_passes_over_what_is_before_the_first(first: int, passed: list[int]) -> None:
     panes = pane_table()
     given = (10, 0, 0, no_columns(2))
-    assert not panes.feed(None, times(1, 2), None, times(25, -7), first, *given)
-    assert len(panes) == len(panes.keys) == 0
     with pytest.raises(ValueError, match=r"times: .* got 2305843009213693953"):
         panes.feed(None, times(1, 2), None, times(2**61 + 1, -7), first, *given)
-    assert panes.feed(None, times(1, 2), None, times(25, -7), -7, *given)
-    assert panes.starts().tolist() == [-10, 20]
+    assert panes.feed(None, times(1, 2), None, times(25, -7), first, *given).tolist() == passed
+    assert panes.starts().tolist() == [start for start, i in ((-10, 1), (20, 0)) if i not in passed]
+    assert len(panes.keys) == 2 - len(passed)
+    panes._check()
+
+
+def test_feed_passes_over_elements_anywhere_in_a_block() -> None:
+    panes, n = pane_table(), 1_500
+    passed = np.array([0, 1, 511, 512, 700, n - 1])
+    when = np.full(n, 5)
+    when[passed] = -5
+    keys = panes.keys.intern_int64(np.arange(n))
+    for ids_, values in ((keys, None), (None, np.arange(n))):
+        assert panes.feed(ids_, values, None, when, 0, 10, 0, 0, no_columns(n)).tolist() == passed.tolist()
+    assert panes.rows.keys(panes.slots_of(0)).tolist() == np.delete(keys, passed).tolist()
+
+
+def test_rows_of_many_panes_are_listed_in_order() -> None:
+    panes = pane_table()
+    starts = times(30, 10, 20, 20, TOP, LOW)
+    panes.ensure(panes.keys.intern_int64(times(1, 2, 3, 4, 5, 6)), starts)
+    for most in (0, 1, 2, 3, 100):
+        found = panes.slots_from(10, 30, most)
+        assert found.tolist() == [1, 2, 3, 0][: {2: 1, 3: 3, 100: 4}.get(most, 1)]
+    assert panes.slots_from(LOW, TOP, 100).tolist() == [5, 1, 2, 3, 0, 4]
+    assert panes.slots_from(11, 19, 100).tolist() == panes.slots_from(30, 10, 100).tolist() == []
 
 
 def test_feed_refuses_what_does_not_fit() -> None:

@@ -120,3 +120,26 @@ def test_many_rows_come_and_go(seed: int, rounds: int) -> None:
         apply(panes, model, "sweep", None, "int64")
         apply(panes, model, "drop_before", now - 1, "int64")
         compare(panes, model, False)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    order=st.sampled_from(["random", "newest first", "oldest first", "nearly in order"]),
+    drops=st.integers(0, 3),
+)
+def test_many_panes_in_any_order(seed: int, order: str, drops: int) -> None:
+    """The index of panes grows and shrinks, and the order is there whenever it is asked for."""
+    rng = np.random.default_rng(seed)
+    panes, model = pane_table(), Model()
+    for _ in range(drops + 1):
+        starts = rng.integers(-300, 300, rng.integers(1, 400))
+        if order != "random":
+            starts.sort()
+        if order == "newest first":
+            starts = starts[::-1]
+        if order == "nearly in order":
+            starts = starts + rng.integers(-3, 4, len(starts))
+        apply(panes, model, "add", [(int(key), int(t), 1) for key, t in enumerate(starts)], "int64")
+        compare(panes, model, False)
+        apply(panes, model, "drop_before", int(rng.integers(-300, 320)), "int64")
+        compare(panes, model, False)

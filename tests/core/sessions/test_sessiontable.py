@@ -269,3 +269,18 @@ def test_sessions_bridged_within_one_call_count_each_element_once() -> None:
     table.absorb(keys, starts, ends, NEVER, 0, others, rows)
     table.keys.sweep()
     assert sessions(table) == [(0, 30, 3), (40, 50, 1)]
+
+
+def test_each_element_of_a_passed_session_adds_a_copy() -> None:
+    table = session_table()
+    add(table, 0, 100)
+    fired = table.accumulators.new_rows()
+    keys = table.keys.intern_int64(np.full(6, 5))
+    when = times(5, 95, 12, -80, 60, 130)
+    found, armed = table.add(keys, when, GAP, 30, 60, no_columns(6), fired)
+    assert found.tolist() == [0, 1, 0, -1, 2, 3]
+    assert armed.tolist() == [0, 0, 2, 3]
+    assert list(zip(fired.starts(fired.slots()), fired.cells(fired.slots(), 3), strict=True)) == [(0, 15), (0, 22)]
+    assert table.accumulators.results(fired, fired.slots())[0][0].tolist() == [2, 3]
+    with pytest.raises(ValueError, match="fired: rows of"):
+        table.add(keys, when, GAP, 30, 60, no_columns(6), AccumulatorSet([]).new_rows())

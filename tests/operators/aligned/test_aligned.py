@@ -242,3 +242,21 @@ def test_watermark_near_the_end_of_time_with_gaps_between_windows(watermark: int
     stream.process(pa.table({"k": [1], "t": [50]}))
     assert stream.advance_watermark(watermark).main["n"].to_pylist() == [1]
     assert stream.advance_watermark(2**63 - 1).main.num_rows == 0
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_many_small_windows_come_in_few_batches(backwards: bool) -> None:
+    times = list(range(0, 30_000, 3))
+    result = spec_of(3).run(table(*(reversed(times) if backwards else times)))
+    assert fired(result) == [(start, start + 3, 1) for start in times]
+    assert result.main.column(0).num_chunks < 5
+
+
+def test_one_passed_element_fires_and_the_others_wait() -> None:
+    stream = spec_of(10, lateness=100).open()
+    stream.process(table(5))
+    stream.advance_watermark(9)
+    result = stream.process(table(20, 6, 21, -95))
+    assert fired(result) == [(0, 10, 2)]
+    assert result.late["t"].to_pylist() == [-95]
+    assert fired(stream.advance_watermark(MAX)) == [(20, 30, 2)]

@@ -1,0 +1,62 @@
+"""Rows of Python values, dicts or tuples, as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from fastwin.columns.decoding import from_objects
+from fastwin.columns.schemas import object_refused
+from fastwin.errors import SpecError
+
+__all__ = ["schema_of_rows", "table_of_rows"]
+
+_WIDER = {pa.int8(): pa.int64(), pa.int16(): pa.int64(), pa.int32(): pa.int64(), pa.float32(): pa.float64()}
+
+
+def schema_of_rows(rows: Sequence[Mapping[str, Any]], call: str) -> pa.Schema:
+    """Returns the schema that dicts by column have. call: for errors. Raises SpecError where Arrow knows none."""
+    try:
+        told = pa.Table.from_pylist([dict(row) for row in rows]).schema
+    except (pa.ArrowException, TypeError, OverflowError, ValueError) as problem:
+        raise SpecError(f"{call}: {rows[0]!r} has values that Arrow has no type for: {problem}") from problem
+    return pa.schema([field.with_type(_WIDER.get(field.type, field.type)) for field in told])
+
+
+def table_of_rows(rows: Sequence[Any], schema: pa.Schema, names: Sequence[str], call: str) -> pa.Table:
+    """Returns rows as a table with the columns of a schema.
+
+    rows: dicts by column, which may have more columns, or tuples of a value for each of ``names``. call: for errors.
+    Raises SpecError for other rows, and for values that do not suit a column.
+    """
+    places = {name: names.index(name) for name in schema.names if name in names}
+    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
+    for row in rows:
+        for name, values in columns.items():
+            values.append(_value(row, name, places, names, call))
+    arrays = []
+    for field in schema:
+        values = columns[field.name]
+        for value in values:
+            refused = object_refused(field.type, value)
+            if refused is not None:
+                raise SpecError(f"{call}: column {field.name!r} {refused}")
+        try:
+            arrays.append(from_objects(values, field.type))
+        except (pa.ArrowException, TypeError, OverflowError, ValueError) as problem:
+            raise SpecError(f"{call}: column {field.name!r} is {field.type}: {problem}") from problem
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _value(row: Any, name: str, places: Mapping[str, int], names: Sequence[str], call: str) -> Any:
+    if isinstance(row, Mapping):
+        if name not in row:
+            raise SpecError(f"{call}: column {name!r} is missing; the row has {', '.join(map(str, row)) or 'none'}")
+        return row[name]
+    if not isinstance(row, tuple):
+        raise SpecError(f"{call}: a row must be a dict or a tuple, got {type(row).__name__}")
+    if len(row) != len(names):
+        raise SpecError(f"{call}: a tuple has a value for each of {', '.join(names)}, got {len(row)} values")
+    return row[places[name]]

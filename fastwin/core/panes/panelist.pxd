@@ -1,0 +1,154 @@
+# Panes: found by their starts through an index, and put in order only when somebody asks for the order.
+from libc.stdlib cimport free, qsort, realloc
+from libc.string cimport memcpy, memmove
+
+from fastwin.core.typedefs cimport idx_t, ts_t, uint64_t
+from fastwin.core.memory.hashindex cimport (
+    HashIndex, empty_index, empty_place, first_place, free_index, is_empty, next_place, resize_index, stir, take_out)
+
+cdef struct Pane:
+    ts_t start
+    idx_t* index                # slots by key id: directly, or by open addressing
+    Py_ssize_t index_size
+    bint direct                 # index[key]; else a power of two of places
+    idx_t newest                # its rows are chained by `link`, newest first
+    idx_t count
+
+cdef struct PanePlace:          # of the index
+    Pane* pane
+    ts_t start
+
+cdef struct PaneList:
+    Pane** panes
+    Py_ssize_t count
+    Py_ssize_t ordered          # how many of them are by start, ascending; the others follow as they came
+    Py_ssize_t capacity
+    HashIndex index
+    Pane* latest                # the pane found last; NULL: none
+
+cdef enum:
+    FIRST_PLACES = 16
+
+
+cdef inline uint64_t hash_start(const HashIndex* index, ts_t start) noexcept nogil:
+    return stir(index.start, <uint64_t> start, index.factor)
+
+
+cdef inline uint64_t hash_in_place(const void* index, const void* place) noexcept nogil:
+    return hash_start(<const HashIndex*> index, (<const PanePlace*> place).start)
+
+
+cdef inline PanePlace* place_of(const HashIndex* index, ts_t start) noexcept nogil:
+    """Returns the place of the pane that starts at ``start``, or NULL."""
+    cdef PanePlace* places = <PanePlace*> index.places
+    cdef Py_ssize_t at
+    if index.size == 0:
+        return NULL
+    at = first_place(index, hash_start(index, start))
+    while not is_empty(places + at):
+        if places[at].start == start:
+            return places + at
+        at = next_place(index, at)
+    return NULL
+
+
+cdef inline Pane* pane_at(PaneList* known, ts_t start) noexcept nogil:
+    """Returns the pane that starts at ``start``, or NULL."""
+    cdef PanePlace* place
+    if known.latest != NULL and known.latest.start == start:
+        return known.latest
+    place = place_of(&known.index, start)
+    if place == NULL:
+        return NULL
+    known.latest = place.pane
+    return place.pane
+
+
+cdef inline bint reserve_panes(PaneList* known) noexcept nogil:
+    """Makes room for one more pane, and for putting them in order. Returns whether there was memory."""
+    cdef Py_ssize_t need = 2 * known.count - known.ordered + 2, size = known.index.size
+    cdef void* moved
+    if need > known.capacity:
+        moved = realloc(known.panes, (2 * need + FIRST_PLACES) * sizeof(Pane*))
+        if moved == NULL:
+            return False
+        known.panes = <Pane**> moved
+        known.capacity = 2 * need + FIRST_PLACES
+    if 2 * (known.count + 1) <= size:
+        return True
+    return resize_index(&known.index, sizeof(PanePlace), max(2 * size, FIRST_PLACES), hash_in_place, &known.index)
+
+
+cdef inline bint follows_all(const PaneList* known, ts_t start) noexcept nogil:
+    """Whether a start lies behind those of all panes, and these are in order."""
+    return known.ordered == known.count and (known.count == 0 or known.panes[known.count - 1].start < start)
+
+
+cdef inline void append_pane(PaneList* known, Pane* pane) noexcept nogil:
+    """Adds a pane that is not there yet; reserve_panes() has made room."""
+    cdef Py_ssize_t at = empty_place(&known.index, sizeof(PanePlace), hash_start(&known.index, pane.start))
+    (<PanePlace*> known.index.places)[at].pane = pane
+    (<PanePlace*> known.index.places)[at].start = pane.start
+    known.ordered += follows_all(known, pane.start)
+    known.panes[known.count] = known.latest = pane
+    known.count += 1
+
+
+cdef inline int compare_starts(const void* a, const void* b) noexcept nogil:
+    cdef ts_t first = (<Pane**> a)[0].start, second = (<Pane**> b)[0].start
+    return (first > second) - (first < second)
+
+
+cdef inline void order_panes(PaneList* known) noexcept nogil:
+    """Puts all panes in order. O(panes + n log n) for n that are not."""
+    cdef Pane** panes = known.panes
+    cdef Pane** others = panes + known.count         # there is room for them once more
+    cdef Py_ssize_t left = known.ordered, more = known.count - left, into = known.count
+    if more == 0:
+        return
+    qsort(panes + left, more, sizeof(Pane*), compare_starts)
+    memcpy(others, panes + left, more * sizeof(Pane*))
+    while more > 0:
+        into -= 1
+        if left > 0 and panes[left - 1].start > others[more - 1].start:
+            left -= 1
+            panes[into] = panes[left]
+        else:
+            more -= 1
+            panes[into] = others[more]
+    known.ordered = known.count
+
+
+cdef inline void free_first_panes(PaneList* known, Py_ssize_t n) noexcept nogil:
+    """Frees the first n panes, which are in order, and their indexes."""
+    cdef HashIndex* index = &known.index
+    cdef Py_ssize_t i
+    if n == known.count:
+        empty_index(index, sizeof(PanePlace))
+    for i in range(n):
+        if n < known.count:
+            take_out(index, sizeof(PanePlace),
+                     place_of(index, known.panes[i].start) - <PanePlace*> index.places, hash_in_place, index)
+        free(known.panes[i].index)
+        free(known.panes[i])
+    known.count -= n
+    known.ordered = known.count
+    known.latest = NULL
+    memmove(known.panes, known.panes + n, known.count * sizeof(Pane*))
+    if index.size > FIRST_PLACES and 16 * known.count < index.size:
+        # Without memory for a smaller index, this one does as well.
+        resize_index(index, sizeof(PanePlace), max(index.size // 4, FIRST_PLACES), hash_in_place, index)
+
+
+cdef inline void free_panes(PaneList* known) noexcept nogil:
+    free_first_panes(known, known.count)
+    free_index(&known.index)
+    free(known.panes)
+
+
+cdef inline Py_ssize_t bytes_of_panes(const PaneList* known) noexcept nogil:
+    """Returns how many bytes are allocated."""
+    cdef Py_ssize_t i, total = known.capacity * sizeof(Pane*) + known.index.size * sizeof(PanePlace)
+    for i in range(known.count):
+        total += sizeof(Pane) + known.panes[i].index_size * sizeof(idx_t)
+    return total

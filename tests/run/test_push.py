@@ -1,0 +1,164 @@
+"""push(): rows as dicts and tuples mean what a table of them means to process()."""
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastwin as fw
+
+UTC = datetime.UTC
+SCHEMA = pa.schema(
+    [("note", pa.string()), ("k", pa.string()), ("i", pa.int32()), ("t", pa.int64()), ("v", pa.int64()),
+     ("x", pa.float64()), ("f", pa.bool_())]
+)  # fmt: skip
+AGGREGATES = {
+    "n": fw.Count(),
+    "sv": fw.Sum("v"),
+    "hx": fw.Max("x"),
+    "mv": fw.Mean("v"),
+    "lf": fw.Last("k", where="f"),
+    "nf": fw.Count("x", where="f"),
+    "fa": fw.FirstArrived("v"),
+}
+
+
+def spec_of(assigner: Any, keys: tuple[str, ...] = ("k",), unit: str | None = "ms") -> fw.WindowSpec:
+    spec = fw.key_by(*keys).event_time("t", unit=unit).window(assigner).allowed_lateness(20)
+    return spec.side_output_late_data().aggregate(**AGGREGATES)
+
+
+def everything(result: fw.Result) -> list[Any]:
+    return [result.main.schema, result.main.to_pylist(), result.late.to_pylist(), result.bad.to_pylist()]
+
+
+values = st.fixed_dictionaries(
+    {
+        "note": st.just("not read"),
+        "k": st.sampled_from(["a", "b", "", "ä", None]),
+        "i": st.sampled_from([1, -(2**31), None]),
+        "t": st.one_of(st.integers(0, 200), st.integers(-50, 200), st.none()),
+        "v": st.sampled_from([0, 7, -(2**40), None]),
+        "x": st.sampled_from([0.5, -0.0, float("inf"), 3, None]),
+        "f": st.sampled_from([True, False, None]),
+    }
+)
+assigners = st.sampled_from(
+    [
+        fw.TumblingEventTimeWindows.of(10),
+        fw.SlidingEventTimeWindows.of(20, 5),
+        fw.SlidingEventTimeWindows.of(5, 10),
+        fw.EventTimeSessionWindows.with_gap(7),
+        fw.TumblingProcessingTimeWindows.of(10),
+    ]
+)
+
+
+@given(
+    assigner=assigners,
+    keys=st.sampled_from([("k",), ("i",), ("k", "i"), ()]),
+    calls=st.lists(st.lists(values, min_size=1, max_size=4), min_size=1, max_size=8),
+    as_tuples=st.booleans(),
+    delay=st.sampled_from([None, 0, 30]),
+    divert=st.booleans(),
+    schema=st.booleans(),
+)
+def test_push_equals_process(
+    assigner: Any, keys: tuple, calls: list, as_tuples: bool, delay: Any, divert: bool, schema: bool
+) -> None:
+    spec = spec_of(assigner, keys).bad_rows("divert" if divert else "drop")
+    pushed, processed = (spec.open(watermark=delay, schema=SCHEMA if schema or as_tuples else None) for _ in range(2))
+    if not schema:
+        first = pa.Table.from_pylist(calls[0], schema=SCHEMA)
+        assert everything(pushed.process(first)) == everything(processed.process(first))
+    for rows in calls:
+        given_rows = [tuple(row[name] for name in SCHEMA.names) for row in rows] if as_tuples else rows
+        fed = pushed.push(given_rows if len(rows) > 1 else given_rows[0])
+        assert everything(fed) == everything(processed.process(pa.Table.from_pylist(rows, schema=SCHEMA)))
+        pushed._check_invariants()
+        assert pushed.metrics == processed.metrics
+    for stream in (pushed, processed):
+        stream.advance_processing_time(1_000)
+    ends = [stream.advance_watermark(fw.MAX_TIMESTAMP) for stream in (pushed, processed)]
+    assert everything(ends[0]) == everything(ends[1])
+    assert pushed.metrics == processed.metrics
+
+
+def test_push_reads_what_it_does_not_know_through_arrow() -> None:
+    """Expressions, other types, and functions that see rows."""
+    schema = pa.schema([("t", pa.timestamp("us", "UTC")), ("d", pa.decimal128(9, 2)), ("v", pa.int64())])
+    base = fw.key_by("d").event_time("t").window(fw.TumblingEventTimeWindows.of("1 s"))
+    expressed = base.aggregate(s=fw.Sum(pc.field("v") * 2, where=pc.field("v") > 1))
+    when = datetime.datetime(2024, 1, 1, tzinfo=UTC)
+    stream = expressed.open(schema=schema)
+    for v in (1, 2, 3):
+        stream.push({"t": when, "d": Decimal("1.5"), "v": v})
+    assert stream.advance_watermark(fw.MAX_TIMESTAMP).main["s"].to_pylist() == [10]
+    reduced = base.reduce(lambda a, b: a._replace(v=a.v + b.v)).open(schema=schema)
+    for v in (1, 2, 3):
+        reduced.push((when, Decimal("1.5"), v))
+    assert reduced.advance_watermark(fw.MAX_TIMESTAMP).main["v"].to_pylist() == [6]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC")]
+)
+def test_push_takes_datetimes(kind: pa.DataType) -> None:
+    spec = fw.key_by().event_time("t").window(fw.TumblingEventTimeWindows.of("1 s")).aggregate(n=fw.Count())
+    schema = pa.schema([("t", kind)])
+    pushed, processed = spec.open(schema=schema), spec.open(schema=schema)
+    zone = UTC if kind.tz else None
+    for second, micros in ((0, 0), (1, 999_999), (1, 1_000), (-5, 1), (10**9, 0)):
+        when = datetime.datetime(1970, 1, 1, tzinfo=zone) + datetime.timedelta(seconds=second)
+        when = when.replace(microsecond=micros if kind.unit in ("us", "ns") else 0)
+        pushed.push({"t": when})
+        processed.process(pa.table({"t": pa.array([when], kind)}))
+    wanted = processed.advance_watermark(fw.MAX_TIMESTAMP).main
+    assert pushed.advance_watermark(fw.MAX_TIMESTAMP).main.equals(wanted)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"k": "a", "i": 1, "v": 1}, "column 't' is missing"),
+        ({"k": 3, "t": 1, "v": 1}, "column 'k' is string, and 3 is int64"),
+        ({"k": "a", "t": 1, "v": True}, "column 'v' is int64, and True is bool"),
+        ({"k": "a", "t": 1, "v": 2**63}, "column 'v' is int64"),
+        ({"k": "a", "t": datetime.datetime(2024, 1, 1), "v": 1}, "column 't' is int64"),
+        (("a", 1), "a tuple has a value for each of k, t, v, got 2 values"),
+        ("a", "a row must be a dict or a tuple, got str"),
+    ],
+)
+def test_rows_that_do_not_suit_are_refused(row: Any, said: str) -> None:
+    schema = pa.schema([("k", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
+    spec = fw.key_by("k").event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(10))
+    stream = spec.aggregate(s=fw.Sum("v")).open(schema=schema)
+    for _ in range(2):
+        with pytest.raises(fw.SpecError, match=said):
+            stream.push(row)
+        stream.push(("a", 1, 1))
+    with pytest.raises(fw.BadRowError):
+        stream.push({"k": "a", "t": None, "v": 1})
+    assert stream.advance_watermark(9).main["s"].to_pylist() == [2]
+
+
+def test_the_first_push_tells_the_types() -> None:
+    spec = fw.key_by("k").event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(10)).aggregate(s=fw.Sum("v"))
+    stream = spec.open()
+    with pytest.raises(fw.SpecError, match="the first row must be a dict"):
+        stream.push(("a", 1, 1))
+    stream.push([{"k": "a", "t": 1, "v": 1}, {"k": "a", "t": 2, "v": 2}])
+    assert stream.advance_watermark(9).main["s"].to_pylist() == [3]
+
+
+def test_a_unit_that_looks_wrong_is_warned_of() -> None:
+    spec = fw.key_by().event_time("t").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
+    stream = spec.open(schema=pa.schema([("t", pa.int64())]))
+    stream.push({"t": 5})
+    with pytest.warns(UserWarning, match="as seconds"):
+        stream.push({"t": 1_700_000_000})
