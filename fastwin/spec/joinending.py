@@ -71,7 +71,8 @@ class JoinEnding(RowsEnding):
     def check(self, spec: Any) -> None:
         if not is_aligned(spec):
             raise SpecError(
-                f"{self.method}: window must be tumbling, sliding or cumulative in event time, got {spec.assigner}"
+                f"{self.method}: window must be tumbling, sliding, cumulative or of a calendar in event time, got "
+                f"{spec.assigner}"
             )
 
     def operator(self, spec: Any) -> tuple[str, str]:

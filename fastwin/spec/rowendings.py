@@ -15,6 +15,7 @@ from fastwin.functions.process import ProcessWindowFunction
 from fastwin.spec.ending import Ending
 from fastwin.times import format_ms
 from fastwin.triggers import EventTimeTrigger
+from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows
 from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.tumbling import TumblingEventTimeWindows
@@ -23,7 +24,12 @@ __all__ = ["RANK", "DeduplicateEnding", "RowsEnding", "TopEnding", "is_aligned"]
 
 RANK = "rank"
 """The column that ``top`` adds."""
-_ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows)
+_ALIGNED = (
+    TumblingEventTimeWindows,
+    SlidingEventTimeWindows,
+    CumulativeEventTimeWindows,
+    CalendarEventTimeWindows,
+)
 
 
 def is_aligned(spec: Any) -> bool:
@@ -103,8 +109,9 @@ class DeduplicateEnding(RowsEnding):
                 raise SpecError("deduplicate: within= goes with no trigger, evictor or pane info")
         elif not is_aligned(spec):
             raise SpecError(
-                "deduplicate: keep='first' hands rows out at once: it goes with tumbling, sliding and cumulative "
-                "windows of event time, without trigger, evictor and pane info, or with within= instead of windows"
+                "deduplicate: keep='first' hands rows out at once: it goes with tumbling, sliding, cumulative and "
+                "calendar windows of event time, without trigger, evictor and pane info, or with within= instead of "
+                "windows"
             )
 
     def operator(self, spec: Any) -> tuple[str, str]:

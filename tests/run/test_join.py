@@ -86,7 +86,7 @@ SESSIONS = fw.EventTimeSessionWindows.with_gap(5)
         (lambda: fw.window_join(START, fw.key_by("k"), WINDOW), "right needs .event_time(column)"),
         (lambda: fw.window_join(START, START.window(WINDOW), WINDOW), "the window is an argument of window_join"),
         (lambda: fw.window_join(START, START, "10 s"), "window_join: window must be"),
-        (lambda: fw.window_join(START, START, SESSIONS), "tumbling, sliding or cumulative"),
+        (lambda: fw.window_join(START, START, SESSIONS), "tumbling, sliding, cumulative or of a calendar"),
         (
             lambda: fw.window_join(START, START, WINDOW, "outer"),
             "how must be one of inner, left, right, full, got 'outer'",
@@ -125,3 +125,24 @@ def test_a_row_that_is_late_for_its_input_is_in_no_later_firing():
     again = stream.process(right=pa.table({"k": ["a"], "ts": [6], "v": [3.0]})).main
     assert (again["ts"].to_pylist(), again["v_right"].to_pylist()) == ([None, None], [1.0, 3.0])
     assert stream.advance_watermark(19).main["ts"].to_pylist() == [5, 5]
+
+
+def test_days_of_a_zone_through_a_restart():
+    berlin = fw.CalendarEventTimeWindows.of("1 day", time_zone="Europe/Berlin")
+    join = fw.window_join(START, fw.key_by("k").event_time("at"), berlin)
+
+    def moments(*texts):
+        return pa.array([f"2024-03-{text}" for text in texts]).cast(pa.timestamp("ms")).cast(pa.timestamp("ms", "UTC"))
+
+    left = pa.table({"k": ["a", "a"], "ts": moments("30T22:59:59", "30T23:00"), "v": [1, 2]})
+    right = pa.table({"k": ["a", "a"], "at": moments("31T21:59:59", "31T22:00"), "w": [3, 4]})
+    stream = join.open(schemas=(left.schema, right.schema))
+    stream.process(left=left)
+    again = join.open(schemas=(left.schema, right.schema))
+    again.restore([stream.snapshot()])
+    again.process(right=right)
+    main = again.advance_watermark(left=2**42, right=2**42).main
+    assert main.equals(join.run(left, right).main)
+    (row,) = main.to_pylist()  # on a day of 23 hours
+    hours = (row["window_end"].timestamp() - row["window_start"].timestamp()) / 3600
+    assert (row["v"], row["w"], hours) == (2, 3, 23)

@@ -54,8 +54,8 @@ windows = st.one_of(
 """Windows of fastwin, and of the naive models."""
 
 
-def follow(plan: Plan, model: Any, steps: list[tuple[str, Any]], coalesce: bool) -> None:
-    """Takes steps with a stream and with the model, and compares what comes of each.
+def follow(plan: Plan, model: Any, steps: list[tuple[str, Any]], coalesce: bool, end: int = 10_000) -> None:
+    """Takes steps with a stream and with the model, and compares what comes of each. end: the last watermark.
 
     Where the number of rows is odd, all saves are deltas of a log that repeats what has not changed.
     """
@@ -63,7 +63,7 @@ def follow(plan: Plan, model: Any, steps: list[tuple[str, Any]], coalesce: bool)
     chunks: list[bytes] = []
     logged = sum(len(what) for kind, what in steps if kind == "batch") % 2 == 1
     count = 0
-    for kind, what in [*steps, ("watermark", 10_000)]:
+    for kind, what in [*steps, ("watermark", end)]:
         if kind == "batch":
             rows = [Row(count + i, key, time, (value, count + i)) for i, (key, time, value) in enumerate(what)]
             count += len(rows)

@@ -125,6 +125,13 @@ class CalendarSlicing:
             first = np.maximum(first, self._bound_after(watermark - lateness + 1))
         return first, known.last_ends[at].astype(np.int64)
 
+    def ends_at(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._known.bounds[ends]
+
+    def end_behind(self, end: int, windows: int) -> int:
+        bounds = self._known.bounds
+        return int(bounds[min(max(self._bound_after(end) - 1, 0) + windows, len(bounds) - 1)])
+
     def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
         known = self._known
         counts, ends = expanded(self._at(afters) + 1, self._at(untils) - 1, 1)

@@ -110,8 +110,14 @@ class Slicing(Protocol):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns first and last end of the windows over each slice that are kept, a multiple of ``step`` apart.
 
-        Where none is, the last end comes before the first one.
+        Where none is, the last end comes before the first one. ``ends_at`` tells their times.
         """
+
+    def ends_at(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns the times of ends as ``kept_ends`` gives them: int64[n]."""
+
+    def end_behind(self, end: int, windows: int) -> int:
+        """Returns the end of the window so many ends behind the one at ``end``, as far as ends are known."""
 
     def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
         """Returns the windows that end after ``afters[i]`` and before ``untils[i]``, both ends of windows; by i."""
@@ -132,6 +138,9 @@ class _Regular:
 
     def cover(self, times: NDArray[np.int64]) -> None:
         """Does nothing: all times are on the grid."""
+
+    def ends_at(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ends
 
 
 @dataclass(frozen=True)
@@ -218,6 +227,9 @@ class SlidingSlicing(_Regular):
             first = np.maximum(first, within(self.end_after(watermark - lateness + 1)))
         return first, self.last_ends(starts)
 
+    def end_behind(self, end: int, windows: int) -> int:
+        return end + windows * self.slide
+
     def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
         counts, ends = expanded(afters + self.slide, untils - self.slide, self.slide)
         return Windows(counts, ends - self.size, ends)
@@ -295,6 +307,9 @@ class CumulativeSlicing(_Regular):
         if watermark > MIN_TIMESTAMP:
             first = np.maximum(first, within(self.end_after(watermark - lateness + 1)))
         return first, self.last_ends(starts)
+
+    def end_behind(self, end: int, windows: int) -> int:
+        return end + windows * self.step
 
     def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
         counts, ends = expanded(afters + self.step, untils - self.step, self.step)

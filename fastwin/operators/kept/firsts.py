@@ -68,6 +68,7 @@ class InWindows:
     cells: ClassVar[int] = 0
 
     def late(self, times: NDArray, watermark: int, lateness: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+        self.slicing.cover(times)
         starts, unassigned = self.slicing.assign(times)
         late = starts < self.slicing.first_kept(watermark, lateness)
         if unassigned is not None:
@@ -78,6 +79,7 @@ class InWindows:
         starts, _ = self.slicing.assign(times)
         first, last = self.slicing.kept_ends(starts, watermark, lateness)
         counts, ends = expanded(first, last, self.slicing.step)
+        ends = self.slicing.ends_at(ends)
         places = np.repeat(np.arange(len(ids)), counts)
         firsts = add_firsts(panes, ids[places], ends)
         places, ends = places[firsts], ends[firsts]

@@ -78,6 +78,7 @@ class RowsOperator(EventTimeOperator):
         self.counters.events += len(batch)
         slicing, watermark = self._slicing, self.watermark
         assert batch.rows is not None
+        slicing.cover(batch.times)
         starts, unassigned = slicing.assign(batch.times)
         lateness = self._pick.lateness(batch.rows, self._lateness.at(watermark))
         late = starts < _each(lateness, lambda ms: slicing.first_kept(watermark, ms))
@@ -140,7 +141,7 @@ class RowsOperator(EventTimeOperator):
         """Returns the first end of a window with rows that has not passed; None: there is none."""
         first, last = self._slicing.kept_ends(self._slices, self.watermark, 0)
         first = first[first <= last]
-        return int(first.min()) if len(first) else None
+        return int(self._slicing.ends_at(first).min()) if len(first) else None
 
     def _refire(self, elements: _Elements, places: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
         """Fires the windows that have passed and that elements, which are kept by now, are in."""
@@ -151,13 +152,13 @@ class RowsOperator(EventTimeOperator):
         windows = self._slicing.late_windows(starts[places], self.watermark, lateness)
         takes = windows.ends >= np.repeat(since[places], windows.counts)
         ends = windows.ends[takes]
-        grid = _Grid(ends, self._slicing.step)
-        touched = grid.pairs(np.repeat(ids[places], windows.counts)[takes], ends)
+        pairs = _Pairs(ends)
+        touched = pairs.of(np.repeat(ids[places], windows.counts)[takes], ends)
         slots = np.flatnonzero(np.isin(self._kept.number("key"), ids[places]))
         windows = self._slicing.late_windows(self._kept.number("start")[slots], self.watermark, lateness)
         fired = self._fired(slots, windows)
-        fired = fired.select((fired.ends >= grid.first) & (fired.ends <= grid.last))
-        yield from self._results(fired.select(np.isin(grid.pairs(fired.keys, fired.ends), touched)))
+        fired = fired.select(np.isin(fired.ends, pairs.ends))
+        yield from self._results(fired.select(np.isin(pairs.of(fired.keys, fired.ends), touched)))
 
     # --- time ---
 
@@ -177,8 +178,7 @@ class RowsOperator(EventTimeOperator):
         """Returns a watermark up to which not too many rows fire together."""
         assert self._next_end is not None
         windows = max(_TOGETHER // max(len(self._kept), 1), 1)
-        last = self._next_end + (windows - 1) * self._slicing.step
-        return min(watermark, last - 1)
+        return min(watermark, self._slicing.end_behind(self._next_end, windows - 1) - 1)
 
     def _due(self, watermark: int) -> Fired:
         """Moves the watermark; returns the rows of the windows that it passes."""
@@ -308,6 +308,8 @@ class RowsOperator(EventTimeOperator):
         self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
         self.newest = newest_of(chunks, self.newest)
         self._lateness.take(chunks)
+        for chunk in chunks:
+            self._slicing.cover(chunk.tables["rows"]["start"].to_numpy())
         first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
         for chunk in chunks:
             last = chunk.meta["last_end"]
@@ -362,13 +364,11 @@ def _each(lateness: int | NDArray[np.int64], find: Callable[[int], int]) -> NDAr
     return np.array([find(ms) for ms in some.tolist()], np.int64)[at]
 
 
-class _Grid:
-    """Pairs of a key id and the end of a window, as one int64 each. ends: all that there will be; step: their grid."""
+class _Pairs:
+    """Pairs of a key id and the end of a window, as one int64 each. ends: all that there will be."""
 
-    def __init__(self, ends: NDArray[np.int64], step: int) -> None:
-        self.first, self.last = int(ends.min(initial=2**62)), int(ends.max(initial=-(2**62)))
-        self._step = step
-        self._count = (self.last - self.first) // step + 1
+    def __init__(self, ends: NDArray[np.int64]) -> None:
+        self.ends = np.unique(ends)
 
-    def pairs(self, keys: NDArray[np.int32], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        return keys.astype(np.int64) * self._count + (ends - self.first) // self._step
+    def of(self, keys: NDArray[np.int32], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        return keys.astype(np.int64) * len(self.ends) + np.searchsorted(self.ends, ends)
