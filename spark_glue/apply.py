@@ -61,8 +61,10 @@ def apply(
     migrate: ``"added aggregates"`` lets the query go on with a checkpoint of a spec without some of the aggregates:
         for windows that are open at the restart they cover only what comes from then on. Leave it in place as long as
         such windows may be there. A longer allowed lateness needs no permission. ``"changed functions"`` goes on with
-        lambdas and other functions without a name of their own whose code has changed; see ``fastwin.named``. A set
-        allows both: ``{"added_aggregates", "changed_functions"}``.
+        lambdas and other functions without a name of their own whose code has changed; see ``fastwin.named``.
+        ``"removed aggregates"`` drops what the state has of others, ``"renamed total to amount"`` gives an aggregate
+        another name, and ``"wider types"`` allows longer integers, and double for float, in keys and aggregated
+        columns. A set allows several: ``{"added aggregates", "changed functions"}``.
 
     Result columns: the keys, ``window_start``, ``window_end`` (TIMESTAMP) and the aggregates. If the spec hands out
     late or bad rows there are also the structs ``late`` and ``bad`` with the input's columns, and a struct ``side_tag``

@@ -340,7 +340,9 @@ class Stream:
             the windows that are open, only what comes from now on. If they read other columns, the stream needs to be
             opened with a schema. ``"changed functions"`` takes state of lambdas, of functions inside functions and of
             those of ``__main__`` whatever their code was, and of ones that have been given a name since; see ``named``.
-            A set allows both: ``{"added_aggregates", "changed_functions"}``.
+            ``"removed aggregates"`` drops what the state has of others, ``"renamed total to amount"`` gives one another
+            name, and ``"wider types"`` allows longer integers, and double for float, in keys and aggregated columns.
+            A set allows several: ``{"added aggregates", "changed functions"}``.
 
         State of a spec with a shorter allowed lateness is taken as well; what had been cleaned by then stays late.
         Raises StateError if a chunk is corrupt, cut off, or of another spec, input type or version. The watermark

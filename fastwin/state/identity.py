@@ -12,33 +12,58 @@ from fastwin.errors import SpecError, StateError
 from fastwin.spec.codes import changed_codes, without_codes, without_functions
 from fastwin.times import format_ms
 
-__all__ = ["ADDED_AGGREGATES", "CHANGED_FUNCTIONS", "Migrate", "StateAggregate", "StateSpec", "check_migrate"]
+__all__ = [
+    "ADDED_AGGREGATES",
+    "CHANGED_FUNCTIONS",
+    "REMOVED_AGGREGATES",
+    "WIDER_TYPES",
+    "Migrate",
+    "StateAggregate",
+    "StateSpec",
+    "allows_wider_types",
+    "check_migrate",
+    "types_in",
+]
 
 ADDED_AGGREGATES: Final = "added aggregates"
 """What ``migrate=`` may allow: aggregates that the state does not have yet."""
+REMOVED_AGGREGATES: Final = "removed aggregates"
+"""What ``migrate=`` may allow: aggregates that only the state has; they are dropped from it."""
 CHANGED_FUNCTIONS: Final = "changed functions"
 """What ``migrate=`` may allow: other code, or another name, of functions that are told by their code."""
+WIDER_TYPES: Final = "wider types"
+"""What ``migrate=`` may allow: keys and aggregated columns of a wider type that holds the same numbers."""
+_WORDS: Final = frozenset({ADDED_AGGREGATES, REMOVED_AGGREGATES, CHANGED_FUNCTIONS, WIDER_TYPES})
+_RENAMED: Final = re.compile(r"renamed (\w+) to (\w+)")
 
 
 Migrate = str | Collection[str] | None
-"""What ``migrate=`` takes: one of the two, or several; their words may be joined by ``_``."""
+"""What ``migrate=`` takes: one of these, or ``"renamed total to amount"``, or several. ``_`` may stand for a space, but
+not in the last one."""
 
 
 def check_migrate(migrate: Migrate) -> None:
-    """Raises SpecError unless ``migrate`` is None, ADDED_AGGREGATES, CHANGED_FUNCTIONS, or a set of these."""
+    """Raises SpecError unless ``migrate`` is None, or names changes that may be allowed."""
     try:
-        known = _allowed(migrate) <= {ADDED_AGGREGATES, CHANGED_FUNCTIONS}
+        known = _allowed(migrate) <= _WORDS
     except (AttributeError, TypeError):
         known = False
     if not known:
-        raise SpecError(
-            f"migrate: must be None, {ADDED_AGGREGATES!r} or {CHANGED_FUNCTIONS!r}, or a set of these, got {migrate!r}"
-        )
+        names = ", ".join(map(repr, sorted(_WORDS)))
+        raise SpecError(f"migrate: must be None, {names} or 'renamed OLD to NEW', or a set of these, got {migrate!r}")
+
+
+def allows_wider_types(migrate: Migrate) -> bool:
+    """Whether types may have changed, which a fingerprint does not tell."""
+    return WIDER_TYPES in _allowed(migrate)
+
+
+def _names(migrate: Migrate) -> Collection[str]:
+    return [migrate] if isinstance(migrate, str) else migrate or ()
 
 
 def _allowed(migrate: Migrate) -> frozenset[str]:
-    names = [migrate] if isinstance(migrate, str) else migrate or ()
-    return frozenset(name.replace("_", " ") for name in names)
+    return frozenset(name.replace("_", " ") for name in _names(migrate) if not _RENAMED.fullmatch(name))
 
 
 @dataclass(frozen=True)
@@ -53,7 +78,7 @@ class StateAggregate:
     def is_like(self, other: StateAggregate, migrate: Migrate) -> bool:
         """Whether state of one is state of the other: options that say only what a window fires may differ."""
         same = _is_same(_in_cells(self.text), _in_cells(other.text), migrate)
-        return same and replace(self, text="") == replace(other, text="")
+        return same and _are_types(self.types, other.types, migrate) and self.cells == other.cells
 
 
 @dataclass(frozen=True)
@@ -93,14 +118,20 @@ class StateSpec:
         except (TypeError, ValueError) as problem:
             raise StateError(f"state: the spec that it was written by cannot be read: {problem}") from problem
 
+    def renamed(self, migrate: Migrate) -> StateSpec:
+        """Returns the same with aggregates named as ``migrate`` says."""
+        names = {told[1]: told[2] for name in _names(migrate) if (told := _RENAMED.fullmatch(name))}
+        return replace(
+            self, aggregates=tuple(replace(one, name=names.get(one.name, one.name)) for one in self.aggregates)
+        )
+
     def check_follows(self, old: StateSpec, migrate: Migrate) -> None:
         """Raises StateError, saying what differs, unless this spec can go on with the state of ``old``.
 
         It can if it is the same, has a longer allowed lateness, another option of an aggregate that its cells do not
-        depend on (what is done on overflow, ``ddof``), or, where ``migrate`` is
-        ADDED_AGGREGATES, more built-in aggregates, or, where it is CHANGED_FUNCTIONS, other code of lambdas and the
-        like.
+        depend on (what is done on overflow, ``ddof``), or what ``migrate`` allows.
         """
+        old = old.renamed(migrate)
         wrong = self._changed_parts(old, migrate)
         if self.lateness_ms < old.lateness_ms:
             was, now_is = format_ms(old.lateness_ms), format_ms(self.lateness_ms)
@@ -109,9 +140,12 @@ class StateSpec:
         now = {one.name: one for one in self.aggregates}
         for name in before.keys() | now.keys():
             if name not in now:
-                wrong.append(f"aggregate {name}={before[name].text} is missing")
+                if REMOVED_AGGREGATES not in _allowed(migrate) or not now:
+                    wrong.append(f"aggregate {name}={before[name].text} is missing{_HOW_TO_REMOVE if now else ''}")
             elif name in before and not before[name].is_like(now[name], migrate):
-                wrong.append(f"aggregate {name} was {_of(before[name])}, is {_of(now[name])}")
+                was, now_is = _of(before[name]), _of(now[name])
+                why = f"is {now_is}" if was != now_is else "shares its values with other aggregates than now"
+                wrong.append(f"aggregate {name} was {was}, {why}")
             elif name not in before and not before:
                 wrong.append(f"aggregate {name}={now[name].text} is new, and there was no built-in one before")
             elif name not in before and ADDED_AGGREGATES not in _allowed(migrate):
@@ -119,7 +153,7 @@ class StateSpec:
                     f"aggregate {name}={now[name].text} is new: in windows that are open it would cover only what "
                     f"comes from now on; migrate={ADDED_AGGREGATES!r} allows that"
                 )
-        if old.keys != self.keys:
+        if not _are_types(old.keys, self.keys, migrate):
             wrong.append(f"the keys were of {old.keys}, are of {self.keys}")
         if old.rows != self.rows:
             wrong.append(f"windows held rows of {old.rows or 'no columns'}, now of {self.rows or 'no columns'}")
@@ -147,6 +181,38 @@ _HOW_TO_GO_ON = (
     f"if it means the same, migrate={CHANGED_FUNCTIONS!r} goes on, and fastwin.named('a name', function) tells it by "
     "that name from then on"
 )
+
+
+_HOW_TO_REMOVE = f"; migrate={REMOVED_AGGREGATES!r} drops it, 'renamed OLD to NEW' gives it another name"
+_INTEGERS = ("int8", "int16", "int32", "int64")
+_UNSIGNED = ("uint8", "uint16", "uint32", "int64")
+_FLOATS = ("float", "double")
+
+
+def _are_types(before: str, now: str, migrate: Migrate) -> bool:
+    """Whether state of columns of some types is state of others: the same, or where that is allowed wider ones."""
+    if before == now:
+        return True
+    ones, others = types_in(before), types_in(now)
+    if WIDER_TYPES not in _allowed(migrate) or len(ones) != len(others):
+        return False
+    return all(one == other or _is_wider(one, other) for one, other in zip(ones, others, strict=True))
+
+
+def types_in(text: str) -> list[str]:
+    """Returns the types that a text names one after the other.
+
+    >>> types_in("int32, timestamp[us, tz=UTC], decimal128(12, 2)")
+    ['int32', 'timestamp[us, tz=UTC]', 'decimal128(12, 2)']
+    """
+    return re.split(r", (?![^\[(]*[\])])", text) if text else []
+
+
+def _is_wider(before: str, now: str) -> bool:
+    return any(
+        before in kinds and now in kinds and kinds.index(before) < kinds.index(now)
+        for kinds in (_INTEGERS, _UNSIGNED, _FLOATS)
+    )
 
 
 def _is_same(before: str, now: str, migrate: Migrate) -> bool:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.errors import StateError
 from fastwin.state.chunks import Chunk, decode, encode, owner
-from fastwin.state.identity import Migrate, StateSpec
+from fastwin.state.identity import Migrate, StateSpec, allows_wider_types, types_in
 
 __all__ = ["Heir", "migrated"]
 
@@ -33,30 +33,44 @@ class Heir(Protocol):
 def migrated(chunk: bytes, heir: Heir, migrate: Migrate) -> bytes:
     """Returns a chunk as one of the spec that ``heir`` is for; if it is that already, as it is.
 
-    migrate: what may have changed but for a longer allowed lateness, see ``statespec``. Aggregates that were added are
-    empty in all rows.
+    migrate: what may have changed but for a longer allowed lateness, see ``state.identity``. Aggregates that were added
+    are empty in all rows, those that were removed are gone from them.
 
     Raises StateError if the chunk is damaged, or of a spec that cannot go on so, naming what differs.
     """
     wrote = owner(chunk)
-    if wrote == heir.fingerprint:
+    if wrote == heir.fingerprint and not allows_wider_types(migrate):
         return chunk
     found = decode(chunk, wrote)
     old = StateSpec.from_json(found.meta.get("spec"))
+    if old == heir.state and wrote == heir.fingerprint:
+        return chunk
     if old == heir.state:
         raise StateError(f"state: it has another fingerprint, {wrote.hex()}, though it is of {heir.text}: corrupt")
     heir.state.check_follows(old, migrate)
-    tables = found.tables
+    tables = {name: _with_keys(table, heir) if name in _KEYS else table for name, table in found.tables.items()}
     if "rows" in tables:
-        tables = {**tables, "rows": _with_added(tables["rows"], old, heir)}
+        tables["rows"] = _with_added(tables["rows"], old.renamed(migrate), heir)
     meta = {**found.meta, "spec": heir.state.to_json(), "input_schema": heir.input_schema}
     meta["lateness_before"] = old.lateness_ms
     link = None if found.link is None else found.link._replace(origin=found.id)
     return encode(Chunk(found.kind, meta, tables, found.objects, link), heir.fingerprint)
 
 
+_KEYS = ("keys", "removed_keys", "state_keys")
+
+
+def _with_keys(keys: pa.Table, heir: Heir) -> pa.Table:
+    """Returns saved keys in the types of the keys that they go on as, which may be wider."""
+    for place, kind in enumerate(types_in(heir.state.keys), 1):
+        if str(keys.schema.field(place).type) != kind:
+            keys = keys.set_column(place, keys.column_names[place], keys.column(place).cast(pa.type_for_alias(kind)))
+    return keys
+
+
 def _with_added(rows: pa.Table, old: StateSpec, heir: Heir) -> pa.Table:
-    """Returns saved rows with the cells of all aggregates, in their order: blank ones for those that are new."""
+    """Returns saved rows with the cells of all aggregates, in their order: blank ones for those that are new, and none
+    of those that are gone."""
     cells = [name for name in rows.column_names if name[0] == "c" and name[1:].isdigit()]  # each aggregate has some
     if not cells:  # no built-in aggregates, before and now
         return rows

@@ -9,13 +9,14 @@ import json
 import struct
 import zlib
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessorHandle
 
 from fastwin.errors import StateError
-from fastwin.state.identity import Migrate, StateSpec
+from fastwin.state.identity import Migrate, StateSpec, allows_wider_types
 from fastwin.state.signing import SIGNATURE_BYTES, check_signature, is_signing, signature
 from spark_glue.state.book import DeltaLog, Entry
 
@@ -48,6 +49,11 @@ class Identity:
     key_groups: int
     shares: int
     migrate: Migrate = None
+
+    @cached_property
+    def types(self) -> str:
+        """What tells the types of the state, which the fingerprint does not."""
+        return hashlib.blake2b(json.dumps(self.spec.to_json()).encode(), digest_size=8).hexdigest()
 
     def check(self, fields: dict[str, Any]) -> None:
         """Raises StateError if state with these fields was written by another query, naming what differs."""
@@ -102,7 +108,10 @@ class StateLog:
             return Head()
         version, fields = _unpack(bytes(value[0]))
         self._identity.check(fields)
-        earlier = fields["fingerprint"] != self._identity.fingerprint
+        one = self._identity
+        # Heads of earlier versions tell no types; they may be others only where that is allowed.
+        unknown = "" if allows_wider_types(one.migrate) else one.types
+        earlier = fields["fingerprint"] != one.fingerprint or fields.get("types", unknown) != one.types
         log = DeltaLog.from_json(fields["log"])
         if version == _BEFORE_CHAINS:
             log = replace(log, turn=None, since=0)
@@ -158,13 +167,16 @@ class StateLog:
         if value is not None:
             _, fields = _unpack(bytes(value[0]))
             self._identity.check(fields)
-            if fields["fingerprint"] == self._identity.fingerprint:
+            if (
+                fields["fingerprint"] == self._identity.fingerprint
+                and fields.get("spec") == self._identity.spec.to_json()
+            ):
                 return
         self._head.update((_pack(self._fields() | {"spec": self._identity.spec.to_json()}),))
 
     def _fields(self) -> dict[str, Any]:
         one = self._identity
-        return {"key_groups": one.key_groups, "shares": one.shares, "fingerprint": one.fingerprint}
+        return {"key_groups": one.key_groups, "shares": one.shares, "fingerprint": one.fingerprint, "types": one.types}
 
     def _remove(self, entries: "list[Entry] | tuple[Entry, ...]") -> None:
         for entry in entries:

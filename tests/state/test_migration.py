@@ -178,7 +178,10 @@ REFUSED = {
         r"window was Tumbling.*\(size_ms=10, .*, is Tumbling",
     ),
     "other windows": (COUNTED.window(fw.SlidingEventTimeWindows.of(10, 5)), "window was Tumbling.*, is Sliding"),
-    "removed": (COUNTED.aggregate(n=fw.Count()), r"aggregate total=Sum\(.*\) is missing"),
+    "removed": (
+        COUNTED.aggregate(n=fw.Count()),
+        r"aggregate total=Sum\(.*\) is missing; migrate='removed aggregates' drops it, 'renamed OLD to NEW' gives",
+    ),
     "changed": (COUNTED.aggregate(n=fw.Count(), total=fw.Max("v")), r"aggregate total was Sum\(.*\) of int64, is Max"),
     "renamed": (
         COUNTED.aggregate(m=fw.Count(), total=fw.Sum("v")),
@@ -216,7 +219,8 @@ def test_an_added_aggregate_must_be_asked_for():
         restored(more, [stream.snapshot()])
     with pytest.raises(
         fw.SpecError,
-        match=r"migrate: must be None, 'added aggregates' or 'changed functions', or a set of these, got True",
+        match=r"migrate: must be None, 'added aggregates', 'changed functions', 'removed aggregates', 'wider types' or "
+        r"'renamed OLD to NEW', or a set of these, got True",
     ):
         restored(more, [stream.snapshot()], migrate=True)
     with pytest.raises(fw.StateError, match=r"no column.*; if they are new, open the stream with a schema"):

@@ -234,3 +234,21 @@ def test_a_head_that_is_not_signed_by_the_key_is_refused(handle, monkeypatch):
     monkeypatch.delenv(KEY_VARIABLE)
     with pytest.raises(StateError, match="it is signed, and FASTWIN_STATE_KEY is not set"):
         log.load()
+
+
+def test_wider_types_make_a_head_an_earlier_one_until_it_is_written(handle):
+    wider = replace(ME, spec=replace(SPEC, keys="int64"), migrate="wider types")
+    narrow = replace(ME, spec=replace(SPEC, keys="int16"))
+    StateLog(handle, narrow).sign()
+    ledger = dict(handle.values[handle.key])
+    head = append(StateLog(handle, narrow), Head(), b"narrow")
+    assert not StateLog(handle, narrow).load().earlier
+    log = StateLog(handle, wider)
+    assert log.load().earlier
+    log.save(head)
+    assert not log.load().earlier
+    handle.values[handle.key].update(ledger)
+    with pytest.raises(StateError, match="the keys were of int16, are of int64"):
+        StateLog(handle, replace(wider, migrate=None)).sign()
+    log.sign()
+    StateLog(handle, replace(wider, migrate=None)).sign()
