@@ -13,6 +13,7 @@ from mkdocs.structure.files import File, Files
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import figures  # noqa: E402
 import reference  # noqa: E402
 
 ROOT = HERE.parents[1]
@@ -43,13 +44,15 @@ def _paths(pages: Any) -> list[str]:
 
 @event_priority(100)  # before the plugins, which look for the pages
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Adds the generated pages; raises PluginError for a public name that is on none of them."""
+    """Adds the generated pages and figures; raises PluginError for a public name that is on none of them."""
     for module, path in CHECKED.items():
         wrong = reference.missing(module, _public(ROOT / path))
         if wrong:
             raise PluginError(f"docs/_site/reference.py: not on a page, or not public, in {module}: {', '.join(wrong)}")
     for path, text in reference.pages().items():
         files.append(File.generated(config, path, content=text))
+    for name, drawing in figures.figures().items():
+        files.append(File.generated(config, f"figures/{name}.svg", content=drawing))
     return files
 
 

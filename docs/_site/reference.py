@@ -145,6 +145,8 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "to_store",
                 "StoreSink",
                 "progress_listener",
+                "metrics_listener",
+                "BatchMetrics",
             ]
         },
     ),

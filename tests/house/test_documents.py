@@ -8,7 +8,7 @@ import pytest
 from tests.support.documents import ROOT, promised, python_blocks, run_blocks
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-WITH_SPARK = {"README.md", "spark.md", "store.md"}
+WITH_SPARK = {"README.md", "spark.md", "store.md", "tutorial.md"}
 
 
 def _name(page: Path) -> str:
@@ -40,16 +40,21 @@ def test_pages_say_what_is_printed():
     assert said["rows.md"] >= 4
     assert said["spark.md"] >= 1
     assert said["store.md"] >= 1
+    assert said["tutorial.md"] >= 10
+    assert said["pictures.md"] >= 20
+    assert said["coming-from.md"] >= 8
+    assert said["recipes.md"] >= 20
+    assert said["troubleshooting.md"] >= 6
 
 
 def test_the_map_names_files_that_are_there():
-    """In docs/development.md: a path, or the end of one, below fastwin/, spark_glue/ or tests/."""
+    """In docs/development.md: a path, or the end of one, below fastwin/, spark_glue/, tests/ or docs/."""
     page = ROOT / "docs" / "development.md"
     named = set(re.findall(r"`([\w/]+\.(?:py|pyx|pxd))`", page.read_text(encoding="utf-8")))
     assert len(named) > 30
     there = ["setup.py"] + [
         path.relative_to(ROOT).as_posix()
-        for top in ("fastwin", "spark_glue", "tests")
+        for top in ("fastwin", "spark_glue", "tests", "docs")
         for path in (ROOT / top).rglob("*.p*")
     ]
     lost = {name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in there)}

@@ -11,7 +11,7 @@ from tests.support.documents import ROOT
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/spark.md", "docs/store.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/spark.md", "docs/store.md", "docs/tutorial.md"])
 def test_a_page_runs(page, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.documents", str(ROOT / page)],
