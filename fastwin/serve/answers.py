@@ -198,9 +198,12 @@ class Answers:
             return found
 
     def _keep(self, question: Any, found: bytes) -> None:
+        cost = _cost(question, found)
         with self._lock:
+            if cost > self._most or question in self._kept:
+                return
             self._kept[question] = found
-            self._size += _cost(question, found)
+            self._size += cost
             while self._size > self._most:
                 self._size -= _cost(*self._kept.popitem(last=False))
 

@@ -10,7 +10,15 @@ import pyarrow as pa
 from fastwin.columns.decoding import decoded_type
 from fastwin.errors import SpecError, StoreError
 
-__all__ = ["MAX_KEY_BYTES", "check_key_types", "column_from_text", "key_from_text", "key_to_text", "keys_to_text"]
+__all__ = [
+    "MAX_KEY_BYTES",
+    "check_key_types",
+    "column_from_text",
+    "key_from_text",
+    "key_to_text",
+    "keys_to_text",
+    "texts_of",
+]
 
 MAX_KEY_BYTES = 1_024
 """The longest key, as text in UTF-8."""
@@ -80,6 +88,22 @@ def keys_to_text(columns: Sequence[pa.Array | pa.ChunkedArray], n: int) -> list[
             text = seen[values] = key_to_text(values)
         texts.append(text)
     return texts
+
+
+def texts_of(keys: Sequence[Any], fields: Sequence[pa.Field]) -> list[str]:
+    """Returns the texts of keys, each once: values of the key column, or tuples of several. Raises SpecError."""
+    if isinstance(keys, str | bytes):
+        raise SpecError(f"keys: must be a list of keys, got {keys!r}")
+    width = len(fields)
+    texts = []
+    for key in keys:
+        values = key if isinstance(key, tuple | list) and width != 1 else (key,)
+        if isinstance(key, tuple | list) and width == 1 and len(key) == 1:
+            values = tuple(key)
+        if len(values) != width:
+            raise SpecError(f"keys: {key!r} is no key of {', '.join(field.name for field in fields)}")
+        texts.append(key_to_text(values))
+    return list(dict.fromkeys(texts))
 
 
 def column_from_text(texts: Sequence[str], fields: Sequence[pa.Field]) -> list[pa.Array]:

@@ -6,7 +6,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
-from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ from fastwin.errors import SpecError, StoreError, StoreUnavailableError
 from fastwin.spec.builder import SpecBuilder
 from fastwin.store.blocks import blocks_of
 from fastwin.store.checks import check_on_grid, check_size, checked_revision, checked_watermark, pane_starts
-from fastwin.store.keytext import column_from_text, key_to_text
+from fastwin.store.keytext import column_from_text, texts_of
 from fastwin.store.layout import Layout
 from fastwin.store.records import Block, Meta, Revision, Scan, Step, Written
 from fastwin.store.spans import FIRST_MS, Span, cover
@@ -71,7 +70,7 @@ class PaneStore(ABC):
         """
         if not isinstance(url, str):
             raise SpecError(f"store: the URL must be text such as 'rocksdb:PATH' or 'redis://localhost', got {url!r}")
-        kind: Any = PaneStore._kinds.get(urlsplit(url).scheme)
+        kind: Any = PaneStore._kinds.get(url.partition(":")[0].lower())
         if kind is None:
             raise SpecError(f"store: the URL must begin with rocksdb: or redis://, got {url.split(':')[0]!r}")
         return kind(url, spec, retention, read_only)
@@ -312,8 +311,7 @@ class PaneStore(ABC):
             raise SpecError(f"query: end must be after start, got start={start} end={end}")
         texts = self._texts(layout, keys)
         spans = list(cover(start, end, layout.coarse if coarse else None))
-        check_size(layout, spans, len(texts))
-        scan = self._scan(layout, texts, spans)
+        scan = self._read(meta, texts, spans)
         groups, _, columns = merged_scan(layout, scan, (end - start, end - start, start))
         found = [texts[group] for group in groups.tolist()]
         return window_table(layout, found, [start] * len(found), [end] * len(found), columns)
@@ -360,8 +358,7 @@ class PaneStore(ABC):
         coarse = layout.coarse
         fits = coarse is not None and not any(x % coarse.width_ms for x in (window_ms, step_ms, end - coarse.offset_ms))
         spans = [Span(1 if fits else 0, first, end)]
-        check_size(layout, spans, len(texts))
-        scan = self._scan(layout, texts, spans)
+        scan = self._read(meta, texts, spans)
         groups, starts, columns = merged_scan(layout, scan, (window_ms, step_ms, first))
         points = (end - start) // step_ms
         at = (starts - first) // step_ms
@@ -374,20 +371,16 @@ class PaneStore(ABC):
         return window_table(layout, names, ends - window_ms, ends, zeros_for_counts(layout, found))
 
     def _texts(self, layout: Layout, keys: Sequence[Any] | None) -> list[str]:
-        if keys is None:
-            return self._key_texts()
-        if isinstance(keys, str | bytes):
-            raise SpecError(f"keys: must be a list of keys, got {keys!r}")
-        width = len(layout.keys)
-        texts = []
-        for key in keys:
-            values = key if isinstance(key, tuple | list) and width != 1 else (key,)
-            if isinstance(key, tuple | list) and width == 1 and len(key) == 1:
-                values = tuple(key)
-            if len(values) != width:
-                raise SpecError(f"keys: {key!r} is no key of {', '.join(field.name for field in layout.keys)}")
-            texts.append(key_to_text(values))
-        return list(dict.fromkeys(texts))
+        return self._key_texts() if keys is None else texts_of(keys, layout.keys)
+
+    def _read(self, meta: Meta, texts: Sequence[str], spans: Sequence[Span]) -> Scan:
+        """Reads panes of a store that said ``meta``. Raises StoreUnavailableError if it is another one since."""
+        check_size(meta.layout, spans, len(texts))
+        scan = self._scan(meta.layout, texts, spans)
+        now = self.meta()
+        if now is None or not now.follows(meta):
+            raise StoreUnavailableError(f"store: {self._shown} was emptied, or went back, while it was read; ask again")
+        return scan
 
     def __enter__(self) -> Self:
         return self

@@ -85,3 +85,22 @@ def test_two_writers_are_no_going_back(server):
             other.put(batch(number), (1, number))
         one.put(batch(240), (1, 240))
         assert one.meta().version == 241
+
+
+def test_emptied_while_it_is_read(server, monkeypatch):
+    """What was read is of two stores, or of none: an error, and no window without rows."""
+    with PaneStore.open(server.url, spec()) as store:
+        store.put(batch(0), (1, 0))
+        scan = type(store)._scan
+
+        def emptied(self, *arguments):
+            redis.Redis.from_url(server.url).flushall()
+            return scan(self, *arguments)
+
+        monkeypatch.setattr(type(store), "_scan", emptied)
+        for ask in (store.query, store.series):
+            with pytest.raises(StoreUnavailableError, match="while it was read; ask again"):
+                ask()
+            store._client.flushall()
+            with PaneStore.open(server.url, spec()) as other:
+                other.put(batch(0), (1, 0))

@@ -295,6 +295,7 @@ def test_reader_writes_nothing(store, table, url):
         ("http://x", "must begin with"),
         ("rocksdb:", "needs a path"),
         (7, "must be text"),
+        ("redis://[::1", "is no URL for Redis"),
         ("redis://localhost?namespace=a%20b", "namespace"),
     ],
 )
