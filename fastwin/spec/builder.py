@@ -107,8 +107,8 @@ class SpecBuilder:
             key that has some: counts are 0, other aggregates what they are of no elements, mostly null. These rows
             come with the window that ends their gap. A late element may correct one.
         longest_gap: how far windows with elements may end apart for the gap between them to be filled; a key that is
-            away for longer begins anew. So long is a key remembered. At least the allowed lateness. None: as long as
-            10,000 windows.
+            away for longer begins anew. A key is remembered for that long. At least the allowed lateness. None: as long
+            as 10,000 windows.
 
         Raises SpecError for ``fill`` with sessions, global windows, windows of processing time and of your own, and
         with triggers, evictors, pane info, functions in Python, and changelogs beside allowed lateness.

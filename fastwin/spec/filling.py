@@ -43,15 +43,15 @@ def fill_ms(assigner: Any, fill: str | None, longest_gap: Duration | None) -> in
 
 def _step(assigner: Any) -> int:
     """Returns how long it is from one window's end to the next one's, at most, ms."""
-    match assigner:
-        case TumblingEventTimeWindows():
-            return assigner.size_ms
-        case SlidingEventTimeWindows():
-            return assigner.slide_ms
-        case CumulativeEventTimeWindows():
-            return assigner.step_ms
-        case CalendarEventTimeWindows(every=every):
-            return every if isinstance(every, int) else every.most_days * DAY_MS
+    kind = type(assigner)  # a subclass may have other windows
+    if kind is TumblingEventTimeWindows:
+        return assigner.size_ms
+    if kind is SlidingEventTimeWindows:
+        return assigner.slide_ms
+    if kind is CumulativeEventTimeWindows:
+        return assigner.step_ms
+    if kind is CalendarEventTimeWindows:
+        return assigner.every if isinstance(assigner.every, int) else assigner.every.most_days * DAY_MS
     raise SpecError(
         f"window: fill='empty' goes with tumbling, sliding, cumulative and calendar windows of event time, which "
         f"follow each other on a grid; got {assigner}"

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin.run.planner import plan
 from fastwin.run.replica import open_replica
 from fastwin.state.refresh import Refresh
 
@@ -137,6 +138,10 @@ def test_tables_on_threads_have_the_same_rows() -> None:
     assert spec.run(rows, threads=2).main.sort_by(order) == spec.run(rows).main.sort_by(order)
 
 
+class Shifted(fw.TumblingEventTimeWindows):
+    pass
+
+
 class Own(fw.ProcessWindowFunction):
     def process(self, key: Any, context: Any, elements: Any) -> Any:
         yield {"n": 1}
@@ -150,6 +155,7 @@ class Own(fw.ProcessWindowFunction):
         (lambda: BASE.window(TEN, fill="empty", longest_gap=9), "longest_gap must be at least the 10 ms"),
         (lambda: BASE.window(fw.EventTimeSessionWindows.with_gap(5), **EMPTY), "follow each other on a grid"),
         (lambda: BASE.window(fw.GlobalWindows.create(), **EMPTY), "follow each other on a grid"),
+        (lambda: BASE.window(Shifted.of(10), **EMPTY), "follow each other on a grid"),
         (
             lambda: fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of(5), **EMPTY),
             "windows of event time",
@@ -173,6 +179,10 @@ class Own(fw.ProcessWindowFunction):
             "at least the allowed lateness, got 20 ms and 30 ms",
         ),
         (lambda: BASE.window(TEN, **EMPTY).aggregate(n=fw.Count()).panes(), "goes with no panes"),
+        (
+            lambda: plan(BASE.window(TEN, **EMPTY).aggregate(n=fw.Count()), table(5).schema, general=True),
+            "does not run on the general operator",
+        ),
     ],
 )
 def test_what_has_no_empty_windows(make: Any, said: str) -> None:
