@@ -19,6 +19,8 @@ from fastwin.operators.config import Config
 
 __all__ = ["Level"]
 
+# Rows of slices that close are handed on while they are in the cache.
+_TOGETHER = 1 << 16
 _Touched = list[tuple[NDArray[np.int32], NDArray[np.int64]]]
 
 
@@ -92,34 +94,35 @@ class Level(AlignedOperator):
         """Hands on the slices that close at a watermark, before anything fires."""
         if not self.fed or watermark <= self.watermark:
             return
-        starts = self._panes.starts()
-        closing = starts[(starts >= self._closed) & (starts < self._slicing.bound_at(within(watermark) + 1))]
-        for start in closing.tolist():
-            self._check_inside(start)
-            slots = self._panes.slots_of(start)
-            keys, begins = self._panes.rows.keys(slots), np.full(len(slots), start)
+        rows = self._panes.rows
+        first, last = self._closed, self._slicing.bound_at(within(watermark) + 1) - 1
+        while len(slots := self._panes.slots_from(first, last, _TOGETHER)):
+            keys, starts = rows.keys(slots), rows.starts(slots)
+            self._check_inside(np.unique(starts))
             for level in self.fed:
-                level.receive(self._panes.rows, slots, keys, begins)
+                level.receive(rows, slots, keys, starts)
+            first = int(starts[-1]) + 1
 
     def receive(
         self, rows: RowStore, slots: NDArray[np.int32], keys: NDArray[np.int32], starts: NDArray[np.int64]
     ) -> None:
-        """Merges the rows of a slice that closes: no window over it has passed here."""
-        self._slicing.cover(starts[:1])
+        """Merges the rows of slices that close: no window over them has passed here."""
+        self._slicing.cover(starts)
         own, _ = self._slicing.assign(starts)
         self._accumulators.merge_rows(self._panes.rows, self._panes.ensure(keys, own), rows, slots)
 
-    def _check_inside(self, start: int) -> None:
-        """Raises SpecError where the slice at ``start`` lies in two slices of a level that it feeds."""
-        last = np.array([start, self._slicing.bound_after(start) - 1])
+    def _check_inside(self, starts: NDArray[np.int64]) -> None:
+        """Raises SpecError where one of the slices at ``starts`` lies in two slices of a level that it feeds."""
+        lasts = np.array([self._slicing.bound_after(start) - 1 for start in starts.tolist()])
         for level in self.fed:
-            level._slicing.cover(last)
-            first, second = level._slicing.assign(last)[0].tolist()
-            if first != second:
+            level._slicing.cover(starts)
+            level._slicing.cover(lasts)
+            apart = level._slicing.assign(starts)[0] != level._slicing.assign(lasts)[0]
+            if apart.any():
                 name = level._config.window
                 raise SpecError(
-                    f"windows: at {start} ms, {name!r} begins in the middle of {self._config.window!r}, as days of "
-                    f"zones did long ago; give {name!r} a spec of its own"
+                    f"windows: at {starts[apart][0]} ms, {name!r} begins in the middle of {self._config.window!r}, as "
+                    f"days of zones did long ago; give {name!r} a spec of its own"
                 )
 
     def next_timer(self) -> int | None:
