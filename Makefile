@@ -47,8 +47,8 @@ lint: .venv/.compiled ## ruff, cython-lint, mypy, and the stubs against the comp
 	.venv/bin/mypy
 	$(if $(STUBBED),.venv/bin/stubtest --concise --ignore-disjoint-bases --ignore-unused-allowlist --allowlist .ci/stubtest.allow --mypy-config-file pyproject.toml $(STUBBED))
 
-docs: .venv/.documented ## build the documentation site into build/site
-	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet $(ARGS)
+docs: .venv/.documented ## build the documentation site into build/site (a warning, such as of a broken link, fails)
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict $(ARGS)
 	@echo "The site is in build/site. To read it with its search: $(PY) -m http.server --bind 127.0.0.1 --directory build/site"
 
 format: .venv/.installed ## let ruff format the Python files and mend what it can

@@ -65,7 +65,7 @@ def _members(spec: fw.WindowSpec) -> list[tuple[float, float, str]]:
 
 
 def _axes(height: float, low: float = 0, high: float = 80) -> tuple[Figure, Any]:
-    figure = Figure(figsize=(6.4, height))
+    figure = Figure(figsize=(4.8, height))
     axes = figure.subplots()
     axes.set_xlim(low, high)
     axes.set_yticks([])
@@ -129,7 +129,7 @@ def _watermark() -> Figure:
     """Draws event times in order of arrival, the watermark behind them, and the element that is late."""
     windows = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of("5 s"))
     stream = windows.side_output_late_data().aggregate(n=fw.Count()).open(watermark="5 seconds")
-    figure = Figure(figsize=(6.4, 3.2))
+    figure = Figure(figsize=(4.8, 3.2))
     axes = figure.subplots()
     marks = []
     for place, second in enumerate(ARRIVALS, 1):
