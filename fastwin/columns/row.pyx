@@ -1,5 +1,9 @@
 """Row: an element as user code sees it, read-only: ``e.price``, ``e["price"]``, ``e[0]``."""
 
+cimport cython
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+
 from sys import intern
 from weakref import WeakValueDictionary
 
@@ -103,6 +107,9 @@ def row_of(RowType type not None, values):
     return new_row(type, values)
 
 
+# Windows may keep millions of rows; looking for circles among them would take longer than all else. Values that come
+# from Arrow make none.
+@cython.no_gc
 cdef class Row:
     """A read-only row: values by attribute, by name, or by position, in the order of the columns.
 
@@ -128,7 +135,17 @@ cdef class Row:
         return 0
 
     cdef tuple own_values(self):
-        return tuple([self.rows.column(j)[self.i] for j in range(len(self.type.names))])
+        cdef Py_ssize_t j, n = len(self.type.names)
+        cdef tuple values
+        cdef object value
+        for j in range(n):
+            self.rows.column(j)     # decodes: until all is there, a tuple with gaps would be around
+        values = PyTuple_New(n)
+        for j in range(n):
+            value = (<list> self.rows.decoded[j])[self.i]
+            Py_INCREF(value)
+            PyTuple_SET_ITEM(values, j, value)
+        return values
 
     def __getattribute__(self, str name):
         j = self.type.index.get(name)
@@ -189,6 +206,7 @@ cdef class Row:
         return new_row(self.type, tuple([changes.get(n, v) for n, v in zip(self.type.names, self)]))
 
 
+@cython.no_gc
 cdef class TimedRow:
     """An element as evictors see it: its row and its timestamp, ms, None for none."""
 

@@ -2,20 +2,25 @@
 
 from operator import index
 
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdlib cimport free, realloc
 
 from fastwin.core.typedefs cimport idx_t, int32_t, int64_t, ts_t
 from fastwin.core.panes.slices cimport Slicer, slicer_of, slice_in
 from fastwin.windows.assigner import MergingWindowAssigner
 from fastwin.errors import SpecError
-from fastwin.core.timemath cimport NO_TIME
+from fastwin.columns.row cimport Row
+from fastwin.core.timemath cimport NO_TIME, add_overflows
 from fastwin.core.windows.timerservice cimport plus
 from fastwin.operators.general.contexts cimport Clocks
 from fastwin.operators.general.elements cimport Elements
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows, CumulativeProcessingTimeWindows
 from fastwin.windows.global_windows import GlobalWindows
-from fastwin.windows.session import EventTimeSessionWindows, ProcessingTimeSessionWindows
+from fastwin.times import MAX_DURATION_MS
+from fastwin.windows.session import (
+    DynamicEventTimeSessionWindows, DynamicProcessingTimeSessionWindows, EventTimeSessionWindows,
+    ProcessingTimeSessionWindows)
 from fastwin.windows.sliding import SlidingEventTimeWindows, SlidingProcessingTimeWindows
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
 from fastwin.windows.tumbling import TumblingEventTimeWindows, TumblingProcessingTimeWindows
@@ -24,6 +29,7 @@ MAX_WINDOWS = 10_000
 """How many windows one element may have."""
 
 cdef Py_ssize_t LIMIT = MAX_WINDOWS
+cdef ts_t LONGEST = MAX_DURATION_MS
 
 
 cdef ts_t floored(ts_t time, ts_t step, ts_t offset) except? -2:
@@ -262,6 +268,32 @@ cdef class UserNode(AssignerNode):
         return 0
 
 
+cdef class DynamicSessionNode(UserNode):
+    """Sessions whose gaps are in a column of ints; all that is no gap is left to the assigner itself."""
+
+    cdef str column
+    cdef bint event
+
+    def __init__(self, Elements elements not None, assigner):
+        super().__init__(elements, assigner)
+        self.column = assigner.gap
+        self.event = assigner.is_event_time()
+
+    cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
+        cdef Row element = self.elements.element(i)
+        cdef int overflow = 0
+        cdef ts_t start = time if self.event else self.timers.clock, end, gap
+        place = element.type.index.get(self.column)
+        value = None if place is None else element.value(place)
+        if type(value) is int:
+            gap = PyLong_AsLongLongAndOverflow(value, &overflow)
+            if not overflow and 1 <= gap <= LONGEST and time != NO_TIME and not add_overflows(start, gap, &end):
+                self.starts[0] = start
+                self.ends[0] = end
+                return 1
+        return UserNode.assign(self, i, time, key)
+
+
 def _sliding(elements, assigner):
     return SlidingNode(elements, assigner, assigner.size_ms, assigner.slide_ms, assigner.offset_ms)
 
@@ -299,4 +331,7 @@ def is_built_in(assigner):
 
 def assigner_node(Elements elements not None, assigner):
     """Returns the node of an assigner."""
-    return _NODES.get(type(assigner), UserNode)(elements, assigner)
+    kind = type(assigner)
+    if kind in (DynamicEventTimeSessionWindows, DynamicProcessingTimeSessionWindows) and type(assigner.gap) is str:
+        return DynamicSessionNode(elements, assigner)
+    return _NODES.get(kind, UserNode)(elements, assigner)
