@@ -139,7 +139,7 @@ cdef class Row:
         cdef tuple values
         cdef object value
         for j in range(n):
-            self.rows.column(j)     # decodes: until all is there, a tuple with gaps would be around
+            self.rows.column(j)     # decodes, before there is a tuple with gaps
         values = PyTuple_New(n)
         for j in range(n):
             value = (<list> self.rows.decoded[j])[self.i]

@@ -120,7 +120,8 @@ class Stream:
         try:
             fed = operator.process(batch)
             if fed.late is not None:
-                self._take_late(operator, self._pushed.record_batch(rows), fed.late, late)
+                told = self._pushed.record_batch(rows) if self._spec.late_output else None
+                self._take_late(operator, told, fed.late, late)
             newest = int(batch.times[0] if len(rows) == 1 else batch.times.max())
             main = fed.main + self._follow(operator, newest)
         except BaseException as problem:
@@ -189,11 +190,12 @@ class Stream:
         return checked
 
     def _take_late(
-        self, operator: Operator, rows: pa.RecordBatch, marks: np.ndarray | None, late: list[pa.RecordBatch]
+        self, operator: Operator, rows: pa.RecordBatch | None, marks: np.ndarray | None, late: list[pa.RecordBatch]
     ) -> None:
         if marks is None:
             return
         if self._spec.late_output:
+            assert rows is not None
             late.append(take_rows(rows, np.flatnonzero(marks)))
             self._late += late[-1].num_rows
         else:
