@@ -260,3 +260,21 @@ def test_one_passed_element_fires_and_the_others_wait() -> None:
     assert fired(result) == [(0, 10, 2)]
     assert result.late["t"].to_pylist() == [-95]
     assert fired(stream.advance_watermark(MAX)) == [(20, 30, 2)]
+
+
+@pytest.mark.parametrize("lateness", [0, 3, 12])
+@pytest.mark.parametrize(("size", "slide"), [(10, None), (10, 4), (4, 10)])
+def test_watermark_that_moves_by_milliseconds_fires_and_cleans_in_time(
+    size: int, slide: int | None, lateness: int
+) -> None:
+    stream = spec_of(size, slide, lateness=lateness).open()
+    elements = table(*range(0, 40, 3))
+    stream.process(elements)
+    found = []
+    for watermark in range(-20, 70):
+        now = fired(stream.advance_watermark(watermark))
+        assert {end for _, end, _ in now} <= {watermark + 1}
+        stream._check_invariants()  # no slice is there that should be gone
+        found += now
+    assert found == fired(spec_of(size, slide).run(elements))
+    assert stream.metrics.state_rows == 0
