@@ -106,9 +106,8 @@ class Stream:
     def push(self, rows: Any) -> Result:
         """Takes a row, or a list of some, as ``process`` takes a table of them; a single one costs far less here.
 
-        rows: dicts by column, which may have more columns than are needed, or tuples: they have the columns of the
-            schema that the stream was opened with, in its order. Without a schema, the first call tells the types of
-            the columns, and takes dicts alone.
+        rows: dicts by column, which may have more columns than are needed, or tuples in the order of the schema that
+            the stream was opened with. Without a schema, the first call tells the types, and takes dicts alone.
         Raises as ``process`` does, and SpecError for values that do not suit their column.
         """
         rows = rows if isinstance(rows, list) else [rows]
@@ -194,8 +193,7 @@ class Stream:
     ) -> None:
         if marks is None:
             return
-        if self._spec.late_output:
-            assert rows is not None
+        if self._spec.late_output and rows is not None:
             late.append(take_rows(rows, np.flatnonzero(marks)))
             self._late += late[-1].num_rows
         else:
