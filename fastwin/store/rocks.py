@@ -176,9 +176,12 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             *(found[name] for name in ("watermark", "since", "complete_from", "version", "identity", "history")),
         )
 
-    def _stored(self) -> dict[str, Any]:
+    def _get(self, name: Any) -> Any:
         with self._reading():
-            record = self._db.get(_META)
+            return self._db.get(name)
+
+    def _stored(self) -> dict[str, Any]:
+        record = self._get(_META)
         try:
             return _NOTHING | ({} if record is None else json.loads(record))
         except (ValueError, TypeError) as problem:
@@ -213,8 +216,9 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             return epoch
 
     def batch_of(self, query: str) -> int | None:
-        with self._lock, self._reading():
-            found = self._database().get(_QUERY + query.encode())
+        with self._lock:
+            self._database()
+            found = self._get(_QUERY + query.encode())
         return None if found is None else int(found)
 
     def _create(self, layout: Layout) -> None:
@@ -228,8 +232,8 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
         with self._lock:
             batch = self._rocks.WriteBatch(raw_mode=True)
             names = [_pane_key(block.key, 0, start) for block in blocks for start, _ in block.panes]
-            with self._reading():
-                known = iter(self._database().get(names))
+            self._database()
+            known = iter(self._get(names))
             stored = outdated = 0
             changed: list[tuple[str, int, dict[int, list[Cell]]]] = []
             ends: dict[str, int] = {}
@@ -251,7 +255,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 for (key, start, _), cells in zip(changed, self._rolled_up(layout, changed), strict=True):
                     batch.put(_pane_key(key, 1, start), pack(revision, cells))
             for key, end in ends.items():
-                last = self._db.get(_KEY + key.encode())
+                last = self._get(_KEY + key.encode())
                 batch.put(
                     _KEY + key.encode(), _START.pack(max(end + _BIAS, 0 if last is None else _START.unpack(last)[0]))
                 )
@@ -345,7 +349,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             for level in (0, 1):
                 prefix = _pane_prefix(key.decode(), level)
                 batch.delete_range(prefix + bytes(8), prefix + _START.pack(floor + _BIAS))
-            last = self._db.get(_KEY + key)
+            last = self._get(_KEY + key)
             if last is not None and _START.unpack(last)[0] - _BIAS <= floor:
                 batch.delete(_KEY + key)
         batch.delete_range(_BLOCK, end)

@@ -61,7 +61,7 @@ def to_store(
 
 
 class StoreSink:
-    """The sink that ``to_store`` returns; call it with the frame and the number of a micro-batch."""
+    """The sink that ``to_store`` returns; call it with the frame and the number of each micro-batch, empty ones too."""
 
     def __init__(
         self,
@@ -125,14 +125,16 @@ class StoreSink:
     def _check_known(self, store: PaneStore, query: str, batch_id: int) -> None:
         """Looks whether the store has all batches of this query before this one."""
         known = store.batch_of(query)
-        if batch_id == 0 or (known is not None and known >= batch_id - 1):
+        # This object knows which batches it was handed; one that has just been made goes by the checkpoint's count.
+        before = batch_id - 1 if self._last < 0 else min(self._last, batch_id - 1)
+        if before < 0 or (known is not None and known >= before):
             return
         if known is not None:
             self._lost(
                 store,
                 f"to_store: the last batch that the store has of this query is {known}, and this is batch {batch_id}: "
-                f"it went back, and panes are missing; start with an empty store and a fresh checkpoint, or go on "
-                f"without them: to_store(..., accept_loss=True)",
+                f"it went back, and panes are missing (or the sink was not called for each batch); start with an empty "
+                f"store and a fresh checkpoint, or go on without them: to_store(..., accept_loss=True)",
             )
         elif self._last < 0 and ((meta := store.meta()) is None or meta.identity):
             warnings.warn(

@@ -104,3 +104,19 @@ def test_meta_that_is_no_meta(whole, tmp_path):
     for read_only in (True, False):
         with pytest.raises(StoreError, match="damaged"), PaneStore.open(f"rocksdb:{store}", read_only=read_only) as one:
             one.query()
+
+
+@pytest.mark.parametrize("how", ["begin", "middle", "end"])
+def test_writer_over_a_damaged_file(whole, tmp_path, how):
+    """What it must read to write is an error as well."""
+    store = shutil.copytree(whole, tmp_path / "store")
+    damage(found(store, "data"), how)
+    with pytest.raises(StoreError, match="rocksdb: "):
+        write_all(f"rocksdb:{store}")
+
+
+def write_all(url: str) -> None:
+    """Puts panes over all that is there."""
+    with PaneStore.open(url, spec(), retention="1 hour") as writer:
+        for number in (*range(40), *range(60, 100)):
+            writer.put(batch(number), (2, number))

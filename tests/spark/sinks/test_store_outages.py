@@ -111,6 +111,17 @@ def test_went_back_between_runs(spark, server, monkeypatch):
         spark_glue.to_store(server.url, spec())(frames[4], 4)
 
 
+def test_batches_that_the_sink_was_not_handed(spark, server, monkeypatch):
+    """Left out by the caller, they are missed only by a sink that cannot know it."""
+    monkeypatch.setattr("spark_glue.sinks.store.query_id_of", lambda frame: "one query")
+    frame = spark.createDataFrame(batch(0).to_pandas())
+    sink = spark_glue.to_store(server.url, spec())
+    for number in (0, 3, 4, 9):
+        assert sink(frame, number).stored == 50
+    with pytest.raises(StoreError, match="or the sink was not called for each batch"):
+        spark_glue.to_store(server.url, spec())(frame, 12)
+
+
 def test_went_back_between_batches(spark, server):
     sink = spark_glue.to_store(server.url, spec())
     for number in range(3):
