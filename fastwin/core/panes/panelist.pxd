@@ -38,30 +38,30 @@ cdef inline uint64_t hash_in_place(const void* index, const void* place) noexcep
     return hash_start(<const HashIndex*> index, (<const PanePlace*> place).start)
 
 
-cdef inline PanePlace* place_of(const HashIndex* index, ts_t start) noexcept nogil:
-    """Returns the place of the pane that starts at ``start``, or NULL."""
+cdef inline Py_ssize_t place_of(const HashIndex* index, ts_t start) noexcept nogil:
+    """Returns which place has the pane that starts at ``start``; -1: none."""
     cdef PanePlace* places = <PanePlace*> index.places
     cdef Py_ssize_t at
     if index.size == 0:
-        return NULL
+        return -1
     at = first_place(index, hash_start(index, start))
     while not is_empty(places + at):
         if places[at].start == start:
-            return places + at
+            return at
         at = next_place(index, at)
-    return NULL
+    return -1
 
 
 cdef inline Pane* pane_at(PaneList* known, ts_t start) noexcept nogil:
     """Returns the pane that starts at ``start``, or NULL."""
-    cdef PanePlace* place
+    cdef Py_ssize_t at
     if known.latest != NULL and known.latest.start == start:
         return known.latest
-    place = place_of(&known.index, start)
-    if place == NULL:
+    at = place_of(&known.index, start)
+    if at < 0:
         return NULL
-    known.latest = place.pane
-    return place.pane
+    known.latest = (<PanePlace*> known.index.places)[at].pane
+    return known.latest
 
 
 cdef inline bint reserve_panes(PaneList* known) noexcept nogil:
@@ -127,8 +127,7 @@ cdef inline void free_first_panes(PaneList* known, Py_ssize_t n) noexcept nogil:
         empty_index(index, sizeof(PanePlace))
     for i in range(n):
         if n < known.count:
-            take_out(index, sizeof(PanePlace),
-                     place_of(index, known.panes[i].start) - <PanePlace*> index.places, hash_in_place, index)
+            take_out(index, sizeof(PanePlace), place_of(index, known.panes[i].start), hash_in_place, index)
         free(known.panes[i].index)
         free(known.panes[i])
     known.count -= n
