@@ -12,14 +12,13 @@ after all has been stored.
 """
 
 import contextlib
-import fcntl
 import os
 import shutil
 import struct
 import time
 from pathlib import Path
 
-from spark_glue.state.folders import TAKEN_FILE, cache_root, hold, is_private, limit_of, say_once
+from spark_glue.state.folders import TAKEN_FILE, cache_root, hold, is_private, limit_of, lock, say_once
 
 __all__ = ["BYTES_VARIABLE", "Shelf"]
 
@@ -102,7 +101,7 @@ class Shelf:
         """Adds to the bytes that are taken, if the limit allows it. Seldom are all files counted."""
         handle = os.open(self._root / TAKEN_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            lock(handle)
             told = os.pread(handle, _TAKEN.size, 0)
             taken, counted = _TAKEN.unpack(told) if len(told) == _TAKEN.size else (0, 0.0)
             fits = size <= 0 or taken + size <= self._most(taken)

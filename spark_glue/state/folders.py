@@ -22,6 +22,7 @@ __all__ = [
     "hold",
     "is_private",
     "limit_of",
+    "lock",
     "say_once",
     "sweep",
 ]
@@ -35,6 +36,7 @@ _MEMORY = Path("/dev/shm")
 _LEAST_FREE = 64 << 20  # below that, the folder in memory is left alone, unless ours is there already
 _IDLE_S = 600.0
 _SWEEP_S = 60.0
+_LOCK_S = 1.0
 _ALIVE = ".alive"
 _said: set[str] = set()
 
@@ -115,6 +117,18 @@ def is_private(root: Path) -> bool:
             f"alone; state is read from the state store"
         )
     return private
+
+
+def lock(handle: int) -> None:
+    """Locks a file for this process alone. Raises BlockingIOError if another one has held it for a second."""
+    until = time.monotonic() + _LOCK_S
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # its owner is about to let go, or stands still
+            if time.monotonic() > until:
+                raise
+        time.sleep(0.001)
 
 
 # The folders that this process holds, each by a shared lock that goes with the process, however it ends.

@@ -5,7 +5,6 @@ many bytes, and how many states of the share have come since. What the ledger do
 """
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_glue.state.book import MOST_BEHIND
-from spark_glue.state.folders import hold, is_private
+from spark_glue.state.folders import hold, is_private, lock
 
 __all__ = ["Ledger"]
 
@@ -89,7 +88,7 @@ class Ledger:
         hold(self._folder)
         handle = os.open(self._folder / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock(file.fileno())
             book = _parsed(file.read())
             yield book
             file.seek(0)

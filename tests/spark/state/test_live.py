@@ -1,5 +1,6 @@
 """The streams that workers leave standing: taken once, and within one budget for all workers of a machine."""
 
+import fcntl
 import os
 import time
 
@@ -132,6 +133,18 @@ def test_streams_of_runs_long_unused_go(monkeypatch):
     monkeypatch.setattr(live.time, "monotonic", lambda: now + live._IDLE_S + 1)
     kept.put(("new", 1), stream(2))
     assert len(kept) == 1
+
+
+def test_a_worker_that_stands_still_stops_no_other(root, monkeypatch, caplog):
+    """It may hold the ledger: the others go on without."""
+    kept = LiveStreams(limit=1_000)
+    kept.put(("run", 1), stream(1))
+    monkeypatch.setattr(folders, "_LOCK_S", 0.05)
+    with open(root / "run" / ".live") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        kept.put(("run", 2), stream(2))
+    assert len(kept) == 2
+    assert "the workers cannot tell each other what they keep" in caplog.text
 
 
 def test_without_a_folder_each_worker_keeps_its_part_and_says_so(root, monkeypatch, caplog):
