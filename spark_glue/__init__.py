@@ -2,6 +2,7 @@
 
 from fastwin import __version__
 from spark_glue.apply import apply
+from spark_glue.export import export_state
 from spark_glue.progress import BatchMetrics, metrics_listener, progress_listener
 from spark_glue.session import session
 from spark_glue.sinks.database import to_database
@@ -13,6 +14,7 @@ __all__ = [
     "StoreSink",
     "__version__",
     "apply",
+    "export_state",
     "metrics_listener",
     "progress_listener",
     "route",

@@ -41,7 +41,7 @@ _LEVELS = {
     "state_rows_change": "state_rows",
 }
 WATERMARK = "watermark_ms"
-"""The one counter that is not added up; 0: there is no watermark yet."""
+"""Not added up; 0: there is no watermark yet."""
 
 WORKER_BYTES = "worker_bytes"
 """The most memory that a Python worker has taken so far; not added up either."""

@@ -8,6 +8,7 @@ import hashlib
 import json
 import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,7 @@ from fastwin.state.identity import Migrate, StateSpec, allows_wider_types
 from fastwin.state.signing import SIGNATURE_BYTES, check_signature, is_signing, signature
 from spark_glue.state.book import DeltaLog, Entry
 
-__all__ = ["CHUNK_BYTES", "Head", "Identity", "StateLog"]
+__all__ = ["CHUNK_BYTES", "Head", "Identity", "StateLog", "joined", "log_in"]
 
 CHUNK_BYTES = 4 << 20
 """No value in the state store is larger than this."""
@@ -119,16 +120,8 @@ class StateLog:
 
     def read(self, entry: Entry) -> bytes:
         """Returns a delta of the current share. Raises StateError if it is not there as it was written."""
-        parts = []
-        for number in entry.numbers():
-            value = self._chunks.getValue((number,))
-            if value is None:
-                raise StateError(f"state: chunk {number} of the delta {entry.numbers()} is missing")
-            parts.append(bytes(value[0]))
-        data = b"".join(parts)
-        if len(data) != entry.size:
-            raise StateError(f"state: {entry.size} bytes were written, {len(data)} are there")
-        return data
+        values = {number: self._chunks.getValue((number,)) for number in entry.numbers()}
+        return joined({number: bytes(value[0]) for number, value in values.items() if value is not None}, entry)
 
     def append(
         self, head: Head, delta: bytes, meta: dict[str, Any], groups: int, cleaned_until: int | None
@@ -182,6 +175,22 @@ class StateLog:
         for entry in entries:
             for number in entry.numbers():
                 self._chunks.removeKey((number,))
+
+
+def joined(parts: Mapping[int, bytes], entry: Entry) -> bytes:
+    """Returns a delta whose chunks are given by number. Raises StateError if it is not there as it was written."""
+    lost = [number for number in entry.numbers() if number not in parts]
+    if lost:
+        raise StateError(f"state: chunk {lost[0]} of the delta {entry.numbers()} is missing")
+    data = b"".join(parts[number] for number in entry.numbers())
+    if len(data) != entry.size:
+        raise StateError(f"state: {entry.size} bytes were written, {len(data)} are there")
+    return data
+
+
+def log_in(head: bytes) -> DeltaLog:
+    """Returns the log that a stored head tells of. Raises StateError if it is damaged."""
+    return DeltaLog.from_json(_unpack(head)[1]["log"])
 
 
 def _pack(fields: dict[str, Any]) -> bytes:

@@ -35,7 +35,7 @@ GLUE_FLOORS = [
     "plan",
     "state session",
     "stages",
-    "progress sinks",
+    "export progress sinks",
     "apply",
     "",
     "apps",
