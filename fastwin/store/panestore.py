@@ -51,6 +51,7 @@ class PaneStore(ABC):
         self._server: str | None = None  # which process of the store's had the begin of this batch
         self._begun = False
         self._loss_accepted = False
+        self._lost_until: int | None = None  # ms: a store that was emptied has nothing of what ended before
 
     @staticmethod
     def open(
@@ -137,7 +138,7 @@ class PaneStore(ABC):
         if last is None or (meta is not None and meta.follows(last)):
             return
         if meta is None or meta.identity != last.identity:
-            self._last = None
+            self._last, self._lost_until = None, last.watermark
             warnings.warn(
                 f"store: {self._shown} has lost all panes since the last batch; those that the stream still writes "
                 f"come back, earlier ones do not",
@@ -229,7 +230,7 @@ class PaneStore(ABC):
             known = [at for at in (goal, meta.watermark) if at is not None]
             reached = max(known, default=None)
             floor = None if reached is None else meta.layout.block.start_of(reached - meta.layout.retention_ms)
-            lost = reached if self._loss_accepted else None
+            lost = reached if self._loss_accepted else self._lost_until
             step = Step(goal, first, floor, mark, complete_from=lost)
         self._advance(None if meta is None else meta.layout, step)
         begun, self._begun = self._begun, False
@@ -241,7 +242,7 @@ class PaneStore(ABC):
         now = self.meta()
         if now is not None and step.stamp in now.history:
             self._last = now
-        self._loss_accepted = False
+        self._loss_accepted, self._lost_until = False, None
 
     def _ensure(self, schema: pa.Schema) -> Meta:
         """Returns the store's meta, with the layout that the spec gives for panes of this schema."""

@@ -142,6 +142,7 @@ class StoreSink:
                 f"or is another one; panes of those batches do not come back",
                 stacklevel=4,
             )
+            store.accept_loss()
 
     def _lost(self, store: PaneStore, what: str) -> None:
         if not self._accept_loss:

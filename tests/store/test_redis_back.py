@@ -76,6 +76,19 @@ def test_another_store_under_the_same_name(server):
             store.put(batch(2), (1, 2))
 
 
+def test_late_panes_in_a_store_that_was_emptied(server):
+    """A pane from before the loss that is put again does not make what is around it complete."""
+    with PaneStore.open(server.url, spec()) as store:
+        for number in range(5):
+            store.put(batch(number), (1, number))
+        redis.Redis.from_url(server.url).flushall()
+        with pytest.warns(UserWarning, match="has lost all panes"):
+            store.put(batch(5), (1, 5))
+        assert store.meta().since == FIRST + 5 * 3 * MINUTE
+        store.put(batch(2), (1, 6))
+        assert store.meta().since == FIRST + 5 * 3 * MINUTE
+
+
 def test_two_writers_are_no_going_back(server):
     with PaneStore.open(server.url, spec()) as one, PaneStore.open(server.url, spec()) as other:
         for number in range(0, 140, 2):
