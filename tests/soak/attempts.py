@@ -1,7 +1,8 @@
 """Two attempts of each task: two processes run the same micro-batches from the same state, and one of them is committed.
 
-Both write the same bytes. Both have a worker's memory, their streams left standing, and they share a cache, as the workers of an executor do. Now
-and then one of them lags: it goes on with a micro-batch long after the other's attempt has been committed.
+Both write the same bytes. Both have a worker's memory, their streams left standing, and they share a cache, as the
+workers of an executor do. Now and then one of them lags: it goes on with a micro-batch long after the other's attempt
+has been committed. Now and then one reloads: it has lost its memory and the cache, and all is read from the store.
 """
 
 import copy
@@ -25,7 +26,8 @@ from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.outputs import ResultKind
 from spark_glue.stages import operator as processor
 from spark_glue.stages.packets import PacketKind, decode, encode
-from spark_glue.state.folders import ROOT_VARIABLE
+from spark_glue.state.folders import ROOT_VARIABLE, forget_run
+from spark_glue.state.live import LIVE
 from tests.support import spark_windows
 from tests.support.spark_fakes import FakeHandle
 from tests.support.spark_jobs import KEY_GROUPS, frame_plan_for
@@ -77,10 +79,13 @@ def _serve(pipe: Connection, frame_plan: FramePlan) -> None:
 
 
 def _attempt(
-    frame_plan: FramePlan, handle: FakeHandle, share: int, watermark: int, blob: bytes | None
+    frame_plan: FramePlan, reloads: bool, handle: FakeHandle, share: int, watermark: int, blob: bytes | None
 ) -> tuple[FakeHandle, list]:
     from spark_glue.plan.keygroups import ids
 
+    if reloads:
+        LIVE.clear()
+        forget_run("run")
     one = processor.WindowProcessor(frame_plan)
     one.init(handle)
     values = TimerValues(0, watermark)
@@ -156,9 +161,10 @@ class Attempts:
             if share in inputs:
                 (rows,) = inputs[share].combine_chunks().to_batches()
                 blob = encode(rows).to_pybytes()
-            asked = pickle.dumps((copy.deepcopy(self._handles[share]), share, watermark, blob))
+            work = (copy.deepcopy(self._handles[share]), share, watermark, blob)
+            asked = pickle.dumps((False, *work))
             workers = self._dice.choice([(0,), (1,), (0, 1), (1, 0), (0, 1), (1, 0), (0, 0), (1, 1)])
-            answers = [self._ask(worker, asked) for worker in workers]
+            answers = [self._ask(worker, pickle.dumps((self._dice.random() < 0.2, *work))) for worker in workers]
             expected = self._expected(share, watermark, inputs.get(share))
             for _, found in answers:
                 assert sorted(map(repr, found)) == sorted(map(repr, expected)), f"share {share} at {watermark}"
