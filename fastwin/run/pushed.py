@@ -264,7 +264,7 @@ def _time_reader(kind: pa.DataType) -> _Read:
     def read(values: Sequence[Any]) -> tuple:
         times = []
         for value in values:
-            if type(value) is not datetime or value.tzinfo is not epoch.tzinfo:
+            if type(value) is not datetime or (value.tzinfo is None) != (epoch.tzinfo is None):
                 raise _NotPlain
             since = value - epoch
             if since.microseconds % exact:

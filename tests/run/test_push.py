@@ -1,8 +1,10 @@
 """push(): rows as dicts and tuples mean what a table of them means to process()."""
 
 import datetime
+import itertools
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -112,9 +114,9 @@ def test_push_takes_datetimes(kind: pa.DataType) -> None:
     spec = fw.key_by().event_time("t").window(fw.TumblingEventTimeWindows.of("1 s")).aggregate(n=fw.Count())
     schema = pa.schema([("t", kind)])
     pushed, processed = spec.open(schema=schema), spec.open(schema=schema)
-    zone = UTC if kind.tz else None
+    zones = itertools.cycle([UTC, ZoneInfo("UTC"), ZoneInfo("Asia/Tokyo")] if kind.tz else [None])
     for second, micros in ((0, 0), (1, 999_999), (1, 1_000), (-5, 1), (10**9, 0)):
-        when = datetime.datetime(1970, 1, 1, tzinfo=zone) + datetime.timedelta(seconds=second)
+        when = datetime.datetime(1970, 1, 1, tzinfo=next(zones)) + datetime.timedelta(seconds=second)
         when = when.replace(microsecond=micros if kind.unit in ("us", "ns") else 0)
         pushed.push({"t": when})
         processed.process(pa.table({"t": pa.array([when], kind)}))
