@@ -144,6 +144,7 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "to_database",
                 "to_store",
                 "StoreSink",
+                "export_state",
                 "progress_listener",
                 "metrics_listener",
                 "BatchMetrics",
