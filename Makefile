@@ -47,7 +47,7 @@ lint: .venv/.compiled ## ruff, cython-lint, mypy, and the stubs against the comp
 	.venv/bin/mypy
 	$(if $(STUBBED),.venv/bin/stubtest --concise --ignore-disjoint-bases --ignore-unused-allowlist --allowlist .ci/stubtest.allow --mypy-config-file pyproject.toml $(STUBBED))
 
-docs: .venv/.documented ## build the documentation site into build/site (a warning, such as of a broken link, fails)
+docs: .venv/.compiled .venv/.documented ## build the documentation site into build/site (a warning, such as of a broken link, fails)
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict $(ARGS)
 	@echo "The site is in build/site. To read it with its search: $(PY) -m http.server --bind 127.0.0.1 --directory build/site"
 
@@ -107,7 +107,7 @@ distclean: clean ## remove the environment as well
 	@touch $@
 
 # What builds the site stays out of the environment until it is asked for.
-.venv/.documented: pyproject.toml .venv/.compiled
+.venv/.documented: pyproject.toml .venv/.installed
 	@echo "Installing what builds the documentation into .venv"
 	@$(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
 	@touch $@
