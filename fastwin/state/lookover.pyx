@@ -4,7 +4,7 @@ __all__ = ["NUMBERS", "OBJECTS", "SETS", "kind_of"]
 
 cdef enum:
     DEEPEST = 40
-    MOST = 1 << 24                  # objects that are looked at
+    MOST = 16777216                 # objects that are looked at
 
 NUMBERS, OBJECTS, SETS = range(3)
 cdef enum:
