@@ -25,6 +25,7 @@ __all__ = ["Settings", "make_app"]
 _MAX_QUERY = 8_192
 _MAX_PATH = 1_024
 _MAX_FIELDS = 200
+_NOT_READY = "The store does not answer as it should; the service's log says why."
 _HEADERS = [
     (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
      b"img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
@@ -53,7 +54,7 @@ def make_app(answers: Answers, settings: Settings) -> ASGIApp:
             Route("/", _page),
             Route("/static/{name}", _static),
             Route("/healthz", _healthy),
-            Route("/readyz", _answer(answers.ready)),
+            Route("/readyz", _answer(answers.ready, _NOT_READY)),
             Route("/api/settings", _settings(settings)),
             *(
                 Route(f"/api/{name}", _answer(getattr(answers, name)))
@@ -121,7 +122,9 @@ def _any_error(request: Request, problem: Exception) -> Response:
     return _error(500, "Something went wrong here; the service's log says what.")
 
 
-def _answer(ask: Callable[[Query], bytes]) -> Callable[[Request], Awaitable[Response]]:
+def _answer(ask: Callable[[Query], bytes], public: str | None = None) -> Callable[[Request], Awaitable[Response]]:
+    """public: what to say of a store that fails where no token is asked for; None: what is wrong."""
+
     async def handle(request: Request) -> Response:
         try:
             query = parse_qs(request.url.query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
@@ -135,8 +138,12 @@ def _answer(ask: Callable[[Query], bytes]) -> Callable[[Request], Awaitable[Resp
             return _error(400, f"{problem}.")
         except FastwinError as problem:
             _log.warning("%s", problem)
-            reason = "empty" if isinstance(problem, EmptyStoreError) else "store"
-            content = {"error": f"The store does not answer as it should: {problem}.", "reason": reason}
+            empty = isinstance(problem, EmptyStoreError)
+            sentence = f"The store does not answer as it should: {problem}."
+            content = {
+                "error": sentence if empty or public is None else public,
+                "reason": "empty" if empty else "store",
+            }
             return JSONResponse(content, 503, {"Retry-After": "2"})
         return Response(found, media_type="application/json", headers={"Cache-Control": "no-store"})
 

@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 import sys
+from urllib.parse import quote
 
 from fastwin.errors import SpecError, StoreError
 from fastwin.store import PaneStore
@@ -67,9 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise SpecError(f"--store: give the URL of a store, here or in {STORE_VARIABLE}")
     if arguments.store and "@" in arguments.store:
         _warn(f"all on this machine can read the password in --store; use {STORE_VARIABLE} or password_file=PATH")
-    token = _token(arguments)
+    token, made = _token(arguments), ""
     if token is None and not loopback:
         token = secrets.token_urlsafe(24)
+        made = f"#token={quote(token, safe='')}"  # one that was given is known, and no matter for a log
     if token is not None and len(token) < 8:
         raise SpecError(f"--token: must have at least 8 characters, got {len(token)}")
     if not 0.2 <= arguments.refresh <= 3_600:
@@ -89,8 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     limits = Limits(arguments.connections)
     server, bound, answers = make_server(store, settings, arguments.host, arguments.port, limits)
     name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-    secret = "" if token is None else f"#token={token}"
-    print(f"fastwin serve: http://{name}:{bound.getsockname()[1]}/{secret}  (stop it with Ctrl-C)", flush=True)
+    print(f"fastwin serve: http://{name}:{bound.getsockname()[1]}/{made}  (stop it with Ctrl-C)", flush=True)
     try:
         with contextlib.suppress(KeyboardInterrupt):  # the usual end; uvicorn passes it on when all is closed
             server.run(sockets=[bound])

@@ -234,14 +234,22 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
 
 
 def _parts_of(url: str) -> tuple[SplitResult, dict[str, str]]:
-    """Returns a URL's parts, and its options. Raises SpecError without telling a password."""
+    """Returns a URL's parts, and its options. Raises SpecError, which shows no part: each may be of a password."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # looked at now: one that is no number raises
-        return parts, dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
-    except ValueError as problem:
-        shown = f"{url.split(':')[0]}://...{url.rpartition('@')[2]}" if "@" in url else url
-        raise SpecError(f"store: {shown} is no URL for Redis: {problem}") from None
+        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        behind = parts.path if parts.netloc or parts.scheme != "unix" else ""
+        if parts.netloc and "@" not in parts.netloc:
+            behind += parts.query
+        if not parts.fragment and "@" not in behind:  # else a password ended too soon
+            return parts, options
+    except ValueError:
+        pass
+    raise SpecError(
+        f"store: {url.partition(':')[0]}:... is no URL for Redis: it must be redis://[USER:PASSWORD@]HOST:PORT/DB, "
+        f"options behind it as ?NAME=VALUE&NAME=VALUE; write %2F for /, %3F for ?, %23 for # and %40 for @ in a password"
+    )
 
 
 def _password_of(options: dict[str, str], given: str | None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import shutil
 import socket
 import threading
 import time
@@ -234,6 +235,22 @@ def test_probes_need_no_token(make_service):
     service = make_service(Settings(token="very secret"))
     assert service.json("/healthz") == {"healthy": True}
     assert service.json("/readyz") == {"ready": True, "watermark": END, "version": 1}
+
+
+def test_probes_tell_no_details(make_service, tmp_path, caplog):
+    """Addresses and paths are for the log, and for those who have the token."""
+    service = make_service(Settings(token="very secret"))
+    service.store.close()
+    shutil.rmtree(tmp_path / "store0")
+    time.sleep(0.25)
+    status, headers, body = service.get("/readyz")
+    assert status == 503 and headers["retry-after"]
+    assert json.loads(body) == {
+        "error": "The store does not answer as it should; the service's log says why.",
+        "reason": "store",
+    }
+    assert str(tmp_path) in caplog.text
+    assert str(tmp_path) in service.get("/api/store", {"Authorization": "Bearer very secret"})[2].decode()
 
 
 def test_page_needs_nothing_from_elsewhere(shared):

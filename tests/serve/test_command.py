@@ -91,7 +91,8 @@ def test_secrets_are_not_on_the_command_line(url, tmp_path, by):
         given = {"arguments": ("--token-file", str(path))}
     with start("--port", "0", *given.pop("arguments"), FASTWIN_STORE=url, **given) as process:
         try:
-            port = re.search(r":(\d+)/", process.stdout.readline())[1]
+            said = process.stdout.readline()
+            port = re.search(r":(\d+)/  \(stop it", said)[1]
             line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
             assert b"long enough" not in line and url.encode() not in line
             assert get(port, "/api/store")[0] == 401

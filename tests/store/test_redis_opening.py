@@ -147,3 +147,26 @@ def test_options_of_the_url_that_make_no_sense(url, says):
     with pytest.raises(SpecError, match=says) as caught:
         PaneStore.open(url)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        "redis://:my/secret@host/0",
+        "redis://:my#secret@host",
+        "redis://:my?secret@host",
+        "redis://:12/secret@host",
+        "redis://:12#secret@host",
+        "redis://:12?secret@host",
+        "redis://:12?secret=my@host",
+        "redis:///secret@host",
+        "redis://localhost?password=12&secret",
+        "redis://localhost?password=my#secret",
+        "redis://user:secret",
+    ],
+)
+def test_a_password_that_is_not_escaped_is_told_to_nobody(by):
+    """Its end looks like a path, a port or an option."""
+    with pytest.raises(SpecError, match="is no URL for Redis: .* %2F for /") as caught:
+        PaneStore.open(by)
+    assert "secret" not in str(caught.value) and "my" not in str(caught.value)
