@@ -248,7 +248,7 @@ def _parts_of(url: str) -> tuple[SplitResult, dict[str, str]]:
         pass
     raise SpecError(
         f"store: {url.partition(':')[0]}:... is no URL for Redis: it must be redis://[USER:PASSWORD@]HOST:PORT/DB, "
-        f"options behind it as ?NAME=VALUE&NAME=VALUE; write %2F for /, %3F for ?, %23 for # and %40 for @ in a password"
+        f"options behind it as ?NAME=VALUE&NAME=VALUE; in a password write %2F for /, %3F for ?, %23 for #, %40 for @"
     )
 
 

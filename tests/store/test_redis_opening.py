@@ -167,6 +167,6 @@ def test_options_of_the_url_that_make_no_sense(url, says):
 )
 def test_a_password_that_is_not_escaped_is_told_to_nobody(by):
     """Its end looks like a path, a port or an option."""
-    with pytest.raises(SpecError, match="is no URL for Redis: .* %2F for /") as caught:
+    with pytest.raises(SpecError, match=r"is no URL for Redis: .* %2F for /") as caught:
         PaneStore.open(by)
     assert "secret" not in str(caught.value) and "my" not in str(caught.value)
