@@ -9,17 +9,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastwin.errors import StoreError
+from fastwin.errors import StoreError, StoreUnavailableError
 from fastwin.serve.params import CurrentRequest, Query, RequestError, SeriesRequest
 from fastwin.store import Meta, PaneStore, key_from_text, keys_to_text
 
 __all__ = ["Answers", "EmptyStoreError"]
 
 _KEPT_BYTES = 64 * 2**20
+_TRIES = 3
 
 
 class EmptyStoreError(StoreError):
     """The store can be asked, and holds nothing yet."""
+
+
+class _MovedError(StoreUnavailableError):
+    """What was read is of another store than the meta before it, or lacks panes that were there then."""
 
 
 class Answers:
@@ -90,25 +95,30 @@ class Answers:
         """Answers /api/keys: the keys that have panes."""
         if query:
             raise RequestError(400, "keys: takes no parameters.")
-        meta = self._meta()
-        return self._once("keys", meta, lambda: {"keys": _texts(self._store().keys(), meta)})
+        return self._steadily(self._keys_of, query)
+
+    def _keys_of(self, query: Query, meta: Meta) -> bytes:
+        return self._once("keys", meta, None, lambda: {"keys": _texts(self._store().keys(), meta)})
 
     def current(self, query: Query) -> bytes:
         """Answers /api/current: one window of many keys, the highest first aggregate first."""
-        meta = self._meta()
+        return self._steadily(self._current, query)
+
+    def _current(self, query: Query, meta: Meta) -> bytes:
         asked = CurrentRequest.of(query, meta.layout)
         keys = None if asked.keys is None else self._known(asked.keys, meta)
+        end = meta.watermark if asked.end_ms is None else asked.end_ms
+        assert end is not None
+        start = end - asked.window_ms
 
         def answer() -> dict[str, Any]:
-            end = meta.watermark if asked.end_ms is None else asked.end_ms
-            assert end is not None
-            table = self._store().query(keys, end - asked.window_ms, end)
+            table = self._store().query(keys, start, end)
             if asked.sort is not None:
                 table = table.sort_by([(asked.sort, "descending")])
             total, table = table.num_rows, table.slice(0, asked.limit)
             rows = _columns(table, meta)
             return {
-                "start": end - asked.window_ms,
+                "start": start,
                 "end": end,
                 "window_ms": asked.window_ms,
                 "since": meta.since,
@@ -118,18 +128,20 @@ class Answers:
                 "rows": [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)],
             }
 
-        return self._once(asked, meta, answer)
+        return self._once(asked, meta, start, answer)
 
     def series(self, query: Query) -> bytes:
         """Answers /api/series: windows of a few keys, over time."""
-        meta = self._meta()
+        return self._steadily(self._series, query)
+
+    def _series(self, query: Query, meta: Meta) -> bytes:
         asked = SeriesRequest.of(query, meta.layout)
         keys = self._known(asked.keys, meta)
+        end = meta.watermark if asked.end_ms is None else asked.end_ms
+        assert end is not None
+        start = end - asked.range_ms
 
         def answer() -> dict[str, Any]:
-            end = meta.watermark if asked.end_ms is None else asked.end_ms
-            assert end is not None
-            start = end - asked.range_ms
             table = self._store().series(keys, start, end, asked.window_ms, asked.step_ms)
             points = asked.range_ms // asked.step_ms
             rows = _columns(table, meta)
@@ -151,7 +163,7 @@ class Answers:
                 ],
             }
 
-        return self._once(asked, meta, answer)
+        return self._once(asked, meta, start + asked.step_ms - asked.window_ms, answer)
 
     def _known(self, texts: tuple[str, ...], meta: Meta) -> list[tuple]:
         """Returns the values of keys given as text. Raises RequestError for one that the store does not know."""
@@ -175,8 +187,37 @@ class Answers:
             self._keys = meta.stamp, known
         return known
 
-    def _once(self, asked: Any, meta: Meta, answer: Callable[[], dict[str, Any]]) -> bytes:
-        """Returns a kept answer; of many that ask the same at once, one works and the others wait."""
+    def _steadily(self, answer: Callable[[Query, Meta], bytes], query: Query) -> bytes:
+        """Returns an answer that is of one store, and has all from ``since`` on that it speaks of."""
+        for left in reversed(range(_TRIES)):
+            meta = self._meta()
+            try:
+                return answer(query, meta)
+            except _MovedError:
+                if not left:
+                    raise
+            except (RequestError, StoreUnavailableError):
+                raise
+            except Exception:
+                self._checked(meta, None)  # another store may have other columns, which is no fault of who asks
+                raise
+        raise AssertionError
+
+    def _checked(self, meta: Meta, start: int | None) -> Meta:
+        """Returns the store's meta behind a read from ``start`` on, ms; None: of no panes. Raises _MovedError if what
+        was read does not belong to ``meta``."""
+        now = self._store().meta()
+        if now is not None and now.follows(meta):
+            dropped = now.since is not None and now.since != meta.since and start is not None and now.since > start
+            if not dropped:
+                return now
+        raise _MovedError("store: it was emptied, or went back, or dropped old panes, while it was read; ask again")
+
+    def _once(self, asked: Any, meta: Meta, start: int | None, answer: Callable[[], dict[str, Any]]) -> bytes:
+        """Returns a kept answer; of many that ask the same at once, one works and the others wait.
+
+        start: of the first pane that is read, ms; None: none is.
+        """
         question = asked, meta.stamp
         with self._lock:
             if question in self._kept:
@@ -189,8 +230,7 @@ class Answers:
                     return self._kept[question]
             try:
                 found = _json(answer())
-                now = self._store().meta()
-                if now is not None and now.stamp == meta.stamp:  # else it may have parts of another version
+                if self._checked(meta, start).stamp == meta.stamp:  # else it may have parts of another version
                     self._keep(question, found)
             finally:
                 with self._lock:

@@ -3,14 +3,17 @@
 import json
 import shutil
 import time
+from collections.abc import Callable
 
 import pytest
 import redis
 
+import fastwin as fw
+from fastwin.errors import StoreUnavailableError
 from fastwin.serve.answers import Answers
 from fastwin.serve.app import Settings
 from fastwin.store import PaneStore
-from tests.support.clicks import FIRST, HOUR, clicks
+from tests.support.clicks import DAY, FIRST, HOUR, clicks, spec_of
 from tests.support.redis_server import RedisServer
 from tests.support.service import SPEC, put_clicks, serving
 
@@ -108,3 +111,88 @@ def test_kept_answers_are_bounded_in_bytes(tmp_path):
         small.current({})
         assert small.series(asked[0]) == found[0]  # too long to be kept, and pushes nothing out
         assert len(small._kept) == 1
+
+
+class Changing:
+    """A store that others change between its meta and its panes."""
+
+    def __init__(self, store: PaneStore, change: Callable[["Changing"], None]) -> None:
+        self.store, self.change = store, change
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    def query(self, *args):
+        self.change(self)
+        return self.store.query(*args)
+
+    def series(self, *args):
+        self.change(self)
+        return self.store.series(*args)
+
+
+@pytest.fixture
+def filled(tmp_path):
+    """Returns a function that makes a store of clicks."""
+    made = []
+
+    def fill(seed: int) -> PaneStore:
+        made.append(PaneStore.open(f"rocksdb:{tmp_path / str(len(made))}", SPEC, retention="1 day"))
+        put_clicks(made[-1], clicks(500, seed=seed))
+        return made[-1]
+
+    yield fill
+    for store in made:
+        store.close()
+
+
+@pytest.mark.parametrize(("name", "query"), [("current", {}), ("series", {"key": ["module 1"]})])
+def test_rows_of_another_store(filled, name, query):
+    one, other = filled(1), filled(2)
+
+    def change(changing):
+        changing.store = other
+
+    found = json.loads(getattr(Answers(lambda: Changing(one, change)), name)(query))
+    expected = json.loads(getattr(Answers(lambda: other), name)(query))
+    before = json.loads(getattr(Answers(lambda: one), name)(query))
+    assert found == expected != before
+
+
+def test_rows_of_a_store_with_other_columns(filled, tmp_path):
+    one, spec = filled(1), spec_of(views=fw.Count())
+    with PaneStore.open(f"rocksdb:{tmp_path / 'other'}", spec) as other:
+        other.put(spec.panes().run(clicks(500)).main)
+
+        def change(changing):
+            changing.store = other
+
+        answers = Answers(lambda: Changing(one, change))
+        with pytest.raises(StoreUnavailableError, match="ask again"):
+            answers.current({})
+        assert "views" in json.loads(answers.current({}))["rows"][0]
+
+
+@pytest.mark.parametrize("name", ["current", "series"])
+def test_panes_that_are_dropped_while_they_are_read(filled, name):
+    """They are missing, and the answer tells so."""
+    store = filled(1)
+    query = {"end": [str(END)], "key": ["module 1"]}
+    whole = json.loads(getattr(Answers(lambda: store), name)(query))
+    assert whole["since"] <= whole["start"]
+
+    def change(changing):
+        store.put(SPEC.panes().run(clicks(10, hours=35, seed=3)).main, watermark=END + 10 * HOUR)
+
+    found = json.loads(getattr(Answers(lambda: Changing(store, change)), name)(query))
+    assert found["since"] == store.meta().since > found["start"] == END - DAY
+
+
+def test_store_that_changes_with_every_look(filled):
+    stores = [filled(1), filled(2)]
+
+    def change(changing):
+        changing.store = stores[changing.store is stores[0]]
+
+    with pytest.raises(StoreUnavailableError, match=r"emptied, or went back, or dropped .* ask again"):
+        Answers(lambda: Changing(stores[0], change)).current({})
