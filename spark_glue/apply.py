@@ -4,7 +4,7 @@ import importlib.util
 import warnings
 
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 import fastwin as fw
@@ -85,12 +85,15 @@ def apply(
     if isinstance(spec, fw.JoinSpec):
         check_migrate(migrate)
         frames, delays = _check_join(spec, df, watermark, name, chain)
+        skew_ms = _duration(max_future_skew, "max_future_skew")
+        if delays is not None and skew_ms is not None:
+            _warn_of_dates(spec.left)
         return run_joined(
             spec,
             frames,
             delays,
             key_groups=check_key_groups(key_groups),
-            skew_ms=_duration(max_future_skew, "max_future_skew"),
+            skew_ms=skew_ms,
             coalesce=True if coalesce is None else coalesce,
             name=name,
             migrate=migrate,
@@ -121,12 +124,8 @@ def apply(
         own_watermark=own is not None,
         chained=chained,
     )
-    if frame_plan.asks_time and spec.bad_row_policy == "raise":
-        warnings.warn(
-            'bad_rows: the policy is "raise", so one row with a date far ahead ends the query, and again at each start'
-            '; .bad_rows("divert") hands such rows out, .bad_rows("drop") counts them',
-            stacklevel=2,
-        )
+    if frame_plan.asks_time:
+        _warn_of_dates(spec)
     if chain is not False:
         check_chain(frame_plan, chain)
     case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
@@ -158,7 +157,7 @@ def _check_join(
     check_name(name, left.isStreaming)
     if not left.isStreaming:
         return (left, right), None
-    check_state_store(left.sparkSession)
+    _check_session(left.sparkSession)
     if not isinstance(watermark, tuple | list) or len(watermark) != 2:
         raise SpecError(f"watermark: a join of streams needs a pair such as ('10 s', '1 minute'), got {watermark!r}")
     delays = [_duration(one, "watermark") for one in watermark]
@@ -176,12 +175,27 @@ def _check_spec(spec: fw.WindowSpec) -> None:
         raise SpecError(f"spec: it cannot be sent to Spark's workers: {type(problem).__name__}: {problem}") from problem
 
 
-def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -> Watermark | None:
-    """Checks what only streams need; returns the watermark that the frame has itself, if it has."""
-    check_state_store(df.sparkSession)
-    warn_of_format(df.sparkSession)
+def _check_session(spark: SparkSession) -> None:
+    """Checks what every stream needs of its session, and warns of what is not as it should be."""
+    check_state_store(spark)
+    warn_of_format(spark)
     if importlib.util.find_spec("google.protobuf") is None:
         raise SpecError("the package protobuf is missing, which Spark's state API needs: pip install 'fastwin[spark]'")
+
+
+def _warn_of_dates(spec: fw.WindowSpec) -> None:
+    """Warns where a row that is too far ahead ends the query."""
+    if spec.bad_row_policy == "raise":
+        warnings.warn(
+            'bad_rows: the policy is "raise", so one row with a date far ahead ends the query, and again at each start'
+            '; .bad_rows("drop") counts such rows, .bad_rows("divert"), which joins do not take, hands them out',
+            stacklevel=3,
+        )
+
+
+def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -> Watermark | None:
+    """Checks what only streams need; returns the watermark that the frame has itself, if it has."""
+    _check_session(df.sparkSession)
     own = watermark_of(df)
     if spec.time_column is None:
         if delay_ms is not None:

@@ -123,7 +123,7 @@ def warn_of_format(spark: SparkSession) -> None:
         warnings.warn(
             f"{FORMAT_KEY} is 1: where Spark runs a task twice, the later attempt may overwrite state that the other "
             f"one has committed; set it to {FORMAT}, as spark_glue.session does, before the query's first start",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -52,6 +52,7 @@ FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _DELAY_KEY = "spark.watermarkDelayMs"
 _COLUMNAR_SOURCES = ("orc", "parquet")
 _STATEFUL = ("TransformWithState", "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState")
+_PACKED = {"key_group", "mapper", "seq", "blob"}  # columns that go into an operator of apply's, see stages.packets
 
 
 CHAIN_KEY = "fastwin.chained"
@@ -90,7 +91,7 @@ class Watermark:
 
 @dataclass(frozen=True)
 class RunningQuery:
-    """A query that runs.
+    """A query that runs, with an operator of ``apply`` in it.
 
     available_now: it ends with the data that is there. processing_time: it has timers of processing time.
     shares_watermark: two of its operators stand side by side on one ``withWatermark``; Spark serves the first alone.
@@ -149,7 +150,7 @@ def query_id_of(frame: DataFrame) -> str | None:
 
 
 def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
-    """Returns the query with this id; None if it does not run, or where that cannot be told."""
+    """Returns the query with this id; None if it does not run, has no ``apply`` in it, or where that cannot be told."""
     return told("the operators of a query", lambda: _running_query(spark, query_id), None)
 
 
@@ -157,13 +158,22 @@ def _running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
     for query in spark._jsparkSession.sharedState().activeStreamingQueries().values():
         if query.id().toString() == query_id:
             operators = [node for node in _below(query.analyzedPlan()) if node.nodeName().startswith(_STATEFUL)]
+            ours = [node for node in operators if _is_ours(node)]
+            if not ours:
+                return None
             return RunningQuery(
                 available_now=query.trigger().toString().startswith("AvailableNow"),
-                processing_time=any("ProcessingTime" in str(node.timeMode()) for node in operators),
+                processing_time=any("ProcessingTime" in str(node.timeMode()) for node in ours),
                 shares_watermark=_share_watermark(operators),
                 first_format=told("the format of a checkpoint", partial(_in_first_format, query), False),
             )
     return None
+
+
+def _is_ours(operator: Any) -> bool:
+    """Returns whether a stateful operator is one of ``apply``."""
+    columns = operator.children().apply(0).output()
+    return {columns.apply(i).name() for i in range(columns.size())} >= _PACKED
 
 
 def _in_first_format(query: Any) -> bool:

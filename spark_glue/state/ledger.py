@@ -31,8 +31,11 @@ class Ledger:
         self._owner = str(owner)
 
     def there(self) -> bool:
-        """Whether anybody keeps a stream of the run."""
-        return (self._folder / _FILE).exists()
+        """Whether anybody keeps a stream of the run, as far as can be told."""
+        try:
+            return (self._folder / _FILE).exists()
+        except OSError:
+            return True
 
     def kept(self, share: str, nbytes: int, limit: int) -> set[str]:
         """Notes that the worker has put a stream of a share away; returns the shares of which it may keep streams.

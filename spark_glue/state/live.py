@@ -18,6 +18,7 @@ LIVE_VARIABLE = "FASTWIN_LIVE_BYTES"
 
 _DEFAULT_LIVE_BYTES = 2 << 30
 _IDLE_S = 600.0
+_PATIENCE_S = 5.0  # after another worker has held the ledger for too long, it is not asked again for
 
 
 @dataclass
@@ -43,6 +44,8 @@ class LiveStreams:
         self._root = root
         self._owner = owner
         self._held: dict[tuple, Live] = {}
+        self._granted: dict[str, set[str]] = {}  # what the ledger of each run has said last
+        self._patient_until = 0.0
 
     def __len__(self) -> int:
         return len(self._held)
@@ -62,31 +65,58 @@ class LiveStreams:
         self._held[place] = live
         limit = limit_of(LIVE_VARIABLE, _DEFAULT_LIVE_BYTES) if self._limit is None else self._limit
         run = place[0]
+        if live.used < self._patient_until:
+            self._keep_granted(place)
+            return
         try:
             kept = self._ledger(run).kept(_share(place), live.nbytes, limit)
+        except BlockingIOError:
+            self._patient_until = live.used + _PATIENCE_S
+            say_once(
+                "streams: another worker stands still with the ledger of what the workers keep, so this one keeps "
+                "what it has been granted"
+            )
+            self._keep_granted(place)
         except OSError as problem:
             part = limit // (os.cpu_count() or 1)
             say_once(
                 f"streams: the workers cannot tell each other what they keep ({problem}), so each keeps at most "
                 f"{part} bytes"
             )
-            kept = self._first(run, part)
-        for other in list(self._held):
-            if other[0] == run:
-                goes = _share(other) not in kept
-            else:
-                goes = live.used - self._held[other].used >= _IDLE_S or not self._ledger(other[0]).there()
-            if goes:
-                del self._held[other]
+            self._keep_part(part, live.used)
+        else:
+            self._granted[run] = kept
+            self._drop_others(run, live.used)
 
-    def _first(self, run: str, limit: int) -> set[str]:
-        """Returns the shares of the first streams that take so many bytes together."""
-        kept, total = set(), 0
-        for place, live in self._held.items():
-            total += live.nbytes
-            if place[0] == run and total <= limit:
-                kept.add(_share(place))
-        return kept
+    def _keep_granted(self, place: tuple) -> None:
+        """Drops the stream just put away, unless the ledger has granted it before."""
+        if _share(place) not in self._granted.get(place[0], ()):
+            del self._held[place]
+
+    def _drop_others(self, run: str, now: float) -> None:
+        """Drops what is not granted of a run, and what nobody uses of others."""
+        runs = {place[0] for place in self._held}
+        left = {one for one in runs if one != run and not self._ledger(one).there()}
+        for place, live in list(self._held.items()):
+            if place[0] == run:
+                goes = _share(place) not in self._granted[run]
+            else:
+                goes = place[0] in left or now - live.used >= _IDLE_S
+            if goes:
+                del self._held[place]
+        self._granted = {one: shares for one, shares in self._granted.items() if one in runs - left}
+
+    def _keep_part(self, limit: int, now: float) -> None:
+        """Keeps the first streams of each run that take no more than its part of the limit."""
+        for place in [place for place, live in self._held.items() if now - live.used >= _IDLE_S]:
+            del self._held[place]
+        runs = {place[0] for place in self._held}
+        totals = dict.fromkeys(runs, 0)
+        for place, live in list(self._held.items()):
+            if totals[place[0]] + live.nbytes <= limit // len(runs):
+                totals[place[0]] += live.nbytes
+            else:
+                del self._held[place]
 
     def _ledger(self, run: str) -> Ledger:
         root = cache_root() if self._root is None else self._root
@@ -95,6 +125,7 @@ class LiveStreams:
     def clear(self) -> None:
         """Lets go of all."""
         self._held.clear()
+        self._granted.clear()
 
 
 def _share(place: tuple) -> str:

@@ -1,5 +1,7 @@
 """Window joins on Spark: the same as in this process, with late rows of each input, and as Spark's own join."""
 
+import warnings
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
@@ -7,6 +9,7 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
+from spark_glue.plan.catalyst import FORMAT_KEY
 from tests.support.spark_events import START_MS
 from tests.support.spark_streams import Recorder, Source, assert_same_rows, micro_batches, part, start
 
@@ -99,6 +102,22 @@ def test_a_function_is_given_the_rows_of_both(spark):
     found = spark_glue.apply(grouped, frames, key_groups=4).toArrow()
     assert found.num_rows > 50
     assert_same_rows(found, grouped.run(left, right).main)
+
+
+def test_a_join_of_streams_is_warned_of_as_other_streams_are(spark, tmp_path):
+    rate = spark.readStream.format("rate").load()
+    frames = rate.selectExpr("value k", "timestamp ts", "'' v"), rate.selectExpr("1 id", "value v", "value at")
+    spark.conf.set(FORMAT_KEY, "1")
+    try:
+        with pytest.warns(UserWarning, match=": ") as told:
+            spark_glue.apply(join_of("inner"), frames, watermark=("1 s", "1 s"))
+    finally:
+        spark.conf.set(FORMAT_KEY, "2")
+    texts = [str(one.message) for one in told if one.filename == __file__]
+    assert [text.split(": ")[0] for text in texts] == [f"{FORMAT_KEY} is 1", "bad_rows"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        spark_glue.apply(join_of("inner"), frames, watermark=("1 s", "1 s"), max_future_skew=None)
 
 
 def test_arguments_that_do_not_fit_are_refused(spark, tmp_path):

@@ -1,14 +1,17 @@
 """Where Spark does not tell what it keeps to itself, things go on without, and the log says so once."""
 
+from types import SimpleNamespace
+
 import pytest
 from py4j.protocol import Py4JError
+from pyspark.sql.streaming import StatefulProcessor
 
 import fastwin as fw
 import spark_glue
 from spark_glue.plan import catalyst
 from spark_glue.state import cleanup
 from tests.support.spark_events import events
-from tests.support.spark_streams import assert_same_rows, run_stream
+from tests.support.spark_streams import assert_same_rows
 
 SPEC = (
     fw.key_by("k")
@@ -41,14 +44,11 @@ def fresh(monkeypatch):
     monkeypatch.setattr(catalyst, "_missed", set())
 
 
-def test_a_stream_goes_on_without_the_plan(spark, tmp_path, caplog):
-    def deny(frame):
-        frame._jdf = Denied(frame._jdf, "queryExecution")
-        return frame
-
-    tables = [events(i, 200) for i in range(2)]
-    batches = run_stream(spark, SPEC, tables, tmp_path, prepare=deny, watermark="10 s", key_groups=2)
-    assert sum(batch.inputs for batch in batches) == 400
+def test_a_stream_goes_on_without_the_plan(spark, caplog):
+    frame = spark.readStream.format("rate").load().selectExpr("value k", "timestamp ts")
+    frame._jdf = Denied(frame._jdf, "queryExecution")
+    result = spark_glue.apply(SPEC, frame, watermark="10 s", key_groups=2)
+    assert result.columns == ["k", "window_start", "window_end", "n"]
     assert [record.getMessage() for record in caplog.records if record.name == catalyst.__name__] == [
         "the operators before apply: Spark does not tell, so it goes on without (Method queryExecution([]) is not "
         "whitelisted)"
@@ -66,6 +66,44 @@ def test_a_batch_goes_on_without_the_plan(spark):
 def test_a_query_that_cannot_be_looked_at_is_none(spark, monkeypatch):
     monkeypatch.setattr(spark, "_jsparkSession", Denied(spark._jsparkSession, "sharedState"))
     assert catalyst.running_query(spark, "any") is None
+
+
+class Keep(StatefulProcessor):
+    """A user's own operator, which waits for the processing time."""
+
+    def init(self, handle):
+        pass
+
+    def handleInputRows(self, key, rows, timerValues):  # noqa: N802, N803
+        yield from rows
+
+    def close(self):
+        pass
+
+
+def running(frame) -> SimpleNamespace:
+    """A session in which a query of this frame runs, with availableNow, and in the first format."""
+    last = SimpleNamespace(isDefined=lambda: True, get=lambda: SimpleNamespace(_2=lambda: SimpleNamespace(
+        stateUniqueIds=lambda: SimpleNamespace(isEmpty=lambda: True))))  # fmt: skip
+    query = SimpleNamespace(
+        id=lambda: SimpleNamespace(toString=lambda: "it"),
+        analyzedPlan=lambda: frame._jdf.queryExecution().analyzed(),
+        trigger=lambda: SimpleNamespace(toString=lambda: "AvailableNowTrigger"),
+        commitLog=lambda: SimpleNamespace(getLatest=lambda: last),
+    )
+    queries = SimpleNamespace(values=lambda: [query])
+    state = SimpleNamespace(activeStreamingQueries=lambda: queries)
+    return SimpleNamespace(_jsparkSession=SimpleNamespace(sharedState=lambda: state))
+
+
+def test_queries_without_apply_are_none_of_ours(spark):
+    rate = spark.readStream.format("rate").load().selectExpr("value k", "timestamp ts")
+    theirs = rate.groupBy("k").transformWithStateInPandas(Keep(), "k bigint, ts timestamp", "append", "ProcessingTime")
+    assert catalyst.running_query(running(rate), "it") is None
+    assert catalyst.running_query(running(theirs), "it") is None
+    ours = catalyst.running_query(running(spark_glue.apply(SPEC, rate, watermark="1 s")), "it")
+    assert ours == catalyst.RunningQuery(True, False, False, True)
+    assert "it was begun with" in ours.notice
 
 
 def test_a_session_that_takes_no_listener(spark, monkeypatch, caplog):

@@ -136,15 +136,24 @@ def test_streams_of_runs_long_unused_go(monkeypatch):
 
 
 def test_a_worker_that_stands_still_stops_no_other(root, monkeypatch, caplog):
-    """It may hold the ledger: the others go on without."""
+    """It may hold the ledger: the others go on with what they have been granted, and wait for it but once."""
     kept = LiveStreams(limit=1_000)
-    kept.put(("run", 1), stream(1))
+    for place in (1, 2):
+        kept.put(("run", place), stream(place))
     monkeypatch.setattr(folders, "_LOCK_S", 0.05)
     with open(root / "run" / ".live") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        kept.put(("run", 2), stream(2))
-    assert len(kept) == 2
-    assert "the workers cannot tell each other what they keep" in caplog.text
+        assert kept.take(("run", 1)).stream == 1
+        kept.put(("run", 1), stream("again"))
+        kept.put(("run", 3), stream(3))
+        monkeypatch.setattr(folders, "lock", None)
+        kept.put(("other", 1), stream(1))
+    assert {place: live.stream for place, live in kept._held.items()} == {("run", 1): "again", ("run", 2): 2}
+    assert "another worker stands still with the ledger" in caplog.text
+    now = time.monotonic()
+    monkeypatch.setattr(live.time, "monotonic", lambda: now + live._PATIENCE_S)
+    kept.put(("run", 3), stream(3))
+    assert len(kept) == 3
 
 
 def test_without_a_folder_each_worker_keeps_its_part_and_says_so(root, monkeypatch, caplog):
@@ -156,3 +165,27 @@ def test_without_a_folder_each_worker_keeps_its_part_and_says_so(root, monkeypat
         kept.put(("run", place), stream(place))
     assert kept.nbytes == 20
     assert [record.message for record in caplog.records if "each keeps at most 25 bytes" in record.message]
+
+
+def test_without_a_folder_two_runs_share_the_part_of_a_worker(root, monkeypatch):
+    """The folder is another user's, who lets nobody look into it."""
+
+    def denied(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    root.mkdir(parents=True)
+    root.chmod(0o777)
+    monkeypatch.setattr(live.Path, "exists", denied)
+    monkeypatch.setattr(live.os, "cpu_count", lambda: 4)
+    kept = LiveStreams(limit=240)
+    for _ in range(2):
+        for run in ("one", "other"):
+            for place in range(5):
+                kept.take((run, place))
+                kept.put((run, place), stream(place))
+    assert [sum(place[0] == run for place in kept._held) for run in ("one", "other")] == [3, 3]
+    now = time.monotonic()
+    monkeypatch.setattr(live.time, "monotonic", lambda: now + live._IDLE_S + 1)
+    kept.put(("one", 1), stream(1))
+    assert list(kept._held) == [("one", 1)]
+    assert kept._ledger("other").there()
