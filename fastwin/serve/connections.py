@@ -1,6 +1,7 @@
 """Connections of clients: who asks has so long to say what, and so many at once."""
 
 import asyncio
+import ipaddress
 import json
 from collections import Counter
 from dataclasses import dataclass
@@ -9,13 +10,13 @@ from typing import ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["Limits", "limited_connection"]
+__all__ = ["Limits", "counted_as", "limited_connection"]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """per_client: connections from one address. ask_seconds: until a request is there whole, its body included.
-    answer_seconds: until its answer has been taken."""
+    """per_client: connections from one address, or one /64 of IPv6. ask_seconds: until a request is there whole, its
+    body included. answer_seconds: until its answer has been taken."""
 
     per_client: int = 128
     ask_seconds: float = 15.0
@@ -27,6 +28,19 @@ def limited_connection(limits: Limits) -> type[H11Protocol]:
     return type("Connection", (_Connection,), {"limits": limits, "open_by_client": Counter()})
 
 
+def counted_as(address: str) -> str:
+    """Returns as which client an address counts: one IPv6 network of /64 is one, as its host chooses among them."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(known, ipaddress.IPv4Address):
+        return address
+    if known.ipv4_mapped is not None:
+        return str(known.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(known), 64), strict=False))
+
+
 class _Connection(H11Protocol):
     limits: ClassVar[Limits]
     open_by_client: ClassVar[Counter[str]]
@@ -36,18 +50,18 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self._address = self.client[0] if self.client else ""
-        self.open_by_client[self._address] += 1
-        if self.open_by_client[self._address] > self.limits.per_client:
+        self._counted = counted_as(self.client[0]) if self.client else ""
+        self.open_by_client[self._counted] += 1
+        if self.open_by_client[self._counted] > self.limits.per_client:
             self._refuse(HTTPStatus.TOO_MANY_REQUESTS, f"At most {self.limits.per_client} connections for one client.")
         else:
             self._allow(self.limits.ask_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
-        self.open_by_client[self._address] -= 1
-        if not self.open_by_client[self._address]:
-            del self.open_by_client[self._address]
+        self.open_by_client[self._counted] -= 1
+        if not self.open_by_client[self._counted]:
+            del self.open_by_client[self._counted]
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -61,7 +75,8 @@ class _Connection(H11Protocol):
         self._began = False
         super().on_response_complete()  # may begin with the next request, if that has come already
         if not self.transport.is_closing():
-            self._allow(self.limits.answer_seconds if self._answering() else self.limits.ask_seconds)
+            taken = not self._answering() and not self.transport.get_write_buffer_size()
+            self._allow(self.limits.ask_seconds if taken else self.limits.answer_seconds)
 
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -76,8 +91,8 @@ class _Connection(H11Protocol):
             self._timer = None
 
     def _too_late(self) -> None:
-        if self._answering():
-            self.transport.abort()
+        if self._answering() or self.transport.get_write_buffer_size():
+            self.transport.abort()  # to close would wait until the client has taken all
         elif self._began:
             seconds = self.limits.ask_seconds
             self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"The request was not there within {seconds:g} seconds.")
@@ -90,3 +105,4 @@ class _Connection(H11Protocol):
         head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         self.transport.write(head.encode() + body)
         self.transport.close()
+        self._allow(self.limits.ask_seconds)  # to take it
