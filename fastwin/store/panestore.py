@@ -17,6 +17,7 @@ from fastwin.store.blocks import blocks_of
 from fastwin.store.checks import check_on_grid, check_size, checked_revision, checked_watermark, pane_starts
 from fastwin.store.keytext import column_from_text, texts_of
 from fastwin.store.layout import Layout
+from fastwin.store.losses import Losses, interrupted
 from fastwin.store.records import Block, Meta, Revision, Scan, Step, Written
 from fastwin.store.spans import FIRST_MS, Span, cover
 from fastwin.store.tables import merged_scan, taken, window_table, zeros_for_counts
@@ -50,8 +51,7 @@ class PaneStore(ABC):
         self._last: Meta | None = None  # what the store said behind the last batch of this object
         self._server: str | None = None  # which process of the store's had the begin of this batch
         self._begun = False
-        self._loss_accepted = False
-        self._lost_until: int | None = None  # ms: a store that was emptied has nothing of what ended before
+        self._losses = Losses()
 
     @staticmethod
     def open(
@@ -107,9 +107,10 @@ class PaneStore(ABC):
         """Returns the known keys as text, in order."""
 
     @abstractmethod
-    def _advance(self, layout: Layout | None, step: Step) -> None:
+    def _advance(self, layout: Layout | None, step: Step) -> bool:
         """Moves the meta at the end of a batch, and drops the panes before the step's floor. The same step may come
-        twice. layout: None while the store has none; then the step has a mark only."""
+        twice. layout: None while the store has none; then the step has no times. Returns False, and moves nothing, if
+        the store is no more the one, or the process, that the step names."""
 
     @abstractmethod
     def batch_of(self, query: str) -> int | None:
@@ -129,16 +130,22 @@ class PaneStore(ABC):
         """
         self._begun = False
         self._server = self._process()
-        if self._last is not None:
-            self._check_kept(self.meta())
+        meta = self.meta()
+        self._check_kept(meta)
+        self._last = self._last or meta
         self._begun = True
+
+    def _kept(self, meta: Meta | None) -> bool:
+        """Returns whether a store that says ``meta`` has all that this object knows of."""
+        return self._last is None or (meta is not None and meta.follows(self._last))
 
     def _check_kept(self, meta: Meta | None) -> None:
         last = self._last
-        if last is None or (meta is not None and meta.follows(last)):
+        if last is None or self._kept(meta):
             return
         if meta is None or meta.identity != last.identity:
-            self._last, self._lost_until = None, last.watermark
+            self._last = None
+            self._losses.emptied(last)
             warnings.warn(
                 f"store: {self._shown} has lost all panes since the last batch; those that the stream still writes "
                 f"come back, earlier ones do not",
@@ -151,9 +158,9 @@ class PaneStore(ABC):
         )
 
     def accept_loss(self) -> None:
-        """Goes on with a store that has lost panes. Readers are told: ``since`` moves to the end of the next batch."""
+        """Goes on with a store that has lost panes. ``since`` moves behind the next batch that moves the watermark."""
+        self._losses.accept(self._last)
         self._last = None
-        self._loss_accepted = True
 
     def put(
         self, panes: Any, revision: Revision | None = None, *, advance: bool = True, watermark: int | None = None
@@ -191,7 +198,7 @@ class PaneStore(ABC):
             self._batch += 1
         revision = checked_revision(revision)
         meta = self._ensure(table.schema)
-        layout = meta.layout
+        self._last, layout = self._last or meta, meta.layout
         starts = pane_starts(table, layout)
         newest = int(starts.max()) + layout.pane_ms if len(starts) else None
         goal = checked_watermark(watermark, layout, newest)
@@ -201,7 +208,7 @@ class PaneStore(ABC):
         written = self._write(layout, blocks, revision, reached) + Written(expired=expired)
         if advance and (len(starts) or goal is not None):
             kept = starts[starts >= floor]
-            self._end_batch(meta, goal, int(kept.min()) if len(kept) else None)
+            self._end_batch(self.meta(), goal, int(kept.min()) if len(kept) else None)
         return written
 
     def advance_watermark(
@@ -215,6 +222,8 @@ class PaneStore(ABC):
         watermark may be None. Raises as ``put``.
         """
         meta = self.meta()
+        if meta is None and self._begun and self._last is not None:
+            raise self._interrupted()
         if meta is None and (watermark is not None or mark is None):
             raise StoreError("advance_watermark: the store holds no panes yet")
         goal = None if meta is None or watermark is None else checked_watermark(watermark, meta.layout, None)
@@ -223,26 +232,26 @@ class PaneStore(ABC):
     def _end_batch(
         self, meta: Meta | None, goal: int | None, first: int | None, mark: tuple[str, int] | None = None
     ) -> None:
-        """Moves the meta; then looks whether all of the batch went to one process of the store's."""
-        self._check_kept(meta)
-        step = Step(mark=mark)
-        if meta is not None:
-            known = [at for at in (goal, meta.watermark) if at is not None]
-            reached = max(known, default=None)
-            floor = None if reached is None else meta.layout.block.start_of(reached - meta.layout.retention_ms)
-            lost = reached if self._loss_accepted else self._lost_until
-            step = Step(goal, first, floor, mark, complete_from=lost)
-        self._advance(None if meta is None else meta.layout, step)
-        begun, self._begun = self._begun, False
-        if begun and self._process() != self._server:
-            raise StoreUnavailableError(
-                f"store: {self._shown} was started again in the middle of a batch, and may have lost a part of it; put "
-                f"the batch again"
-            )
+        """Moves the meta, if all of the batch went to one store, and to one process of it."""
+        if not (begun := self._begun):
+            self._check_kept(meta)
+        elif not self._kept(meta) or self._process() != self._server:
+            raise self._interrupted()
+        lateness = 0 if self._spec is None else self._spec.lateness_ms
+        step = self._losses.step(meta, Step(goal, first, mark=mark, process=self._server if begun else None), lateness)
+        moved = self._advance(None if meta is None else meta.layout, step)
+        if not moved or (begun and self._process() != self._server):
+            raise self._interrupted()
+        self._begun = False
         now = self.meta()
         if now is not None and step.stamp in now.history:
             self._last = now
-        self._loss_accepted, self._lost_until = False, None
+        self._losses.told()
+
+    def _interrupted(self) -> StoreUnavailableError:
+        """Returns what to raise for a batch of which a part may be gone. The next begin tells what else is."""
+        self._begun = False
+        return interrupted(self._shown)
 
     def _ensure(self, schema: pa.Schema) -> Meta:
         """Returns the store's meta, with the layout that the spec gives for panes of this schema."""

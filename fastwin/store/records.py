@@ -27,6 +27,7 @@ class Meta:
     watermark: up to where panes are complete, ms, exclusive. since: from where on they are, ms: the start of the first
     pane that was written and is still kept, or where a loss ended that was accepted. version: counts the batches.
     identity: a random text, as old as the store. history: a random stamp for each of the last versions, newest last.
+    lost: whether a loss was accepted that ends with the next batch that moves the watermark.
     """
 
     layout: Layout
@@ -35,6 +36,7 @@ class Meta:
     version: int
     identity: str = ""
     history: tuple[str, ...] = ()
+    lost: bool = False
 
     @property
     def stamp(self) -> tuple[str, int, str]:
@@ -57,12 +59,13 @@ class Meta:
         version: int,
         identity: str,
         history: str,
+        lost: bool = False,
     ) -> Meta:
         """Returns the meta of what a store keeps; a watermark within a pane counts as the pane's start."""
         if watermark is not None:
             watermark = layout.fine.start_of(watermark)
         known = [at for at in (since, complete_from) if at is not None]
-        return Meta(layout, watermark, max(known, default=None), version, identity, tuple(history.split()))
+        return Meta(layout, watermark, max(known, default=None), version, identity, tuple(history.split()), lost)
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,9 @@ class Step:
 
     watermark: ms, or None if the batch says nothing of it; a store that is further stays there. first: the start of the
     first pane of the batch, ms. floor: what is older goes, ms. mark: the name of a query, and the batch that it has now
-    put whole. complete_from: where a loss ends that was accepted, ms.
+    put whole. complete_from: where a loss ends, ms. lost: whether one was accepted whose end is not known yet.
+    identity: of the store that the batch was put into, '' if it has none yet. process: which process of the store's had
+    the begin of the batch; None if that does not matter.
     """
 
     watermark: int | None = None
@@ -79,6 +84,9 @@ class Step:
     floor: int | None = None
     mark: tuple[str, int] | None = None
     complete_from: int | None = None
+    lost: bool = False
+    identity: str = ""
+    process: str | None = None
     stamp: str = field(default_factory=lambda: secrets.token_hex(STAMP_CHARACTERS // 2))
 
 

@@ -117,7 +117,8 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
             identity, history = (found.get(name, b"").decode() for name in (b"identity", b"history"))
         except ValueError as problem:
             raise StoreError(f"redis: {self._shown} has a damaged {self._own('meta')}: {problem}") from None
-        return Meta.of(Layout.from_json(found[b"layout"]), watermark, since, complete, version or 0, identity, history)
+        layout, lost = Layout.from_json(found[b"layout"]), bool(found.get(b"lost"))
+        return Meta.of(layout, watermark, since, complete, version or 0, identity, history, lost)
 
     def batch_of(self, query: str) -> int | None:
         with self._calls():
@@ -207,16 +208,20 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
         with self._calls():
             return sorted(key.decode() for key in self._client.zrange(self._own("keys"), 0, -1))
 
-    def _advance(self, layout: Layout | None, step: Step) -> None:
+    def _advance(self, layout: Layout | None, step: Step) -> bool:
         times = (step.watermark, step.first, step.floor, step.complete_from)
         args = ["" if time is None else time for time in times]
         args += [step.stamp, new_identity(), HISTORY, *(step.mark or ("", ""))]
+        args += ["1" if step.lost else "", step.identity, step.process or ""]
         with self._calls():
             dropped = self._scripts["ADVANCE"](keys=[self._own("meta"), self._own("queries")], args=args)
+            if dropped == b"other":
+                return False
             if dropped is not None:
                 assert layout is not None
                 assert step.floor is not None
                 self._drop(layout, int(dropped), step.floor)
+        return True
 
     def _drop(self, layout: Layout, start: int, floor: int) -> None:
         """Removes the panes from the block of ``start`` to ``floor``, of the keys that have any there."""

@@ -16,6 +16,9 @@ ADVANCE = """
 local meta = KEYS[1]
 local watermark, first, floor, complete, stamp = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local function number(name) return tonumber(redis.call('HGET', meta, name) or '') end
+local info = ARGV[12] == '' and '' or redis.pcall('INFO', 'server')  -- a table where it may not be asked
+if ARGV[12] ~= '' and type(info) == 'string' and info:match('run_id:(%w+)') ~= ARGV[12] then return 'other' end
+if ARGV[11] ~= '' and redis.call('HGET', meta, 'identity') ~= ARGV[11] then return 'other' end
 if ARGV[8] ~= '' then redis.call('HSET', KEYS[2], ARGV[8], ARGV[9]) end
 redis.call('HSETNX', meta, 'identity', ARGV[6])
 local history = redis.call('HGET', meta, 'history') or ''
@@ -28,7 +31,11 @@ local known = number('watermark')
 if watermark ~= '' and not (known and known >= tonumber(watermark)) then
   redis.call('HSET', meta, 'watermark', watermark)
 end
-if complete ~= '' then redis.call('HSET', meta, 'complete_from', complete) end
+local from = number('complete_from')
+if complete ~= '' and not (from and from >= tonumber(complete)) then
+  redis.call('HSET', meta, 'complete_from', complete)
+end
+redis.call('HSET', meta, 'lost', ARGV[10])
 local since = redis.call('HGET', meta, 'since')
 if first ~= '' and not (since and tonumber(since) <= tonumber(first)) then since = first end
 local dropped = false
@@ -36,9 +43,10 @@ if since and floor ~= '' and tonumber(since) < tonumber(floor) then dropped = si
 if since then redis.call('HSET', meta, 'since', since) end
 return dropped
 """
-"""KEYS: meta; marks of queries. ARGV: watermark, start of the first pane, floor, end of an accepted loss: ms or '';
-stamp; identity of a new store; how many stamps are kept; a query's name or '', and its batch. Returns from where panes
-fall out, or nil."""
+"""KEYS: meta; marks of queries. ARGV: watermark, start of the first pane, floor, end of a loss: ms or ''; stamp;
+identity of a new store; how many stamps are kept; a query's name or '', and its batch; '1' for a loss whose end is not
+known, or ''; the identity and the process that must be there, or ''. Returns from where panes fall out, or nil; 'other'
+if identity or process are not those."""
 
 WRITE = (
     """

@@ -42,6 +42,7 @@ _NOTHING = {
     "version": 0,
     "identity": "",
     "history": "",
+    "lost": False,
 }
 """The meta of a store that nothing was ever put into."""
 
@@ -173,7 +174,10 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
         layout = Layout.from_json(found["layout"])
         return Meta.of(
             layout,
-            *(found[name] for name in ("watermark", "since", "complete_from", "version", "identity", "history")),
+            *(
+                found[name]
+                for name in ("watermark", "since", "complete_from", "version", "identity", "history", "lost")
+            ),
         )
 
     def _get(self, name: Any) -> Any:
@@ -310,12 +314,12 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             iterator = self._database().iter()
         return [name[1:].decode() for name, _ in self._records(_KEY, _KEY + b"\xff", iterator)]
 
-    def _advance(self, layout: Layout | None, step: Step) -> None:
+    def _advance(self, layout: Layout | None, step: Step) -> bool:
         with self._lock:
             self._database()
             stored = self._stored()
             if stored["history"].endswith(step.stamp):
-                return  # this step once more
+                return True  # this step once more
             known = [at for at in (stored["since"], step.first) if at is not None]
             oldest = min(known) if known else None
             batch = self._rocks.WriteBatch(raw_mode=True)
@@ -326,12 +330,14 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 query, number = step.mark
                 batch.put(_QUERY + query.encode(), str(number).encode())
             goals = [at for at in (stored["watermark"], step.watermark) if at is not None]
+            complete = [at for at in (stored["complete_from"], step.complete_from) if at is not None]
             mark = Mark(stored["identity"] or new_identity(), stored["version"] + 1)
             self._store(
                 batch,
                 watermark=max(goals, default=None),
                 since=oldest,
-                complete_from=stored["complete_from"] if step.complete_from is None else step.complete_from,
+                complete_from=max(complete, default=None),
+                lost=step.lost,
                 identity=mark.identity,
                 version=mark.version,
                 history=" ".join([*stored["history"].split(), step.stamp][-HISTORY:]),
@@ -341,6 +347,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 write_mark(self._path, mark)
             except OSError as problem:
                 raise StoreError(f"rocksdb: {self._path} cannot be written: {problem}") from problem
+            return True
 
     def _drop(self, batch: Any, floor: int) -> None:
         """Removes the panes before ``floor``, of the keys that have any there."""

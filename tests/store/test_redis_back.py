@@ -89,6 +89,102 @@ def test_late_panes_in_a_store_that_was_emptied(server):
         assert store.meta().since == FIRST + 5 * 3 * MINUTE
 
 
+def test_accepted_loss_waits_for_panes(server):
+    """Batches without panes do not end it, nor does another writer begin anew: it is told with the next panes."""
+    with PaneStore.open(server.url, spec()) as store:
+        for number in range(8):
+            store.put(batch(number), (1, number))
+            if number == 3:
+                save(server)
+    restart(server)
+    with PaneStore.open(server.url, spec()) as store:
+        store.accept_loss()
+        store.begin_batch()
+        store.advance_watermark(None, mark=("query", 8))
+    with PaneStore.open(server.url, spec()) as store:
+        store.put(batch(9), (2, 9))
+        assert store.meta().since == store.watermark == FIRST + 10 * 3 * MINUTE
+        store.put(batch(10), (2, 10))
+        assert store.meta().since == FIRST + 10 * 3 * MINUTE
+
+
+def test_accepted_loss_of_a_store_that_is_empty(server):
+    """Its mark alone comes first, then the panes."""
+    with PaneStore.open(server.url, spec()) as store:
+        store.accept_loss()
+        store.begin_batch()
+        store.advance_watermark(None, mark=("query", 8))
+    with PaneStore.open(server.url, spec()) as store:
+        store.put(batch(9), (2, 9))
+        assert store.meta().since == FIRST + 10 * 3 * MINUTE
+
+
+def test_accepted_loss_with_lateness(server):
+    """The next panes may be older ones, corrected: what is lost then reaches further than they do."""
+    late = spec().allowed_lateness("10 minutes")
+    with PaneStore.open(server.url, late) as store:
+        store.accept_loss()
+        store.put(batch(4), (2, 9))
+        assert store.watermark == FIRST + 5 * 3 * MINUTE
+        assert store.meta().since == FIRST + 9 * 3 * MINUTE
+
+
+def test_part_of_a_batch_is_not_published(server):
+    """Started again in the middle, the batch is refused before readers get its watermark."""
+    with PaneStore.open(server.url, spec()) as store:
+        store.put(batch(0), (1, 0))
+        save(server)
+        before = store.meta()
+        store.begin_batch()
+        store.put(batch(1).slice(0, 25), (1, 1), advance=False)
+        restart(server)
+        store.put(batch(1).slice(25), (1, 1), advance=False)
+        with pytest.raises(StoreUnavailableError, match=r"started again .*put the batch again"):
+            store.advance_watermark(FIRST + 2 * 3 * MINUTE)
+        assert store.meta() == before
+
+
+def test_started_again_just_before_the_end_of_a_batch(server, monkeypatch):
+    """The server itself looks whether it is the one, as it may be another after all that was asked before."""
+    with PaneStore.open(server.url, spec()) as store:
+        store.put(batch(0), (1, 0))
+        save(server)
+        before, advance = store.meta(), type(store)._advance
+
+        def restarting(self, *arguments):
+            restart(server)
+            return advance(self, *arguments)
+
+        monkeypatch.setattr(type(store), "_advance", restarting)
+        with pytest.raises(StoreUnavailableError, match=r"started again .*put the batch again"):
+            store.put(batch(1), (1, 1))
+        assert store.meta() == before
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_emptied_within_a_batch(server, monkeypatch, late):
+    """A part of it is gone as well, so it is put again; readers see nothing of the part that was left."""
+    with PaneStore.open(server.url, spec()) as store:
+        for number in range(3):
+            store.put(batch(number), (1, number))
+        client, advance = redis.Redis.from_url(server.url), type(store)._advance
+        store.begin_batch()
+        store.put(batch(3).slice(0, 25), (1, 3), advance=False)
+        if late:
+            monkeypatch.setattr(type(store), "_advance", lambda *given: client.flushall() and advance(*given))
+        else:
+            client.flushall()
+        with pytest.raises(StoreUnavailableError, match=r"emptied in the middle .*put the batch again"):
+            store.put(batch(3).slice(25), (1, 3))
+        monkeypatch.undo()
+        assert store.watermark is None
+        with pytest.warns(UserWarning, match="has lost all panes"):
+            store.put(batch(3), (1, 3))
+        meta = store.meta()
+        assert meta.since == FIRST + 3 * 3 * MINUTE and meta.watermark == FIRST + 4 * 3 * MINUTE
+        assert store.query(start=meta.since, end=meta.watermark).num_rows == 50
+
+
 def test_two_writers_are_no_going_back(server):
     with PaneStore.open(server.url, spec()) as one, PaneStore.open(server.url, spec()) as other:
         for number in range(0, 140, 2):

@@ -1,0 +1,62 @@
+"""What a store has lost: kept until a batch can tell its readers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fastwin.errors import StoreUnavailableError
+from fastwin.store.records import Meta, Step
+
+__all__ = ["Losses", "interrupted"]
+
+
+class Losses:
+    """Losses that one writer knows of and has not told yet.
+
+    Where a loss ends is known if this writer put the panes that are gone. If not, it ends with the next batch that
+    moves the watermark: until then the store itself keeps in mind that it has one.
+    """
+
+    def __init__(self) -> None:
+        self._until: int | None = None  # ms: panes that ended by then may be gone
+        self._accepted = False
+
+    def emptied(self, last: Meta) -> None:
+        """Notes that all is gone of a store that had said ``last``."""
+        known = [at for at in (self._until, last.watermark, last.since) if at is not None]
+        self._until = max(known, default=None)
+
+    def accept(self, last: Meta | None) -> None:
+        """Notes a loss of unknown extent; ``last`` is what the store said before, as far as this writer knows."""
+        self._accepted = True
+        if last is not None:
+            self.emptied(last)
+
+    def step(self, meta: Meta | None, step: Step, lateness: int) -> Step:
+        """Returns a step that ends a batch, with what it has to tell, to the store that now says ``meta``.
+
+        lateness: ms, how long after its end a pane may have been put.
+        """
+        if meta is None:
+            return replace(step, complete_from=self._until, lost=self._accepted)
+        goal, layout = step.watermark, meta.layout
+        reached = max((at for at in (goal, meta.watermark) if at is not None), default=None)
+        floor = None if reached is None else layout.block.start_of(reached - layout.retention_ms)
+        lost, until = self._accepted or meta.lost, self._until
+        if lost and goal is not None and (meta.watermark is None or goal > meta.watermark):
+            lost = False
+            behind = layout.fine.start_of(goal + lateness + layout.pane_ms - 1)
+            until = behind if until is None else max(until, behind)
+        return replace(step, floor=floor, complete_from=until, lost=lost, identity=meta.identity)
+
+    def told(self) -> None:
+        """Forgets what the store now knows itself."""
+        self._until, self._accepted = None, False
+
+
+def interrupted(shown: str) -> StoreUnavailableError:
+    """Returns what to raise for a batch of which a part may be gone; ``shown`` is the store's address."""
+    return StoreUnavailableError(
+        f"store: {shown} was started again or emptied in the middle of a batch, and may have lost a part of it; put "
+        f"the batch again"
+    )
