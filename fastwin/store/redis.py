@@ -135,6 +135,7 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
 
     def _create(self, layout: Layout) -> None:
         with self._calls():
+            self._client.hsetnx(self._own("meta"), "identity", new_identity())
             self._client.hset(self._own("meta"), "layout", layout.to_json())
 
     def _write(self, layout: Layout, blocks: list[Block], revision: Revision, watermark: int) -> Written:

@@ -185,6 +185,14 @@ def test_emptied_within_a_batch(server, monkeypatch, late):
         assert store.query(start=meta.since, end=meta.watermark).num_rows == 50
 
 
+def test_emptied_within_the_first_batch(server):
+    with PaneStore.open(server.url, spec()) as store:
+        store.put(batch(3).slice(0, 25), (1, 3), advance=False)
+        redis.Redis.from_url(server.url).flushall()
+        with pytest.raises(StoreUnavailableError, match="emptied in the middle"):
+            store.put(batch(3).slice(25), (1, 3))
+
+
 def test_two_writers_are_no_going_back(server):
     with PaneStore.open(server.url, spec()) as one, PaneStore.open(server.url, spec()) as other:
         for number in range(0, 140, 2):
