@@ -2,13 +2,16 @@
 
 import re
 import shutil
+import threading
 import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from fastwin.serve.answers import Answers
 from fastwin.serve.app import Settings
+from fastwin.serve.params import Query
 from fastwin.store import PaneStore
 from tests.support.browser import chromium
 from tests.support.clicks import DAY, FIRST, HOUR, clicks
@@ -100,6 +103,46 @@ def test_service_that_never_answered(make_service, tmp_path):
         wait(driver, lambda d: state(d) == "down")
         assert shown(driver, "state-title") == "The store does not answer"
         assert "there is no store at" in shown(driver, "state-text")
+
+
+def test_figures_without_a_chart_are_as_old_as_they_are(make_service, tmp_path):
+    """The first series is never answered."""
+    service = make_service()
+    with chromium(tmp_path / "profile") as driver:
+        driver.execute_cdp_cmd("Network.enable", {})
+        driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/api/series*"]})
+        driver.get(f"http://127.0.0.1:{service.port}/")
+        wait(driver, lambda d: state(d) == "broken")
+        told = r"The service does not answer; trying again. The figures below are of \d+ seconds? ago."
+        assert re.fullmatch(told, shown(driver, "problem"))
+        driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+        settle(driver)
+
+
+def test_service_that_stops_answering(make_service, tmp_path, monkeypatch):
+    """The page does not wait for ever, and finds the service again. Its 20 seconds are half a one here."""
+    released = threading.Event()
+    released.set()
+    answered = Answers.store
+
+    def store(self: Answers, query: Query) -> bytes:
+        released.wait(30)
+        return answered(self, query)
+
+    monkeypatch.setattr(Answers, "store", store)
+    service = make_service()
+    shorter = "const timeout = AbortSignal.timeout; AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 40);"
+    with chromium(tmp_path / "profile") as driver:
+        driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": shorter})
+        driver.get(f"http://127.0.0.1:{service.port}/")
+        settle(driver)
+        released.clear()
+        try:
+            wait(driver, lambda d: state(d) == "broken", 15)
+            assert shown(driver, "problem").startswith("The service does not answer; trying again. The figures below")
+        finally:
+            released.set()
+        wait(driver, lambda d: state(d) == "stale")
 
 
 def colours(driver) -> dict[str, str]:

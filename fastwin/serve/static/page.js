@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const MAX_CARDS = 60;
+  const MAX_CARDS = 60, PATIENCE = 20_000;
   const HOUR = 3_600_000, OLD_AFTER = 900_000, OLD_PANES = 10;
   const byId = (id) => document.getElementById(id);
   const state = { settings: null, store: null, current: null, series: null,
@@ -21,8 +21,12 @@
     const query = new URLSearchParams(parameters).toString();
     const answer = await fetch(`/api/${name}${query ? "?" + query : ""}`, {
       headers: token ? { Authorization: `Bearer ${token}` } : {}, cache: "no-store",
+      signal: AbortSignal.timeout(PATIENCE),
     });
-    const body = await answer.json().catch(() => ({ error: `The service answered ${answer.status}.` }));
+    const body = await answer.json().catch((problem) => {
+      if (answer.ok) throw problem; // cut off, or not there in time
+      return { error: `The service answered ${answer.status}.` };
+    });
     if (!answer.ok) throw Object.assign(new Error(body.error), { status: answer.status, reason: body.reason });
     return body;
   }
@@ -39,7 +43,7 @@
   }
 
   function fail(problem) {
-    const told = problem instanceof TypeError ? "The service does not answer; trying again." : problem.message;
+    const told = problem.status ? problem.message : "The service does not answer; trying again.";
     if (problem.status === 401) enter("token", "This page needs a token", `${told.split(":")[0]}.`);
     else if (problem.reason === "empty") enter("empty", "No data yet", "The store is empty. Figures come by themselves when the stream has closed its first pane.");
     else if (state.current) enter("broken", "", `${told} The figures below are of ${Draw.ago(Date.now() - state.asked)} ago.`);
@@ -152,6 +156,7 @@
         const current = await ask("current", [window, ["limit", 1000]]);
         if (mine !== turn) return;
         state.current = current;
+        state.asked = Date.now();
         showCurrent();
         const chosen = [...places.keys()];
         const series = chosen.length === 0 ? null
