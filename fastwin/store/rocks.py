@@ -11,7 +11,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from fastwin.store.layout import Layout
 from fastwin.store.merging import merge_windows
 from fastwin.store.panestore import PaneStore
 from fastwin.store.records import HISTORY, Block, Meta, Revision, Scan, Step, Written, new_identity
-from fastwin.store.rocksfiles import Mark, Reader, database_id, open_writer, read_mark, write_mark
+from fastwin.store.rocksfiles import Held, Mark, Reader, let_go, mark_is_empty, open_writer, read_mark, write_mark
 from fastwin.store.spans import Span
 from fastwin.times import Duration
 
@@ -92,15 +92,18 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
 
     def _open_writer(self) -> None:
         self._db = open_writer(self._rocks, self._path)
-        self._database_id = database_id(self._path)
+        self._held = Held(self._path)
         try:
-            mark, stored = read_mark(self._path), self._stored()
+            stored = self._stored()
+            if mark_is_empty(self._path) and stored["identity"]:
+                write_mark(self._path, Mark(stored["identity"], stored["version"]))
+            mark = read_mark(self._path)
             if mark is not None and mark.missing_from(stored):
                 raise StoreError(self._behind(mark, stored))
             if "layout" in stored and not stored["identity"]:
                 self._note_all_blocks(Layout.from_json(stored["layout"]))
         except BaseException:
-            self._db.close()
+            let_go(self._db, self._held)
             self._db = None
             raise
 
@@ -117,8 +120,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 self._reader.drop()
                 self._reader = None
             elif self._db is not None:
-                with suppress(Exception):  # it cannot flush, but what was committed is in the log
-                    self._db.close()
+                let_go(self._db, self._held)
             self._db = None
 
     def _database(self) -> Any:
@@ -134,7 +136,8 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
     def _follow(self) -> None:
         """Brings a reader to what the writer's mark says; opens the folder anew where following does not."""
         mark, reader = read_mark(self._path), self._reader
-        if reader is not None and reader.database_id == database_id(self._path) and (mark or not self._mark):
+        back = self._mark is not None and (mark is None or mark.version < self._mark.version)
+        if reader is not None and reader.held.is_there() and not back:
             if mark is not None and mark == self._mark:
                 self._looked = time.monotonic()
                 return
@@ -195,9 +198,11 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
         batch.put(_META, json.dumps(self._stored() | changes).encode())
 
     def _commit(self, batch: Any, sync: bool = False) -> None:
-        if database_id(self._path) != self._database_id:
+        if not self._held.is_there():
+            self.close()
             raise StoreError(
-                f"rocksdb: {self._path} was deleted or replaced while it was open for writing; open it anew"
+                f"rocksdb: {self._path} was deleted or replaced while it was open for writing; open it anew, and if it "
+                f"was replaced, in another process"
             )
         options = self._rocks.WriteOptions()
         options.sync = sync
@@ -206,8 +211,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
         except Exception as problem:
             # Behind a failed write, as on a full disk, RocksDB takes no more; the next one opens it anew.
             database, self._db = self._db, None
-            with suppress(Exception):
-                database.close()
+            let_go(database, self._held)
             raise StoreError(f"rocksdb: {self._path} cannot be written: {problem}") from problem
 
     def new_epoch(self) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fastwin.errors import StoreError
 
-__all__ = ["Mark", "Reader", "database_id", "open_writer", "read_mark", "write_mark"]
+__all__ = ["Held", "Mark", "Reader", "let_go", "mark_is_empty", "open_writer", "read_mark", "write_mark"]
 
 _MARK = "FASTWIN"
 _ATTEMPTS = 6
@@ -43,18 +45,54 @@ def read_mark(path: Path) -> Mark | None:
 
 
 def write_mark(path: Path, mark: Mark) -> None:
-    """Puts a mark in place of the one before, as one step."""
+    """Puts a mark in place of the one before, as one step, also over a power cut."""
     part = path / f"{_MARK}.new"
-    part.write_text(f"{mark.identity} {mark.version}\n", encoding="ascii")
+    with part.open("w", encoding="ascii") as file:
+        file.write(f"{mark.identity} {mark.version}\n")
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(part, path / _MARK)
-
-
-def database_id(path: Path) -> str | None:
-    """Returns the name that RocksDB gave a database when it was created; None if there is none."""
+    folder = os.open(path, os.O_RDONLY)
     try:
-        return (path / "IDENTITY").read_text(encoding="ascii", errors="replace").strip()
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def mark_is_empty(path: Path) -> bool:
+    """Returns whether a folder's mark is a file without content, as a power cut leaves one that was not forced."""
+    try:
+        return not (path / _MARK).read_bytes().strip(b"\0")
     except OSError:
-        return None
+        return False
+
+
+class Held:
+    """The file IDENTITY of a database, held open: so no other file has its inode, not even that of a copy."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path / "IDENTITY"
+        try:
+            self._file: int | None = os.open(self._path, os.O_RDONLY)
+        except OSError:
+            self._file = None
+
+    def is_there(self) -> bool:
+        """Returns whether the folder still is the one that it was."""
+        try:
+            return self._file is not None and os.path.samestat(os.fstat(self._file), os.stat(self._path))
+        except OSError:
+            return False
+
+    def is_replaced(self) -> bool:
+        """Returns whether another database is in its place."""
+        return self._path.exists() and not self.is_there()
+
+    def drop(self) -> None:
+        """Lets go of the file."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
 
 
 def _options(rocks: Any) -> Any:
@@ -84,12 +122,25 @@ def open_writer(rocks: Any, path: Path) -> Any:
         raise StoreError(f"rocksdb: {path} cannot be opened: {text}") from problem
 
 
+def let_go(database: Any, held: Held) -> None:
+    """Closes a database that was open for writing."""
+    if held.is_replaced():
+        # Closed or freed, it would delete files from what was put in its place. So it stays until the process ends.
+        with suppress(Exception):
+            database.cancel_all_background(True)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
+    else:
+        with suppress(Exception):  # it cannot flush, but what was committed is in the log
+            database.close()
+    held.drop()
+
+
 class Reader:
     """A database opened as a secondary instance, whose files were found whole."""
 
     def __init__(self, rocks: Any, path: Path) -> None:
         self.path = path
-        self.database_id = database_id(path)
+        self.held = Held(path)
         self._scratch = tempfile.mkdtemp(prefix="fastwin-reader-")
         try:
             self.database = self._opened(rocks)
@@ -116,4 +167,5 @@ class Reader:
     def drop(self) -> None:
         """Lets go of the database; iterators over it may go on."""
         self.database = None
+        self.held.drop()
         shutil.rmtree(self._scratch, ignore_errors=True)

@@ -1,6 +1,7 @@
 """RocksDB with damaged, cut and lost files: the right answer or an error, never something else."""
 
 import contextlib
+import os
 import shutil
 from pathlib import Path
 
@@ -120,3 +121,27 @@ def write_all(url: str) -> None:
     with PaneStore.open(url, spec(), retention="1 hour") as writer:
         for number in (*range(40), *range(60, 100)):
             writer.put(batch(number), (2, number))
+
+
+@pytest.mark.parametrize("content", [b"", bytes(40)])
+def test_empty_mark_is_written_anew(whole, tmp_path, content):
+    """As after a power cut on a file system that had not yet written it: the database itself is whole."""
+    store = shutil.copytree(whole, tmp_path / "store")
+    said = (store / "FASTWIN").read_bytes()
+    (store / "FASTWIN").write_bytes(content)
+    with pytest.raises(StoreError, match="FASTWIN is damaged"):
+        answers(store, read_only=True)
+    assert answers(store) == answers(whole, read_only=True)
+    assert (store / "FASTWIN").read_bytes() == said
+
+
+def test_mark_is_forced_to_the_disk(whole, tmp_path, monkeypatch):
+    """First the file, then the folder that has its name."""
+    store = shutil.copytree(whole, tmp_path / "store")
+    steps = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda file: steps.append(os.readlink(f"/proc/self/fd/{file}")) or fsync(file))
+    monkeypatch.setattr(os, "replace", lambda old, new: steps.append("replaced") or replace(old, new))
+    with PaneStore.open(f"rocksdb:{store}", spec()) as writer:
+        writer.put(batch(60), (2, 0))
+    assert steps == [str(store / "FASTWIN.new"), "replaced", str(store)]

@@ -1,5 +1,7 @@
 """Readers of RocksDB in all that a writer may do: exit, start anew, delete the folder and build another."""
 
+import filecmp
+import gc
 import shutil
 import time
 
@@ -83,3 +85,52 @@ def test_store_deleted_under_its_writer(url, tmp_path):
     with PaneStore.open(url, spec()) as store:
         store.put(batch(1), (1, 1))
         assert set(views(store)) == {2}
+
+
+def replaced(folder, copy) -> None:
+    """Puts a copy in a folder's place."""
+    shutil.rmtree(folder)
+    shutil.copytree(copy, folder)
+
+
+def test_copy_put_in_place_under_its_writer(url, tmp_path):
+    """It writes no more, and the copy stays as it is."""
+    with PaneStore.open(url, spec()) as store:
+        for number in range(3):
+            store.put(batch(number), (1, number))
+    shutil.copytree(tmp_path / "store", tmp_path / "copy")
+    with PaneStore.open(url, spec()) as store:
+        store.put(batch(3), (2, 3))
+        replaced(tmp_path / "store", tmp_path / "copy")
+        with pytest.raises(StoreError, match="was deleted or replaced"):
+            store.put(batch(4), (2, 4))
+    del store
+    gc.collect()
+    found = filecmp.dircmp(tmp_path / "store", tmp_path / "copy")
+    assert not (found.left_only or found.right_only or found.diff_files)
+    with pytest.raises(StoreError, match="open for writing already"):  # RocksDB's lock lasts as long as the process
+        PaneStore.open(url, spec())
+    with PaneStore.open(url, read_only=True) as reader:
+        assert set(views(reader)) == {1 + 2 + 3} and reader.meta().version == 3
+
+
+@pytest.mark.parametrize("further", [False, True])
+def test_copy_put_in_place_under_a_reader(url, tmp_path, further):
+    """It says what the copy has, which is of another time, also if the copy has gone on since."""
+    with PaneStore.open(url, spec()) as store:
+        for number in range(3):
+            store.put(batch(number), (1, number))
+    shutil.copytree(tmp_path / "store", tmp_path / "copy")
+    with PaneStore.open(url, spec()) as store:
+        store.put(batch(3), (2, 3))
+        store.put(batch(4), (2, 4))
+    with PaneStore.open(url, read_only=True) as reader:
+        assert set(views(reader)) == {15}
+        replaced(tmp_path / "store", tmp_path / "copy")
+        if further:
+            with PaneStore.open(url, spec()) as store:
+                for number in range(5, 9):
+                    store.put(batch(number), (3, number))
+        with PaneStore.open(url, read_only=True) as fresh:
+            until(lambda: reader.meta() == fresh.meta(), "the reader keeps what was replaced")
+            assert views(reader) == views(fresh)
