@@ -1,17 +1,21 @@
 """``export_state``: the open windows in the checkpoint of a stopped query, as files that people can read."""
 
+import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 import fastwin as fw
 from fastwin.columns.schemas import text_to_schema
 from fastwin.errors import SpecError, StateError
+from fastwin.run.choice import trigger_of
 from fastwin.run.replica import open_replica
 from fastwin.state.chunks import decode, owner
 from spark_glue.plan.frameplan import LOCAL_MS
@@ -34,37 +38,64 @@ def export_state(checkpoint: str, spec: fw.WindowSpec, path: str, operator: int 
     have fired, and are kept for late elements alone, are not among them. The checkpoint is only read. State passes
     through the driver, share by share. Returns how many windows were written.
 
-    Raises SpecError if there is no Spark session or ``path`` is there, StateError for state of another spec.
+    The files appear all at once, when the last one is written. Raises SpecError if there is no Spark session, if
+    ``path`` is there, or for a trigger that does not fire each window once at its end, such as CountTrigger; StateError
+    for state of another spec.
     """
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
+    _check_trigger(spec)
     spark = SparkSession.getActiveSession()
     if spark is None:
         raise SpecError("export_state: needs a Spark session; call spark_glue.session() first")
     folder = Path(path)
     if folder.exists():
         raise SpecError(f"path: {path} is there already; name a new folder")
+    hidden = folder.with_name(f".{folder.name}.{os.getpid()}")
     written = 0
-    for share, deltas in _logs(spark, checkpoint, operator):
-        table = _open_windows(spec, deltas)
-        if table.num_rows:
-            folder.mkdir(parents=True, exist_ok=True)
-            pq.write_table(table, folder / f"share-{share:05d}.parquet")
-            written += table.num_rows
+    try:
+        for share, deltas in _logs(spark, checkpoint, operator):
+            table = _open_windows(spec, deltas)
+            if table.num_rows:
+                hidden.mkdir(parents=True, exist_ok=True)
+                pq.write_table(table, hidden / f"share-{share:05d}.parquet")
+                written += table.num_rows
+        if written:
+            hidden.rename(folder)
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
     return written
 
 
+def _check_trigger(spec: fw.WindowSpec) -> None:
+    """Raises SpecError unless each window fires once at its end."""
+    if spec.assigner is None:
+        return
+    trigger = trigger_of(spec)
+    inner = trigger.trigger if isinstance(trigger, fw.PurgingTrigger) else trigger
+    if not isinstance(inner, fw.EventTimeTrigger | fw.ProcessingTimeTrigger):
+        raise SpecError(
+            f"export_state: it writes what windows give at their end, and the trigger {trigger} fires at other times; "
+            f"EventTimeTrigger and ProcessingTimeTrigger can be exported"
+        )
+
+
 def _logs(spark: SparkSession, checkpoint: str, operator: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Yields each share's number and the deltas of its log."""
+    """Yields each share's number and the deltas of its log. One of Spark's partitions is in memory at a time."""
     reader = spark.read.format("statestore").option("operatorId", operator)
     heads = reader.option("stateVarName", "head").load(checkpoint)
     chunks = reader.option("stateVarName", "chunks").load(checkpoint)
-    for group, head in heads.select("key.key_group", "value.head").collect():
-        if group == LEDGER_ID:
-            continue
-        mine = chunks.where(F.col("key.key_group") == group)
-        parts = {n: bytes(data) for n, data in mine.select("user_map_key.chunk", "user_map_value.data").collect()}
-        yield number_of(group), [joined(parts, entry) for entry in log_in(bytes(head)).entries]
+    logs = {
+        group: log_in(bytes(head))
+        for group, head in heads.select("key.key_group", "value.head").collect()
+        if group != LEDGER_ID
+    }
+    columns = chunks.select("key.key_group", "user_map_key.chunk", "user_map_value.data")
+    rows = columns.sortWithinPartitions("key_group").toLocalIterator()  # all of a share is in one partition
+    for group, mine in groupby(rows, itemgetter(0)):
+        if group in logs:
+            parts = {number: bytes(data) for _, number, data in mine}
+            yield number_of(group), [joined(parts, entry) for entry in logs[group].entries]
 
 
 def _open_windows(spec: fw.WindowSpec, deltas: list[bytes]) -> pa.Table:

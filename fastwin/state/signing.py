@@ -51,9 +51,9 @@ def check_signature(data: bytes | memoryview, found: bytes) -> None:
 
 def _keys() -> list[bytes]:
     named = os.environ.get(KEY_VARIABLE)
-    if not named:
+    if named is None:
         return []
-    keys = [key.strip().encode() for key in named.split(",")]
+    keys = [key.strip() for key in os.fsencode(named).split(b",")]
     shortest = min(map(len, keys))
     if shortest < _LEAST_KEY:
         raise StateError(f"{KEY_VARIABLE}: a key has at least {_LEAST_KEY} bytes, got one of {shortest}")

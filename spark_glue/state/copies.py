@@ -16,7 +16,9 @@ import os
 import shutil
 import struct
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from spark_glue.state.folders import TAKEN_FILE, cache_root, hold, is_private, limit_of, lock, say_once
 
@@ -27,6 +29,7 @@ BYTES_VARIABLE = "FASTWIN_CACHE_BYTES"
 _TAKEN = struct.Struct("<qd")  # bytes of all copies, and when they were last counted
 _COUNT_S = 10.0  # a full folder is not counted more often than that,
 _RECOUNT_S = 600.0  # and any folder now and then
+_STALE_S = 3600.0  # what nobody has written or read for so long makes room
 
 
 class Shelf:
@@ -36,7 +39,8 @@ class Shelf:
     together; None: FASTWIN_CACHE_BYTES, or a quarter of what is free and taken.
 
     A full shelf takes no more: what is there stays until its log forgets it. A cold worker reads a log from its base to
-    its end, so to throw out the oldest would throw out what it asks for first.
+    its end, so to throw out the oldest would throw out what it asks for first. Only what nobody has written or read for
+    an hour makes room then: of a share that has gone to another executor, no worker hears what its log forgets.
 
     Nothing here raises OSError: what cannot be written or read is not there, and the state store has it; the log says
     so once. A root that somebody else owns or may write to is left alone: deltas may hold pickles, which only our own
@@ -83,10 +87,11 @@ class Shelf:
             if not is_private(self._root):
                 return None
             data = (self._folder / token).read_bytes()
+            if len(data) == size:
+                os.utime(self._folder / token)
+                return data
         except OSError:
             return None
-        if len(data) == size:
-            return data
         self.remove(token)
         return None
 
@@ -98,18 +103,36 @@ class Shelf:
             self._has_room(-size)
 
     def _has_room(self, size: int) -> bool:
-        """Adds to the bytes that are taken, if the limit allows it. Seldom are all files counted."""
+        """Adds to the bytes that are taken, if the limit allows it. Seldom are all files counted, and nobody waits."""
+        with self._taken() as told:
+            taken, counted = told
+            fits = self._add(told, size)
+            due = size > 0 and not 0 <= time.time() - counted < (_RECOUNT_S if fits else _COUNT_S)
+            if due:
+                told[1] = time.time()  # so that no other worker counts as well
+        if due:
+            found = self._count(drop=not fits)
+            with self._taken() as told:
+                told[0] += found - taken  # runs that were forgotten were still in the number
+                return fits or self._add(told, size)
+        return fits
+
+    def _add(self, told: list[Any], size: int) -> bool:
+        fits = size <= 0 or told[0] + size <= self._most(told[0])
+        if fits:
+            told[0] += size
+        return fits
+
+    @contextlib.contextmanager
+    def _taken(self) -> Iterator[list[Any]]:
+        """Gives the bytes that are taken and when they were counted, to be changed; no other worker has them then."""
         handle = os.open(self._root / TAKEN_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             lock(handle)
-            told = os.pread(handle, _TAKEN.size, 0)
-            taken, counted = _TAKEN.unpack(told) if len(told) == _TAKEN.size else (0, 0.0)
-            fits = size <= 0 or taken + size <= self._most(taken)
-            if not 0 <= time.time() - counted < (_RECOUNT_S if fits else _COUNT_S):
-                taken, counted = self._count(), time.time()  # runs that were forgotten are still in the number
-                fits = size <= 0 or taken + size <= self._most(taken)
-            os.pwrite(handle, _TAKEN.pack(max(0, taken + (size if fits else 0)), counted), 0)
-            return fits
+            data = os.pread(handle, _TAKEN.size, 0)
+            told = list(_TAKEN.unpack(data)) if len(data) == _TAKEN.size else [0, 0.0]
+            yield told
+            os.pwrite(handle, _TAKEN.pack(max(0, told[0]), told[1]), 0)
         finally:
             os.close(handle)
 
@@ -118,10 +141,16 @@ class Shelf:
             return self._limit
         return limit_of(BYTES_VARIABLE, (shutil.disk_usage(self._root).free + taken) // 4)
 
-    def _count(self) -> int:
-        total = 0
+    def _count(self, drop: bool) -> int:
+        """Counts the bytes of all files. drop: those that nobody uses are removed."""
+        total, stale = 0, time.time() - _STALE_S
         for folder in os.scandir(self._root):
             with contextlib.suppress(OSError):
-                if folder.is_dir():
-                    total += sum(file.stat().st_size for file in os.scandir(folder.path))
+                for file in os.scandir(folder.path) if folder.is_dir() else ():
+                    with contextlib.suppress(OSError):  # its log has forgotten it meanwhile
+                        told = file.stat()
+                        if drop and told.st_mtime < stale and not file.name.startswith("."):
+                            os.unlink(file.path)
+                        else:
+                            total += told.st_size
         return total

@@ -17,7 +17,7 @@ SPEC = (
     .bad_rows("drop")
     .aggregate(n=fw.Count(), total=fw.Sum("v"), first=fw.First("x"))
 )
-TABLES = [events(i, 200, start_ms=START_MS + i * 40_000, span_ms=40_000) for i in range(4)]
+TABLES = [events(i, 200, start_ms=START_MS + i * 80_000, span_ms=80_000) for i in range(2)]
 
 
 def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
@@ -32,6 +32,7 @@ def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
     last_ms = max(table["ts"].cast(pa.int64()).to_numpy().max() for table in TABLES) // 1_000
     watermarks = found["watermark"].cast(pa.int64()).to_numpy()
     assert START_MS < watermarks.min() <= watermarks.max() < last_ms - 10_000
+    assert {path.name for path in tmp_path.iterdir()} == {"input", "checkpoint", "windows"}
     fired = pa.concat_tables(recorder.tables.values())
     expected = SPEC.run(pa.concat_tables(TABLES)).main
     assert rows_of(fired) + rows_of(found.drop_columns(["watermark"])) == rows_of(expected)
@@ -39,8 +40,23 @@ def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
         spark_glue.export_state(checkpoint, SPEC, str(folder))
     with pytest.raises(StateError, match=r"export_state: .*written by another spec"):
         spark_glue.export_state(checkpoint, SPEC.allowed_lateness("1 s"), str(tmp_path / "other"))
+    assert {path.name for path in tmp_path.iterdir()} == {"input", "checkpoint", "windows"}
 
 
 def test_arguments(tmp_path):
     with pytest.raises(SpecError, match="spec: must be a WindowSpec"):
         spark_glue.export_state(str(tmp_path), None, str(tmp_path / "other"))
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        fw.CountTrigger.of(3),
+        fw.PurgingTrigger.of(fw.CountTrigger.of(3)),
+        fw.NeverTrigger(),
+        fw.ContinuousEventTimeTrigger.of("1 s"),
+    ],
+)
+def test_windows_that_would_be_left_out_are_refused(tmp_path, trigger):
+    with pytest.raises(SpecError, match=r"export_state: .* the trigger .* fires at other times; EventTimeTrigger and"):
+        spark_glue.export_state(str(tmp_path), SPEC.trigger(trigger), str(tmp_path / "other"))

@@ -1,6 +1,7 @@
 """State signed by a key of the environment; and pickles, which are not read where no user code can have left any."""
 
 import contextlib
+import os
 import pickle
 import struct
 from pathlib import Path
@@ -130,3 +131,18 @@ def test_signed_bytes_are_those_of_a_chunk_and_its_signature(monkeypatch):
     assert len(signed) == len(plain) + SIGNATURE_BYTES
     assert struct.unpack_from("<B", signed, 7) == (chunks._SIGNED,)
     assert decode(signed, bytes(16)) == chunk
+
+
+@pytest.mark.parametrize("value", ["", "  ", f"{KEY},"])
+def test_an_empty_key_is_no_key_left_out(monkeypatch, value):
+    """A secret that was not found often comes as an empty text: state must not go without a signature then."""
+    monkeypatch.setenv(KEY_VARIABLE, value)
+    with pytest.raises(StateError, match=f"{KEY_VARIABLE}: a key has at least 16 bytes, got one of 0"):
+        saved(SPEC)
+
+
+def test_a_key_of_any_bytes(monkeypatch):
+    monkeypatch.setitem(os.environb, KEY_VARIABLE.encode(), b"\xff\xfe" * 8)
+    stream = SPEC.open(schema=SCHEMA)
+    stream.restore(saved(SPEC))
+    assert stream.metrics.state_rows > 0

@@ -92,6 +92,43 @@ def test_the_room_of_a_run_that_was_forgotten_is_found_again(root, monkeypatch):
     assert Shelf("next", limit=2_500).put("c", bytes(2_000))
 
 
+def test_what_a_share_has_left_behind_makes_room(root, monkeypatch):
+    """It goes on elsewhere, so no worker here hears what its log forgets; nor of attempts that were not committed."""
+    monkeypatch.setattr(copies, "_COUNT_S", 0.0)
+    shelf = Shelf("run", limit=10_000)
+    assert all(shelf.put(f"left{i}", bytes(1_000)) for i in range(8))
+    assert all(shelf.put(token, bytes(1_000)) for token in ("read", "fresh"))
+    assert not shelf.put("more", bytes(1_000))
+    for path in (root / "run").iterdir():
+        if path.name != "fresh":
+            os.utime(path, (time.time() - copies._STALE_S - 1,) * 2)
+    assert shelf.get("read", 1_000) is not None
+    assert shelf.put("more", bytes(1_000))
+    assert names(root) == {"read", "fresh", "more"}
+    assert all(shelf.put(f"new{i}", bytes(1_000)) for i in range(7))
+    assert not shelf.put("too much", bytes(1_000))
+    assert (root / "run" / folders._ALIVE).exists()
+
+
+def test_files_are_counted_while_nobody_waits(root, monkeypatch):
+    """Other workers go on meanwhile, and what they put counts."""
+    monkeypatch.setattr(folders, "_LOCK_S", 0.05)
+    shelf, other = Shelf("run", limit=3_500), Shelf("other", limit=3_500)
+    count = Shelf._count
+
+    def slow(self, drop):
+        found = count(self, drop)
+        monkeypatch.setattr(Shelf, "_count", count)
+        assert other.put("b", bytes(1_000))
+        return found
+
+    monkeypatch.setattr(Shelf, "_count", slow)
+    assert shelf.put("a", bytes(1_000))
+    assert shelf.put("c", bytes(1_000))
+    assert not shelf.put("d", bytes(1_000))
+    assert names(root) == {"a", "b", "c"}
+
+
 def test_a_put_looks_at_no_other_file(root, monkeypatch):
     shelf = Shelf("run")
     shelf.put("first", b"x")
