@@ -1,5 +1,7 @@
 """The code in README and docs/ runs from an empty folder and prints what it says. tests/spark has the pages with Spark."""
 
+import ast
+import builtins
 import re
 from pathlib import Path
 
@@ -80,3 +82,40 @@ def test_a_promise_is_held(tmp_path):
     run_blocks(["print('a 1 b')\nprint(2)\n# a ... b\n# 2"], page)
     with pytest.raises(AssertionError, match="says that this is printed"):
         run_blocks(["print(2)  # 3"], page)
+
+
+def test_each_recipe_stands_for_itself(tmp_path, monkeypatch):
+    """Behind the lines that the page begins with, and in an empty scope."""
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "recipes.md"
+    first, *recipes = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(recipes) > 10
+    for recipe in recipes:
+        part = tmp_path / "recipe.md"
+        part.write_text(f"{first}## {recipe}", encoding="utf-8")
+        run_blocks(python_blocks(part), part)
+
+
+def _bound(tree: ast.AST) -> set[str]:
+    """Returns the names that code gives to something, anywhere in it."""
+    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.alias):
+            found.add(node.asname or node.name.split(".")[0])
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+    return found
+
+
+def test_a_recipe_that_is_not_run_stands_for_itself():
+    page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    (first, *_), blocks = (
+        python_blocks(ROOT / "docs" / "recipes.md"),
+        re.findall(r"^```python t.*\n([^`]*)", page, re.M),
+    )
+    assert blocks
+    for tree in map(ast.parse, blocks):
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        assert used <= _bound(tree) | _bound(ast.parse(first)) | set(dir(builtins))

@@ -63,3 +63,18 @@ def test_no_panes_move_the_watermark_too(url):
         assert store.watermark == end + 180_000
         store.put(batch(1), watermark=fw.MIN_TIMESTAMP)  # a stream that has none yet
         assert store.watermark == end + 180_000
+
+
+def test_a_part_of_a_batch_is_not_behind_the_watermark(url):
+    """As a writer leaves it that dies between the panes and the end of a batch."""
+    with PaneStore.open(url, spec()) as store:
+        store.put(batch(0), (1, 0))
+        before, known = store.query(), store.meta()
+        store.put(batch(1).slice(0, 20), (1, 1), advance=False)
+    with PaneStore.open(url, spec()) as store:
+        assert store.meta() == known and store.query() == before
+        beyond = store.query(start=known.watermark, end=known.watermark + 180_000)
+        assert beyond.num_rows == 20
+        store.put(batch(1), (1, 1))
+        assert store.watermark == known.watermark + 180_000
+        assert set(store.query()["pv"].to_pylist()) == {3}
