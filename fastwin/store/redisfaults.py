@@ -15,7 +15,7 @@ _WRONG_PASSWORD = ("WRONGPASS", "NOAUTH", "invalid username-password", "Authenti
 def check_server(client: Any, shown: str, read_only: bool) -> None:
     """Raises StoreError for a server that could not keep panes: a Sentinel, a part of a cluster, one that evicts.
 
-    What the server does not tell this user is not looked at.
+    Raises StoreUnavailableError for a replica: it may be a master later. What the server does not tell this user is not looked at.
     """
     client.ping()
     info = _told(client, "INFO") or {}
@@ -29,7 +29,9 @@ def check_server(client: Any, shown: str, read_only: bool) -> None:
                 f"redis: {shown} is part of a Redis Cluster of {masters} masters; a store needs a server with all slots"
             )
     if not read_only and info.get("role") == "slave":
-        raise StoreError(f"redis: {shown} is a replica, which takes no panes; name its master, or use read_only=True")
+        raise StoreUnavailableError(  # a failover may be under way
+            f"redis: {shown} is a replica, which takes no panes; name its master, or use read_only=True"
+        )
     policy = info.get("maxmemory_policy", "noeviction")
     if not read_only and int(info.get("maxmemory", 0)) and policy != "noeviction":
         raise StoreError(

@@ -19,15 +19,17 @@ _log = logging.getLogger("spark_glue.sinks")
 def patiently(call: Callable[[], _Result], seconds: float) -> _Result:
     """Returns what ``call`` returns; makes it again, for so long, while it raises StoreUnavailableError.
 
-    Raises that error when the time is over, and any other one at once.
+    The time is counted from the first failure: what went well before may have taken long. Raises that error when the time is over, and any other one at once.
     """
-    end = time.monotonic() + seconds
+    end: float | None = None
     pause = _FIRST_PAUSE_SECONDS
     while True:
         try:
             return call()
         except StoreUnavailableError as problem:
-            if time.monotonic() + pause > end:
+            now = time.monotonic()
+            end = now + seconds if end is None else end
+            if now + pause > end:
                 raise StoreUnavailableError(f"{problem}; it was tried for {seconds:g} s") from problem
             _log.warning("%s; trying again", problem)
         time.sleep(pause)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from fastwin.errors import SpecError, StoreError
+from fastwin.errors import SpecError, StoreError, StoreUnavailableError
 from fastwin.store import PaneStore
 from tests.support.documents import ROOT
 from tests.support.numbered_clicks import MODULES, batch, spec
@@ -51,7 +51,7 @@ def test_replica_is_for_readers(start):
     replica = start("--replicaof", "127.0.0.1", str(master.port))
     with PaneStore.open(master.url, spec()) as store:
         store.put(batch(0))
-        with pytest.raises(StoreError, match="is a replica, which takes no panes"):
+        with pytest.raises(StoreUnavailableError, match="is a replica, which takes no panes"):
             PaneStore.open(replica.url, spec())
         with PaneStore.open(replica.url, read_only=True) as reader:
             until(lambda: reader.watermark == store.watermark)

@@ -17,7 +17,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.spark_streams import Source
 
 SPEC = spec_of("1 hour", "3 minutes")
-OUTAGE_SECONDS = 5.0
+OUTAGE_SECONDS = 2.0
 
 
 @pytest.fixture
@@ -27,17 +27,12 @@ def server(tmp_path_factory) -> Iterator[RedisServer]:
     started.stop()
 
 
-def run(spark, source: Source, sink, folder) -> None:
-    frame = spark_glue.apply(SPEC.panes(), source.frame(spark), watermark="1 minute", key_groups=2)
-    writer = frame.writeStream.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
-    writer.foreachBatch(sink).start().awaitTermination()
-
-
 def test_outage_with_what_was_kept(spark, tmp_path, server):
     """The sink waits, in the driver and in the tasks; nothing of it is to be seen afterwards."""
     table = clicks(900, hours=3)
-    source = Source(tmp_path, table.schema)
-    source.put(*(table.slice(first, 300) for first in (0, 300, 600)))
+    panes = SPEC.panes().run(table).main.sort_by("window_start")
+    source = Source(tmp_path, panes.schema)
+    source.put(*(panes.slice(first, 100) for first in range(0, panes.num_rows, 100)))
     redis.Redis.from_url(server.url).config_set("appendonly", "yes")
     server.options += ("--appendonly", "yes")
     sink = spark_glue.to_store(server.url, SPEC)
@@ -50,8 +45,9 @@ def test_outage_with_what_was_kept(spark, tmp_path, server):
             threading.Timer(OUTAGE_SECONDS, server.start).start()
         sink(frame, batch_id)
 
-    run(spark, source, outage, tmp_path)
-    assert seen == list(range(len(seen)))  # no batch was run again
+    writer = source.frame(spark).writeStream.foreachBatch(outage).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    assert len(seen) > 2 and seen == list(range(len(seen)))  # no batch was run again
     (marked,) = redis.Redis.from_url(server.url).hvals("{fastwin}:queries")
     assert int(marked) == seen[-1]
     with PaneStore.open(server.url, read_only=True) as store:
@@ -101,14 +97,31 @@ def test_went_back_between_runs(spark, server, monkeypatch):
             spark_glue.to_store(server.url, spec())(frames[3], 3)
     accepting = spark_glue.to_store(server.url, spec(), accept_loss=True)
     with pytest.warns(UserWarning, match="it went back, and panes are missing"):
-        accepting(frames[3], 3)
+        accepting(frames[3].limit(0), 3)  # most batches bring no panes
     accepting(frames[4], 4)
     with PaneStore.open(server.url, read_only=True) as store:
-        assert store.meta().since == FIRST + 4 * 3 * MINUTE  # no window from before is complete
-        assert set(store.query(start=store.meta().since)["pv"].to_pylist()) == {5}
+        assert store.meta().since == FIRST + 5 * 3 * MINUTE  # no window from before is complete
     client.flushall()
     with pytest.warns(UserWarning, match="has nothing of this query's batches before 4"):
-        spark_glue.to_store(server.url, spec())(frames[4], 4)
+        spark_glue.to_store(server.url, spec())(frames[4].limit(0), 4)
+    accepting = spark_glue.to_store(server.url, spec())
+    accepting(frames[3], 5)
+    with PaneStore.open(server.url, read_only=True) as store:
+        assert store.meta().since == FIRST + 4 * 3 * MINUTE
+
+
+def test_failover(spark, server):
+    """A master that became a replica takes no panes: tasks wait for it, or for the one that gets its address."""
+    sink = spark_glue.to_store(server.url, spec(), patience="1 minute")
+    client = redis.Redis.from_url(server.url)
+    client.config_set("replica-serve-stale-data", "yes")
+    epoch = sink._store.new_epoch()
+    client.replicaof("127.0.0.1", 1)
+    timer = threading.Timer(OUTAGE_SECONDS, client.replicaof, ["NO", "ONE"])
+    timer.start()
+    written, _, _ = sink._from_executors(spark.createDataFrame(batch(0).to_pandas()), (epoch, 0))
+    timer.join()
+    assert written.stored == 50
 
 
 def test_batches_that_the_sink_was_not_handed(spark, server, monkeypatch):
@@ -143,6 +156,21 @@ def test_task_fails_when_its_patience_ends(spark, server):
     with pytest.raises(Exception, match=r"StoreUnavailableError.* is out of reach.*tried for 1 s") as caught:
         writer(frame, (1, 0))
     assert type(caught.value).__name__ == "PythonException"
+
+
+def test_patience_begins_with_the_first_failure(monkeypatch):
+    """A batch that was long at work before has not waited yet."""
+    clock = [0.0]
+    monkeypatch.setattr("spark_glue.sinks.patience.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("spark_glue.sinks.patience.time.sleep", lambda seconds: None)
+
+    def second():
+        clock[0] += 600
+        if clock[0] < 1_000:
+            raise StoreUnavailableError("away")
+        return "there"
+
+    assert patiently(second, 60) == "there"
 
 
 def test_patience():
