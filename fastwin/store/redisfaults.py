@@ -15,7 +15,8 @@ _WRONG_PASSWORD = ("WRONGPASS", "NOAUTH", "invalid username-password", "Authenti
 def check_server(client: Any, shown: str, read_only: bool) -> None:
     """Raises StoreError for a server that could not keep panes: a Sentinel, a part of a cluster, one that evicts.
 
-    Raises StoreUnavailableError for a replica: it may be a master later. What the server does not tell this user is not looked at.
+    StoreUnavailableError for a replica: it may be a master later. What the server does not tell this user is not looked
+    at.
     """
     client.ping()
     info = _told(client, "INFO") or {}

@@ -19,7 +19,8 @@ _log = logging.getLogger("spark_glue.sinks")
 def patiently(call: Callable[[], _Result], seconds: float) -> _Result:
     """Returns what ``call`` returns; makes it again, for so long, while it raises StoreUnavailableError.
 
-    The time is counted from the first failure: what went well before may have taken long. Raises that error when the time is over, and any other one at once.
+    The time is counted from the first failure: what went well before may have taken long. Raises that error
+    when the time is over, and any other one at once.
     """
     end: float | None = None
     pause = _FIRST_PAUSE_SECONDS
