@@ -1,7 +1,8 @@
 """The ledger of a machine's workers: which streams each of them keeps, so that one budget holds for all together.
 
 A file for each run of a query, in the folder that the workers share. It says who keeps a stream of which share, of how
-many bytes, and how many states of the share have come since. What the ledger does not name has to go.
+many bytes, and how many states of the share have come since. What the ledger does not grant any more has to go; it
+counts until its owner has heard of that, and let go of it.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from spark_glue.state.folders import hold, is_private, lock
 __all__ = ["Ledger"]
 
 _FILE = ".live"
+_GOING = -1  # in place of the state of a stream whose owner has not heard yet that it is to go
 
 
 class Ledger:
@@ -42,7 +44,8 @@ class Ledger:
 
         limit: bytes for the streams of all runs. Where there are too many, those go first that are behind their
         share's state, then those of shares that have not been visited for two rounds, then the new one: what is kept
-        stays the same from round to round, and so is of use. O(streams of the run).
+        stays the same from round to round, and so is of use. So does the new one while others still have to let go.
+        O(streams of the run).
         """
         with self._opened() as book:
             held, states = book["held"], book["states"]
@@ -51,15 +54,16 @@ class Ledger:
             book["puts"] += 1
             states[share] = states.get(share, 0) + 1
             mine = held.setdefault(self._owner, {})
+            for key in [key for key, told in mine.items() if told[1] == _GOING]:
+                del mine[key]  # the worker hears of it now
             mine[share] = [nbytes, states[share], book["puts"]]
-            room = limit - self._others(limit)
+            for pid, kept in held.items():
+                for key, (_, state, _) in list(kept.items()):
+                    if state != _GOING and states[key] - state > MOST_BEHIND:
+                        self._let_go(held, pid, key)
+            taken, part = self._others(limit)
             streams = [(pid, key, *told) for pid, kept in held.items() for key, told in kept.items()]
-            total = 0
-            for pid, key, size, state, _ in streams:
-                if states[key] - state > MOST_BEHIND:
-                    del held[pid][key]
-                else:
-                    total += size
+            staying = sum(size for _, _, size, state, _ in streams if state != _GOING)
             round_ago = book["puts"] - 2 * len(states)
 
             def goes(stream: tuple[Any, ...]) -> tuple[int, int]:
@@ -70,19 +74,40 @@ class Ledger:
                     return 2, 0
                 return (1, put) if put < round_ago else (3, put)
 
-            for pid, key, size, *_ in sorted(streams, key=goes):
-                if total <= room:
+            for pid, key, size, state, _ in sorted(streams, key=goes):
+                if staying <= limit - part:
                     break
-                if key in held[pid]:
-                    del held[pid][key]
-                    total -= size
+                if state != _GOING:
+                    self._let_go(held, pid, key)
+                    staying -= size
+            if share in mine and sum(told[0] for kept in held.values() for told in kept.values()) > limit - taken:
+                del mine[share]
+            if share not in mine:
+                book["refused"] = book["puts"]
             return set(mine)
 
-    def _others(self, limit: int) -> int:
-        """Returns the bytes of other runs' streams; of several runs, none gets less than its part."""
-        others = [path for path in self._root.glob(f"*/{_FILE}") if path.parent != self._folder]
-        taken = sum(told[0] for path in others for kept in _read(path)["held"].values() for told in kept.values())
-        return min(taken, limit - limit // (len(others) + 1))
+    def _let_go(self, held: dict[str, Any], pid: str, key: str) -> None:
+        if pid == self._owner:
+            del held[pid][key]
+        else:
+            held[pid][key][1] = _GOING
+
+    def _others(self, limit: int) -> tuple[int, int]:
+        """Returns the bytes of other runs' streams, and how many are to be left to them.
+
+        A run that has been refused a stream of late is left its part, though it has less. No run has to go below its
+        own part.
+        """
+        others = [_read(path) for path in self._root.glob(f"*/{_FILE}") if path.parent != self._folder]
+        own = limit // (len(others) + 1)
+        taken = left = 0
+        for book in others:
+            streams = [told for pid, kept in book["held"].items() if _lives(int(pid)) for told in kept.values()]
+            size = sum(told[0] for told in streams)
+            waits = book.get("refused", 0) > max(0, book["puts"] - len(book["states"]))
+            taken += size
+            left += max(size, own) if waits else size
+        return taken, min(left, limit - own)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[dict[str, Any]]:

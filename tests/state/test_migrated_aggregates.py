@@ -55,11 +55,13 @@ def run_on(kind: str, aggregates: dict, dice: random.Random) -> tuple[fw.Stream,
     return stream, chunks, now
 
 
-def goes_on(before: fw.Stream, after: fw.Stream, now: int, names: dict[str, str], schema: pa.Schema) -> None:
+def goes_on(
+    before: fw.Stream, after: fw.Stream, now: int, dice: random.Random, names: dict[str, str], schema: pa.Schema
+) -> None:
     """Feeds both the same, and compares columns. names: of the aggregates that are left, before and after."""
     fired = 0
     for step in range(8):
-        seed = random.randrange(1 << 30)
+        seed = dice.randrange(1 << 30)
         narrow, wide = (rows(random.Random(seed), now, one) for one in (NARROW, schema))
         for found, expected in (
             (after.advance_watermark(now - 15), before.advance_watermark(now - 15)),
@@ -85,29 +87,31 @@ def test_aggregates_that_are_removed_are_dropped(kind):
     with pytest.raises(fw.StateError, match="is missing; migrate='removed aggregates' drops it"):
         after.restore(chunks)
     after.restore(chunks, migrate="removed aggregates")
-    goes_on(before, after, now, {name: name for name in left}, NARROW)
+    goes_on(before, after, now, dice, {name: name for name in left}, NARROW)
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_a_renamed_aggregate_goes_on(kind):
-    before, chunks, now = run_on(kind, {"n": fw.Count(), "total": fw.Sum("v"), "low": fw.Min("x")}, random.Random(1))
+    dice = random.Random(1)
+    before, chunks, now = run_on(kind, {"n": fw.Count(), "total": fw.Sum("v"), "low": fw.Min("x")}, dice)
     spec = WINDOWS[kind].aggregate(lowest=fw.Min("x"), n=fw.Count(), sum_of_v=fw.Sum("v"))
     after = spec.open(schema=NARROW)
     with pytest.raises(fw.StateError, match=r"aggregate low=.* is missing"):
         after.restore(chunks, migrate={"renamed total to sum_of_v", "added aggregates"})
     after.restore(chunks, migrate={"renamed total to sum_of_v", "renamed low to lowest"})
-    goes_on(before, after, now, {"n": "n", "total": "sum_of_v", "low": "lowest"}, NARROW)
+    goes_on(before, after, now, dice, {"n": "n", "total": "sum_of_v", "low": "lowest"}, NARROW)
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_wider_types_go_on(kind):
-    before, chunks, now = run_on(kind, AGGREGATES, random.Random(2))
+    dice = random.Random(2)
+    before, chunks, now = run_on(kind, AGGREGATES, dice)
     spec = WINDOWS[kind].aggregate(**AGGREGATES)
     after = spec.open(schema=WIDE)
     with pytest.raises(fw.StateError, match="the keys were of int16, string, are of int64, string"):
         after.restore(chunks)
     after.restore(chunks, migrate="wider types")
-    goes_on(before, after, now, {name: name for name in AGGREGATES}, WIDE)
+    goes_on(before, after, now, dice, {name: name for name in AGGREGATES}, WIDE)
     back = spec.open(schema=NARROW)
     with pytest.raises(fw.StateError, match="the keys were of int64"):
         back.restore([after.snapshot()], migrate="wider types")

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import random
 import time
 
 import pytest
@@ -67,10 +68,12 @@ def test_a_share_that_has_gone_to_another_worker_makes_room_first():
     one.put(("run", 1), stream(1))
     one.put(("run", 2), stream(2))
     other.put(("run", 1), stream(1))
-    assert len(other) == 1
+    assert len(other) == 0  # what the first one still has takes its room
     one.take(("run", 2))
     one.put(("run", 2), stream(2))  # it hears of it with its next share
     assert one.take(("run", 1)) is None
+    other.put(("run", 1), stream(1))
+    assert len(other) == 1
     assert one.take(("run", 2)) is not None
 
 
@@ -107,12 +110,32 @@ def test_a_worker_that_is_gone_takes_no_room(root, monkeypatch):
 
 @pytest.mark.usefixtures("root")
 def test_several_runs_share_the_limit():
+    """A run that comes later gets its part, as soon as the first one has let go of it."""
     kept = LiveStreams(limit=40)
-    for place in range(5):
-        kept.put(("one", place), stream(place))
-    for place in range(5):
-        kept.put(("other", place), stream(place))
-    assert [sum(place[0] == run for place in kept._held) for run in ("one", "other")] == [4, 2]
+    found = []
+    for runs in (("one",), ("other",), ("one", "other"), ("one", "other")):
+        for run in runs:
+            for place in range(5):
+                kept.take((run, place))
+                kept.put((run, place), stream(place))
+                assert kept.nbytes <= 40
+        found.append([sum(place[0] == run for place in kept._held) for run in ("one", "other")])
+    assert found == [[4, 0], [4, 0], [2, 2], [2, 2]]
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("seed", range(5))
+def test_streams_wander_between_workers_within_the_limit(seed):
+    """A stream that is to go takes its room until its owner has let go of it."""
+    dice = random.Random(seed)
+    kept = workers(3, limit=160)
+    for _ in range(6):
+        for place in dice.sample(range(32), 32):
+            worker = dice.choice(kept)
+            worker.take(("run", place))
+            worker.put(("run", place), stream(place))
+            assert sum(one.nbytes for one in kept) <= 160
+    assert sum(one.nbytes for one in kept) > 80
 
 
 def test_what_a_worker_keeps_of_a_run_that_was_forgotten_goes(root):
