@@ -86,7 +86,7 @@ def test_state_from_before_there_were_codes_is_taken_with_a_warning() -> None:
 def test_nonsense_is_refused() -> None:
     with pytest.raises(
         fw.SpecError,
-        match="migrate: must be None, 'added aggregates', 'changed functions', .* or a set of these, got 'all'",
+        match=r"migrate: must be None, 'added aggregates', 'changed functions', .* or a set of these, got 'all'",
     ):
         restored(BASE.reduce(lines(LARGER)), [b""], "all")
 
