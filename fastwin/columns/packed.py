@@ -23,10 +23,9 @@ _HEADER = 4
 
 def can_pack(kind: pa.DataType) -> bool:
     """Whether values of a list, struct or map type can be packed: what is in them can."""
-    if pa.types.is_nested(kind):
-        return not pa.types.is_union(kind) and all(
-            can_pack(part) or _is_leaf(part) for part in (kind.field(i).type for i in range(kind.num_fields))
-        )
+    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_struct, pa.types.is_map)
+    if any(test(kind) for test in tests):
+        return all(can_pack(part) or _is_leaf(part) for part in (kind.field(i).type for i in range(kind.num_fields)))
     return False
 
 
@@ -51,7 +50,8 @@ def packed(array: pa.Array) -> Bytes:
         return np.zeros(len(array) + 1, np.int64), np.zeros(0, np.uint8)
     if pa.types.is_struct(kind):
         columns: list[Bytes] = []
-        for child in array.flatten():
+        for i in range(kind.num_fields):
+            child = array.field(i)
             values = packed(child)
             columns += [_headers(child, values), values]
         found = _side_by_side(columns, len(array))
@@ -74,16 +74,16 @@ def _fixed(data: NDArray[np.uint8], width: int) -> Bytes:
 
 
 def _packed_lists(array: pa.Array) -> Bytes:
-    """Returns length, headers and values of lists; null ones are empty."""
-    kind = array.type
-    if pa.types.is_fixed_size_list(kind):
-        array = array.cast(pa.list_(kind.value_field))
-    elif pa.types.is_map(kind):
-        array = array.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
-    items = array.flatten()
-    lengths = array.value_lengths().fill_null(0).to_numpy().astype(np.int64)
-    ends = np.cumsum(lengths)
-    bounds = np.concatenate([np.zeros(1, np.int64), ends])
+    """Returns length, headers and values of lists; of null ones, of what lies under them.
+
+    Arrow's own casts and flatten() are not for this: those of lists of nulls are wrong, and may end the process.
+    """
+    if pa.types.is_fixed_size_list(array.type):
+        places = array.type.list_size * np.arange(array.offset, array.offset + len(array) + 1, dtype=np.int64)
+    else:
+        places = array.offsets.to_numpy().astype(np.int64)
+    items = array.values.slice(places[0], places[-1] - places[0])
+    lengths, bounds = np.diff(places), places - places[0]
     values = packed(items)
     headers = _headers(items, values)
     counts = _fixed(lengths.astype(np.uint32).view(np.uint8), _HEADER)
@@ -175,10 +175,14 @@ def _unpacked_structs(
 def _unpacked_lists(
     offsets: NDArray[np.int64], data: NDArray[np.uint8], marks: NDArray[np.bool_], kind: pa.DataType
 ) -> pa.Array:
-    counts = np.zeros(len(marks), np.int64)
+    fixed = pa.types.is_fixed_size_list(kind)
+    counts = np.full(len(marks), kind.list_size if fixed else 0, np.int64)
     counts[marks] = _read(data, offsets[:-1][marks])
     begins = offsets[:-1] + _HEADER
-    header = _read(data, np.repeat(begins, counts) + _HEADER * _runs(np.zeros_like(counts), counts))
+    known = np.repeat(marks, counts)  # under nulls of a fixed size lie nulls
+    header = np.zeros(len(known), np.int64)
+    places = np.repeat(begins, counts) + _HEADER * _runs(np.zeros_like(counts), counts)
+    header[known] = _read(data, places[known])
     sizes = np.maximum(header - 1, 0)
     before = _offsets(sizes)
     bounds = _offsets(counts)
@@ -187,14 +191,16 @@ def _unpacked_lists(
     is_map = pa.types.is_map(kind)
     item = pa.struct([kind.key_field, kind.item_field]) if is_map else kind.value_type
     items = _child(data, at, sizes, header > 0, item)
+    if fixed:
+        bitmap = None if marks.all() else pa.py_buffer(np.packbits(marks, bitorder="little"))
+        return pa.Array.from_buffers(kind, len(marks), [bitmap], children=[items])
     large, mask = pa.types.is_large_list(kind), pa.array(~marks)
     ends = pa.array(bounds if large else bounds.astype(np.int32))
     if is_map:
         return pa.MapArray.from_arrays(ends, items.field(0), items.field(1), type=kind, mask=mask)
     if large:
         return pa.LargeListArray.from_arrays(ends, items, type=kind, mask=mask)
-    plain = pa.list_(kind.value_field) if pa.types.is_fixed_size_list(kind) else kind
-    return pa.ListArray.from_arrays(ends, items, type=plain, mask=mask).cast(kind)
+    return pa.ListArray.from_arrays(ends, items, type=kind, mask=mask)
 
 
 def _child(

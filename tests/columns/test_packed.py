@@ -52,21 +52,58 @@ kinds = _around(st.recursive(st.sampled_from(list(LEAVES)), _around, max_leaves=
 arrays = kinds.flatmap(lambda kind: st.tuples(st.just(kind), st.lists(_with_values(kind), max_size=6)))
 
 
+def _comes_back(array: pa.Array) -> None:
+    assert can_pack(array.type)
+    offsets, data = packed(array)
+    valid = validity(array)
+    back = unpacked(offsets, data, None if valid is None else valid.view(bool), array.type)
+    back.validate(full=True)
+    assert back.to_pylist() == array.to_pylist()
+    assert back.equals(array)
+
+
 @given(arrays, st.integers(0, 3))
 def test_what_is_packed_comes_back(given_values: Any, cut: int) -> None:
     kind, values = given_values
-    array = pa.array(values, kind).slice(cut)
-    assert can_pack(kind)
-    offsets, data = packed(array)
-    valid = validity(array)
-    back = unpacked(offsets, data, None if valid is None else valid.view(bool), kind)
-    back.validate(full=True)
-    assert back.equals(array)
+    _comes_back(pa.array(values, kind).slice(cut))
+
+
+NO_VALUES = [
+    (pa.list_(pa.null()), [[], [None, None, None], None, [None, None]]),
+    (pa.list_(pa.null(), 2), [[None, None], None, None, [None, None]]),
+    (pa.map_(pa.string(), pa.list_(pa.null(), 2)), [[("a", [None, None]), ("b", None)], None, [("c", None)]]),
+    (pa.list_(pa.list_(pa.list_(pa.null()), 1)), [[[[None] * 3]], [], None, [[[None]], None, [[None] * 3]]]),
+    (pa.struct([("a", pa.list_(pa.null()))]), [{"a": [None] * 3}, {"a": [None]}, {"a": None}, None, {"a": [None]}]),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), NO_VALUES, ids=str)
+def test_lists_of_nulls_alone(kind: pa.DataType, values: list[Any]) -> None:
+    for cut in range(len(values)):
+        _comes_back(pa.array(values, kind).slice(cut))
+
+
+def test_what_lies_under_a_null_list() -> None:
+    mask = pa.array([False, True, False])
+    items = pa.array(["a", "b", "c", "d"])
+    _comes_back(pa.ListArray.from_arrays(pa.array([0, 1, 3, 4], pa.int32()), items, mask=mask))
+    _comes_back(pa.FixedSizeListArray.from_arrays(pa.array(range(6)), 2, mask=mask))
+    _comes_back(pa.StructArray.from_arrays([pa.array(["a", "b", "c"])], ["x"], mask=mask).slice(1))
 
 
 @pytest.mark.parametrize(
     "kind",
-    [pa.int64(), pa.string(), pa.list_(pa.dictionary(pa.int32(), pa.string())), pa.struct([("a", pa.string_view())])],
+    [
+        pa.int64(),
+        pa.string(),
+        pa.list_(pa.dictionary(pa.int32(), pa.string())),
+        pa.struct([("a", pa.string_view())]),
+        pa.list_view(pa.int64()),
+        pa.large_list_view(pa.int64()),
+        pa.list_(pa.list_view(pa.int64())),
+        pa.dense_union([pa.field("a", pa.int64())]),
+    ],
+    ids=str,
 )
 def test_what_cannot_be_packed(kind: pa.DataType) -> None:
     assert not can_pack(kind)
