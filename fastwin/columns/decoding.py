@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fastwin.columns.buffers import validity
 
 __all__ = [
+    "converted",
     "decoded",
     "decoded_type",
     "encoded",
@@ -134,8 +135,7 @@ def taken(array: pa.Array) -> pa.Array:
             return taken(take_column(taken(array.dictionary), array.indices))
         if array.dictionary.null_count:
             array = _without_null_values(array)
-    goal = taken_type(array.type)
-    return array if array.type == goal else array.cast(goal)
+    return converted(array, taken_type(array.type))
 
 
 def _without_null_values(array: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -151,18 +151,36 @@ def _without_null_values(array: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(moved.cast(array.indices.type), values, ordered=array.type.ordered)
 
 
+def converted(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """Returns an array cast to ``kind``. Raises ArrowInvalid where that loses something.
+
+    Arrow's own cast of lists of nulls, even to the same type, gives them too few values: reading these may end the
+    process.
+    """
+    if array.type == kind:
+        return array
+    if not pa.types.is_nested(array.type) or not _has_nulls_alone(array.type):
+        return array.cast(kind)
+    if isinstance(array, pa.ChunkedArray):
+        return pa.chunked_array([converted(chunk, kind) for chunk in array.chunks], kind)
+    return pa.array(array.to_pylist(), kind)
+
+
+def _has_nulls_alone(kind: pa.DataType) -> bool:
+    return pa.types.is_null(kind) or any(map(_has_nulls_alone, parts(kind)))
+
+
 def encoded(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
     """Returns an array cast to ``kind``, also to a dictionary type. Raises ArrowInvalid where that loses something."""
     if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(array.type):
-        array = array.cast(_without_views(kind.value_type)).dictionary_encode()
-    return array if array.type == kind else array.cast(kind)  # Arrow breaks slices of lists of nulls
+        array = converted(array, _without_views(kind.value_type)).dictionary_encode()
+    return converted(array, kind)
 
 
 def decoded(array: pa.Array) -> pa.Array:
     """Returns an array of dictionary or view type as one of its ``decoded_type``; others as they are."""
     kind = _without_views(array.type)
-    if array.type != kind:
-        array = array.cast(kind)
+    array = converted(array, kind)
     return decoded(array.dictionary_decode()) if pa.types.is_dictionary(kind) else array
 
 
@@ -177,7 +195,7 @@ def from_objects(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 def take_column(column: pa.Array, indices: pa.Array) -> pa.Array:
     """Returns the values at the given indices; the type stays, also where Arrow itself cannot take it."""
     kind = _without_views(column.type)
-    return column.take(indices) if kind == column.type else column.cast(kind).take(indices).cast(column.type)
+    return converted(converted(column, kind).take(indices), column.type)
 
 
 def take_rows(rows: pa.RecordBatch, indices: NDArray[np.int64]) -> pa.RecordBatch:

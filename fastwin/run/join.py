@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastwin.columns.decoding import readable_type, taken_type, without_run_ends
+from fastwin.columns.decoding import converted, readable_type, taken_type, without_run_ends
 from fastwin.columns.keys import KeyCodec
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError
@@ -45,7 +45,7 @@ class Bound:
         held |= {SIDE: pa.repeat(pa.scalar(side, pa.int8()), n), TIME: times}
         held |= {name: rows.column(own) for name, own in self.columns[side]}
         columns = [held[field.name] if field.name in held else pa.nulls(n, field.type) for field in self.schema]
-        return pa.table(columns, names=self.schema.names).cast(self.schema)
+        return _table(columns, self.schema)
 
     def own_rows(self, side: int, rows: pa.Table) -> pa.Table:
         """Returns those rows of both inputs that are of one, with its own columns."""
@@ -53,7 +53,11 @@ class Bound:
         names = dict(zip(self.sides[side].keys, self.spec.keys, strict=True))
         names |= {own: name for name, own in self.columns[side]}
         schema = self.schemas[side]
-        return pa.table([mine[names[name]] for name in schema.names], names=schema.names).cast(schema)
+        return _table([mine[names[name]] for name in schema.names], schema)
+
+
+def _table(columns: list[Any], schema: pa.Schema) -> pa.Table:
+    return pa.table([converted(one, field.type) for one, field in zip(columns, schema, strict=True)], schema=schema)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.buffers import is_fixed_width, roomy_text
+from fastwin.columns.decoding import converted
 from fastwin.core.accumulators.basic import AccumulatorSet
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.memory.gather import put
@@ -83,7 +84,7 @@ class _Column:
     def array(self, rows: slice) -> pa.Array:
         if self._texts:
             texts, order = self._in_order
-            return texts.take(pa.array(order[rows])).cast(self._column.field.type)
+            return converted(texts.take(pa.array(order[rows])), self._column.field.type)
         valid = ~self._null[rows] if self._has_nulls else None
         return self._column.to_arrow((self._values.view(self._dtype)[rows], valid))
 
