@@ -25,13 +25,14 @@ def schema_of_rows(rows: Sequence[Mapping[str, Any]], call: str) -> pa.Schema:
     return pa.schema([field.with_type(_WIDER.get(field.type, field.type)) for field in told])
 
 
-def table_of_rows(rows: Sequence[Any], schema: pa.Schema, names: Sequence[str], call: str) -> pa.Table:
+def table_of_rows(rows: Sequence[Any], schema: pa.Schema, names: Sequence[str] | None, call: str) -> pa.Table:
     """Returns rows as a table with the columns of a schema.
 
-    rows: dicts by column, which may have more columns, or tuples of a value for each of ``names``. call: for errors.
+    rows: dicts by column, which may have more columns, or tuples of a value for each of ``names``; None: no tuples.
+    call: for errors.
     Raises SpecError for other rows, and for values that do not suit a column.
     """
-    places = {name: names.index(name) for name in schema.names if name in names}
+    places = {name: names.index(name) for name in schema.names if name in names} if names else {}
     columns: dict[str, list[Any]] = {name: [] for name in schema.names}
     for row in rows:
         for name, values in columns.items():
@@ -50,13 +51,15 @@ def table_of_rows(rows: Sequence[Any], schema: pa.Schema, names: Sequence[str], 
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _value(row: Any, name: str, places: Mapping[str, int], names: Sequence[str], call: str) -> Any:
+def _value(row: Any, name: str, places: Mapping[str, int], names: Sequence[str] | None, call: str) -> Any:
     if isinstance(row, Mapping):
         if name not in row:
             raise SpecError(f"{call}: column {name!r} is missing; the row has {', '.join(map(str, row)) or 'none'}")
         return row[name]
     if not isinstance(row, tuple):
         raise SpecError(f"{call}: a row must be a dict or a tuple, got {type(row).__name__}")
+    if names is None:
+        raise SpecError(f"{call}: a tuple needs open(schema=...), which tells the order of its values; got {row!r}")
     if len(row) != len(names):
         raise SpecError(f"{call}: a tuple has a value for each of {', '.join(names)}, got {len(row)} values")
     return row[places[name]]

@@ -28,6 +28,8 @@ _READINGS = {"int64", "float64", "number", "text", "valid", "time", "arrival", "
 _LAST_MS = 253_370_764_800_000
 _EPOCHS = {False: datetime(1970, 1, 1), True: datetime(1970, 1, 1, tzinfo=UTC)}
 
+_NO_TUPLES = -1  # no tuple is so wide
+
 _Read = Callable[[Sequence[Any]], tuple]
 
 
@@ -38,7 +40,8 @@ class _NotPlain(Exception):  # noqa: N818 - it is no error
 class PushedRows:
     """Reads the rows that are pushed into a stream.
 
-    schema: of the input, if it is known: the columns of tuples.
+    schema: of the input, if it was given: the columns of tuples. Without it tuples are refused: nobody knows the order
+        of their values, not even once the columns are known.
     """
 
     def __init__(self, schema: pa.Schema | None) -> None:
@@ -49,12 +52,7 @@ class PushedRows:
     def bind(self, plan: Plan, quick: bool) -> None:
         """Reads rows for a plan from now on. quick: whether a few may be read without Arrow."""
         self._plan = plan
-        self._few = _few_rows(plan, self._known_names) if quick else None
-
-    @property
-    def _known_names(self) -> list[str]:
-        assert self._plan is not None
-        return self._plan.input_schema.names if self._names is None else self._names
+        self._few = _few_rows(plan, self._names) if quick else None
 
     def batch(self, rows: list[Any], unit_known: bool) -> Batch | None:
         """Returns a few rows as elements, whose times are good ones; None where that takes Arrow.
@@ -71,11 +69,11 @@ class PushedRows:
     def table(self, rows: list[Any]) -> pa.Table:
         """Returns rows as a table that ``Stream.process`` takes. Raises SpecError where they do not suit."""
         if self._plan is not None:
-            return table_of_rows(rows, self._plan.input_schema, self._known_names, "push")
+            return table_of_rows(rows, self._plan.input_schema, self._names, "push")
         if not rows or not all(isinstance(row, Mapping) for row in rows):
             raise SpecError("push: the columns are not known yet; the first row must be a dict, or open(schema=...)")
         schema = schema_of_rows(rows, "push")
-        return table_of_rows(rows, schema, schema.names, "push")
+        return table_of_rows(rows, schema, None, "push")
 
     def record_batch(self, rows: list[Any]) -> pa.RecordBatch:
         """Returns rows as a record batch of the plan's columns."""
@@ -83,19 +81,21 @@ class PushedRows:
 
 
 class _FewRows:
-    """Reads rows for one plan. names: the columns of tuples, in order.
+    """Reads rows for one plan. names: the columns of tuples, in order; None: tuples are left to others too.
 
     It takes ints, floats, text, booleans, datetimes and None, each in a column of its own type. All others, and times
     that might be bad ones, it leaves to those who read them through Arrow.
     """
 
-    def __init__(self, plan: Plan, names: Sequence[str]) -> None:
+    def __init__(self, plan: Plan, names: Sequence[str] | None) -> None:
         schema, spec = plan.input_schema, plan.spec
-        self._names, self._inputs = tuple(names), plan.inputs
+        self._wide = _NO_TUPLES if names is None else len(names)
+        self._inputs = plan.inputs
         self._time = spec.time_column
         self._keys = [field.name for field in plan.config.codec.fields]
+        order = schema.names if names is None else names
         self._readers = [
-            (field.name, names.index(field.name), (_time_reader if field.name == self._time else _reader)(field.type))
+            (field.name, order.index(field.name), (_time_reader if field.name == self._time else _reader)(field.type))
             for field in schema
         ]
 
@@ -104,7 +104,7 @@ class _FewRows:
 
         Good until the next call, which writes over it.
         """
-        values, n, wide = {}, len(rows), len(self._names)
+        values, n, wide = {}, len(rows), self._wide
         try:
             if n == 1:
                 row = rows[0]
@@ -152,7 +152,7 @@ class _FewRows:
         return found
 
 
-def _few_rows(plan: Plan, names: Sequence[str]) -> _FewRows | None:
+def _few_rows(plan: Plan, names: Sequence[str] | None) -> _FewRows | None:
     """Returns what reads rows for a plan; None where Python code or the operator sees them as they are, or where a
     column is of a type that only Arrow reads."""
     if plan.keeps_rows or (plan.program is not None and plan.program.rows is not None):
@@ -162,7 +162,7 @@ def _few_rows(plan: Plan, names: Sequence[str]) -> _FewRows | None:
     sources, schema = plan.inputs.sources, plan.input_schema
     if plan.inputs.computed or not all(source.reading in _READINGS for source in sources):
         return None
-    if len(set(names)) != len(names) or not set(schema.names) <= set(names):
+    if names is not None and (len(set(names)) != len(names) or not set(schema.names) <= set(names)):
         return None
     # Floats that are read as their bits, and times that are more than times: Arrow knows how.
     bits = {field.name for field in plan.config.codec.fields} | {

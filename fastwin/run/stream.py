@@ -107,7 +107,7 @@ class Stream:
         """Takes a row, or a list of some, as ``process`` takes a table of them; a single one costs far less here.
 
         rows: dicts by column, which may have more columns than are needed, or tuples in the order of the schema that
-            the stream was opened with. Without a schema, the first call tells the types, and takes dicts alone.
+            the stream was opened with. Without a schema, no call takes tuples, and the first one tells the types.
         Raises as ``process`` does, and SpecError for values that do not suit their column.
         """
         rows = rows if isinstance(rows, list) else [rows]

@@ -158,6 +158,39 @@ def test_the_first_push_tells_the_types() -> None:
     assert stream.advance_watermark(9).main["s"].to_pylist() == [3]
 
 
+TUPLED = fw.key_by("k").event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(10)).aggregate(s=fw.Sum("v"))
+MIXED = pa.schema([("v", pa.int64()), ("k", pa.int64()), ("t", pa.int64())])  # not the order in which columns are read
+
+
+def known_by_process() -> Any:
+    stream = TUPLED.open()
+    stream.process(pa.table([[5], [6], [7]], schema=MIXED))
+    return stream
+
+
+def known_by_push() -> Any:
+    stream = TUPLED.open()
+    stream.push({"v": 5, "k": 6, "t": 7})
+    return stream
+
+
+def known_by_restore() -> Any:
+    stream = TUPLED.open()
+    stream.restore(known_by_process().snapshot())
+    return stream
+
+
+@pytest.mark.parametrize("known", [known_by_process, known_by_push, known_by_restore])
+@pytest.mark.parametrize("rows", [(1, 6, 3), [(1, 6, 3), (1, 6, 3)], [{"v": 1, "k": 6, "t": 3}, (1, 6, 3)], ()])
+def test_tuples_need_a_schema_that_was_given(known: Any, rows: Any) -> None:
+    """The columns of a table or of state may be in another order than the values of a tuple."""
+    stream = known()
+    with pytest.raises(fw.SpecError, match="a tuple needs open"):
+        stream.push(rows)
+    stream.push({"v": 1, "k": 6, "t": 3})
+    assert stream.advance_watermark(9).main["s"].to_pylist() == [6]
+
+
 def test_a_unit_that_looks_wrong_is_warned_of() -> None:
     spec = fw.key_by().event_time("t").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
     stream = spec.open(schema=pa.schema([("t", pa.int64())]))
