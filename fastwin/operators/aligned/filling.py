@@ -46,14 +46,15 @@ class FillingOperator(AlignedOperator):
     def _result(self, rows: RowStore, slots: NDArray[np.int32], ends: NDArray[np.int64]) -> pa.RecordBatch:
         fired = super()._result(rows, slots, ends)
         keys = rows.keys(slots)
-        places, afters, untils = pass_windows(self._marks, keys, ends, self._gap)
+        order = np.argsort(ends, kind="stable")  # those of a late element come with the latest first
+        places, afters, untils = pass_windows(self._marks, keys[order], ends[order], self._gap)
         gaps = self._slicing.between(afters, untils)
         if not len(gaps.ends):
             return fired
         self.counters.fired += len(gaps.ends)
         first = pa.array(np.zeros(len(gaps.ends), np.int32))
         values = [column.take(first) for column in self._empty]
-        ids = np.repeat(keys[places], gaps.counts)
+        ids = np.repeat(keys[order[places]], gaps.counts)
         filled = self._config.result(self._keys, ids, gaps.starts, gaps.ends, values)
         order = np.argsort(np.concatenate([gaps.ends, ends]), kind="stable")
         return pa.concat_batches([filled, fired]).take(pa.array(order))

@@ -194,3 +194,14 @@ def test_a_changelog_inserts_empty_windows() -> None:
     spec = BASE.window(TEN, fill="empty", longest_gap=timedelta(seconds=1)).with_changelog().aggregate(n=fw.Count())
     assert spec.run(table(5, 25)).main["change"].to_pylist() == ["insert"] * 3
     assert "empty windows: a row each" in spec.explain()
+
+
+def test_a_late_element_fires_no_empty_window_that_it_is_in() -> None:
+    """Overlapping windows that fire late come with the latest first."""
+    spec = fw.key_by("k").event_time("t", unit="ms").allowed_lateness(30)
+    spec = spec.window(fw.SlidingEventTimeWindows.of(20, 5), fill="empty", longest_gap=30).aggregate(n=fw.Count())
+    stream = spec.open()
+    stream.advance_watermark(40)
+    main = stream.push({"k": "a", "t": 22}).main
+    ends = main["window_end"].cast(pa.int64()).to_pylist()
+    assert sorted(zip(ends, main["n"].to_pylist(), strict=True)) == [(25, 1), (30, 1), (35, 1), (40, 1)]

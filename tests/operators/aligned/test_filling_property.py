@@ -120,6 +120,8 @@ def test_gaps_are_filled_as_the_naive_model_says(
         with_elements = sorted(str(row) for row in given_out if row[3])
         assert with_elements == sorted(str((one.key, one.start, one.end, *one.values)) for one in fed.emissions)
         empties += [row[:3] for row in given_out if not row[3]]
+        filled = {row[:3] for row in given_out if not row[3]}
+        assert not filled & {row[:3] for row in given_out if row[3]}, "an empty window has elements in the same call"
         if coalesce or kind == "watermark":
             assert len({row[:3] for row in given_out}) == len(given_out), "a window is there twice"
         table |= {row[:3]: row[3:] for row in given_out}
