@@ -1,1 +1,1 @@
-"""The three operators and the protocol that they share."""
+"""The operators, and the protocol that they share."""

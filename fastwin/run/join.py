@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from fastwin.columns.decoding import converted, readable_type, taken_type, without_run_ends
+from fastwin.columns.decoding import readable_type, taken_type, without_run_ends
 from fastwin.columns.keys import KeyCodec
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError
 from fastwin.run.choice import Explanation, explain
+from fastwin.run.joinbound import Bound
 from fastwin.run.joinstream import JoinStream
 from fastwin.run.reading import columns_named
 from fastwin.run.results import Result
@@ -24,40 +24,7 @@ from fastwin.spec.joinending import HOWS, SIDE, TIME, Columns, How, JoinEnding
 from fastwin.times import MAX_TIMESTAMP, Duration
 from fastwin.windows.assigner import WindowAssigner
 
-__all__ = ["Bound", "JoinSpec", "co_group", "window_join"]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A join bound to the schemas of its inputs. spec: over both, put together; schemas: of the inputs."""
-
-    spec: WindowSpec
-    schemas: tuple[pa.Schema, pa.Schema]
-    sides: tuple[WindowSpec, WindowSpec]
-    columns: tuple[Columns, Columns]
-    schema: pa.Schema
-    """Of both inputs put together."""
-
-    def united(self, side: int, rows: pa.RecordBatch | pa.Table, times: pa.Array) -> pa.Table:
-        """Returns rows of one input as rows of both. times: of the event time, int64 ms."""
-        n = rows.num_rows
-        held = {name: rows.column(own) for name, own in zip(self.spec.keys, self.sides[side].keys, strict=True)}
-        held |= {SIDE: pa.repeat(pa.scalar(side, pa.int8()), n), TIME: times}
-        held |= {name: rows.column(own) for name, own in self.columns[side]}
-        columns = [held[field.name] if field.name in held else pa.nulls(n, field.type) for field in self.schema]
-        return _table(columns, self.schema)
-
-    def own_rows(self, side: int, rows: pa.Table) -> pa.Table:
-        """Returns those rows of both inputs that are of one, with its own columns."""
-        mine = rows.filter(pc.equal(rows[SIDE], side))
-        names = dict(zip(self.sides[side].keys, self.spec.keys, strict=True))
-        names |= {own: name for name, own in self.columns[side]}
-        schema = self.schemas[side]
-        return _table([mine[names[name]] for name in schema.names], schema)
-
-
-def _table(columns: list[Any], schema: pa.Schema) -> pa.Table:
-    return pa.table([converted(one, field.type) for one, field in zip(columns, schema, strict=True)], schema=schema)
+__all__ = ["JoinSpec", "co_group", "window_join"]
 
 
 @dataclass(frozen=True)
@@ -177,7 +144,7 @@ class JoinSpec:
         watermark: how far the elements of each input may be out of order; time is the lesser of both. None: the caller
             calls ``advance_watermark``. schemas: of the inputs; None: the first call brings rows of both.
         """
-        return JoinStream(self, watermark, schemas)
+        return JoinStream((self.left, self.right), self.bind, watermark, schemas)
 
     def explain(self) -> Explanation:
         """Says how it runs."""

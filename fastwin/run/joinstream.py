@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from collections.abc import Callable
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +14,12 @@ from fastwin.columns.checking import Limits, good_rows
 from fastwin.columns.schemas import check_time_type, conform
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError, StateError
+from fastwin.run.joinbound import Bound
 from fastwin.run.reading import columns_named
 from fastwin.run.results import Metrics, Result
 from fastwin.run.stream import Stream, open_stream
+from fastwin.run.windowspec import WindowSpec
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, to_ms
-
-if TYPE_CHECKING:
-    from fastwin.run.join import Bound, JoinSpec
 
 __all__ = ["LATE_SIDES", "JoinStream"]
 
@@ -38,11 +38,12 @@ class JoinStream:
 
     def __init__(
         self,
-        join: JoinSpec,
+        sides: tuple[WindowSpec, WindowSpec],
+        bind: Callable[[pa.Schema, pa.Schema], Bound],
         watermark: tuple[Duration, Duration] | None,
         schemas: tuple[pa.Schema, pa.Schema] | None,
     ) -> None:
-        self._join = join
+        self._sides, self._bind_schemas = sides, bind
         self._delays = None if watermark is None else _delays(watermark)
         self._watermarks = [MIN_TIMESTAMP, MIN_TIMESTAMP]
         self._bound: Bound | None = None
@@ -52,7 +53,7 @@ class JoinStream:
             self._bind(*schemas)
 
     def _bind(self, left: pa.Schema, right: pa.Schema) -> tuple[Bound, Stream]:
-        bound = self._join.bind(left, right)
+        bound = self._bind_schemas(left, right)
         for side, schema in zip(bound.sides, bound.schemas, strict=True):
             assert side.time_column is not None
             check_time_type(side.time_column, schema.field(side.time_column).type, side.time_unit)
@@ -68,7 +69,7 @@ class JoinStream:
         """
         given = [
             None if data is None else as_table(data, columns_named(side))
-            for data, side in ((left, self._join.left), (right, self._join.right))
+            for data, side in zip((left, right), self._sides, strict=True)
         ]
         if self._bound is None or self._stream is None:
             if given[0] is None or given[1] is None:

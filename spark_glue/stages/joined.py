@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Observation
 
     import fastwin as fw
-    from fastwin.run.join import Bound
+    from fastwin.run.joinbound import Bound
 
 __all__ = ["run_joined"]
 

@@ -1,0 +1,48 @@
+"""Bound: a join whose inputs' columns are known, and how rows of one input become rows of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastwin.columns.decoding import converted
+from fastwin.run.windowspec import WindowSpec
+from fastwin.spec.joinending import SIDE, TIME, Columns
+
+__all__ = ["Bound"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A join bound to the schemas of its inputs. spec: over both, put together; schemas: of the inputs."""
+
+    spec: WindowSpec
+    schemas: tuple[pa.Schema, pa.Schema]
+    sides: tuple[WindowSpec, WindowSpec]
+    columns: tuple[Columns, Columns]
+    schema: pa.Schema
+    """Of both inputs put together."""
+
+    def united(self, side: int, rows: pa.RecordBatch | pa.Table, times: pa.Array) -> pa.Table:
+        """Returns rows of one input as rows of both. times: of the event time, int64 ms."""
+        n = rows.num_rows
+        held = {name: rows.column(own) for name, own in zip(self.spec.keys, self.sides[side].keys, strict=True)}
+        held |= {SIDE: pa.repeat(pa.scalar(side, pa.int8()), n), TIME: times}
+        held |= {name: rows.column(own) for name, own in self.columns[side]}
+        columns = [held[field.name] if field.name in held else pa.nulls(n, field.type) for field in self.schema]
+        return _table(columns, self.schema)
+
+    def own_rows(self, side: int, rows: pa.Table) -> pa.Table:
+        """Returns those rows of both inputs that are of one, with its own columns."""
+        mine = rows.filter(pc.equal(rows[SIDE], side))
+        names = dict(zip(self.sides[side].keys, self.spec.keys, strict=True))
+        names |= {own: name for name, own in self.columns[side]}
+        schema = self.schemas[side]
+        return _table([mine[names[name]] for name in schema.names], schema)
+
+
+def _table(columns: list[Any], schema: pa.Schema) -> pa.Table:
+    return pa.table([converted(one, field.type) for one, field in zip(columns, schema, strict=True)], schema=schema)
