@@ -31,6 +31,7 @@ from fastwin.store.cells import Cell
 from fastwin.store.layout import Field, Layout
 from fastwin.store.panestore import PaneStore
 from fastwin.store.records import HISTORY, Block, Meta, Revision, Scan, Step, Written, new_identity
+from fastwin.store.redisclock import ENTRIES, entry_of, first_kept, life_of
 from fastwin.store.redisfaults import check_server, explained, process_of
 from fastwin.store.spans import Level, Span, time_text
 from fastwin.times import Duration, format_ms
@@ -112,12 +113,15 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
         if b"layout" not in found:
             return None
         names = (b"watermark", b"since", b"complete_from", b"version")
+        now = time.time_ns() // 1_000_000
         try:
             watermark, since, complete, version = (int(found[name]) if name in found else None for name in names)
-            identity, history = (found.get(name, b"").decode() for name in (b"identity", b"history"))
+            identity, history, clock = (found.get(name, b"").decode() for name in (b"identity", b"history", b"clock"))
+            kept = first_kept(clock, watermark, now)
         except ValueError as problem:
             raise StoreError(f"redis: {self._shown} has a damaged {self._own('meta')}: {problem}") from None
         layout, lost = Layout.from_json(found[b"layout"]), bool(found.get(b"lost"))
+        complete = max((at for at in (complete, kept) if at is not None), default=None)
         return Meta.of(layout, watermark, since, complete, version or 0, identity, history, lost)
 
     def batch_of(self, query: str) -> int | None:
@@ -145,16 +149,16 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
             with self._calls():
                 pipeline = self._client.pipeline(transaction=False)
                 for block in some:
-                    keys, args = self._call(layout, block, revision, watermark)
+                    keys, args = self._call(layout, block, revision)
                     self._scripts["WRITE"](keys=keys, args=args, client=pipeline)
                 ends = {block.key: max(start for start, _ in block.panes) + layout.pane_ms for block in some}
                 pipeline.zadd(self._own("keys"), ends, gt=True)
-                self._note_blocks(pipeline, layout, some, watermark)
+                self._note_blocks(pipeline, layout, some)
                 for answer in pipeline.execute()[: len(some)]:
                     written += Written(*answer)
         return written
 
-    def _note_blocks(self, pipeline: Any, layout: Layout, blocks: Sequence[Block], watermark: int) -> None:
+    def _note_blocks(self, pipeline: Any, layout: Layout, blocks: Sequence[Block]) -> None:
         """Notes which keys have panes in which block, so that what is too old is found without looking at all keys."""
         keys: dict[int, list[str]] = {}
         for block in blocks:
@@ -162,9 +166,9 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
         for start, some in keys.items():
             name = self._own(f"block:{time_text(start)}")
             pipeline.sadd(name, *some)
-            pipeline.pexpire(name, _life(layout, start, watermark))
+            pipeline.pexpire(name, life_of(layout))
 
-    def _call(self, layout: Layout, block: Block, revision: Revision, watermark: int) -> tuple[list[str], list[Any]]:
+    def _call(self, layout: Layout, block: Block, revision: Revision) -> tuple[list[str], list[Any]]:
         """Returns keys and arguments of the script that writes a block."""
         prefix, names = self._of_key(block.key), [field.name for field in layout.fields]
         end = block.start + layout.block.width_ms
@@ -175,8 +179,7 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
             keys += [
                 prefix + middle + name for middle in self._panes(layout.coarse, block.start, end) for name in names
             ]
-        life = _life(layout, block.start, watermark)
-        args: list[Any] = [len(middles), len(names), int(layout.coarse is not None), life, *revision]
+        args: list[Any] = [len(middles), len(names), int(layout.coarse is not None), life_of(layout), *revision]
         args += [_merge(field) for field in layout.fields]
         for start, cells in block.panes:
             args += [(start - block.start) // layout.pane_ms, time_text(start)]
@@ -213,7 +216,8 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
         times = (step.watermark, step.first, step.floor, step.complete_from)
         args = ["" if time is None else time for time in times]
         args += [step.stamp, new_identity(), HISTORY, *(step.mark or ("", ""))]
-        args += ["1" if step.lost else "", step.identity, step.process or ""]
+        args += ["1" if step.lost else "", step.identity, step.process or "", ENTRIES]
+        args += ("", "") if layout is None else entry_of(layout, time.time_ns() // 1_000_000)
         with self._calls():
             dropped = self._scripts["ADVANCE"](keys=[self._own("meta"), self._own("queries")], args=args)
             if dropped == b"other":
@@ -231,7 +235,7 @@ class RedisStore(PaneStore, schemes=("redis", "rediss", "unix")):
             members = self._own(f"block:{time_text(at)}")
             pipeline = self._client.pipeline(transaction=False)
             for key in self._client.sscan_iter(members, count=_PIPELINE):
-                pipeline.unlink(*self._call(layout, Block(key.decode(), at, []), (0, 0), floor)[0])
+                pipeline.unlink(*self._call(layout, Block(key.decode(), at, []), (0, 0))[0])
                 if len(pipeline) >= _PIPELINE:
                     pipeline.execute()
             pipeline.unlink(members)
@@ -273,12 +277,6 @@ def _password_of(options: dict[str, str], given: str | None) -> dict[str, str]:
         except (OSError, UnicodeDecodeError) as problem:
             raise SpecError(f"store: password_file {path!r} cannot be read: {problem}") from None
     return {}
-
-
-def _life(layout: Layout, block: int, watermark: int) -> int:
-    """Returns how long the names of a block's panes live, ms: as if time in the stream went on like the clock."""
-    age = max(watermark - block - layout.block.width_ms, 0)
-    return max(layout.retention_ms - age, 0) + 2 * layout.block.width_ms
 
 
 def _merge(field: Field) -> str:

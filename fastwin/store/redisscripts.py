@@ -41,12 +41,22 @@ if first ~= '' and not (since and tonumber(since) <= tonumber(first)) then since
 local dropped = false
 if since and floor ~= '' and tonumber(since) < tonumber(floor) then dropped = since; since = floor end
 if since then redis.call('HSET', meta, 'since', since) end
+local reached, dies = redis.call('HGET', meta, 'watermark'), tonumber(ARGV[14])
+if not reached or not dies then return dropped end
+local clock = redis.call('HGET', meta, 'clock') or ''
+local last = tonumber(clock:match('(%d+):%S+$') or '')
+if not last or dies >= last + tonumber(ARGV[15]) or dies < last then
+  clock = (clock == '' and '' or clock .. ' ') .. ARGV[14] .. ':' .. reached
+  if select(2, clock:gsub('%S+', '')) > tonumber(ARGV[13]) then clock = clock:gsub('^%S+ ', '') end
+  redis.call('HSET', meta, 'clock', clock)
+end
 return dropped
 """
 """KEYS: meta; marks of queries. ARGV: watermark, start of the first pane, floor, end of a loss: ms or ''; stamp;
 identity of a new store; how many stamps are kept; a query's name or '', and its batch; '1' for a loss whose end is not
-known, or ''; the identity and the process that must be there, or ''. Returns from where panes fall out, or nil; 'other'
-if identity or process are not those."""
+known, or ''; the identity and the process that must be there, or ''; how many entries of the clock are kept; until when
+what is written now is there, and how much later an entry is one of its own: ms or ''. Returns from where panes fall
+out, or nil; 'other' if identity or process are not those."""
 
 WRITE = (
     """
