@@ -5,7 +5,7 @@ Names, with the hash tag in braces, so that all of a key sits in one slot of a c
     {NAMESPACE:KEY}:3min:2024-01-01T00:03Z:FIELD     a pane's field: a decimal number, or Redis's own HyperLogLog
     {NAMESPACE:KEY}:1h:2024-01-01T00:00Z:FIELD       the same of a coarse pane
     {NAMESPACE:KEY}:revisions:2024-01-01T00:00Z      a hash, pane start to EPOCH.BATCH
-    {NAMESPACE}:meta                                 a hash: layout, watermark, since, version, identity, history, epoch
+    {NAMESPACE}:meta                                 a hash: layout, watermark, since, version, identity, history ...
     {NAMESPACE}:keys                                 a sorted set: KEY by the end of its last pane
     {NAMESPACE}:block:2024-01-01T00:00Z              a set: the keys that have panes there
     {NAMESPACE}:queries                              a hash: the last whole batch of each query of Spark

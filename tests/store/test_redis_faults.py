@@ -191,7 +191,7 @@ def test_panes_expire_and_counts_are_decimal_text(server, table):
     with PaneStore.open(server.url, spec_of(), retention="2 days") as store:
         store.put(panes_of(table), (1, 0))
         names = list(client.scan_iter("{fastwin:*"))
-        assert names and all(0 < client.pttl(name) <= (2 * 24 + 2) * HOUR for name in names)
+        assert names and all(0 < client.pttl(name) <= (4 * 2 * 24 + 2) * HOUR for name in names)
         name = "{fastwin:module%201}:1h:2024-01-01T05:00Z:pv"
         start = FIRST + 5 * HOUR
         assert client.get(name) == str(counted(table, start, start + HOUR)["module 1"]["pv"]).encode()
