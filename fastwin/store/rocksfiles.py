@@ -94,6 +94,9 @@ class Held:
         if file is not None:
             os.close(file)
 
+    def __del__(self) -> None:
+        self.drop()
+
 
 def _options(rocks: Any) -> Any:
     options = rocks.Options(raw_mode=True)
