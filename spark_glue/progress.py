@@ -25,9 +25,9 @@ class BatchMetrics:
 
     query_id: the same over restarts. query_name: None: it has none. frame: the ``name=`` of ``apply``. time: when the
     micro-batch began. duration_ms: of the whole micro-batch. newest_ms: the newest event time in the micro-batch's
-    input, lag_ms: how far that is behind ``time``; None: there was no input with a watermark. watermark_ms: None: there
-    is none yet. worker_bytes: the most memory that a Python worker has taken so far. The others are counters, see
-    docs/spark.md.
+    input, of all frames of the query, and up to 1 ms low; lag_ms: how far that is behind ``time``; None: there was no
+    input with a watermark. watermark_ms: None: there is none yet. worker_bytes: the most memory that a Python worker
+    has taken so far. The others are counters, see docs/spark.md.
     """
 
     query_id: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -119,10 +119,11 @@ class StateSpec:
             raise StateError(f"state: the spec that it was written by cannot be read: {problem}") from problem
 
     def renamed(self, migrate: Migrate) -> StateSpec:
-        """Returns the same with aggregates named as ``migrate`` says."""
+        """Returns the same with aggregates named as ``migrate`` says, over several renames too."""
         names = {told[1]: told[2] for name in _names(migrate) if (told := _RENAMED.fullmatch(name))}
+        own = {one.name for one in self.aggregates}
         return replace(
-            self, aggregates=tuple(replace(one, name=names.get(one.name, one.name)) for one in self.aggregates)
+            self, aggregates=tuple(replace(one, name=_renamed(one.name, names, own)) for one in self.aggregates)
         )
 
     def check_follows(self, old: StateSpec, migrate: Migrate) -> None:
@@ -175,6 +176,17 @@ class StateSpec:
             was = f"was {before[name] or 'given'}" if name in before else "was not given"
             changed.append(f"{name} {was}, {f'is {now[name]}' if name in now else 'is not given now'}")
         return changed
+
+
+def _renamed(name: str, names: Mapping[str, str], own: Collection[str]) -> str:
+    """Follows the renames of an aggregate, up to a name that another one of its spec had: that one moves on, too."""
+    for _ in names:
+        if name not in names:
+            break
+        name = names[name]
+        if name in own:
+            break
+    return name
 
 
 _HOW_TO_GO_ON = (

@@ -1,6 +1,6 @@
 """What the driver does when a query starts and ends: it warns of what cannot work, and removes the copies of state.
 
-It removes those that lie on its machine; in local mode these are all. On other machines, workers do (``cache.sweep``).
+It removes those that lie on its machine; in local mode these are all. Elsewhere, workers do (``folders.sweep``).
 """
 
 import atexit

@@ -78,11 +78,15 @@ class Identity:
 
 @dataclass(frozen=True)
 class Head:
-    """The book of a share: its delta log, its registered timer, ms, and whether an earlier spec has written it."""
+    """The book of a share: its delta log, its registered timer, ms, and whether an earlier spec has written it.
+
+    share: the share's number.
+    """
 
     log: DeltaLog = field(default_factory=DeltaLog)
     timer: int | None = None
     earlier: bool = False
+    share: int = 0
 
 
 def token_of(delta: bytes) -> str:
@@ -98,25 +102,27 @@ class StateLog:
         self._head = handle.getValueState("head", _HEAD)
         self._chunks = handle.getMapState("chunks", _CHUNK_NO, _CHUNK)
 
-    def load(self) -> Head:
-        """Returns the head of the current share.
+    def load(self, share: int) -> Head:
+        """Returns the head of the current share, whose number is given.
 
-        Raises StateError if it was written with another number of key groups, or is damaged. Whether the spec may be
-        an earlier one, the deltas themselves tell (``Plan.migrated``).
+        Raises StateError if it was written with another number of key groups, is another share's, or damaged. Whether
+        the spec may be an earlier one, the deltas themselves tell (``Plan.migrated``).
         """
         value = self._head.get()
         if value is None:
-            return Head()
+            return Head(share=share)
         version, fields = _unpack(bytes(value[0]))
         self._identity.check(fields)
         one = self._identity
         # Heads of earlier versions tell no types; they may be others only where that is allowed.
         unknown = "" if allows_wider_types(one.migrate) else one.types
         earlier = fields["fingerprint"] != one.fingerprint or fields.get("types", unknown) != one.types
+        if fields.get("share", share) != share:  # heads of earlier versions do not tell
+            raise StateError(f"state: share {share} has the head of share {fields['share']}")
         log = DeltaLog.from_json(fields["log"])
         if version == _BEFORE_CHAINS:
             log = replace(log, turn=None, since=0)
-        return Head(log, fields["timer"], earlier)
+        return Head(log, fields["timer"], earlier, share)
 
     def read(self, entry: Entry) -> bytes:
         """Returns a delta of the current share. Raises StateError if it is not there as it was written."""
@@ -141,7 +147,7 @@ class StateLog:
 
     def save(self, head: Head) -> int:
         """Stores the head of the current share; returns its bytes."""
-        blob = _pack(self._fields() | {"timer": head.timer, "log": head.log.to_json()})
+        blob = _pack(self._fields() | {"share": head.share, "timer": head.timer, "log": head.log.to_json()})
         self._head.update((blob,))
         return len(blob)
 
@@ -185,6 +191,8 @@ def joined(parts: Mapping[int, bytes], entry: Entry) -> bytes:
     data = b"".join(parts[number] for number in entry.numbers())
     if len(data) != entry.size:
         raise StateError(f"state: {entry.size} bytes were written, {len(data)} are there")
+    if is_signing() and token_of(data) != entry.token:  # in format 4, which was not signed, tokens were others
+        raise StateError(f"state: the delta {entry.numbers()} is another one than the head tells of")
     return data
 
 

@@ -77,7 +77,7 @@ class States:
         return opened
 
     def _open(self, share: int) -> Opened:
-        head = self._log.load()
+        head = self._log.load(share)
         left = self._live.take((*self._place, share))
         if head.log.token is None:
             return self._fresh(head, [])
@@ -101,7 +101,10 @@ class States:
         try:
             return self._frame_plan.plan.migrated(delta, self._frame_plan.migrate)
         except StateError as problem:
-            raise StateError(f"{problem}; such a query needs a new checkpoint") from None
+            raise StateError(
+                f"{problem}; a share that has not been visited since the spec changed still needs the migrate= of that "
+                f"restart; else such a query needs a new checkpoint"
+            ) from None
 
     def _catches_up(self, stream: Replica, missing: Iterable[Entry]) -> bool:
         try:

@@ -102,6 +102,25 @@ def test_a_renamed_aggregate_goes_on(kind):
     goes_on(before, after, now, dice, {"n": "n", "total": "sum_of_v", "low": "lowest"}, NARROW)
 
 
+@pytest.mark.parametrize(
+    ("now", "migrate"),
+    [
+        ({"last": "v", "low": "x"}, {"renamed total to sum", "renamed sum to last"}),  # not visited since the first one
+        ({"low": "v", "total": "x"}, {"renamed total to low", "renamed low to total"}),
+        ({"low": "v", "last": "x"}, {"renamed total to low", "renamed low to last"}),
+    ],
+    ids=["one after the other", "swapped", "moved on"],
+)
+def test_several_renames(now, migrate):
+    """Each is told by its column."""
+    old = WINDOWS["tumbling"].aggregate(total=fw.Max("v"), low=fw.Max("x")).open(schema=NARROW)
+    old.process(pa.table([[1], ["a"], [5], [7], [0.5]], schema=NARROW))
+    stream = WINDOWS["tumbling"].aggregate(**{name: fw.Max(column) for name, column in now.items()}).open(schema=NARROW)
+    stream.restore(old.snapshot(), migrate=migrate)
+    (row,) = stream.advance_watermark(100).main.to_pylist()
+    assert {name: row[name] for name in now} == {name: {"v": 7, "x": 0.5}[column] for name, column in now.items()}
+
+
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_wider_types_go_on(kind):
     dice = random.Random(2)

@@ -33,7 +33,7 @@ def append(log: StateLog, head: Head, delta: bytes, **meta) -> Head:
 
 
 def test_nothing_stored_is_an_empty_head(handle):
-    head = StateLog(handle, ME).load()
+    head = StateLog(handle, ME).load(0)
     assert head == Head()
     assert head.log.token is None
 
@@ -42,12 +42,12 @@ def test_nothing_stored_is_an_empty_head(handle):
 def test_appended_is_read(handle, size):
     log = StateLog(handle, ME)
     data = (b"0123456789abcdef" * (size // 16 + 1))[:size]
-    head, _ = log.append(log.load(), b"first", {"rows": 3}, 4, None)
+    head, _ = log.append(log.load(0), b"first", {"rows": 3}, 4, None)
     head, gone = log.append(Head(head.log, 123), data, {"rows": 5, "last_end": 77}, 4, None)
     assert gone == []
     log.save(head)
     again = StateLog(handle, ME)
-    assert again.load() == head
+    assert again.load(0) == head
     assert head.timer == 123
     assert [again.read(entry) for entry in head.log.entries] == [b"first", data]
     assert [(entry.rows, entry.last_end) for entry in head.log.entries] == [(3, None), (5, 77)]
@@ -75,14 +75,30 @@ def test_what_is_cleaned_leaves_no_chunk_behind(handle):
 
 def test_shares_do_not_mix(handle):
     log = StateLog(handle, ME)
-    mine = append(log, log.load(), b"mine")
+    mine = append(log, log.load(0), b"mine")
     handle.key = 1
-    assert log.load() == Head()
-    other = append(log, log.load(), b"other")
+    assert log.load(1) == Head(share=1)
+    other = append(log, log.load(1), b"other")
     log.clear(other)
     handle.key = 0
-    assert log.load() == mine
+    assert log.load(0) == mine
     assert log.read(mine.log.entries[0]) == b"mine"
+
+
+def test_what_is_signed_stays_with_its_share(handle, monkeypatch):
+    """Who has no key can still move what is signed from one share to another."""
+    monkeypatch.setenv(KEY_VARIABLE, "a key of some length")
+    log, heads = StateLog(handle, ME), []
+    for share, delta in enumerate((b"mine", b"them")):
+        handle.key = share
+        heads.append(append(log, log.load(share), delta))
+    values = handle.values
+    values[0]["chunks"], values[1]["chunks"] = values[1]["chunks"], values[0]["chunks"]
+    with pytest.raises(StateError, match=r"the delta range\(0, 1\) is another one than the head tells of"):
+        log.read(heads[1].log.entries[0])
+    values[0]["head"], values[1]["head"] = values[1]["head"], values[0]["head"]
+    with pytest.raises(StateError, match="share 1 has the head of share 0"):
+        log.load(1)
 
 
 OTHERS = [
@@ -95,9 +111,9 @@ MORE = StateAggregate("high", "Max('v')", "int64", 1)
 @pytest.mark.parametrize(("other", "says"), OTHERS)
 def test_state_of_another_query_is_refused(handle, other, says):
     log = StateLog(handle, ME)
-    append(log, log.load(), b"s")
+    append(log, log.load(0), b"s")
     with pytest.raises(StateError, match=says):
-        StateLog(handle, other).load()
+        StateLog(handle, other).load(0)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +154,9 @@ def test_the_record_goes_on_with_the_query(handle):
 
 def test_a_head_tells_that_an_earlier_spec_has_written_it(handle):
     log = StateLog(handle, ME)
-    append(log, log.load(), b"s")
-    assert not log.load().earlier
-    assert StateLog(handle, replace(ME, fingerprint="cd" * 16)).load().earlier
+    append(log, log.load(0), b"s")
+    assert not log.load(0).earlier
+    assert StateLog(handle, replace(ME, fingerprint="cd" * 16)).load(0).earlier
 
 
 def damage(head: bytes) -> dict[str, tuple[bytes, str]]:
@@ -157,17 +173,17 @@ def damage(head: bytes) -> dict[str, tuple[bytes, str]]:
 @pytest.mark.parametrize("kind", damage(b""))
 def test_damaged_head_is_refused(handle, kind):
     log = StateLog(handle, ME)
-    append(log, log.load(), b"delta")
+    append(log, log.load(0), b"delta")
     (head,) = handle.values[0]["head"]
     blob, says = damage(head)[kind]
     handle.values[0]["head"] = (blob,)
     with pytest.raises(StateError, match=says):
-        log.load()
+        log.load(0)
 
 
 def test_missing_and_shortened_chunks_are_refused(handle):
     log = StateLog(handle, ME)
-    head = append(log, log.load(), b"s" * (2 * CHUNK_BYTES))
+    head = append(log, log.load(0), b"s" * (2 * CHUNK_BYTES))
     handle.values[0]["chunks"][(0,)] = (b"s",)
     with pytest.raises(StateError, match=f"{2 * CHUNK_BYTES} bytes were written, {CHUNK_BYTES + 1} are there"):
         log.read(head.log.entries[0])
@@ -183,7 +199,7 @@ def test_a_head_is_small(handle):
         head = append(log, head, b"delta" * (number % 90))
     (stored_head,) = handle.values[0]["head"]
     assert len(stored_head) < 400 * 25  # of which 16 are the token
-    assert StateLog(handle, ME).load() == head
+    assert StateLog(handle, ME).load(0) == head
 
 
 def test_a_delta_without_rows_is_needless_with_the_next_one(handle):
@@ -220,20 +236,20 @@ def test_when_a_round_begins(state_rows, groups, rows, deltas, begins):
 
 def test_a_head_that_is_not_signed_by_the_key_is_refused(handle, monkeypatch):
     log = StateLog(handle, ME)
-    head = append(log, log.load(), b"plain")
+    head = append(log, log.load(0), b"plain")
     monkeypatch.setenv(KEY_VARIABLE, "a key of some length")
     with pytest.raises(StateError, match="it is not signed, and FASTWIN_STATE_KEY is set"):
-        log.load()
+        log.load(0)
     log.save(head)
-    assert log.load() == head
+    assert log.load(0) == head
     signed = handle.values[handle.key]["head"][0]
     handle.values[handle.key]["head"] = (signed[:-1] + bytes([signed[-1] ^ 1]),)
     with pytest.raises(StateError, match="its signature does not fit"):
-        log.load()
+        log.load(0)
     handle.values[handle.key]["head"] = (signed,)
     monkeypatch.delenv(KEY_VARIABLE)
     with pytest.raises(StateError, match="it is signed, and FASTWIN_STATE_KEY is not set"):
-        log.load()
+        log.load(0)
 
 
 def test_wider_types_make_a_head_an_earlier_one_until_it_is_written(handle):
@@ -242,11 +258,11 @@ def test_wider_types_make_a_head_an_earlier_one_until_it_is_written(handle):
     StateLog(handle, narrow).sign()
     ledger = dict(handle.values[handle.key])
     head = append(StateLog(handle, narrow), Head(), b"narrow")
-    assert not StateLog(handle, narrow).load().earlier
+    assert not StateLog(handle, narrow).load(0).earlier
     log = StateLog(handle, wider)
-    assert log.load().earlier
+    assert log.load(0).earlier
     log.save(head)
-    assert not log.load().earlier
+    assert not log.load(0).earlier
     handle.values[handle.key].update(ledger)
     with pytest.raises(StateError, match="the keys were of int16, are of int64"):
         StateLog(handle, replace(wider, migrate=None)).sign()
