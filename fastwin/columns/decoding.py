@@ -16,6 +16,7 @@ __all__ = [
     "decoded",
     "decoded_type",
     "encoded",
+    "exact_objects",
     "from_objects",
     "is_readable",
     "parts",
@@ -190,6 +191,28 @@ def from_objects(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         storage = pa.array([None if value is None else int(value) for value in values], pa.int8())
         return pa.ExtensionArray.from_storage(kind, storage)
     return encoded(pa.array(values, decoded_type(kind)), kind)
+
+
+def exact_objects(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Returns an array of Python objects; raises ArrowInvalid where ``kind`` would cut something off.
+
+    Arrow itself cuts times to the unit of a column, and floats to ints.
+    """
+    plain = decoded_type(kind)
+    if pa.types.is_integer(plain) and any(isinstance(value, float) for value in values):
+        return encoded(pa.array(values), kind)
+    unit = "ns" if any(getattr(value, "nanosecond", getattr(value, "nanoseconds", 0)) for value in values) else "us"
+    fine = _with_unit(plain, unit)
+    return from_objects(values, kind) if fine == plain else encoded(pa.array(values, fine), kind)
+
+
+def _with_unit(kind: pa.DataType, unit: str) -> pa.DataType:
+    """The type with times, at any depth, of a unit that is at least as fine."""
+    if pa.types.is_temporal(kind) and getattr(kind, "unit", "ns") != "ns":
+        if pa.types.is_timestamp(kind):
+            return pa.timestamp(unit, kind.tz)
+        return pa.duration(unit) if pa.types.is_duration(kind) else pa.time64(unit)
+    return _rebuilt(kind, lambda inner: _with_unit(inner, unit))
 
 
 def take_column(column: pa.Array, indices: pa.Array) -> pa.Array:

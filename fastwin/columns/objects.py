@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastwin.columns.decoding import from_objects
+from fastwin.columns.decoding import exact_objects
 from fastwin.columns.schemas import object_refused
 from fastwin.errors import SpecError
 
@@ -45,7 +45,7 @@ def table_of_rows(rows: Sequence[Any], schema: pa.Schema, names: Sequence[str] |
             if refused is not None:
                 raise SpecError(f"{call}: column {field.name!r} {refused}")
         try:
-            arrays.append(from_objects(values, field.type))
+            arrays.append(exact_objects(values, field.type))
         except (pa.ArrowException, TypeError, OverflowError, ValueError) as problem:
             raise SpecError(f"{call}: column {field.name!r} is {field.type}: {problem}") from problem
     return pa.Table.from_arrays(arrays, schema=schema)
