@@ -34,7 +34,7 @@ from fastwin.operators.several.feeding import feeders, slicing_of
 from fastwin.operators.several.operator import SeveralOperator
 from fastwin.run.choice import Explanation, choose, explained, trigger_of
 from fastwin.run.keptplans import check_rows_ending, kept_config, kept_operator
-from fastwin.run.reading import kind_of, read_aggregates
+from fastwin.run.reading import columns_mentioned, kind_of, read_aggregates
 from fastwin.run.results import Result
 from fastwin.run.windowtime import timed, timed_schema
 from fastwin.run.zones import assigners_of, bound_type, warn_of_utc_days
@@ -48,7 +48,7 @@ from fastwin.windows.named_windows import NamedWindows
 from fastwin.windows.session import EventTimeSessionWindows
 from fastwin.windows.sliding import SlidingEventTimeWindows
 
-__all__ = ["Plan", "plan", "schema_before_input"]
+__all__ = ["Plan", "columns_read", "plan", "schema_before_input"]
 
 
 _OPERATORS: dict[str, type[Operator]] = {
@@ -229,6 +229,17 @@ class Plan:
         return migrated(chunk, self.config, migrate)
 
 
+def _takes_all(spec: SpecBuilder, operator: str) -> bool:
+    """Whether all columns of the input are read: late or bad rows are handed back, rows are kept, or code sees them."""
+    rows = _reads_rows(spec) if operator == "general" else isinstance(spec.ending, RowsEnding)
+    return spec.late_output or spec.bad_row_policy == "divert" or rows
+
+
+def columns_read(spec: SpecBuilder) -> list[str] | None:
+    """Returns the columns that a complete spec may read of its input; None for all of them."""
+    return None if _takes_all(spec, choose(spec)[0]) else columns_mentioned(spec)
+
+
 def plan(spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden: Collection[str] = ()) -> Plan:
     """Binds a spec to the schema of its input.
 
@@ -251,7 +262,7 @@ def plan(spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden:
     operator, why = ("general", "it was asked for") if general else choose(spec)
     sees_rows = operator == "general" and _reads_rows(spec)
     keeps_rows = isinstance(spec.ending, RowsEnding) and operator != "general"
-    takes_all = spec.late_output or spec.bad_row_policy == "divert" or sees_rows or keeps_rows
+    takes_all = _takes_all(spec, operator)
     if takes_all:
         duplicates = {name for name in schema.names if schema.names.count(name) > 1}
         if duplicates:

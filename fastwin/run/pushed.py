@@ -16,7 +16,8 @@ from fastwin.columns.values import ValueColumn
 from fastwin.core.keys.keycolumns import encode_rows
 from fastwin.errors import SpecError
 from fastwin.operators.batch import Batch
-from fastwin.run.planner import Plan
+from fastwin.run.planner import Plan, columns_read
+from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["PushedRows"]
@@ -38,13 +39,14 @@ class _NotPlain(Exception):  # noqa: N818 - it is no error
 
 
 class PushedRows:
-    """Reads the rows that are pushed into a stream.
+    """Reads the rows that are pushed into a stream of a spec.
 
     schema: of the input, if it was given: the columns of tuples. Without it tuples are refused: nobody knows the order
         of their values, not even once the columns are known.
     """
 
-    def __init__(self, schema: pa.Schema | None) -> None:
+    def __init__(self, spec: SpecBuilder, schema: pa.Schema | None) -> None:
+        self._spec = spec
         self._names = None if schema is None else schema.names
         self._plan: Plan | None = None
         self._few: _FewRows | None = None
@@ -72,6 +74,8 @@ class PushedRows:
             return table_of_rows(rows, self._plan.input_schema, self._names, "push")
         if not rows or not all(isinstance(row, Mapping) for row in rows):
             raise SpecError("push: the columns are not known yet; the first row must be a dict, or open(schema=...)")
+        read = columns_read(self._spec) or list(rows[0])
+        rows = [{name: row[name] for name in read if name in row} for row in rows]
         schema = schema_of_rows(rows, "push")
         return table_of_rows(rows, schema, None, "push")
 

@@ -76,7 +76,7 @@ class Stream:
         self._failed: str | None = None
         self._unit_checked = False
         self._guard = Guard("stream", _LOOKS)
-        self._pushed = PushedRows(schema)
+        self._pushed = PushedRows(spec, schema)
         self._empty: Result | None = None
         if plan is not None:
             self._bind(plan)

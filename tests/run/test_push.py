@@ -165,6 +165,25 @@ def test_the_first_push_tells_the_types() -> None:
     assert stream.advance_watermark(9).main["s"].to_pylist() == [3]
 
 
+def test_columns_that_are_not_needed_may_be_anything_from_the_first_call_on() -> None:
+    spec = fw.key_by("k").event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(10))
+    for aggregated in (fw.Sum("v"), fw.Sum(pc.field("v") * 1)):
+        stream = spec.aggregate(s=aggregated).open()
+        for _ in range(2):
+            stream.push({"k": "a", "t": 1, "v": 1, "request": object()})
+        assert stream.advance_watermark(9).main["s"].to_pylist() == [2]
+    with pytest.raises(fw.SpecError, match="no type for"):
+        spec.side_output_late_data().aggregate(n=fw.Count()).open().push({"k": "a", "t": 1, "request": object()})
+
+
+def test_a_row_without_columns_that_are_needed_is_an_element() -> None:
+    spec = fw.key_by().window(fw.TumblingProcessingTimeWindows.of(10)).aggregate(n=fw.Count())
+    stream = spec.open()
+    for _ in range(2):
+        stream.push([{"a": 1}, {"a": 2}])
+    assert stream.advance_processing_time(10).main["n"].to_pylist() == [4]
+
+
 SHORT = datetime.timedelta(microseconds=1_999_999)
 WHEN = datetime.datetime(2024, 1, 1) + SHORT
 NANO = pd.Timestamp(1_700_000_000_000_000_001)
