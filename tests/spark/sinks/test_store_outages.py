@@ -17,7 +17,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.spark_streams import Source
 
 SPEC = spec_of("1 hour", "3 minutes")
-OUTAGE_SECONDS = 2.0
+OUTAGE_SECONDS = 1.0
 
 
 @pytest.fixture
@@ -32,7 +32,8 @@ def test_outage_with_what_was_kept(spark, tmp_path, server):
     table = clicks(900, hours=3)
     panes = SPEC.panes().run(table).main.sort_by("window_start")
     source = Source(tmp_path, panes.schema)
-    source.put(*(panes.slice(first, 100) for first in range(0, panes.num_rows, 100)))
+    third = panes.num_rows // 3 + 1
+    source.put(*(panes.slice(first, third) for first in range(0, panes.num_rows, third)))
     redis.Redis.from_url(server.url).config_set("appendonly", "yes")
     server.options += ("--appendonly", "yes")
     sink = spark_glue.to_store(server.url, SPEC)
@@ -47,7 +48,7 @@ def test_outage_with_what_was_kept(spark, tmp_path, server):
 
     writer = source.frame(spark).writeStream.foreachBatch(outage).trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
-    assert len(seen) > 2 and seen == list(range(len(seen)))  # no batch was run again
+    assert seen == [0, 1, 2]  # no batch was run again
     (marked,) = redis.Redis.from_url(server.url).hvals("{fastwin}:queries")
     assert int(marked) == seen[-1]
     with PaneStore.open(server.url, read_only=True) as store:
@@ -129,7 +130,7 @@ def test_batches_that_the_sink_was_not_handed(spark, server, monkeypatch):
     monkeypatch.setattr("spark_glue.sinks.store.query_id_of", lambda frame: "one query")
     frame = spark.createDataFrame(batch(0).to_pandas())
     sink = spark_glue.to_store(server.url, spec())
-    for number in (0, 3, 4, 9):
+    for number in (0, 3, 9):
         assert sink(frame, number).stored == 50
     with pytest.raises(StoreError, match="or the sink was not called for each batch"):
         spark_glue.to_store(server.url, spec())(frame, 12)
@@ -137,14 +138,14 @@ def test_batches_that_the_sink_was_not_handed(spark, server, monkeypatch):
 
 def test_went_back_between_batches(spark, server):
     sink = spark_glue.to_store(server.url, spec())
-    for number in range(3):
+    for number in range(2):
         sink(spark.createDataFrame(batch(number).to_pandas()), number)
         if number == 0:
             redis.Redis.from_url(server.url).save()
     server.kill()
     server.start()
-    with pytest.raises(StoreError, match="went back from version 3 to 1"):
-        sink(spark.createDataFrame(batch(3).to_pandas()), 3)
+    with pytest.raises(StoreError, match="went back from version 2 to 1"):
+        sink(spark.createDataFrame(batch(2).to_pandas()), 2)
 
 
 def test_task_fails_when_its_patience_ends(spark, server):
