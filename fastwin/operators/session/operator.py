@@ -39,6 +39,9 @@ __all__ = ["PART_ELEMENTS", "SessionOperator"]
 _ABSORBED_ROWS = 1 << 14
 # Fired rows are handed over while they are in the cache.
 _FLUSH_ROWS = 1 << 15
+# Late elements that are taken at once where a copy of their session may be large: as many at most, and at first, later
+# so many that the copies take about as many bytes.
+_MOST_LATE, _FIRST_LATE, _LATE_BYTES = 1 << 10, 1 << 6, 1 << 24
 PART_ELEMENTS = 1 << 16
 """As many elements as find room in the cache together with their sessions."""
 # Beyond all times; less than 2**63 from its opposite.
@@ -209,12 +212,17 @@ class SessionOperator(EventTimeOperator):
     def _process_one_by_one(self, batch: Batch, fed: Fed) -> NDArray[np.int32]:
         """Takes elements in their order; one that leaves its session passed fires it at once."""
         slots = np.empty(len(batch), dtype=np.int32)
-        for at in range(0, len(batch), _FLUSH_ROWS):
-            part = slice(at, at + _FLUSH_ROWS)
+        owns = len(self._accumulators.owned) > 0
+        at, step = 0, _FIRST_LATE if owns else _FLUSH_ROWS
+        while at < len(batch):
+            part = slice(at, at + step)
+            at += step
             fired = self._accumulators.new_rows()
             slots[part] = self._add(batch.select(np.arange(len(batch))[part]), fired)
             if len(fired):
                 fed.main.append(self._result(fired, fired.slots()))
+            if owns:
+                step = max(1, min(2 * step, _MOST_LATE, step * _LATE_BYTES // max(fired.nbytes, 1)))
         return slots
 
     def _fire(self, slots: NDArray[np.int32], results: list[pa.RecordBatch]) -> None:
