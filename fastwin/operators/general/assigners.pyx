@@ -287,7 +287,8 @@ cdef class DynamicSessionNode(UserNode):
         value = None if place is None else element.value(place)
         if type(value) is int:
             gap = PyLong_AsLongLongAndOverflow(value, &overflow)
-            if not overflow and 1 <= gap <= LONGEST and time != NO_TIME and not add_overflows(start, gap, &end):
+            if not overflow and 1 <= gap <= LONGEST and (not self.event or time != NO_TIME) \
+                    and not add_overflows(start, gap, &end):
                 self.starts[0] = start
                 self.ends[0] = end
                 return 1
