@@ -199,7 +199,11 @@ cdef class Row:
         return dict(zip(self.type.names, self))
 
     def _replace(self, **changes):
-        """Returns a row with some values changed."""
+        """Returns a row with some values changed.
+
+        A value must not refer to the row itself: rows are no part of Python's search for circles, which would stay in
+        memory for good.
+        """
         unknown = changes.keys() - self.type.index.keys()
         if unknown:
             raise ValueError(f"the row has no column {', '.join(sorted(unknown))}")

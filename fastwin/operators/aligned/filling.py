@@ -29,8 +29,9 @@ _CELLS = [f"c{cell}" for cell in range(HEAD_CELLS, HEAD_CELLS + MARK_CELLS)]
 class FillingOperator(AlignedOperator):
     """Hands out the windows of a gap together with the window that ends it: before, nobody knows that it ends.
 
-    longest_gap_ms: windows with elements that end further apart have no gap between them that is filled. So long after
-    its last window, what is known of a key is forgotten: its marks, see ``pass_windows``.
+    longest_gap_ms: windows with elements that end further apart have no gap between them that is filled. Up to
+    twice so long after its last window, and the allowed lateness, what is known of a key is forgotten: its marks, see
+    ``pass_windows``.
     """
 
     name: ClassVar[str] = "filling"
