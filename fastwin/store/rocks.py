@@ -62,7 +62,8 @@ def _block_key(start: int, key: str) -> bytes:
 class RocksStore(PaneStore, schemes=("rocksdb",)):
     """Panes in a folder. One process writes; any number read at the same time.
 
-    A batch is one atomic write. A reader follows the writer as a *secondary instance*, by its log.
+    Each ``put`` is one atomic write; the watermark moves in another. A reader follows the writer as a *secondary
+    instance*, by its log.
     """
 
     one_writer = True
