@@ -7,6 +7,8 @@ from fastwin.core.accumulators.basic import AccumulatorSet, Valid, Values
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.rows.rowstore import RowStore
 
+NOTHING: NDArray[np.int64]
+
 @final
 class PaneTable:
     """Rows of accumulators by (key id, pane start)."""
