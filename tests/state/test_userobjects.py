@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -121,7 +122,9 @@ def test_a_script_finds_its_own_classes_when_it_runs_again(tmp_path):
     printed = []
     for _ in range(3):
         command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "state")]
-        done = subprocess.run(command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
         printed.append(done.stdout.strip())
     assert printed == ["[]", "[]", "[3]"]
