@@ -2,10 +2,12 @@
 #   PYTHON=python3.12   the interpreter that .venv is made with (3.11 or newer)
 #   ARGS="..."          further arguments for the demo, pytest or the benchmarks
 #   WORKERS=2           processes that share the tests
+#   SPARK=4.0.5         the version of Spark that test-spark installs beside .venv
 
 PYTHON ?= python3
 ARGS ?=
 WORKERS ?= 2
+SPARK ?=
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -18,7 +20,7 @@ STUBBED := $(subst /,.,$(basename $(shell find fastwin -name '*.pyi')))
 CHECKED_TESTS := $(addprefix tests/,aggregates columns core functions operators run spec state triggers windows test_times.py)
 THREAD_TESTS := tests/run/test_threads.py tests/run/test_guard.py
 
-.PHONY: help demo test soak bench lint format wheel compile docs test-debug test-asan test-tsan clean distclean java servers
+.PHONY: help demo test test-long test-spark soak bench lint format wheel manylinux compile docs test-debug test-asan test-tsan clean distclean java servers
 .PHONY: check-python check-compiler
 
 help: ## list these targets
@@ -31,6 +33,14 @@ demo: .venv/.compiled | java ## set up, then run the demo on Spark (make demo AR
 test: .venv/.compiled | java servers ## set up, then run all tests
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile --benchmark-disable $(ARGS)
 
+test-spark: .venv/.compiled | java servers ## the tests on Spark with another version of it (make test-spark SPARK=4.0.5)
+	@[ -n '$(SPARK)' ] || { echo "Say which version of Spark, for example: make test-spark SPARK=4.0.5" >&2; exit 1; }
+	@$(MAKE) --no-print-directory build/spark-$(SPARK)/.installed
+	FASTWIN_NEWER_PYTHON='$(CURDIR)/$(PY)' build/spark-$(SPARK)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(or $(ARGS),tests/spark)
+
+test-long: .venv/.compiled | java servers ## set up, then run the tests that `make test` leaves out because they take long
+	FASTWIN_LONG=1 $(PY) -m pytest -n $(WORKERS) --dist loadfile --benchmark-disable -m long $(ARGS)
+
 soak: .venv/.compiled | java ## kill and disturb queries on Spark for about an hour, and print what came of it
 	$(PY) -m tests.soak $(ARGS)
 
@@ -38,6 +48,7 @@ bench: .venv/.compiled | java ## run the benchmarks, print the table, keep JSON 
 	$(PY) -m bench $(ARGS)
 	$(if $(ARGS),,$(PY) -m bench.growth)
 	$(if $(ARGS),,$(PY) -m bench.memory)
+	$(if $(ARGS),,$(PY) -m bench.store_growth)
 	$(if $(ARGS),,$(PY) -m bench.spark_state)
 
 lint: .venv/.compiled ## ruff, cython-lint, mypy, and the stubs against the compiled modules
@@ -55,9 +66,21 @@ format: .venv/.installed ## let ruff format the Python files and mend what it ca
 	.venv/bin/ruff check --fix-only .
 	.venv/bin/ruff format .
 
-wheel: .venv/.installed | check-compiler ## build sdist and wheel into dist/
+# It needs nothing of the development environment: the build brings its own, and the wheel is built from the sdist alone.
+wheel: build/tools/.ready | check-compiler ## build sdist and wheel into dist/, and check them as an index would
+	$(PYTHON) .ci/changelog.py
 	rm -rf dist
-	$(PY) -m build
+	build/tools/bin/python -m build $(ARGS)
+	build/tools/bin/python -m twine check --strict dist/*
+	build/tools/bin/check-wheel-contents dist/*.whl
+
+manylinux: wheel ## make the wheel fit for other Linux machines, and try it in an empty environment without a compiler
+	PATH="$(CURDIR)/build/tools/bin:$$PATH" build/tools/bin/python -m auditwheel repair --wheel-dir build/repaired dist/*-linux_*.whl
+	rm -f dist/*-linux_*.whl
+	mv build/repaired/*.whl dist/
+	$(PYTHON) -m venv --clear build/bare
+	build/bare/bin/python -m pip install --quiet dist/*.whl
+	cd build/bare && CC=/nowhere bin/python ../../.ci/smoke.py
 
 compile: .venv/.compiled ## compile the kernels in place
 
@@ -106,10 +129,27 @@ distclean: clean ## remove the environment as well
 	@CC='$(CC)' $(PY) setup.py --quiet build_ext --inplace $(if $(filter setup.py,$?),--force)
 	@touch $@
 
+# An environment with another version of Spark; all else it has from .venv.
+build/spark-%/.installed: | .venv/.installed
+	@echo "Installing Spark $* into build/spark-$* (about 450 MB)"
+	@$(PY) -m venv --clear --without-pip build/spark-$*
+	@packages="$$(build/spark-$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"; \
+	  $(PY) -m pip install --quiet --no-deps --no-build-isolation --config-settings='--build-option=--compression=stored' \
+	    --target "$$packages" pyspark==$*; \
+	  $(PY) -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' > "$$packages/rest.pth"
+	@touch $@
+
 # What builds the site stays out of the environment until it is asked for.
 .venv/.documented: pyproject.toml .venv/.installed
 	@echo "Installing what builds the documentation into .venv"
 	@$(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
+	@touch $@
+
+# What makes a release, apart from what develops it.
+build/tools/.ready: pyproject.toml | check-python
+	@echo "Installing what builds and checks wheels into build/tools"
+	@$(PYTHON) -m venv --clear build/tools
+	@build/tools/bin/python -m pip install --quiet $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["release"])')
 	@touch $@
 
 check-python:

@@ -6,7 +6,8 @@ import numpy as np
 
 from bench.race import Contender, Entry, Works
 from bench.scale import Scale, amount
-from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet, Count, Max, Mean, Min, Sum, Variance
+from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet, Count, Max, Mean, Min, Sum
+from fastwin.core.accumulators.moments import Variance
 from fastwin.core.accumulators.picks import Pick
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.panes.panetable import PaneTable

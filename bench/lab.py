@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from bench.events import EPOCH_MS, PER_KEY_MS, events
 from bench.scale import PEER_THREADS
-from spark_glue.session import FORMAT, FORMAT_KEY
+from spark_glue.session import FORMAT_KEY
 
 __all__ = ["DELAY", "STORES", "Lab", "Query", "open_lab"]
 
@@ -71,7 +71,7 @@ class Lab:
         """Starts a query over the files, which ends after the last one; returns it. output: None drops the rows."""
         self.spark.conf.set("spark.sql.streaming.stateStore.providerClass", _PROVIDER.format(store))
         # The HDFS-backed store knows the first format of checkpoints only.
-        self.spark.conf.set(FORMAT_KEY, FORMAT if store == "RocksDB" else "1")
+        self.spark.conf.set(FORMAT_KEY, "2" if store == "RocksDB" else "1")
         schema = self.spark.read.parquet(str(files)).schema
         frame = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(files))
         writer = query(frame).writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)

@@ -20,6 +20,7 @@ from fastwin.errors import (
     AggregateOverflowError,
     BadRowError,
     FastwinError,
+    NotInstalledError,
     SketchError,
     SpecError,
     StateError,
@@ -45,7 +46,9 @@ from fastwin.run.joinstream import JoinStream
 from fastwin.run.planner import Plan, plan
 from fastwin.run.results import Metrics, Result
 from fastwin.run.stream import Stream
+from fastwin.run.why.report import WhyReport, WhyWindow
 from fastwin.run.windowspec import WindowSpec, key_by
+from fastwin.timeline.timeline import Timeline
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 from fastwin.triggers import (
     ContinuousEventTimeTrigger,
@@ -171,6 +174,7 @@ __all__ = [
     "Min",
     "Mode",
     "NeverTrigger",
+    "NotInstalledError",
     "NumpyAggregate",
     "Plan",
     "ProcessWindowFunction",
@@ -198,6 +202,7 @@ __all__ = [
     "Sum",
     "TimeEvictor",
     "TimeWindow",
+    "Timeline",
     "TopK",
     "Trigger",
     "TriggerResult",
@@ -206,6 +211,8 @@ __all__ = [
     "UserFunctionError",
     "ValueStateDescriptor",
     "Variance",
+    "WhyReport",
+    "WhyWindow",
     "WindowAssigner",
     "WindowSpec",
     "after_watermark",

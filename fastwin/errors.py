@@ -7,6 +7,7 @@ __all__ = [
     "AggregateOverflowError",
     "BadRowError",
     "FastwinError",
+    "NotInstalledError",
     "SketchError",
     "SpecError",
     "StateError",
@@ -54,6 +55,13 @@ class UserFunctionError(FastwinError, RuntimeError):
     """A user-written assigner, trigger, evictor or function raised, or answered what makes no sense.
 
     The message names the function, the key and the window; the original exception is its ``__cause__``.
+    """
+
+
+class NotInstalledError(FastwinError, ImportError):
+    """A package of an extra, Java, or fastwin's compiled modules are missing, or of a version that does not fit.
+
+    The message has the command that mends it; ``fastwin doctor`` looks for all of them.
     """
 
 

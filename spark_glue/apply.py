@@ -13,6 +13,8 @@ from fastwin.state.identity import Migrate, check_migrate
 from fastwin.times import Duration, format_ms, to_ms
 from spark_glue.plan.catalyst import Watermark, prefers_columns, watermark_of
 from spark_glue.plan.chaining import check_chain, with_window_time
+from spark_glue.plan.compat import check_streams, is_connect
+from spark_glue.plan.connect import check_server, guard_clock
 from spark_glue.plan.frameplan import plan_frame
 from spark_glue.plan.keygroups import check_key_groups
 from spark_glue.plan.outputs import output_for
@@ -103,6 +105,8 @@ def apply(
     _check_spec(spec)
     if not isinstance(df, DataFrame):
         raise SpecError(f"df: must be a Spark DataFrame, got {type(df).__name__}")
+    if is_connect(df):
+        check_server(df)
     check_name(name, df.isStreaming)
     key_groups = check_key_groups(key_groups)
     if isinstance(watermark, tuple | list):
@@ -140,7 +144,10 @@ def apply(
             packed = packed.withWatermark("carrier", f"{delay_ms} milliseconds").where(F.col("carrier").isNull())
         forget_when_ended(df.sparkSession)
         result = run_stream(packed, frame_plan, output, name)
-    return with_window_time(result) if chain else result
+    if chain:
+        return with_window_time(result)
+    clocked = df.isStreaming and frame_plan.time_mode == "ProcessingTime"
+    return guard_clock(result) if clocked and is_connect(df) else result
 
 
 def _check_join(
@@ -152,6 +159,8 @@ def _check_join(
     if chain is not False:
         raise SpecError("chain: the result of a join cannot be windowed again in the same query")
     left, right = df
+    if is_connect(left):
+        check_server(left)
     if left.isStreaming != right.isStreaming:
         raise SpecError("df: a join needs two streaming frames, or two batch frames")
     check_name(name, left.isStreaming)
@@ -177,6 +186,7 @@ def _check_spec(spec: fw.WindowSpec) -> None:
 
 def _check_session(spark: SparkSession) -> None:
     """Checks what every stream needs of its session, and warns of what is not as it should be."""
+    check_streams(spark)
     check_state_store(spark)
     warn_of_format(spark)
     if importlib.util.find_spec("google.protobuf") is None:

@@ -2,25 +2,15 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 import fastwin as fw
-from fastwin.columns.schemas import text_to_schema
-from fastwin.errors import SpecError, StateError
+from fastwin.errors import SpecError
 from fastwin.run.choice import trigger_of
-from fastwin.run.replica import open_replica
-from fastwin.state.chunks import decode, owner
-from spark_glue.plan.frameplan import LOCAL_MS
-from spark_glue.plan.keygroups import LEDGER_ID, number_of
-from spark_glue.state.log import joined, log_in
+from spark_glue.state.stored import Checkpoint, checkpoint_of, replica_of
 
 __all__ = ["export_state"]
 
@@ -45,16 +35,14 @@ def export_state(checkpoint: str, spec: fw.WindowSpec, path: str, operator: int 
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
     _check_trigger(spec)
-    spark = SparkSession.getActiveSession()
-    if spark is None:
-        raise SpecError("export_state: needs a Spark session; call spark_glue.session() first")
+    stored = Checkpoint(checkpoint_of(checkpoint), operator, "export_state")
     folder = Path(path)
     if folder.exists():
         raise SpecError(f"path: {path} is there already; name a new folder")
     hidden = folder.with_name(f".{folder.name}.{os.getpid()}")
     written = 0
     try:
-        for share, deltas in _logs(spark, checkpoint, operator):
+        for share, deltas in stored.shares():
             table = _open_windows(spec, deltas)
             if table.num_rows:
                 hidden.mkdir(parents=True, exist_ok=True)
@@ -80,35 +68,10 @@ def _check_trigger(spec: fw.WindowSpec) -> None:
         )
 
 
-def _logs(spark: SparkSession, checkpoint: str, operator: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Yields each share's number and the deltas of its log. One of Spark's partitions is in memory at a time."""
-    reader = spark.read.format("statestore").option("operatorId", operator)
-    heads = reader.option("stateVarName", "head").load(checkpoint)
-    chunks = reader.option("stateVarName", "chunks").load(checkpoint)
-    logs = {
-        group: log_in(bytes(head))
-        for group, head in heads.select("key.key_group", "value.head").collect()
-        if group != LEDGER_ID
-    }
-    columns = chunks.select("key.key_group", "user_map_key.chunk", "user_map_value.data")
-    rows = columns.sortWithinPartitions("key_group").toLocalIterator()  # all of a share is in one partition
-    for group, mine in groupby(rows, itemgetter(0)):
-        if group in logs:
-            parts = {number: bytes(data) for _, number, data in mine}
-            yield number_of(group), [joined(parts, entry) for entry in logs[group].entries]
-
-
 def _open_windows(spec: fw.WindowSpec, deltas: list[bytes]) -> pa.Table:
     if not deltas:
         return pa.table({})
-    schema = text_to_schema(decode(deltas[-1], owner(deltas[-1])).meta["input_schema"])
-    if LOCAL_MS in schema.names:
-        spec = replace(spec, time_column=LOCAL_MS)
-    stream = open_replica(fw.plan(spec, schema, hidden=(LOCAL_MS,)), coalesce=True)
-    try:
-        stream.catch_up(deltas)
-    except StateError as problem:
-        raise StateError(f"export_state: {problem}") from problem
+    stream = replica_of(spec, deltas, "export_state")
     watermark = stream.watermark
     fired = [stream.advance_watermark(fw.MAX_TIMESTAMP).main, stream.finish_processing_time().main]
     table = pa.concat_tables(fired)

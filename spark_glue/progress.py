@@ -11,12 +11,14 @@ from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
+    StreamingQueryProgress,
 )
 
 from fastwin.errors import SpecError
+from spark_glue.plan.compat import named_values
 from spark_glue.stages.counters import COUNTERS, SHOWN, WATERMARK
 
-__all__ = ["BatchMetrics", "metrics_listener", "progress_listener"]
+__all__ = ["BatchMetrics", "batch_metrics", "metrics_listener", "progress_listener"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,16 @@ class BatchMetrics:
     worker_bytes: int
 
 
+def batch_metrics(progress: StreamingQueryProgress) -> list[BatchMetrics]:
+    """Returns the metrics of each frame of ``apply`` in a micro-batch.
+
+    progress: ``query.lastProgress``, one of ``query.recentProgress``, or that of a listener's event. With Spark Connect
+    the row of counters in it may have no names; here they have.
+    """
+    rows = {name: named_values(row) for name, row in progress.observedMetrics.items()}
+    return [_metrics(progress, name, row) for name, row in rows.items() if set(row) == set(COUNTERS)]
+
+
 def metrics_listener(callback: Callable[[BatchMetrics], object]) -> StreamingQueryListener:
     """Returns a listener that calls a function with the metrics of each micro-batch of each frame of ``apply``.
 
@@ -101,11 +113,8 @@ class _Listener(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        progress = event.progress
-        for name, row in progress.observedMetrics.items():
-            counters = row.asDict()
-            if set(counters) == set(COUNTERS):
-                self._callback(_metrics(progress, name, counters))
+        for metrics in batch_metrics(event.progress):
+            self._callback(metrics)
 
 
 def _metrics(progress: Any, name: str, counters: Mapping[str, Any]) -> BatchMetrics:

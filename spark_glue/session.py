@@ -5,14 +5,15 @@ import sys
 import warnings
 from collections.abc import Mapping
 
-from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from fastwin.errors import SpecError
+from fastwin.errors import NotInstalledError, SpecError
+from fastwin.machine.java import java_fault
 from spark_glue.plan.catalyst import BATCH_BYTES_KEY, FORMAT_KEY, NO_LIMIT
+from spark_glue.plan.compat import SparkContext, checkpoint_format, is_connect
 
 __all__ = [
-    "FORMAT",
     "STATE_STORE_KEY",
     "STATE_STORE_PROVIDER",
     "WORKER_MEMORY",
@@ -25,9 +26,9 @@ STATE_STORE_KEY = "spark.sql.streaming.stateStore.providerClass"
 STATE_STORE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _SNAPSHOTS_KEY = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
-FORMAT = "2"
-"""In which each attempt of a task writes state files of its own, and the commit says whose count."""
 _PYTHON_KEY = "spark.pyspark.python"
+_REMOTE_KEY = "spark.remote"
+_REMOTE_VARIABLE = "SPARK_REMOTE"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _PROGRESS_KEY = "spark.ui.showConsoleProgress"
 WORKER_MEMORY = {
@@ -52,21 +53,34 @@ def session(
 
     Where ``config`` says nothing, it sets: the RocksDB state store, which stateful Python operators need, writing
     changes and not whole files at each commit, and a snapshot of its files after 100 commits; Spark's second format of
-    checkpoints, in which no late attempt of a task overwrites what another one has committed; this interpreter for the
-    workers (unless ``PYSPARK_PYTHON`` names another); no progress bars, which would write over other lines of the
-    terminal; no limit for the bytes of a batch on its way to Python, which
-    Spark would check before each row, but only for its rows (10,000, ``spark.sql.execution.arrow.maxRecordsPerBatch``);
+    checkpoints, in which no late attempt of a task overwrites what another one has committed (not on Spark 4.0, whose
+    second format no newer Spark can read); this interpreter for the workers (unless ``PYSPARK_PYTHON`` names another);
+    no progress bars, which would write over other lines of the terminal; no limit for the bytes of a batch on its way
+    to Python, which Spark would check before each row, but only for its rows (10,000,
+    ``spark.sql.execution.arrow.maxRecordsPerBatch``);
     WORKER_MEMORY in the environment of the workers; and, in local mode, as many shuffle partitions as there are cores.
     The time zone is left alone.
+
+    With ``SPARK_REMOTE`` in the environment, or ``spark.remote`` in ``config``, such as ``"sc://host:15002"``, it is a
+    session of that server of Spark Connect; it sets there what a session can set. The Python and the memory of the
+    workers are the server's.
 
     If a session is running already, it is returned as it is, provided that it fits.
 
     Raises SpecError if the running session has another value than needed for one of these keys, naming the key, its
-    value and the value needed.
+    value and the value needed; and for a setting that only the server of Spark Connect can have.
     """
     wanted = {key: _text(value) for key, value in (config or {}).items()}
     if master is not None:
         wanted["spark.master"] = master
+    remote = wanted.get(_REMOTE_KEY, os.environ.get(_REMOTE_VARIABLE))
+    if remote is not None:
+        return _remote_session(remote, app_name, wanted)
+    if SparkContext is None:
+        raise SpecError(
+            f"session: pyspark-client has Spark Connect alone; name a server, such as "
+            f"spark_glue.session(config={{{_REMOTE_KEY!r}: 'sc://localhost:15002'}})"
+        )
     if SparkContext._active_spark_context is not None:
         running = SparkSession.builder.getOrCreate()
         _check_running(running, wanted)
@@ -80,12 +94,48 @@ def session(
     builder = SparkSession.builder.appName(app_name or wanted.get("spark.app.name") or "fastwin")
     for key, value in (needed | wanted).items():
         builder = builder.config(key, value)
-    built = builder.getOrCreate()
+    built = _started(builder)
     given = built.sparkContext.getConf()
     for key, value in _preferences(built).items():
         if given.get(key) is None:  # neither config nor spark-submit says anything
             built.conf.set(key, value)
     _keep_worker_memory(built.sparkContext)
+    return built
+
+
+def _started(builder: SparkSession.Builder) -> SparkSession:
+    """Starts Spark. Raises NotInstalledError, with the command that mends it, if that failed for want of Java."""
+    try:
+        return builder.getOrCreate()
+    except Exception as problem:
+        runs_here = "SPARK_REMOTE" not in os.environ and "PYSPARK_GATEWAY_PORT" not in os.environ
+        if runs_here and (fault := java_fault()):
+            raise NotInstalledError(f"spark_glue.session: {fault}") from problem
+        raise
+
+
+def _remote_session(remote: str, app_name: str | None, wanted: Mapping[str, str]) -> SparkSession:
+    """Returns a session of a server of Spark Connect, with the settings that a session can have."""
+    for key in ("spark.master", _PYTHON_KEY):
+        if key in wanted:
+            raise SpecError(
+                f"session: {key} is {wanted[key]!r}, and Spark Connect has a server at {remote!r} with a master and a "
+                f"Python (PYSPARK_PYTHON) of its own; leave {key} out, or {_REMOTE_VARIABLE}"
+            )
+    if remote.startswith("local"):  # a server below this process
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    built = SparkSession.builder.appName(app_name or "fastwin").remote(remote).getOrCreate()
+    given = built.conf.getAll
+    preferred = {key: value for key, value in _preferences(built).items() if key not in given}
+    for key, value in ({STATE_STORE_KEY: STATE_STORE_PROVIDER} | preferred | dict(wanted)).items():
+        if key != _REMOTE_KEY and built.conf.get(key, None) != value:
+            try:
+                built.conf.set(key, value)
+            except PySparkException as problem:
+                raise SpecError(
+                    f"session: {key} is to be {value!r}, which the server of Spark Connect lets no session set; start "
+                    f"the server with it"
+                ) from problem
     return built
 
 
@@ -114,23 +164,39 @@ def check_state_store(spark: SparkSession) -> None:
     """Raises SpecError unless the session's state store is one that stateful Python operators can use."""
     provider = spark.conf.get(STATE_STORE_KEY, "")
     if "RocksDB" not in (provider or ""):
-        raise SpecError(_misfit(STATE_STORE_KEY, provider, STATE_STORE_PROVIDER))
+        raise SpecError(
+            f"the Spark session has {STATE_STORE_KEY}={provider!r}, needed is {STATE_STORE_PROVIDER!r}: take one of "
+            f"spark_glue.session(), or spark.conf.set({STATE_STORE_KEY!r}, {STATE_STORE_PROVIDER!r})"
+        )
 
 
 def warn_of_format(spark: SparkSession) -> None:
-    """Warns where new checkpoints would be of Spark's first format."""
-    if spark.conf.get(FORMAT_KEY, "1") == "1":
-        warnings.warn(
-            f"{FORMAT_KEY} is 1: where Spark runs a task twice, the later attempt may overwrite state that the other "
-            f"one has committed; set it to {FORMAT}, as spark_glue.session does, before the query's first start",
-            stacklevel=5,
+    """Warns where new checkpoints would not be of the best format."""
+    found, best = spark.conf.get(FORMAT_KEY, "1"), checkpoint_format(spark)
+    if found == best:
+        return
+    if best == "1":
+        why = f"is {found}: what Spark {spark.version} writes in it can be read by no newer Spark"
+    else:
+        why = (
+            "is 1: where Spark runs a task twice, the later attempt may overwrite state that the other one has "
+            "committed"
         )
+    warnings.warn(
+        f"{FORMAT_KEY} {why}; set it to {best}, as spark_glue.session does, before the query's first start",
+        stacklevel=5,
+    )
 
 
 def _preferences(spark: SparkSession) -> dict[str, str]:
     # A commit of fastwin's is a few large values, so that a hundred of them are soon read again; Spark's default is 10.
-    preferences = {FORMAT_KEY: FORMAT, _CHANGELOG_KEY: "true", _SNAPSHOTS_KEY: "100", BATCH_BYTES_KEY: NO_LIMIT}
-    if _is_local(spark.sparkContext):
+    preferences = {
+        FORMAT_KEY: checkpoint_format(spark),
+        _CHANGELOG_KEY: "true",
+        _SNAPSHOTS_KEY: "100",
+        BATCH_BYTES_KEY: NO_LIMIT,
+    }
+    if not is_connect(spark) and _is_local(spark.sparkContext):
         preferences[_PARTITIONS_KEY] = str(spark.sparkContext.defaultParallelism)
     return preferences
 

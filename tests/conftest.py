@@ -1,11 +1,13 @@
 """What all tests share: how hard hypothesis tries, and how JVMs compile.
 
 HYPOTHESIS_PROFILE chooses `dev` (quick, new examples every time) or `ci` (more examples, the same ones every time);
-without it, a set CI variable chooses `ci`. SPARK_SUBMIT_OPTS are the options of the JVMs that tests start.
+without it, a set CI variable chooses `ci`. SPARK_SUBMIT_OPTS are the options of the JVMs that tests start. Tests marked
+`long` are skipped unless FASTWIN_LONG is set.
 """
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadlines: the first example of a test may import or compile, and a checked build is slow.
@@ -18,3 +20,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 # No test lives long enough for what the JVM's second compiler takes: without it, a query takes a third less CPU.
 for name in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
     os.environ.setdefault(name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if os.environ.get("FASTWIN_LONG"):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="`make test-long` runs it"))

@@ -14,6 +14,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import figures  # noqa: E402
+import performance  # noqa: E402
 import reference  # noqa: E402
 
 ROOT = HERE.parents[1]
@@ -52,8 +53,13 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for path, text in reference.pages().items():
         files.append(File.generated(config, path, content=text))
     for name, drawing in figures.figures().items():
-        files.append(File.generated(config, f"figures/{name}.svg", content=drawing))
+        files.append(File.generated(config, name, content=drawing))
     return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Puts what was measured into the pages that ask for it."""
+    return performance.filled(markdown) if "<!-- measured:" in markdown else markdown
 
 
 def _public(path: Path) -> list[str]:

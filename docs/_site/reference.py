@@ -1,6 +1,12 @@
 """Which public name is on which page of the reference. A name that is on none fails the build, and a test."""
 
-__all__ = ["PAGES", "missing", "pages"]
+import re
+from pathlib import Path
+
+__all__ = ["EXAMPLES", "PAGES", "examples", "missing", "pages"]
+
+EXAMPLES = Path(__file__).with_name("examples.md")
+"""An example for each name whose docstring has none."""
 
 # By page: its title, what it is for, and the names, with the modules where users find them.
 PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
@@ -126,7 +132,7 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
     "running": (
         "Streams and results",
         "What runs a specification in the process, and what comes back.",
-        {"fastwin": ["Stream", "Result", "Metrics", "Plan", "plan"]},
+        {"fastwin": ["Stream", "Result", "Metrics", "Timeline", "WhyReport", "WhyWindow", "Plan", "plan"]},
     ),
     "joins": (
         "Joins",
@@ -144,10 +150,16 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "to_database",
                 "to_store",
                 "StoreSink",
+                "why",
+                "inspect",
                 "export_state",
                 "progress_listener",
+                "batch_metrics",
                 "metrics_listener",
                 "BatchMetrics",
+                "doctor",
+                "Findings",
+                "Finding",
             ]
         },
     ),
@@ -185,6 +197,7 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "StateError",
                 "StoreError",
                 "StoreUnavailableError",
+                "NotInstalledError",
                 "SketchError",
                 "AggregateOverflowError",
                 "UserFunctionError",
@@ -193,26 +206,45 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
     ),
 }
 
+_BEGIN = (
+    "Examples in Python begin with these lines. Those for Spark are parts of "
+    "[On Spark](../spark.md) and of [A store and a page](../store.md)."
+)
+
+_LINES = "Examples begin with [these lines](index.md#the-lines-before-each-example)."
+
 # What a built-in trigger answers is for the operator alone.
 _OPTIONS = {"triggers": 'filters: ["!^_", "!^(clear|can_merge|on_.*)$"]'}
 
 
-def _block(page: str, name: str) -> str:
+def examples() -> dict[str, str]:
+    """Returns the code of EXAMPLES by name; with the name ``""``, the lines that all of them begin with."""
+    first, *others = EXAMPLES.read_text(encoding="utf-8").split("\n## ")
+    found = {"": first} | {name: text for name, _, text in (other.partition("\n") for other in others)}
+    code = {name: re.findall(r"^```python\n(.*?)^```", text, re.M | re.S) for name, text in found.items()}
+    return {name: blocks[0] for name, blocks in code.items() if blocks}
+
+
+def _block(page: str, name: str, example: str | None) -> str:
     options = "" if name.endswith(".Trigger") else _OPTIONS.get(page, "")
-    return f"::: {name}\n" + (f"    options:\n      {options}\n" if options else "") + "\n"
+    block = f"::: {name}\n" + (f"    options:\n      {options}\n" if options else "") + "\n"
+    return block if example is None else f"{block}Example:\n\n```python\n{example}```\n\n"
 
 
 def pages() -> dict[str, str]:
     """Returns the Markdown of each page of the reference, by its path below docs/."""
-    made = {}
+    made, code = {}, examples()
+    begin = f"{_BEGIN}\n\n```python\n{code['']}```\n"
     for name, (title, purpose, modules) in PAGES.items():
         names = [f"{module}.{one}" for module, names in modules.items() for one in names]
-        made[f"reference/{name}.md"] = f"# {title}\n\n{purpose}\n\n" + "".join(_block(name, one) for one in names)
+        made[f"reference/{name}.md"] = f"# {title}\n\n{purpose} {_LINES}\n\n" + "".join(
+            _block(name, one, code.get(one)) for one in names
+        )
     contents = [f"- [{title}]({name}.md): {purpose}" for name, (title, purpose, _) in PAGES.items()]
     made["reference/index.md"] = (
         "# Reference\n\nEvery public name, from the code itself. Search finds each by its name.\n\n"
         + "\n".join(contents)
-        + "\n"
+        + f"\n\n## The lines before each example\n\n{begin}"
     )
     return made
 

@@ -11,21 +11,26 @@ from fastwin.columns.decoding import decoded_type
 from fastwin.core.accumulators import basic
 from fastwin.core.accumulators.basic import Accumulator
 from fastwin.core.accumulators.decimals import DecimalTotal
-from fastwin.core.accumulators.widedecimals import WideTotal
 from fastwin.core.bags.bag import DistinctSum, Listed
 from fastwin.errors import SpecError
 
 __all__ = ["Count", "Mean", "Sum"]
 
 
-def is_decimal(kind: pa.DataType) -> bool:
-    """Whether values are decimals of up to 38 digits, also in a dictionary."""
+def _is_decimal(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(decoded_type(kind)))
+
+
+def _wider(kind: pa.DataType, digits: int, more_scale: int = 0) -> pa.DataType:
+    """Returns the type of decimals of so many more digits, of those behind the point, as far as they go."""
     kind = decoded_type(kind)
-    return pa.types.is_decimal(kind) and kind.bit_width <= 128
+    make, most = (pa.decimal256, 76) if kind.bit_width == 256 else (pa.decimal128, 38)
+    return make(min(kind.precision + digits, most), min(kind.scale + more_scale, most))
 
 
-def _is_wide_decimal(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_decimal256(decoded_type(kind)))
+def _decimal_total(result: pa.DataType, at: int, shift: int, aggregate: "Sum | Mean") -> Accumulator:
+    width = result.bit_width // 8
+    return DecimalTotal("text", at, width, result.precision, shift, aggregate.on_overflow, str(aggregate))
 
 
 def _is_unsigned(kind: pa.DataType) -> bool:
@@ -63,7 +68,7 @@ class Count(Aggregate):
 @dataclass(frozen=True)
 class _Total(Aggregate):
     def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
-        return ((self.columns[0], "decimal"),) if is_decimal(kinds[0]) else super().inputs(*kinds)
+        return ((self.columns[0], "decimal"),) if _is_decimal(kinds[0]) else super().inputs(*kinds)
 
     def _number(self, kind: pa.DataType) -> Literal["int64", "float64"]:
         return "int64" if self._counts_as_int(decoded_type(kind)) else super()._number(kind)
@@ -101,18 +106,14 @@ class Sum(_Total):
         return [*super()._told(), "distinct=True"] if self.distinct else super()._told()
 
     def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
-        if _is_wide_decimal(kinds[0]):
-            return ((self.columns[0], "text"),)
         found = super().inputs(*kinds)
         # As CountDistinct reads them, so that both can share what they keep.
         return ((found[0][0], "sortable"),) if self.distinct and found[0][1] != "decimal" else found
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
         kind = decoded_type(kinds[0])
-        if is_decimal(kind):
-            return pa.decimal128(min(kind.precision + 10, 38), kind.scale)
-        if _is_wide_decimal(kind):
-            return pa.decimal256(min(kind.precision + 10, 76), kind.scale)
+        if _is_decimal(kind):
+            return _wider(kind, 10)
         if pa.types.is_floating(kind):
             return pa.float64()
         return kind if kind == pa.uint64() or pa.types.is_duration(kind) else pa.int64()
@@ -121,17 +122,12 @@ class Sum(_Total):
         return bool(kind == pa.uint64() or pa.types.is_boolean(kind) or pa.types.is_duration(kind))
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> Accumulator:
-        decimals = pa.types.is_decimal(decoded_type(kinds[0]))
+        decimals = _is_decimal(kinds[0])
         if self.distinct:
             return Listed("text", at[0], "hashed") if decimals else self._distinct(kinds[0], at[0])
         if decimals:
-            return self._of_decimals(self.result_type(*kinds), at[0])
+            return _decimal_total(self.result_type(*kinds), at[0], -1, self)
         return basic.Sum(self._number(kinds[0]), at[0], self.on_overflow, str(self), _is_unsigned(kinds[0]))
-
-    def _of_decimals(self, result: pa.DataType, at: int) -> Accumulator:
-        if pa.types.is_decimal256(result):
-            return WideTotal("text", at, result.precision, self.on_overflow, str(self))
-        return DecimalTotal("text", at, result.precision, -1, self.on_overflow, str(self))
 
     def _distinct(self, kind: pa.DataType, at: int, owner: Any = None) -> Accumulator:
         return DistinctSum(self._number(kind), at, self.on_overflow, str(self), owner, _is_unsigned(kind))
@@ -140,7 +136,7 @@ class Sum(_Total):
         return "distinct" if self.distinct else None
 
     def reader(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...], owner: Any) -> Accumulator:
-        if pa.types.is_decimal(decoded_type(kinds[0])):
+        if _is_decimal(kinds[0]):
             return self.accumulator(kinds, at)
         return self._distinct(kinds[0], at[0], owner)
 
@@ -149,7 +145,7 @@ class Sum(_Total):
             return super().to_arrow(result, kind)
         # Distinct decimals, in lists: these are added up.
         offsets, _, values, data = result
-        total = basic.AccumulatorSet([self._of_decimals(kind, 0)])
+        total = basic.AccumulatorSet([_decimal_total(kind, 0, -1, self)])
         rows, n = total.new_rows(), len(offsets) - 1
         slots = rows.fresh(np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int64))
         total.add_rows(rows, np.repeat(slots, np.diff(offsets)), [(values, data, None)])
@@ -159,13 +155,13 @@ class Sum(_Total):
 @dataclass(frozen=True)
 class Mean(_Total):
     """The mean: exact sum over count. float64; of booleans the share that is true; of decimals a decimal with four
-    more digits, behind the point, at most 38 in all, halves rounded away from zero, as in Spark.
+    more digits, behind the point, at most 38 in all (of decimal256 76), halves rounded away from zero, as in Spark.
 
     Of integers it is the float64 nearest to the exact mean. on_overflow: what a decimal mean of more digits than the
     result has does: ``"raise"`` AggregateOverflowError or give ``"null"``.
     """
 
-    takes: ClassVar[str] = "an int (uint64 excepted), float, boolean or decimal (of up to 38 digits) column"
+    takes: ClassVar[str] = "an int (uint64 excepted), float, boolean or decimal column"
     # Not told of state: what is kept of a window is the same.
     on_overflow: Literal["raise", "null"] = field(default="raise", metadata={"describe": False})
 
@@ -174,14 +170,11 @@ class Mean(_Total):
         check_on_overflow(self.name, self.on_overflow)
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
-        kind = decoded_type(kinds[0])
-        if is_decimal(kind):
-            return pa.decimal128(min(kind.precision + 4, 38), min(kind.scale + 4, 38))
-        return pa.float64()
+        return _wider(kinds[0], 4, 4) if _is_decimal(kinds[0]) else pa.float64()
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> Accumulator:
-        if is_decimal(kinds[0]):
+        if _is_decimal(kinds[0]):
             result = self.result_type(*kinds)
             shift = result.scale - decoded_type(kinds[0]).scale
-            return DecimalTotal("text", at[0], result.precision, shift, self.on_overflow, str(self))
+            return _decimal_total(result, at[0], shift, self)
         return basic.Mean(self._number(kinds[0]), at[0])

@@ -9,9 +9,8 @@ from fastwin.aggregates.aggregate import Aggregate, Input, number_of
 from fastwin.columns.decoding import decoded_type
 from fastwin.columns.expressions import Operand
 from fastwin.columns.values import Reading
-from fastwin.core.accumulators import basic
+from fastwin.core.accumulators import moments
 from fastwin.core.accumulators.basic import Accumulator
-from fastwin.core.accumulators.moments import Comoment, Shape
 from fastwin.errors import SpecError
 
 __all__ = ["Corr", "Covar", "Kurtosis", "Skewness", "StdDev", "Variance"]
@@ -64,7 +63,7 @@ class Variance(_OfMoments):
         check_ddof(self.name, self.ddof)
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> Accumulator:
-        return basic.Variance(self._dtype(kinds[0]), at[0], self.ddof, self.root)
+        return moments.Variance(self._dtype(kinds[0]), at[0], self.ddof, self.root)
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class _Shape(_OfMoments):
     fourth: ClassVar[bool]
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> Accumulator:
-        return Shape(self._dtype(kinds[0]), at[0], self.fourth)
+        return moments.Shape(self._dtype(kinds[0]), at[0], self.fourth)
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class _OfTwo(_OfMoments):
         return self.column, self.other
 
     def _kernel(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...], ddof: int, scaled: bool) -> Accumulator:
-        return Comoment(self._dtype(kinds[0]), at[0], self._dtype(kinds[1]), at[1], ddof, scaled)
+        return moments.Comoment(self._dtype(kinds[0]), at[0], self._dtype(kinds[1]), at[1], ddof, scaled)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 cimport cython
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_New
 
 from sys import intern
 from weakref import WeakValueDictionary
@@ -12,6 +12,16 @@ import pyarrow as pa
 
 from fastwin.columns.buffers import validity
 from fastwin.columns.decoding import decoded, from_objects
+
+cdef extern from *:
+    """
+    #ifdef Py_LIMITED_API
+    #define fastwin_set_item(values, at, value) ((void)PyTuple_SetItem(values, at, value))
+    #else
+    #define fastwin_set_item(values, at, value) PyTuple_SET_ITEM(values, at, value)
+    #endif
+    """
+    void set_item "fastwin_set_item"(tuple values, Py_ssize_t at, object value)     # takes the reference to the value
 
 __all__ = ["Row", "RowType", "Rows", "TimedRow", "decode_column", "row_of", "row_type", "rows_to_arrays"]
 
@@ -144,7 +154,7 @@ cdef class Row:
         for j in range(n):
             value = (<list> self.rows.decoded[j])[self.i]
             Py_INCREF(value)
-            PyTuple_SET_ITEM(values, j, value)
+            set_item(values, j, value)
         return values
 
     def __getattribute__(self, str name):

@@ -67,7 +67,7 @@ def value_column(column: pa.Array, reading: Reading) -> ValueColumn:
         return (*packed(column), marks)
     if reading == "sortable":
         return (*_sortable(column), marks)
-    if reading == "decimal" and column.type.bit_width != 128:
+    if reading == "decimal" and column.type.bit_width < 128:
         column = column.cast(pa.decimal128(38, column.type.scale))
     if reading in ("text", "decimal"):
         return (*_text(column), marks)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.aggregates.aggregate import Aggregate
+from fastwin.aggregates.panestate import PaneState
 from fastwin.columns.buffers import from_values
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet
@@ -20,6 +21,7 @@ from fastwin.spec.describe import describe
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk, encode
 from fastwin.state.identity import StateAggregate, StateSpec
+from fastwin.state.members import save_member
 from fastwin.state.refresh import Refresh
 from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.named_windows import WINDOW_COLUMN
@@ -183,4 +185,11 @@ class Config:
     def values_of(self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]) -> list[pa.Array]:
         """Returns the columns of the aggregates for some rows."""
         found = accumulators.results(rows, slots)
-        return [column.to_arrow(result) for column, result in zip(self.results, found, strict=True)]
+        values = []
+        for i, (column, result) in enumerate(zip(self.results, found, strict=True)):
+            if isinstance(column.aggregate, PaneState):
+                states = save_member(accumulators, i, rows, slots)
+                values.append(column.aggregate.of_states(states, column.field.type))
+            else:
+                values.append(column.to_arrow(result))
+        return values

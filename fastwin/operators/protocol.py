@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.keys import EncodedKeys
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.accumulators.exchange import tidy_rows
 from fastwin.core.keys.keytable import KeyTable
@@ -18,6 +19,7 @@ from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.errors import SpecError, StateError
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
+from fastwin.operators.heldwindows import HeldWindows
 from fastwin.operators.lateness import Lateness
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
@@ -135,6 +137,9 @@ class Operator(Protocol):
     def open_windows(self) -> int:
         """Counts (key, window) pairs that have contents."""
 
+    def look(self, key: EncodedKeys | None = None) -> HeldWindows:
+        """Returns what is known of windows, of one key or of all. Nothing fires, and no user code runs. O(rows)."""
+
     @property
     def state_rows(self) -> int:
         """Rows of state held."""
@@ -230,8 +235,8 @@ class EventTimeOperator(WatermarkOperator, Protocol):
     def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
         """Returns what a chunk says of rows."""
 
-    def _last_end(self, slots: NDArray[np.int32]) -> int:
-        """Returns the last end of a window that rows, at least one, are part of."""
+    def _last_end(self, rows: pa.Table) -> int:
+        """Returns the last end of a window that rows of a chunk, at least one, are part of."""
 
     def _saved(self, slots: NDArray[np.int32]) -> None:
         """Takes rows as saved."""
@@ -277,7 +282,7 @@ class EventTimeOperator(WatermarkOperator, Protocol):
     ) -> bytes:
         beside = self._beside(kind, repeated)
         tables = self._tables(kind, slots) | beside.tables
-        ends = [self._last_end(slots)] if len(slots) else []
+        ends = [self._last_end(tables["rows"])] if len(slots) else []
         more["last_end"] = max([*ends, *([] if beside.last_end is None else [beside.last_end])], default=None)
         more |= {"rows": len(slots) + beside.rows, "cleaned": self._lateness.cleaned_at(self.watermark)}
         more |= self._fed()

@@ -42,7 +42,7 @@ def run(spec: SpecBuilder, data: Any, each: Callable = map, plan: Plan | None = 
     end = stream.advance_watermark(MAX_TIMESTAMP)
     last = stream.finish_processing_time()
     sides = {tag: pa.concat_tables([part.side[tag] for part in (fed, end, last)]) for tag in fed.side}
-    return Result(pa.concat_tables([fed.main, end.main, last.main]), fed.late, fed.bad, sides)
+    return Result(pa.concat_tables([fed.main, end.main, last.main]), fed.late, fed.bad, sides, fed.source)
 
 
 class _Bounded(Stream):

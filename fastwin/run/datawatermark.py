@@ -22,6 +22,16 @@ class DataWatermark:
         self._delay_ms, self._idle_ms = delay_ms, idle_ms
         self.restart()
 
+    @property
+    def delay_ms(self) -> int:
+        """How far elements may be out of order."""
+        return self._delay_ms
+
+    @property
+    def idle_ms(self) -> int | None:
+        """After how long without elements the watermark goes up to the newest one."""
+        return self._idle_ms
+
     def restart(self) -> None:
         """Begins to wait for elements anew."""
         self._last_element = time.monotonic()

@@ -13,8 +13,12 @@ from fastwin.operators.general.operator import GeneralOperator
 from fastwin.run import planner
 from fastwin.run.guard import Guard, alone
 from fastwin.run.results import Result
+from fastwin.run.showing import moment_text
 from fastwin.run.stream import Stream, open_plan
-from fastwin.run.windowspec import WindowSpec
+from fastwin.run.timelines import kind_of_element
+from fastwin.spec.builder import SpecBuilder
+from fastwin.timeline.recorder import Recorder, Source
+from fastwin.timeline.timeline import Timeline
 from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
 
@@ -59,7 +63,7 @@ class WindowHarness:
     [Emission(key='a', window=TimeWindow(start=0, end=10), value={'n': 1}, timestamp=9, timer=9)]
     """
 
-    def __init__(self, spec: WindowSpec, schema: pa.Schema | None = None, any_time: bool = False) -> None:
+    def __init__(self, spec: SpecBuilder, schema: pa.Schema | None = None, any_time: bool = False) -> None:
         spec.check_complete()
         self.spec = spec
         self.emissions: list[Emission] = []
@@ -76,6 +80,10 @@ class WindowHarness:
         self._stream: Stream | None = None
         self._watermark: int | None = None
         self._clock = 0
+        by_clock = spec.time_column is None
+        self._recorder = Recorder(
+            Source(spec.keys, spec.time_column, spec.time_unit), axis="processing time" if by_clock else "event time"
+        )
         if schema is not None:
             self._open()
 
@@ -108,12 +116,17 @@ class WindowHarness:
             self._schema = schema_of_rows([element], "push")
         stream = self._stream or self._open()
         table = table_of_rows([element], self._schema, self._schema.names, "push")
-        return self._take(stream.process(table))
+        before, result = stream.metrics, stream.process(table)
+        self._recorder.arrived(
+            table, kind_of_element(before, stream.metrics), None if self.spec.time_column else self._clock
+        )
+        return self._take(result)
 
     @alone
     def advance_watermark(self, watermark: int) -> list[Emission]:
         """Moves the watermark, ms; returns what fires."""
         self._watermark = watermark if self._watermark is None else max(watermark, self._watermark)
+        self._recorder.moved(watermark)
         return [] if self._stream is None else self._take(self._stream.advance_watermark(watermark))
 
     @alone
@@ -127,6 +140,7 @@ class WindowHarness:
         causes, self._operator.firing.causes = self._operator.firing.causes, []
         keys = self.spec.keys
         main = result.main
+        self._recorder.fired(main, causes)
         bounds = [main[name].cast(pa.int64()).to_pylist() for name in ("window_start", "window_end")]
         found = []
         for row, start, end, timer in zip(main.to_pylist(), *bounds, causes, strict=True):
@@ -157,6 +171,16 @@ class WindowHarness:
     def timers(self) -> int:
         """How many timers are registered, of event and processing time."""
         return self._stream.metrics.timers if self._stream is not None else 0
+
+    @alone
+    def timeline(self, key: Any = None) -> Timeline:
+        """Returns what has happened so far, as a picture: elements, watermark and firings in their order.
+
+        key: of whose windows; a value, or a tuple for several key columns. None: of all keys.
+
+        Raises SpecError for a key that nothing has come of, and for more than a picture can show.
+        """
+        return self._recorder.timeline(key)
 
     @alone
     def pending_timers(self) -> list[PendingTimer]:
@@ -221,6 +245,18 @@ class WindowHarness:
         self._dropped_before = 0
         self._operator.firing.causes = []
         self._operator._check()
+
+    def __repr__(self) -> str:
+        return (
+            f"WindowHarness(watermark {moment_text(self.watermark)}, {len(self.emissions):,} emissions, "
+            f"{len(self.late) + self.dropped:,} late, {self.open_windows:,} open windows, {self.timers:,} timers)"
+        )
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.timeline()._repr_svg_()
+        except SpecError:  # more than a picture can show
+            return None
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         self._guard.refuse_copy()

@@ -27,7 +27,7 @@ from fastwin.windows.assigner import WindowAssigner
 __all__ = ["JoinSpec", "co_group", "window_join"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class JoinSpec:
     """A join of two inputs, made by ``window_join`` or ``co_group``.
 
@@ -47,6 +47,13 @@ class JoinSpec:
     def method(self) -> str:
         """The function that made it."""
         return "window_join" if self.function is None else "co_group"
+
+    def __repr__(self) -> str:
+        left, right = (
+            f"keys {', '.join(side.keys) or 'none'}; event time {side.time_column!r}"
+            for side in (self.left, self.right)
+        )
+        return f"JoinSpec\n  how: {self.how}\n  windows: {self.assigner}\n  left: {left}\n  right: {right}"
 
     def __post_init__(self) -> None:
         for name, side in (("left", self.left), ("right", self.right)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
@@ -15,11 +16,16 @@ from fastwin.columns.schemas import check_time_type, conform
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError, StateError
 from fastwin.run.joinbound import Bound
+from fastwin.run.opening import open_stream
 from fastwin.run.reading import columns_named
 from fastwin.run.results import Metrics, Result
-from fastwin.run.stream import Stream, open_stream
+from fastwin.run.showing import ShownStream
+from fastwin.run.stream import Stream
+from fastwin.run.why.report import WhyReport
+from fastwin.run.why.timetext import TimeText
 from fastwin.run.windowspec import WindowSpec
-from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, to_ms
+from fastwin.timeline.recorder import Source
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, format_ms, to_ms
 
 __all__ = ["LATE_SIDES", "JoinStream"]
 
@@ -29,7 +35,7 @@ _HEADER = struct.Struct("<8sqqI")
 _MAGIC = b"fwjoin\x00\x01"
 
 
-class JoinStream:
+class JoinStream(ShownStream):
     """A running join: feed it with ``process(left=..., right=...)`` and ``advance_watermark``; both return a Result.
 
     ``result.main`` has the pairs. Late rows are in ``result.side["late_left"]`` and ``["late_right"]``, with the
@@ -46,6 +52,7 @@ class JoinStream:
         self._sides, self._bind_schemas = sides, bind
         self._delays = None if watermark is None else _delays(watermark)
         self._watermarks = [MIN_TIMESTAMP, MIN_TIMESTAMP]
+        self._newest = [MIN_TIMESTAMP, MIN_TIMESTAMP]
         self._bound: Bound | None = None
         self._stream: Stream | None = None
         self._bad = self._late = self._dropped = 0
@@ -97,6 +104,7 @@ class JoinStream:
         if self._delays is not None:
             for side, delay in enumerate(self._delays):
                 if newest[side] > MIN_TIMESTAMP:
+                    self._newest[side] = max(self._newest[side], newest[side])
                     self._watermarks[side] = max(self._watermarks[side], newest[side] - delay - 1)
         results.append(stream.advance_watermark(min(self._watermarks)))
         return self._result(results)
@@ -133,7 +141,7 @@ class JoinStream:
                 else:
                     self._dropped += rows.num_rows
         main = pa.concat_tables([result.main for result in results])
-        return Result(main, pa.table({}), pa.table({}), sides)
+        return Result(main, pa.table({}), pa.table({}), sides, Source(bound.sides[0].keys, None))
 
     @property
     def watermark(self) -> int:
@@ -150,6 +158,35 @@ class JoinStream:
         if self._bound is not None and self._bound.spec.late_output:
             told |= {"late": self._late, "num_late_records_dropped": self._dropped}
         return Metrics(**told)
+
+    def why(self, key: Any = None, at: Any = None, *, window: Any = None) -> WhyReport:
+        """Says why the windows of a key have fired or have not, and which input holds them; see ``Stream.why``.
+
+        Int times are in ms. Raises StateError while the columns are not known.
+        """
+        report = self._known("why").why(key, at, window=window)
+        return replace(report, time=(*self._said_of_time(), report.time[-1]))
+
+    def _said_of_time(self) -> tuple[str, ...]:
+        time_text, said = TimeText(), ["Time is the lesser of the watermarks of both inputs."]
+        for side, name in enumerate(("left", "right")):
+            at = self._watermarks[side]
+            if at == MIN_TIMESTAMP:
+                said.append(f"The {name} input has no watermark yet.")
+                continue
+            newest, behind = self._newest[side], ""
+            if self._delays is not None and at == newest - self._delays[side] - 1:
+                behind = f", {format_ms(self._delays[side])} behind its newest element, which is of "
+                behind += time_text.text(newest)
+            said.append(f"The watermark of the {name} input is at {time_text.text(at)}{behind}.")
+        left, right = self._watermarks
+        if left != right:
+            said.append(f"So the {'left' if left < right else 'right'} input holds the windows.")
+        return tuple(said)
+
+    def inspect(self) -> pa.Table:
+        """Returns what is known of windows, a row for each key and window; see ``Stream.inspect``."""
+        return self._known("inspect").inspect()
 
     def snapshot(self) -> bytes:
         """Returns all state as one chunk. Raises StateError while the columns are not known."""
@@ -187,7 +224,7 @@ class JoinStream:
             watermarks = [left, right]
             inner.append(chunk[_HEADER.size :])
         stream.restore(inner)
-        self._watermarks = watermarks
+        self._watermarks, self._newest = watermarks, [MIN_TIMESTAMP, MIN_TIMESTAMP]
         self._bad = self._late = self._dropped = 0
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:

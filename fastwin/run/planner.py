@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -43,12 +44,13 @@ from fastwin.spec.ending import AggregateEnding, Ending, ProcessEnding, ReduceEn
 from fastwin.spec.rowendings import RowsEnding
 from fastwin.state.identity import Migrate, StateSpec
 from fastwin.state.migration import migrated
+from fastwin.timeline.recorder import Source
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.named_windows import NamedWindows
 from fastwin.windows.session import EventTimeSessionWindows
 from fastwin.windows.sliding import SlidingEventTimeWindows
 
-__all__ = ["Plan", "columns_read", "plan", "schema_before_input"]
+__all__ = ["Plan", "columns_read", "plan", "result_before_input", "schema_before_input"]
 
 
 _OPERATORS: dict[str, type[Operator]] = {
@@ -217,7 +219,13 @@ class Plan:
                 tag: pa.Table.from_batches([side[tag]] if tag in side else [], schema=schema)
                 for tag, schema in self.side_schemas.items()
             },
+            self.source,
         )
+
+    @cached_property
+    def source(self) -> Source:
+        """Which columns are keys and time, for pictures of results."""
+        return Source(self.spec.keys, self.spec.time_column, self.spec.time_unit)
 
     def times(self, rows: pa.RecordBatch) -> NDArray[np.int64]:
         """Returns the times, ms, of rows that have been checked: int64[n]."""
@@ -374,3 +382,10 @@ def schema_before_input(spec: SpecBuilder) -> pa.Schema:
     fields += [told.pop(name, pa.field(name, pa.null())) for name in ending.names]
     schema = pa.schema([*fields, *told.values(), *info_fields(spec)])
     return timed_schema(schema, spec.window_time)
+
+
+def result_before_input(spec: SpecBuilder) -> Result:
+    """Returns a result without rows, as long as the types of the input are not known."""
+    side = {tag: schema.empty_table() for tag, schema in spec.sides}
+    source = Source(spec.keys, spec.time_column, spec.time_unit)
+    return Result(schema_before_input(spec).empty_table(), pa.table({}), pa.table({}), side, source)

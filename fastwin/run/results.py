@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError
+from fastwin.run.showing import pairs_html, table_html
+from fastwin.timeline.recorder import Recorder, Source
+from fastwin.timeline.timeline import Timeline
 from fastwin.times import MIN_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -27,12 +31,14 @@ class Result:
     late: elements that no window takes any more, with the input's columns; empty unless asked for.
     bad: rows without a usable timestamp, with the input's columns and ``bad_reason``; empty unless diverted.
     side: the side outputs that the spec declares, by tag.
+    source: which columns are keys and time, for pictures.
     """
 
     main: pa.Table
     late: pa.Table
     bad: pa.Table
     side: dict[str, pa.Table] = field(default_factory=dict)
+    source: Source | None = field(default=None, compare=False)
 
     def to_pandas(self, output: str = "main") -> pd.DataFrame:
         """Returns an output as a pandas DataFrame.
@@ -53,6 +59,25 @@ class Result:
         table = self._output("to_polars", output)
         return _need("to_polars", "polars").from_arrow(table)
 
+    def timeline(self, key: Any = None, *, rows: Any = None) -> Timeline:
+        """Returns a picture of the windows that fired, and of the late rows.
+
+        key: of whose windows; a value, or a tuple for several key columns. None: of all keys.
+        rows: the input, if its elements are to be shown as well. A result does not know them, nor when each arrived:
+            ``spec.timeline(rows)`` shows that.
+
+        Raises SpecError for a key that is not there, for results without windows, and for more than a picture can show.
+        """
+        if self.source is None or "window_end" not in self.main.column_names:
+            raise SpecError("timeline: the result has no windows of a spec")
+        recorder = Recorder(self.source, ordered=False)
+        if rows is not None:
+            recorder.arrived(as_table(rows, [*self.source.keys, self.source.time_column or ""]))
+        if self.late.num_rows and self.source.time_column is not None:
+            recorder.arrived(self.late, "late")
+        recorder.fired(self.main, [None] * self.main.num_rows)
+        return recorder.timeline(key)
+
     def _output(self, call: str, name: str) -> pa.Table:
         outputs = {**self.side, "main": self.main, "late": self.late, "bad": self.bad}
         if name not in outputs:
@@ -65,13 +90,20 @@ class Result:
         counts = [f"{name}: {table.num_rows:,} rows" for name, table in others.items() if table.num_rows]
         return f"Result({'; '.join([main, *counts])})"
 
+    def _repr_html_(self) -> str:
+        outputs = {"late": self.late, "bad": self.bad, **{f"side[{tag!r}]": table for tag, table in self.side.items()}}
+        parts = [table_html(f"result.{name}", table) for name, table in outputs.items() if table.num_rows]
+        return "".join([table_html("result.main", self.main), *parts])
+
 
 def _need(call: str, library: str) -> Any:
     """Returns a library that only this call needs."""
     try:
         return importlib.import_module(library)
     except ImportError as problem:
-        raise SpecError(f"{call}: {library} is not installed; the outputs themselves are Arrow tables") from problem
+        raise SpecError(
+            f"{call}: {library} is not installed; the outputs themselves are Arrow tables; pip install {library}"
+        ) from problem
 
 
 @dataclass(frozen=True)
@@ -99,3 +131,6 @@ class Metrics:
     unfired: int = 0
     timers: int = 0
     processing_time: int = 0
+
+    def _repr_html_(self) -> str:
+        return pairs_html("metrics", asdict(self))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Any, Literal, NoReturn, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +18,20 @@ from fastwin.columns.units import warn_of_unit
 from fastwin.errors import SpecError, StateError
 from fastwin.operators.protocol import Operator
 from fastwin.run import planner
-from fastwin.run.datawatermark import DataWatermark, data_watermark
+from fastwin.run.datawatermark import DataWatermark
 from fastwin.run.guard import Guard, alone
-from fastwin.run.planner import Plan, schema_before_input
+from fastwin.run.planner import Plan
 from fastwin.run.pushed import PushedRows
 from fastwin.run.reading import columns_mentioned, columns_named
 from fastwin.run.restoring import restored
 from fastwin.run.results import Metrics, Result
+from fastwin.run.showing import ShownStream
+from fastwin.run.why.questions import Questions
 from fastwin.spec.builder import SpecBuilder
 from fastwin.state.identity import Migrate
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, int64_ms, to_ms
 
-__all__ = ["Stream", "open_plan", "open_stream"]
+__all__ = ["Stream", "open_plan"]
 
 # What may only be read while the operator stands still.
 _LOOKS: dict[str, Callable[[Any], Any]] = {
@@ -41,7 +43,7 @@ _LOOKS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class Stream:
+class Stream(Questions, ShownStream):
     """A running spec: feed it with ``process`` and ``advance_watermark``; both return a Result.
 
     After an error in the middle of a batch, every call but ``restore`` raises StateError. One call is inside at a time:
@@ -132,7 +134,7 @@ class Stream:
         table = as_table(data, columns_mentioned(self._spec))
         self._refuse_if_failed()
         if self._operator is None and tells_no_types(data, table, columns_named(self._spec)):
-            return self._nothing()
+            return planner.result_before_input(self._spec)
         operator = self._operator or self._bind(planner.plan(self._spec, table.schema))
         assert self._plan is not None
         table = conform(table, self._plan.input_schema)
@@ -231,18 +233,13 @@ class Stream:
 
     def _advance(self, advance: Callable[[Operator], list[pa.RecordBatch]]) -> Result:
         if self._operator is None:
-            return self._nothing()
+            return planner.result_before_input(self._spec)
         try:
             main = advance(self._operator)
         except BaseException as problem:
             self._fail(problem)
             raise
         return self._result(main, [], [])
-
-    def _nothing(self) -> Result:
-        """Returns a result without rows, as long as the types of the input are not known."""
-        side = {tag: schema.empty_table() for tag, schema in self._spec.sides}
-        return Result(schema_before_input(self._spec).empty_table(), pa.table({}), pa.table({}), side)
 
     def _result(self, main: list, late: list, bad: list) -> Result:
         plan, operator = self._plan, self._operator
@@ -375,20 +372,6 @@ class Stream:
     def _check_invariants(self) -> None:
         if self._operator is not None:
             self._operator._check()
-
-
-def open_stream(
-    spec: SpecBuilder,
-    watermark: Duration | Literal["monotonous"] | None = None,
-    *,
-    schema: pa.Schema | None = None,
-    max_future_skew: Duration | None = None,
-    idle: Duration | None = None,
-) -> Stream:
-    """Opens a stream; see ``WindowSpec.open``."""
-    follows = data_watermark(watermark, idle)
-    plan = None if schema is None else planner.plan(spec, schema)
-    return Stream(spec, plan=plan, follows=follows, max_future_skew=max_future_skew, schema=schema)
 
 
 def open_plan(plan: Plan, *, coalesce: bool = False, any_time: bool = False) -> Stream:

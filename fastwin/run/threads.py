@@ -79,6 +79,7 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         ),
         plan.input_schema.empty_table(),
         pa.Table.from_batches(diverted, bad_schema(plan.input_schema)),
+        source=plan.source,
     )
 
 

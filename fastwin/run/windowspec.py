@@ -9,19 +9,23 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from fastwin.errors import SpecError
-from fastwin.run.choice import Explanation, explain
+from fastwin.run.choice import Explanation, choose, explain
+from fastwin.run.opening import open_stream
 from fastwin.run.planner import plan
 from fastwin.run.results import Result
-from fastwin.run.stream import Stream, open_stream
+from fastwin.run.showing import spec_html, spec_lines
+from fastwin.run.stream import Stream
 from fastwin.run.threads import run_threads
+from fastwin.run.timelines import spec_timeline
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.checks import BOUNDS
+from fastwin.timeline.timeline import Timeline
 from fastwin.times import Duration
 
 __all__ = ["WindowSpec", "key_by"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WindowSpec(SpecBuilder):
     """An immutable window specification; every method returns a new one. Start with ``key_by``."""
 
@@ -45,6 +49,7 @@ class WindowSpec(SpecBuilder):
         schema: pa.Schema | None = None,
         max_future_skew: Duration | None = None,
         idle: Duration | None = None,
+        trace: int | None = None,
     ) -> Stream:
         """Opens a stream in this process; see ``Stream``.
 
@@ -56,10 +61,12 @@ class WindowSpec(SpecBuilder):
         idle: needs a ``watermark``. When no element has come for so long by the machine's clock, the elements that
             could be out of order are not waited for any longer: the next ``process`` call without rows brings the
             watermark up to the newest timestamp. None: they are waited for.
+        trace: keeps so many decisions for ``Stream.why``: what fired and by what, what was late, what moved the
+            watermark. None: none are kept, and nothing is spent on it.
         """
         if delay:
             watermark = _named_watermark(delay, watermark)
-        return open_stream(self, watermark, schema=schema, max_future_skew=max_future_skew, idle=idle)
+        return open_stream(self, watermark, schema=schema, max_future_skew=max_future_skew, idle=idle, trace=trace)
 
     def explain(self, schema: pa.Schema | None = None) -> Explanation:
         """Says which operator runs the spec, and why: text that shows itself well in a notebook, too.
@@ -67,6 +74,29 @@ class WindowSpec(SpecBuilder):
         schema: of the input, if it is to be checked as well.
         """
         return explain(self) if schema is None else plan(self, schema).explain()
+
+    def timeline(
+        self, rows: Any, *, key: Any = None, watermark: Duration | Literal["monotonous"] | None = "0 s"
+    ) -> Timeline:
+        """Takes a few rows one by one, and returns a picture of it: elements, watermark and firings in their order.
+
+        rows: pyarrow Table or RecordBatch, pandas or polars DataFrame, at most 2,000 rows. The last watermark ends it.
+        key: of whose windows; a value, or a tuple for several key columns. None: of all keys.
+        watermark: as in ``open``: it follows each row. None: there is none but the last one.
+
+        Raises as ``process`` does, and SpecError without ``event_time``, for a key that is not there, and for more than
+        a picture can show.
+        """
+        return spec_timeline(self, rows, key, watermark)
+
+    def __repr__(self) -> str:
+        return spec_lines(self)
+
+    def _repr_html_(self) -> str:
+        if self.ending is None or self.assigner is None:
+            return spec_html(self)
+        operator, why = choose(self)
+        return spec_html(self, {"operator": f"{operator}, because {why}"})
 
 
 def _named_watermark(delay: tuple[Any, ...], watermark: Any) -> Any:

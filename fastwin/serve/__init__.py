@@ -6,6 +6,10 @@ from pathlib import Path
 __all__ = ["command"]
 
 _EPILOG = """\
+examples:
+  fastwin serve --store rocksdb:panes --title "Sales" --label sales="Sales"
+  FASTWIN_STORE=redis://127.0.0.1:6379/0 fastwin serve --port 8080 --token-file token.txt
+
 The page is at the printed address; docs/store.md describes the JSON API below /api. A store may be served while a
 stream writes to it. Bound to another address than the loopback, the service asks for a token: a given one, or else one
 that it makes and prints.
@@ -39,8 +43,16 @@ def command(commands: argparse._SubParsersAction) -> None:
         "--refresh", type=float, default=3.0, metavar="SECONDS", help="how often the page looks (%(default)s)"
     )
     parser.add_argument(
-        "--connections", type=int, default=128, metavar="N", help="of one client's address, at most (%(default)s)"
+        "--connections",
+        type=int,
+        default=128,
+        metavar="N",
+        help="of one client's address, at most, in each worker (%(default)s)",
     )
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="processes that answer, for many readers (%(default)s)"
+    )
+    parser.add_argument("--access-log", action="store_true", help="write a line for each request to stderr")
     parser.set_defaults(run=_run)
 
 

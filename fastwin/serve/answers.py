@@ -2,21 +2,24 @@
 
 import json
 import threading
-from collections import OrderedDict
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from fastwin.errors import StoreError, StoreUnavailableError
+from fastwin.errors import FastwinError, StoreError, StoreUnavailableError
+from fastwin.serve.kept import Kept
+from fastwin.serve.metrics import Metrics
 from fastwin.serve.params import CurrentRequest, Query, RequestError, SeriesRequest
+from fastwin.serve.plain import plain
 from fastwin.store import Meta, PaneStore, key_from_text, keys_to_text
 
 __all__ = ["Answers", "EmptyStoreError"]
 
 _KEPT_BYTES = 64 * 2**20
 _TRIES = 3
+_FRESH_SECONDS = 0.1
 
 
 class EmptyStoreError(StoreError):
@@ -33,14 +36,14 @@ class Answers:
     kept_bytes: how much of the answers is kept, at most; the ones asked for longest ago go first.
     """
 
-    def __init__(self, open_store: Callable[[], PaneStore], kept_bytes: int = _KEPT_BYTES) -> None:
+    def __init__(
+        self, open_store: Callable[[], PaneStore], metrics: Metrics | None = None, kept_bytes: int = _KEPT_BYTES
+    ) -> None:
         self._open = open_store
         self._opened: PaneStore | None = None
-        self._most = kept_bytes
-        self._size = 0
-        self._kept: OrderedDict[Any, bytes] = OrderedDict()
+        self._kept = Kept(kept_bytes, metrics or Metrics())
         self._keys: tuple[Any, frozenset[str]] = None, frozenset()
-        self._locks: dict[Any, threading.Lock] = {}
+        self._seen: tuple[Meta, float] | None = None  # what the store said, and when
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -57,10 +60,42 @@ class Answers:
             return self._opened
 
     def _meta(self) -> Meta:
-        meta = self._store().meta()
-        if meta is None or meta.watermark is None:
-            raise EmptyStoreError("the store holds no panes yet; they come when the stream has closed its first pane")
+        now = time.monotonic()
+        try:
+            meta = self._store().meta()
+            if meta is None or meta.watermark is None:
+                raise EmptyStoreError(
+                    "the store holds no panes yet; they come when the stream has closed its first pane"
+                )
+        except BaseException:
+            self._seen = None
+            raise
+        if self._seen is None or self._seen[1] <= now:
+            self._seen = meta, now
         return meta
+
+    def meta(self) -> Meta | None:
+        """Returns what the store says of itself; None if it does not answer, or holds nothing."""
+        try:
+            return self._meta()
+        except FastwinError:
+            return None
+
+    def at_once(self, name: str, query: Query) -> bytes | None:
+        """Returns the answer to /api/NAME if it is kept, of a store that was looked at just now; never waits."""
+        seen = self._seen
+        if seen is None or time.monotonic() - seen[1] > _FRESH_SECONDS:
+            return None
+        meta = seen[0]
+        if name == "store" and not query:
+            return _json(_described(meta))
+        if name == "keys" and not query:
+            return self._kept.get(("keys", meta.stamp))
+        if name == "current":
+            return self._kept.get((CurrentRequest.of(query, meta.layout), meta.stamp))
+        if name == "series":
+            return self._kept.get((SeriesRequest.of(query, meta.layout), meta.stamp))
+        return None
 
     def ready(self, query: Query) -> bytes:
         """Answers /readyz: up to when the store can be asked. Raises StoreError if it cannot."""
@@ -71,25 +106,7 @@ class Answers:
         """Answers /api/store: what the store holds, up to when, and since when."""
         if query:
             raise RequestError(400, "store: takes no parameters.")
-        meta = self._meta()
-        layout = meta.layout
-        found = {
-            "keys": [field.name for field in layout.keys],
-            "aggregates": [
-                {"name": output.name, "how": output.how, "type": str(layout.output_type(output))}
-                for output in layout.outputs
-            ],
-            "pane_ms": layout.pane_ms,
-            "coarse_ms": layout.coarse_ms,
-            "window_ms": layout.window_ms,
-            "retention_ms": layout.retention_ms,
-            "watermark": meta.watermark,
-            "since": meta.since,
-            "version": meta.version,
-            "identity": meta.identity,
-            "stamp": _stamp(meta),
-        }
-        return _json(found)
+        return _json(_described(self._meta()))
 
     def keys(self, query: Query) -> bytes:
         """Answers /api/keys: the keys that have panes."""
@@ -98,7 +115,7 @@ class Answers:
         return self._steadily(self._keys_of, query)
 
     def _keys_of(self, query: Query, meta: Meta) -> bytes:
-        return self._once("keys", meta, None, lambda: {"keys": _texts(self._store().keys(), meta)})
+        return self._once("keys", meta, None, lambda: (_json({"keys": _texts(self._store().keys(), meta)}), {}))
 
     def current(self, query: Query) -> bytes:
         """Answers /api/current: one window of many keys, the highest first aggregate first."""
@@ -111,13 +128,13 @@ class Answers:
         assert end is not None
         start = end - asked.window_ms
 
-        def answer() -> dict[str, Any]:
+        def answer() -> tuple[bytes, dict[Any, bytes]]:
             table = self._store().query(keys, start, end)
             if asked.sort is not None:
                 table = table.sort_by([(asked.sort, "descending")])
             total, table = table.num_rows, table.slice(0, asked.limit)
             rows = _columns(table, meta)
-            return {
+            found = {
                 "start": start,
                 "end": end,
                 "window_ms": asked.window_ms,
@@ -127,6 +144,7 @@ class Answers:
                 "total": total,
                 "rows": [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)],
             }
+            return _json(found), {}
 
         return self._once(asked, meta, start, answer)
 
@@ -141,13 +159,16 @@ class Answers:
         assert end is not None
         start = end - asked.range_ms
 
-        def answer() -> dict[str, Any]:
-            table = self._store().series(keys, start, end, asked.window_ms, asked.step_ms)
-            points = asked.range_ms // asked.step_ms
-            rows = _columns(table, meta)
-            times = range(start + asked.step_ms, end + 1, asked.step_ms)
-            known = [_is_known(meta, time) for time in times]
-            return {
+        first = start + asked.step_ms - asked.window_ms  # of the panes that are read
+        same = asked.window_ms, start, end, asked.step_ms, meta.stamp
+        texts = [_text(key, meta) for key in keys]
+
+        def answer() -> tuple[bytes, dict[Any, bytes]]:
+            parts = {text: self._kept.part((text, same)) for text in texts}
+            new = self._series_of(
+                [key for key, text in zip(keys, texts, strict=True) if not parts[text]], asked, start, end, meta
+            )
+            head = {
                 "start": start,
                 "end": end,
                 "window_ms": asked.window_ms,
@@ -155,15 +176,29 @@ class Answers:
                 "since": meta.since,
                 "version": meta.version,
                 "stamp": _stamp(meta),
-                "times": list(times),
-                "series": [
-                    {"key": rows["key"][at]}
-                    | {o.name: _with_gaps(rows[o.name][at : at + points], known) for o in meta.layout.outputs}
-                    for at in range(0, table.num_rows, points)
-                ],
+                "times": list(_times(asked, start, end)),
             }
+            whole = b",".join(parts[text] or new[text] for text in texts)
+            found = _json(head)[:-1] + b',"series":[' + whole + b"]}"
+            return found, {(text, same): part for text, part in new.items()}
 
-        return self._once(asked, meta, start + asked.step_ms - asked.window_ms, answer)
+        return self._once(asked, meta, first, answer)
+
+    def _series_of(self, keys: list[tuple], asked: SeriesRequest, start: int, end: int, meta: Meta) -> dict[str, bytes]:
+        """Returns the series of keys as JSON, by their texts."""
+        if not keys:
+            return {}
+        table = self._store().series(keys, start, end, asked.window_ms, asked.step_ms)
+        points = asked.range_ms // asked.step_ms
+        rows = _columns(table, meta)
+        known = [_is_known(meta, time) for time in _times(asked, start, end)]
+        return {
+            rows["key"][at]: _json(
+                {"key": rows["key"][at]}
+                | {o.name: _with_gaps(rows[o.name][at : at + points], known) for o in meta.layout.outputs}
+            )
+            for at in range(0, table.num_rows, points)
+        }
 
     def _known(self, texts: tuple[str, ...], meta: Meta) -> list[tuple]:
         """Returns the values of keys given as text. Raises RequestError for one that the store does not know."""
@@ -213,48 +248,43 @@ class Answers:
                 return now
         raise _MovedError("store: it was emptied, or went back, or dropped old panes, while it was read; ask again")
 
-    def _once(self, asked: Any, meta: Meta, start: int | None, answer: Callable[[], dict[str, Any]]) -> bytes:
-        """Returns a kept answer; of many that ask the same at once, one works and the others wait.
-
-        start: of the first pane that is read, ms; None: none is.
-        """
+    def _once(
+        self, asked: Any, meta: Meta, start: int | None, answer: Callable[[], tuple[bytes, dict[Any, bytes]]]
+    ) -> bytes:
+        """Returns a kept answer, or makes it. start: of the first pane that is read, ms; None: none is. answer: returns
+        it, and parts of it by their questions, of which others may be made."""
         question = asked, meta.stamp
-        with self._lock:
-            if question in self._kept:
-                self._kept.move_to_end(question)
-                return self._kept[question]
-            lock = self._locks.setdefault(question, threading.Lock())
-        with lock:
-            with self._lock:
-                if question in self._kept:
-                    return self._kept[question]
-            try:
-                found = _json(answer())
-                if self._checked(meta, start).stamp == meta.stamp:  # else it may have parts of another version
-                    self._keep(question, found)
-            finally:
-                with self._lock:
-                    self._locks.pop(question, None)
-            return found
 
-    def _keep(self, question: Any, found: bytes) -> None:
-        cost = _cost(question, found)
-        with self._lock:
-            if cost > self._most or question in self._kept:
-                return
-            self._kept[question] = found
-            self._size += cost
-            while self._size > self._most:
-                self._size -= _cost(*self._kept.popitem(last=False))
+        def make() -> tuple[bytes, dict[Any, bytes]]:
+            found, parts = answer()
+            steady = self._checked(meta, start).stamp == meta.stamp  # else it may have parts of another version
+            return found, parts | {question: found} if steady else {}
+
+        return self._kept.once(question, make)
 
 
 def _json(found: dict[str, Any]) -> bytes:
     return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _cost(question: Any, found: bytes) -> int:
-    """Returns the bytes that an answer takes, with its question and a place in a dict."""
-    return len(found) + len(repr(question)) + 200
+def _described(meta: Meta) -> dict[str, Any]:
+    layout = meta.layout
+    return {
+        "keys": [field.name for field in layout.keys],
+        "aggregates": [
+            {"name": output.name, "how": output.how, "type": str(layout.output_type(output))}
+            for output in layout.outputs
+        ],
+        "pane_ms": layout.pane_ms,
+        "coarse_ms": layout.coarse_ms,
+        "window_ms": layout.window_ms,
+        "retention_ms": layout.retention_ms,
+        "watermark": meta.watermark,
+        "since": meta.since,
+        "version": meta.version,
+        "identity": meta.identity,
+        "stamp": _stamp(meta),
+    }
 
 
 def _stamp(meta: Meta) -> str:
@@ -270,6 +300,11 @@ def _with_gaps(values: list, known: list[bool]) -> list:
     return [value if is_known else None for value, is_known in zip(values, known, strict=True)]
 
 
+def _times(asked: SeriesRequest, start: int, end: int) -> range:
+    """Returns the ends of the windows of a series."""
+    return range(start + asked.step_ms, end + 1, asked.step_ms)
+
+
 def _text(values: tuple, meta: Meta) -> str:
     columns = [pa.array([value], field.type) for value, field in zip(values, meta.layout.keys, strict=True)]
     return keys_to_text(columns, 1)[0]
@@ -280,21 +315,8 @@ def _texts(table: pa.Table, meta: Meta) -> list[str]:
 
 
 def _columns(table: pa.Table, meta: Meta) -> dict[str, list]:
-    """Returns the key as text and the aggregates as columns of plain values: times in ms, no NaN."""
+    """Returns the key as text and the aggregates as columns of plain values."""
     found: dict[str, list] = {"key": _texts(table, meta)}
     for output in meta.layout.outputs:
-        found[output.name] = _plain(table[output.name])
+        found[output.name] = plain(table[output.name])
     return found
-
-
-def _plain(column: pa.ChunkedArray) -> list:
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        return pc.cast(column, pa.timestamp("ms", tz=kind.tz), safe=False).cast(pa.int64()).to_pylist()
-    if pa.types.is_floating(kind):
-        return pc.if_else(pc.is_finite(column), column, None).to_pylist()
-    if pa.types.is_integer(kind):
-        return column.to_pylist()
-    if pa.types.is_binary(kind):
-        return [None if value is None else value.hex() for value in column.to_pylist()]
-    return column.cast(pa.string()).to_pylist()

@@ -18,7 +18,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fastwin.errors import FastwinError, SpecError
 from fastwin.serve import assets
 from fastwin.serve.answers import Answers, EmptyStoreError
-from fastwin.serve.params import Query, RequestError
+from fastwin.serve.metrics import CONTENT_TYPE, Metrics
+from fastwin.serve.params import RequestError
+from fastwin.serve.watching import Watching
 
 __all__ = ["Settings", "make_app"]
 
@@ -47,23 +49,21 @@ class Settings:
     hosts: frozenset[str] = frozenset()
 
 
-def make_app(answers: Answers, settings: Settings) -> ASGIApp:
+def make_app(answers: Answers, settings: Settings, metrics: Metrics) -> ASGIApp:
     """Returns the application. Nothing that a client sends makes it answer with a stack trace."""
     app = Starlette(
         routes=[
             Route("/", _page),
             Route("/static/{name}", _static),
             Route("/healthz", _healthy),
-            Route("/readyz", _answer(answers.ready, _NOT_READY)),
+            Route("/readyz", _answer(answers, "ready", _NOT_READY)),
+            Route("/metrics", _metrics(answers, metrics)),
             Route("/api/settings", _settings(settings)),
-            *(
-                Route(f"/api/{name}", _answer(getattr(answers, name)))
-                for name in ("store", "keys", "current", "series")
-            ),
+            *(Route(f"/api/{name}", _answer(answers, name)) for name in ("store", "keys", "current", "series")),
         ],
         exception_handlers={HTTPException: _http_error, Exception: _any_error},
     )
-    return _Gate(app, settings)
+    return Watching(_Gate(app, settings), metrics)
 
 
 class _Gate:
@@ -95,7 +95,7 @@ class _Gate:
         name = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)[0].lower()
         if self._settings.hosts and name not in self._settings.hosts:
             return _error(421, "This service is only known as localhost; bind it to another address to reach it so.")
-        if self._settings.token is not None and scope["path"].startswith("/api/"):
+        if self._settings.token is not None and scope["path"].startswith(("/api/", "/metrics")):
             given = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
             if not hmac.compare_digest(given, self._settings.token.encode()):
                 wrong = "is wrong" if given else "is missing"
@@ -122,8 +122,9 @@ def _any_error(request: Request, problem: Exception) -> Response:
     return _error(500, "Something went wrong here; the service's log says what.")
 
 
-def _answer(ask: Callable[[Query], bytes], public: str | None = None) -> Callable[[Request], Awaitable[Response]]:
+def _answer(answers: Answers, name: str, public: str | None = None) -> Callable[[Request], Awaitable[Response]]:
     """public: what to say of a store that fails where no token is asked for; None: what is wrong."""
+    ask = getattr(answers, name)
 
     async def handle(request: Request) -> Response:
         try:
@@ -131,7 +132,7 @@ def _answer(ask: Callable[[Query], bytes], public: str | None = None) -> Callabl
         except ValueError:
             return _error(400, f"At most {_MAX_FIELDS} parameters are read.")
         try:
-            found = await run_in_threadpool(ask, query)
+            found = answers.at_once(name, query) or await run_in_threadpool(ask, query)
         except RequestError as problem:
             return _error(problem.status, str(problem))
         except SpecError as problem:
@@ -160,6 +161,14 @@ def _settings(settings: Settings) -> Callable[[Request], Awaitable[Response]]:
 
     async def handle(request: Request) -> Response:
         return Response(content, media_type="application/json", headers={"Cache-Control": "no-store"})
+
+    return handle
+
+
+def _metrics(answers: Answers, metrics: Metrics) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        found = await run_in_threadpool(lambda: metrics.text(answers.meta()))
+        return Response(found, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
     return handle
 

@@ -13,6 +13,7 @@ __all__ = ["Asset", "asset", "names"]
 _OWN = {
     "index.html": "text/html; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
+    "time.js": "text/javascript; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "draw.js": "text/javascript; charset=utf-8",
 }

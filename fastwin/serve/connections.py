@@ -10,6 +10,8 @@ from typing import ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from fastwin.serve.metrics import Metrics
+
 __all__ = ["Limits", "counted_as", "limited_connection"]
 
 
@@ -23,9 +25,9 @@ class Limits:
     answer_seconds: float = 60.0
 
 
-def limited_connection(limits: Limits) -> type[H11Protocol]:
+def limited_connection(limits: Limits, metrics: Metrics) -> type[H11Protocol]:
     """Returns the class of a server's connections, for uvicorn's ``http``."""
-    return type("Connection", (_Connection,), {"limits": limits, "open_by_client": Counter()})
+    return type("Connection", (_Connection,), {"limits": limits, "open_by_client": Counter(), "metrics": metrics})
 
 
 def counted_as(address: str) -> str:
@@ -44,6 +46,7 @@ def counted_as(address: str) -> str:
 class _Connection(H11Protocol):
     limits: ClassVar[Limits]
     open_by_client: ClassVar[Counter[str]]
+    metrics: ClassVar[Metrics]
     _timer: asyncio.TimerHandle | None = None
     _began = False
     """Whether a part of a request has come."""
@@ -52,13 +55,16 @@ class _Connection(H11Protocol):
         super().connection_made(transport)
         self._counted = counted_as(self.client[0]) if self.client else ""
         self.open_by_client[self._counted] += 1
+        self.metrics.connections.inc()
         if self.open_by_client[self._counted] > self.limits.per_client:
+            self.metrics.refused.inc()
             self._refuse(HTTPStatus.TOO_MANY_REQUESTS, f"At most {self.limits.per_client} connections for one client.")
         else:
             self._allow(self.limits.ask_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self.metrics.connections.dec()
         self.open_by_client[self._counted] -= 1
         if not self.open_by_client[self._counted]:
             del self.open_by_client[self._counted]

@@ -93,12 +93,18 @@ class SeriesRequest:
 
 
 def _sort(query: Query, layout: Layout) -> str | None:
-    names = [output.name for output in layout.outputs if not pa.types.is_binary(layout.output_type(output))]
+    names = [output.name for output in layout.outputs if _can_sort(layout.output_type(output))]
     if "sort" not in query:
-        return layout.outputs[0].name if layout.outputs[0].name in names else None
+        return names[0] if names else None
     if query["sort"][0] not in names:
-        raise RequestError(400, f"sort: must be one of {', '.join(names)}, got {_shown(query['sort'][0])}.")
+        known = f"must be one of {', '.join(names)}" if names else "no aggregate here has an order"
+        raise RequestError(400, f"sort: {known}, got {_shown(query['sort'][0])}.")
     return query["sort"][0]
+
+
+def _can_sort(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary)
+    return not any(test(kind) for test in tests)
 
 
 def _default_step(length: int, layout: Layout) -> int:

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import ipaddress
+import logging
 import os
 import secrets
 import socket
@@ -17,34 +18,33 @@ try:
 
     from fastwin.serve.app import Settings, make_app
     from fastwin.serve.connections import Limits, limited_connection
+    from fastwin.serve.metrics import Metrics
+    from fastwin.serve.watching import ACCESS_LOG
 except ImportError as missing:  # the extra is not installed
     raise StoreError(f"serve: needs the package {missing.name}: pip install 'fastwin[serve]'") from None
 
 from fastwin.serve import assets
 from fastwin.serve.answers import Answers
+from fastwin.serve.workers import run_workers
 
-__all__ = ["STORE_VARIABLE", "make_server", "run"]
+__all__ = ["STORE_VARIABLE", "bind", "make_server", "run"]
 
 STORE_VARIABLE = "FASTWIN_STORE"
 """The environment variable with the URL of the store, for URLs that hold a password."""
 
 _CONNECTIONS = 512
+_WORKERS = 64
+_TURN_SECONDS = 0.001  # threads that make answers let the one that hands them out have its turn
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
-def make_server(
-    store: str, settings: Settings, host: str = "127.0.0.1", port: int = 0, limits: Limits | None = None
-) -> tuple[uvicorn.Server, socket.socket, Answers]:
-    """Returns a server, its bound socket, and what must be closed behind it.
-
-    store: URL of a store. host and port: to bind; port 0: a free one. limits: of clients. Raises SpecError if host and
-    port cannot be bound.
-    """
-    assets.asset("plotly.min.js")  # a missing package shall show at once
-    answers = Answers(lambda: PaneStore.open(store, read_only=True))
+def make_server(store: str, settings: Settings, limits: Limits | None = None) -> tuple[uvicorn.Server, Answers]:
+    """Returns a server, and what must be closed behind it. store: URL of a store. limits: of clients."""
+    metrics = Metrics()
+    answers = Answers(lambda: PaneStore.open(store, read_only=True), metrics)
     config = uvicorn.Config(
-        make_app(answers, settings),
-        http=limited_connection(limits or Limits()),
+        make_app(answers, settings, metrics),
+        http=limited_connection(limits or Limits(), metrics),
         ws="none",
         lifespan="off",
         log_level="warning",
@@ -53,11 +53,15 @@ def make_server(
         limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=15,
     )
+    return uvicorn.Server(config), answers
+
+
+def bind(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
+    """Returns a socket that listens; port 0: a free one. Raises SpecError if host and port cannot be bound."""
     try:
-        bound = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as problem:
         raise SpecError(f"serve: cannot bind {host} port {port}: {problem.strerror or problem}") from None
-    return uvicorn.Server(config), bound, answers
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,17 +92,40 @@ def run(arguments: argparse.Namespace) -> int:
     PaneStore.open(store, read_only=True).close()  # a wrong URL shall show at once
     if not 1 <= arguments.connections <= _CONNECTIONS:
         raise SpecError(f"--connections: must be 1 to {_CONNECTIONS}, got {arguments.connections}")
-    limits = Limits(arguments.connections)
-    server, bound, answers = make_server(store, settings, arguments.host, arguments.port, limits)
+    if not 1 <= arguments.workers <= _WORKERS:
+        raise SpecError(f"--workers: must be 1 to {_WORKERS}, got {arguments.workers}")
+    assets.asset("plotly.min.js")  # a missing package shall show at once
+    bound = bind(arguments.host, arguments.port)
     name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
     print(f"fastwin serve: http://{name}:{bound.getsockname()[1]}/{made}  (stop it with Ctrl-C)", flush=True)
+    work = store, settings, Limits(arguments.connections), arguments.access_log
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            if arguments.workers == 1:
+                _work(bound, *work)
+            else:
+                run_workers(arguments.workers, _work, bound, *work)
+    finally:
+        print("fastwin serve: stopped", file=sys.stderr)
+    return 0
+
+
+def _work(bound: socket.socket, store: str, settings: Settings, limits: Limits, access_log: bool) -> None:
+    """Answers at a socket until the process is interrupted."""
+    if access_log:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        log = logging.getLogger(ACCESS_LOG)
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        log.propagate = False
+    sys.setswitchinterval(_TURN_SECONDS)
+    server, answers = make_server(store, settings, limits)
     try:
         with contextlib.suppress(KeyboardInterrupt):  # the usual end; uvicorn passes it on when all is closed
             server.run(sockets=[bound])
     finally:
         answers.close()
-        print("fastwin serve: stopped", file=sys.stderr)
-    return 0
 
 
 def _token(arguments: argparse.Namespace) -> str | None:

@@ -87,18 +87,31 @@ def types_text(schema: pa.Schema) -> dict[str, str]:
     return {field.name: str(field.type) for field in schema}
 
 
-def _check_then(method: str, then: ProcessWindowFunction | None) -> None:
-    if then is not None and not isinstance(then, ProcessWindowFunction):
-        raise SpecError(f"{method}: then must be a ProcessWindowFunction, got {then!r}")
-
-
 def _joined(parts: list[str], then: ProcessWindowFunction | None, output: pa.Schema | None) -> str:
     told = [] if then is None else [f"then={describe(then)}"]
     return ", ".join([*parts, *told, *([] if output is None else [f"output={types_text(output)}"])])
 
 
+class _OneResultEnding(Ending):
+    """One result of each firing, which may be handed on. then: is called with it; None: it is the row."""
+
+    then: ProcessWindowFunction | None
+
+    @property
+    def one_row(self) -> bool:  # type: ignore[override]
+        return self.then is None
+
+    @property
+    def called(self) -> ProcessWindowFunction | None:
+        return self.then
+
+    def _check_then(self) -> None:
+        if self.then is not None and not isinstance(self.then, ProcessWindowFunction):
+            raise SpecError(f"{self.method}: then must be a ProcessWindowFunction, got {self.then!r}")
+
+
 @dataclass(frozen=True)
-class AggregateEnding(Ending):
+class AggregateEnding(_OneResultEnding):
     """Aggregates of each window.
 
     aggregates: ``(column, aggregate)`` pairs, built in or user-written. function: a user-written aggregate, for the
@@ -124,7 +137,7 @@ class AggregateEnding(Ending):
             raise SpecError(f"aggregate: the function must be an AggregateFunction, got {self.function!r}")
         if self.function is None and not self.aggregates:
             raise SpecError("aggregate: at least one is needed, such as n=fastwin.Count(), got none")
-        _check_then("aggregate", self.then)
+        self._check_then()
         self._check_output()
 
     def _check_output(self) -> None:
@@ -176,14 +189,6 @@ class AggregateEnding(Ending):
         return bool(self.written)
 
     @property
-    def one_row(self) -> bool:  # type: ignore[override]
-        return self.then is None
-
-    @property
-    def called(self) -> ProcessWindowFunction | None:
-        return self.then
-
-    @property
     def python(self) -> str | None:
         if self.then is not None:
             return "a Python function is called when a window fires"
@@ -213,7 +218,7 @@ class AggregateEnding(Ending):
 
 
 @dataclass(frozen=True)
-class ReduceEnding(Ending):
+class ReduceEnding(_OneResultEnding):
     """One element of each window, reduced from all. then: is called with it.
 
     output: the columns of the result; None: the input's but the keys.
@@ -226,18 +231,10 @@ class ReduceEnding(Ending):
     sees_elements = True
 
     def __post_init__(self) -> None:
-        _check_then("reduce", self.then)
+        self._check_then()
         if self.then is not None and self.output is None:
             name = type(self.then).__name__
             raise SpecError(f"reduce: then={name} needs output=, the columns of the rows that it yields")
-
-    @property
-    def one_row(self) -> bool:  # type: ignore[override]
-        return self.then is None
-
-    @property
-    def called(self) -> ProcessWindowFunction | None:
-        return self.then
 
     @property
     def python(self) -> str | None:

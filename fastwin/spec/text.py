@@ -8,12 +8,36 @@ from fastwin.spec.describe import describe
 from fastwin.spec.ending import types_text
 from fastwin.times import format_ms
 
-__all__ = ["outputs_text", "spec_text", "state_parts"]
+__all__ = ["outputs_text", "parts_text", "spec_text", "state_parts"]
 
 
 def spec_text(spec: Any) -> str:
     """Returns the calls that make a spec, as far as its state depends on them."""
     return ".".join(f"{name}({text})" for name, text in _calls(spec, state_only=False))
+
+
+def parts_text(spec: Any) -> dict[str, str]:
+    """Returns the parts of a spec, to read, as far as they are there, by what they are for."""
+    told = {"keys": ", ".join(spec.keys) or "none, all rows are one stream"}
+    if spec.time_column is not None:
+        unit = "" if spec.time_unit is None else f", in {spec.time_unit}"
+        told["time"] = f"event time {spec.time_column!r}{unit}"
+    elif spec.arrival:
+        told["time"] = "processing time"
+    if spec.assigner is not None:
+        told["windows"] = str(spec.assigner)
+        told["fires"] = str(spec.firing if spec.firing is not None else spec.assigner.get_default_trigger())
+    if spec.eviction is not None:
+        told["evicts"] = str(spec.eviction)
+    for line in outputs_text(spec):
+        name, _, text = line.partition(": ")
+        told[name] = text
+    extra = {"side outputs": ", ".join(tag for tag, _ in spec.sides), "pane info": spec.pane_info}
+    extra |= {"changelog": spec.changelog, "window time": spec.window_time}
+    told |= {name: value if isinstance(value, str) else "yes" for name, value in extra.items() if value}
+    if spec.ending is not None:
+        told["result"] = f"{spec.ending.method}({spec.ending.arguments(state_only=False)})"
+    return told
 
 
 def state_parts(spec: Any) -> tuple[tuple[str, str], ...]:

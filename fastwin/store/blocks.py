@@ -24,13 +24,15 @@ def blocks_of(table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -
     columns = []
     for field in layout.fields:
         try:
-            columns.append(to_cells(table[field.name].cast(field.kind)))
+            column = table[field.name]
+            columns.append(to_cells(column if column.type == field.kind else column.cast(field.kind)))
         except (KeyError, pa.ArrowException) as problem:
             raise SpecError(f"put: column {field.name!r} must be {field.kind}: {problem}") from None
     blocks: dict[tuple[str, int], dict[int, list[Cell]]] = {}
     expired = 0
-    for key, start, *cells in zip(keys, starts.tolist(), *columns, strict=True):
-        at = layout.block.start_of(start)
+    grid = layout.block
+    block_starts = (starts - (starts - grid.offset_ms) % grid.width_ms).tolist()
+    for key, start, at, *cells in zip(keys, starts.tolist(), block_starts, *columns, strict=True):
         if at < floor:
             expired += 1
         else:

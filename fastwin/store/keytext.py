@@ -108,5 +108,6 @@ def texts_of(keys: Sequence[Any], fields: Sequence[pa.Field]) -> list[str]:
 
 def column_from_text(texts: Sequence[str], fields: Sequence[pa.Field]) -> list[pa.Array]:
     """Returns the key columns of keys given as text."""
-    rows = [key_from_text(text, fields) for text in texts]
+    known = {text: key_from_text(text, fields) for text in dict.fromkeys(texts)}
+    rows = [known[text] for text in texts]
     return [pa.array([row[i] for row in rows], decoded_type(field.type)) for i, field in enumerate(fields)]

@@ -3,41 +3,69 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
+from fastwin.aggregates.aggregate import Aggregate
+from fastwin.aggregates.panestate import PaneState, kinds_in
 from fastwin.columns.decoding import decoded_type
 from fastwin.columns.schemas import schema_to_text, text_to_schema
 from fastwin.errors import SpecError, StoreError
-from fastwin.spec.panes import Merge, PaneOutput, outputs_of, pane_spec, window_of
+from fastwin.spec.builder import SpecBuilder
+from fastwin.spec.panes import Merge, PaneOutput, fields_of, outputs_of, pane_spec, window_of
 from fastwin.store.keytext import check_key_types
+from fastwin.store.means import mean_type
 from fastwin.store.spans import Level, coarse_width
+from fastwin.store.states import aggregate_from_text, aggregate_to_text
 from fastwin.times import format_ms
 
 __all__ = ["Field", "Layout", "Output"]
 
-_VERSION = 1
+_VERSION = 2
+_OLDEST = 1
+"""Of the first version: stores of RocksDB are read still; in Redis, each field of a pane had a name of its own."""
+
+_NUMBERS = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_boolean,
+    pa.types.is_decimal,
+    pa.types.is_temporal,
+)
 
 
 @dataclass(frozen=True)
 class Field:
-    """What a pane keeps under one name: its Arrow type, and how two of them become one."""
+    """What a pane keeps under one name: its Arrow type, and how two of them become one.
+
+    made: for a state, which aggregate it is of; see ``states``.
+    """
 
     name: str
     kind: pa.DataType
     merge: Merge
+    made: str = ""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are short: numbers, booleans and times."""
+        return any(test(self.kind) for test in _NUMBERS)
 
 
 @dataclass(frozen=True)
 class Output:
-    """A column of query results: its name, how it is made (see ``PaneOutput``), and of which fields."""
+    """A column of query results: its name, how it is made (see ``PaneOutput``), and of which fields.
+
+    made: which aggregate makes it of a state.
+    """
 
     name: str
     how: str
     fields: tuple[str, ...]
+    made: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,7 +74,7 @@ class Layout:
 
     keys: the key columns. fields: of a pane. outputs: columns of results. pane_ms, coarse_ms: widths of the two
     levels, coarse_ms None for one level only. offset_ms: of the panes' grid. window_ms: the size of the windows that
-    the store is for. retention_ms: how long before the watermark panes are kept.
+    the store is for. retention_ms: how long before the watermark panes are kept. version: of the format.
     """
 
     keys: tuple[pa.Field, ...]
@@ -57,6 +85,17 @@ class Layout:
     offset_ms: int
     window_ms: int
     retention_ms: int
+    version: int = field(default=_VERSION, compare=False)
+
+    @staticmethod
+    def checked(spec: SpecBuilder | None) -> SpecBuilder | None:
+        """Returns a spec. Raises SpecError for one whose windows cannot be put together from panes."""
+        if spec is not None:
+            whole = spec.origin or spec
+            whole.check_complete()
+            outputs_of(whole)
+            window_of(whole)
+        return spec
 
     @classmethod
     def of(cls, spec: Any, schema: pa.Schema, retention_ms: int | None = None) -> Layout:
@@ -77,17 +116,17 @@ class Layout:
             raise SpecError(
                 f"retention: must be at least a window, {format_ms(window_ms)}, got {format_ms(retention_ms)}"
             )
-        for name in (*whole.keys, *(field.name for output in outputs for field in output.fields)):
+        for name in (*whole.keys, *(part.name for output in outputs for part in output.fields)):
             if name not in schema.names:
                 raise SpecError(f"put: the panes have no column {name!r}; they have {', '.join(schema.names)}")
         keys = tuple(pa.field(name, decoded_type(schema.field(name).type)) for name in whole.keys)
         check_key_types(keys)
-        for output in outputs:
-            for part in output.fields:
-                _check_kind(part.name, schema.field(part.name).type, part.merge)
+        fields = [Field(f.name, schema.field(f.name).type, f.merge, _made(f.aggregate)) for f in fields_of(outputs)]
+        for one in fields:
+            _check_kind(one)
         return cls(
             keys,
-            tuple(Field(f.name, schema.field(f.name).type, f.merge) for output in outputs for f in output.fields),
+            tuple(fields),
             tuple(_output(output) for output in outputs),
             pane_ms,
             coarse_ms,
@@ -113,21 +152,26 @@ class Layout:
 
     def output_type(self, output: Output) -> pa.DataType:
         """Returns the type of a column of results."""
-        if output.how == "mean":
-            return pa.float64()
         if output.how == "estimate":
             return pa.int64()
-        return next(field.kind for field in self.fields if field.name == output.fields[0])
+        kind = next(one.kind for one in self.fields if one.name == output.fields[0])
+        if output.how == "mean":
+            return mean_type(kind)
+        if output.how == "state":
+            return aggregate_from_text(output.made, "v").result_type(*(kinds_in(kind) or ()))
+        return kind
 
     def to_json(self) -> str:
         """Returns the layout as text."""
         schema = pa.schema([*self.keys, *(pa.field(field.name, field.kind) for field in self.fields)])
         return json.dumps(
             {
-                "version": _VERSION,
+                "version": self.version,
                 "keys": {field.name: str(field.type) for field in self.keys},
                 "fields": {field.name: [str(field.kind), field.merge] for field in self.fields},
                 "outputs": {output.name: [output.how, *output.fields] for output in self.outputs},
+                "states": {one.name: one.made for one in self.fields if one.made},
+                "results": {output.name: output.made for output in self.outputs if output.made},
                 "pane_ms": self.pane_ms,
                 "coarse_ms": self.coarse_ms,
                 "offset_ms": self.offset_ms,
@@ -157,35 +201,53 @@ class Layout:
 def _read(text: str | bytes) -> Layout:
     try:
         found = json.loads(text)
-        if found["version"] != _VERSION:
+        if not _OLDEST <= found["version"] <= _VERSION:
             raise StoreError(f"store: its layout has version {found['version']}, this fastwin reads version {_VERSION}")
         schema = text_to_schema(found["schema"])
+        states, results = found.get("states", {}), found.get("results", {})
         return Layout(
             tuple(schema.field(name) for name in found["keys"]),
-            tuple(Field(name, schema.field(name).type, merge) for name, (_, merge) in found["fields"].items()),
-            tuple(Output(name, how, tuple(fields)) for name, (how, *fields) in found["outputs"].items()),
-            *(found[name] for name in ("pane_ms", "coarse_ms", "offset_ms", "window_ms", "retention_ms")),
+            tuple(
+                Field(name, schema.field(name).type, merge, states.get(name, ""))
+                for name, (_, merge) in found["fields"].items()
+            ),
+            tuple(
+                Output(name, how, tuple(fields), results.get(name, ""))
+                for name, (how, *fields) in found["outputs"].items()
+            ),
+            *(found[name] for name in ("pane_ms", "coarse_ms", "offset_ms", "window_ms", "retention_ms", "version")),
         )
     except (ValueError, KeyError, TypeError, pa.ArrowException) as problem:
         raise StoreError(f"store: its layout cannot be read, so it is none of fastwin's: {problem}") from None
 
 
-def _check_kind(name: str, kind: pa.DataType, merge: Merge) -> None:
+def _check_kind(one: Field) -> None:
     """Raises SpecError for a field that cells cannot hold."""
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
-    if merge != "union" and (not number or kind == pa.uint64()):
-        raise SpecError(
-            f"put: a store keeps numbers and times, but {name!r} is {kind}; cast the column to int64 or float64"
-        )
+    if one.merge == "state" and kinds_in(one.kind) is None:
+        raise SpecError(f"put: {one.name!r} must be a state as spec.panes() makes it, got {one.kind}")
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    if one.merge not in ("union", "state") and not one.is_number and not any(test(one.kind) for test in tests):
+        raise SpecError(f"put: a store keeps numbers, times, booleans, text and bytes, but {one.name!r} is {one.kind}")
+
+
+def _made(aggregate: Aggregate | None) -> str:
+    if isinstance(aggregate, PaneState):
+        aggregate = aggregate.inner
+        assert aggregate is not None
+        return aggregate_to_text(aggregate)
+    return ""
 
 
 def _output(output: PaneOutput) -> Output:
-    return Output(output.name, output.how, tuple(field.name for field in output.fields))
+    made = "" if output.aggregate is None else aggregate_to_text(output.aggregate)
+    return Output(output.name, output.how, tuple(part.name for part in output.fields), made)
 
 
 def _shown(value: Any) -> str:
     if not isinstance(value, tuple):
         return str(value)
-    return ", ".join(
-        f"{part.name}: {getattr(part, 'kind', None) or getattr(part, 'type', None) or part.fields}" for part in value
-    )
+    return ", ".join(f"{part.name}: {_told(part)}" for part in value)
+
+
+def _told(part: Any) -> Any:
+    return getattr(part, "made", "") or getattr(part, "kind", None) or getattr(part, "type", None) or part.fields

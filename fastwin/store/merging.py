@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastwin.aggregates.extremes import Max, Min
 from fastwin.aggregates.numbers import Count, Sum
-from fastwin.columns.buffers import int64_values
-from fastwin.core.accumulators.basic import int_means
 from fastwin.core.sketches.hyperloglog import Sketch
+from fastwin.errors import AggregateOverflowError
 from fastwin.run.windowspec import key_by
 from fastwin.store.layout import Field, Layout
+from fastwin.store.means import means_of
+from fastwin.store.states import merged_states, values_of_states
 from fastwin.store.unions import union_windows
 from fastwin.windows.sliding import SlidingEventTimeWindows
 
@@ -22,6 +22,7 @@ __all__ = ["merge_windows", "outputs"]
 
 _AGGREGATES: dict[str, Any] = {"sum": Sum, "min": Min, "max": Max}
 _GROUP, _TIME = "group", "time"
+_ORDER: Any = [(_GROUP, "ascending"), ("window_start", "ascending")]
 
 
 def merge_windows(
@@ -31,11 +32,14 @@ def merge_windows(
     columns: Sequence[pa.Array],
     window: tuple[int, int, int],
     counted: Collection[str] = (),
+    within: tuple[int, int] | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], list[pa.Array]]:
     """Merges the panes of each (group, window).
 
-    groups: int32[n], what is kept apart. times: int64[n], starts of the panes, ms. columns: one for each field.
-    window: size, slide and offset, ms. counted: names of sketches that leave as what they count, int64.
+    groups: int32[n], what is kept apart. times: int64[n], starts of the panes, ms. columns: one for each field, of a
+    state its bytes.
+    window: size, slide and offset, ms. counted: names of sketches that leave as what they count, int64. within: the
+        first and the last start of a window that is wanted, ms; None: all are.
     Returns groups and starts of the windows that have panes, in their order, and the merged columns. O(panes + windows)
     for each field. Raises AggregateOverflowError for an int sum outside int64, SketchError for what is no sketch.
     """
@@ -43,22 +47,51 @@ def merge_windows(
     aggregates: dict[str, Any] = {"there": Count()}
     data: dict[str, Any] = {_GROUP: groups, _TIME: times}
     for i, (field, column) in enumerate(zip(fields, columns, strict=True)):
-        if field.merge != "union":
+        if field.merge in _AGGREGATES:
             aggregates[f"f{i}"] = _AGGREGATES[field.merge](f"f{i}")
             data[f"f{i}"] = column
     windows = SlidingEventTimeWindows(size, slide, offset % slide)
     merged = key_by(_GROUP).event_time(_TIME).window(windows).aggregate(**aggregates).run(pa.table(data)).main
-    merged = merged.sort_by([(_GROUP, "ascending"), ("window_start", "ascending")])
+    merged = _wanted(merged, within).sort_by(_ORDER)
     where = merged[_GROUP].to_numpy().astype(np.int32)
     starts = merged["window_start"].cast(pa.int64()).to_numpy()
+    held = [i for i, field in enumerate(fields) if field.merge == "state"]
+    states = {}
+    if held:
+        some = [fields[i] for i in held]
+        table = merged_states(
+            [columns[i] for i in held], [f.kind for f in some], [f.made for f in some], groups, times, windows
+        )
+        table = _wanted(table, within).sort_by(_ORDER)
+        states = {i: table[f"s{at}"].combine_chunks() for at, i in enumerate(held)}
     found = []
     for i, field in enumerate(fields):
         if field.merge == "union":
             sketches = union_windows(groups, times, columns[i].to_pylist(), where, starts, size)
             found.append(_leaving(sketches, field.name in counted))
+        elif field.merge == "state":
+            found.append(states[i])
         else:
-            found.append(merged[f"f{i}"].combine_chunks())
+            found.append(_as_kept(merged[f"f{i}"].combine_chunks(), field))
     return where, starts, found
+
+
+def _wanted(table: pa.Table, within: tuple[int, int] | None) -> pa.Table:
+    """Returns the rows of windows that start within a range; of most of the others only some panes were read."""
+    if within is None:
+        return table
+    starts = table["window_start"].cast(pa.int64()).to_numpy()
+    return table.filter(pa.array((starts >= within[0]) & (starts <= within[1])))
+
+
+def _as_kept(column: pa.Array, field: Field) -> pa.Array:
+    """Returns merged values in the type of the field: a sum of decimals has got more digits."""
+    if column.type == field.kind or not pa.types.is_decimal(field.kind):
+        return column
+    try:
+        return column.cast(field.kind)
+    except pa.ArrowInvalid:
+        raise AggregateOverflowError(f"store: a sum of panes of {field.name!r} does not fit {field.kind}") from None
 
 
 def _leaving(sketches: Iterator[Sketch | None], counted: bool) -> pa.Array:
@@ -74,16 +107,10 @@ def outputs(layout: Layout, columns: Sequence[pa.Array]) -> list[pa.Array]:
     for output in layout.outputs:
         parts = [by_name[name] for name in output.fields]
         if output.how == "mean":
-            made.append(_mean(*parts))
+            made.append(means_of(*parts))
+        elif output.how == "state":
+            kind = next(field.kind for field in layout.fields if field.name == output.fields[0])
+            made.append(values_of_states(parts[0], kind, output.made))
         else:  # sketches that are estimated were counted when they were merged
             made.append(parts[0])
     return made
-
-
-def _mean(total: pa.Array, count: pa.Array) -> pa.Array:
-    """Returns sums over counts, null for a count of 0."""
-    if pa.types.is_integer(total.type):
-        means = int_means(int64_values(total), int64_values(count))
-        return pa.array(means, mask=int64_values(count) == 0)
-    some = pc.if_else(pc.equal(count, 0), pa.scalar(None, pa.int64()), count)
-    return pc.divide(total.cast(pa.float64()), some.cast(pa.float64()))

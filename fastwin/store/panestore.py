@@ -43,13 +43,13 @@ class PaneStore(ABC):
         PaneStore._kinds |= dict.fromkeys(schemes, cls)
 
     def __init__(self, spec: SpecBuilder | None, retention: Duration | None, read_only: bool) -> None:
-        self._spec = spec
+        self._spec = Layout.checked(spec)
         self._retention_ms = None if retention is None else to_ms(retention, argument="retention")
         self._read_only = read_only
         self._epoch: int | None = None
         self._batch = 0
         self._last: Meta | None = None  # what the store said behind the last batch of this object
-        self._server: str | None = None  # which process of the store's had the begin of this batch
+        self.server: str | None = None  # which process of the store's had the begin of this batch, where that is told
         self._begun = False
         self._losses = Losses()
 
@@ -61,13 +61,13 @@ class PaneStore(ABC):
 
         url: ``rocksdb:PATH``, a folder that one process writes and any number read; or
             ``redis://[:PASSWORD@]HOST:PORT/DB?namespace=NAME`` (``rediss://`` for TLS); the namespace keeps stores
-            in one server apart.
+            apart. ``redis+sentinel://HOST:PORT,HOST:PORT/SERVICE/DB``, ``redis+cluster://HOST:PORT,HOST:PORT``.
         spec: whose windows the store is for, or its panes' spec; needed by the first writer, checked against what is
             there.
         retention: how long before the watermark panes are kept; None: as the store has it, eight windows at first.
         read_only: for readers: never creates anything, and does not lock.
 
-        Raises SpecError for a URL that is none, StoreError if the store cannot be reached or is locked.
+        Raises SpecError for a URL or a spec that is none, StoreError if the store cannot be reached or is locked.
         """
         if not isinstance(url, str):
             raise SpecError(f"store: the URL must be text such as 'rocksdb:PATH' or 'redis://localhost', got {url!r}")
@@ -129,7 +129,7 @@ class PaneStore(ABC):
         version, as a server does that starts from an old dump; ``accept_loss`` goes on without what is missing.
         """
         self._begun = False
-        self._server = self._process()
+        self.server = self._process()
         meta = self.meta()
         self._check_kept(meta)
         self._last = self._last or meta
@@ -235,12 +235,12 @@ class PaneStore(ABC):
         """Moves the meta, if all of the batch went to one store, and to one process of it."""
         if not (begun := self._begun):
             self._check_kept(meta)
-        elif not self._kept(meta) or self._process() != self._server:
+        elif not self._kept(meta) or self._process() != self.server:
             raise self._interrupted()
         lateness = 0 if self._spec is None else self._spec.lateness_ms
-        step = self._losses.step(meta, Step(goal, first, mark=mark, process=self._server if begun else None), lateness)
+        step = self._losses.step(meta, Step(goal, first, mark=mark, process=self.server if begun else None), lateness)
         moved = self._advance(None if meta is None else meta.layout, step)
-        if not moved or (begun and self._process() != self._server):
+        if not moved or (begun and self._process() != self.server):
             raise self._interrupted()
         self._begun = False
         now = self.meta()
@@ -369,12 +369,10 @@ class PaneStore(ABC):
         fits = coarse is not None and not any(x % coarse.width_ms for x in (window_ms, step_ms, end - coarse.offset_ms))
         spans = [Span(1 if fits else 0, first, end)]
         scan = self._read(meta, texts, spans)
-        groups, starts, columns = merged_scan(layout, scan, (window_ms, step_ms, first))
+        groups, starts, columns = merged_scan(layout, scan, (window_ms, step_ms, first), (first, end - window_ms))
         points = (end - start) // step_ms
-        at = (starts - first) // step_ms
-        inside = (at >= 0) & (at < points)
         where = np.full(len(texts) * points, -1, dtype=np.int64)
-        where[groups[inside] * np.int64(points) + at[inside]] = np.flatnonzero(inside)
+        where[groups * np.int64(points) + (starts - first) // step_ms] = np.arange(len(groups))
         ends = np.tile(start + step_ms * np.arange(1, points + 1, dtype=np.int64), len(texts))
         found = taken(columns, where)
         names = [text for text in texts for _ in range(points)]

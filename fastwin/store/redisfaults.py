@@ -1,14 +1,17 @@
 """What is wrong with a Redis: looked at when it is opened, and told in a sentence when a command fails."""
 
+import re
 from typing import Any
 
-from fastwin.errors import AggregateOverflowError, StoreError, StoreUnavailableError
+from fastwin.errors import StoreError, StoreUnavailableError
 from fastwin.store import redisscripts
 
-__all__ = ["check_server", "explained", "process_of"]
+__all__ = ["check_cluster", "check_server", "explained", "foreign"]
 
 # What a server says that may take the same command later.
-_LATER = ("READONLY", "MISCONF", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "NOREPLICAS", "LOADING")
+_LATER = ("READONLY", "MISCONF", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "NOREPLICAS", "LOADING", "NOSCRIPT")
+# How the client tells which command of many has failed.
+_PIPELINED = re.compile(r"Command # \d+ \(\w+ (\S+).*?\) of pipeline caused error: ", re.DOTALL)
 _WRONG_PASSWORD = ("WRONGPASS", "NOAUTH", "invalid username-password", "Authentication required")
 
 
@@ -18,41 +21,57 @@ def check_server(client: Any, shown: str, read_only: bool) -> None:
     StoreUnavailableError for a replica: it may be a master later. What the server does not tell this user is not looked
     at.
     """
-    client.ping()
     info = _told(client, "INFO") or {}
     mode = info.get("redis_mode")
     if mode == "sentinel":
-        raise StoreError(f"redis: {shown} is a Sentinel, which holds no data; name the server that it watches")
+        raise StoreError(
+            f"redis: {shown} is a Sentinel, which holds no data; name it and the master that it watches as "
+            f"redis+sentinel://HOST:PORT/SERVICE/DB"
+        )
     if mode == "cluster":
         masters = int((_told(client, "CLUSTER INFO") or {}).get("cluster_size", 1))
         if masters > 1:
             raise StoreError(
-                f"redis: {shown} is part of a Redis Cluster of {masters} masters; a store needs a server with all slots"
+                f"redis: {shown} is part of a Redis Cluster of {masters} masters; name it as redis+cluster://HOST:PORT"
             )
     if not read_only and info.get("role") == "slave":
         raise StoreUnavailableError(  # a failover may be under way
             f"redis: {shown} is a replica, which takes no panes; name its master, or use read_only=True"
         )
+    if not read_only:
+        _check_policy(info, shown)
+
+
+def check_cluster(client: Any, shown: str, read_only: bool) -> None:
+    """Raises StoreError for a Redis Cluster of which a master evicts: a slot may go to any of them."""
+    from redis import exceptions as errors
+
+    for node in client.get_primaries():
+        try:
+            info = _told(client.get_redis_connection(node), "INFO") or {}
+        except (errors.ConnectionError, errors.TimeoutError):
+            continue  # if it is the one with the store, the first question will tell
+        if not read_only:
+            _check_policy(info, f"{shown}, {node.name},")
+
+
+def _check_policy(info: dict[str, Any], shown: str) -> None:
+    """Raises StoreError for a server that removes names when it is full."""
     policy = info.get("maxmemory_policy", "noeviction")
-    if not read_only and int(info.get("maxmemory", 0)) and policy != "noeviction":
+    if int(info.get("maxmemory", 0)) and policy != "noeviction":
         raise StoreError(
             f"redis: {shown} removes what it likes when its memory is full: maxmemory-policy is {policy}, and panes "
             f"would be missing without a word; set it to noeviction"
         )
 
 
-def process_of(client: Any) -> str | None:
-    """Returns what names the server's process; None if the user may not know."""
-    return (_told(client, "INFO", "server") or {}).get("run_id")
-
-
 def _told(client: Any, *command: str) -> dict[str, Any] | None:
     """Returns what the server answers; None if this user may not ask, or it does not know the command."""
-    import redis
+    from redis import exceptions as errors
 
     try:
         return client.execute_command(*command)
-    except redis.ResponseError:
+    except errors.ResponseError:
         return None
 
 
@@ -63,7 +82,11 @@ def explained(problem: Exception, shown: str, timeout: float) -> Exception:
     """
     from redis import exceptions as errors
 
-    text = str(problem)
+    if isinstance(problem, errors.RedisClusterException) and isinstance(problem.__cause__, errors.RedisError):
+        problem = problem.__cause__  # what one of the servers said
+    text, command = str(problem), _PIPELINED.match(str(problem))
+    if command is not None:
+        text = text[command.end() :]
     if isinstance(problem, errors.NoPermissionError) or text.startswith("NOPERM"):
         return StoreError(
             f"redis: {shown} knows the user, but does not let it do what a store needs: {text}; docs/store.md has the "
@@ -76,7 +99,10 @@ def explained(problem: Exception, shown: str, timeout: float) -> Exception:
     if isinstance(problem, errors.BusyLoadingError):
         return StoreUnavailableError(f"redis: {shown} is still loading its data; try again")
     if isinstance(problem, errors.ConnectionError):
+        text = text.partition(" : <")[0]  # of Sentinels the client tells all that it knows
         return StoreUnavailableError(f"redis: {shown} is out of reach: {text}")
+    if isinstance(problem, errors.ClusterError) and not isinstance(problem, errors.ResponseError):
+        return StoreUnavailableError(f"redis: {shown} takes no panes now: its slot is being moved")
     if isinstance(problem, errors.ReadOnlyError) or text.startswith(_LATER):
         return StoreUnavailableError(f"redis: {shown} takes no panes now: {text}")
     if isinstance(problem, errors.OutOfMemoryError) or "OOM" in text.split(":")[0]:
@@ -85,13 +111,23 @@ def explained(problem: Exception, shown: str, timeout: float) -> Exception:
             f"it again"
         )
     if text.startswith(("MOVED", "ASK", "CROSSSLOT")):
-        return StoreError(f"redis: {shown} is part of a Redis Cluster; a store needs a server with all slots: {text}")
+        return StoreError(f"redis: {shown} is part of a Redis Cluster; name it as redis+cluster://HOST:PORT: {text}")
+    if "cluster support disabled" in text or "luster mode is not enabled" in text:
+        return StoreError(f"redis: {shown} is no Redis Cluster; name it as redis://HOST:PORT/DB")
+    if "unknown command" in text and "SENTINEL" in text.upper():
+        return StoreError(f"redis: {shown} is no Sentinel; name it as redis://HOST:PORT/DB")
+    if isinstance(problem, errors.RedisClusterException):
+        return StoreUnavailableError(f"redis: {shown} is out of reach: {text}")
     if redisscripts.FOREIGN in text or text.startswith("WRONGTYPE"):
         name = text.split(redisscripts.FOREIGN)[-1].strip()
-        return StoreError(
-            f"redis: {shown} has a foreign value under a name of ours, which stays as it is: {name}; delete it, or use "
-            f"another namespace"
-        )
-    if redisscripts.OVERFLOW in text:
-        return AggregateOverflowError(f"store: a sum of panes lies outside int64: {text.split()[-1]}")
+        name = command[1] if command is not None and text.startswith("WRONGTYPE") else name
+        return foreign(shown, name)
     return StoreError(f"redis: {shown} refuses: {text}")
+
+
+def foreign(shown: str, name: str) -> StoreError:
+    """Returns what to raise for a value that is none of a store's; ``name``: where it is."""
+    return StoreError(
+        f"redis: {shown} has a foreign value under a name of ours, which stays as it is: {name}; delete it, or use "
+        f"another namespace"
+    )

@@ -1,9 +1,8 @@
 """What runs inside Redis: a block of panes of one key set as one atomic step, and the meta moved forward."""
 
-__all__ = ["ADVANCE", "FOREIGN", "NEW_EPOCH", "OVERFLOW", "WRITE"]
+__all__ = ["ADVANCE", "FOREIGN", "NEW_EPOCH", "PROCESS", "WRITE"]
 
 FOREIGN = "FASTWIN_FOREIGN"
-OVERFLOW = "FASTWIN_OVERFLOW"
 
 NEW_EPOCH = """
 local epoch = math.max(tonumber(ARGV[1]), tonumber(redis.call('HGET', KEYS[1], 'epoch') or '0') + 1)
@@ -12,9 +11,15 @@ return string.format('%.0f', epoch)
 """
 """KEYS: meta. ARGV: the clock, ms. Returns the next epoch."""
 
+PROCESS = """
+local info = redis.pcall('INFO', 'server')  -- a table where it may not be asked
+return type(info) == 'string' and info:match('run_id:(%w+)')
+"""
+"""KEYS: meta, wherever it is. Returns which process of the server's this is, or nil."""
+
 ADVANCE = """
 local meta = KEYS[1]
-local watermark, first, floor, complete, stamp = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local watermark, first, retention, complete, stamp = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local function number(name) return tonumber(redis.call('HGET', meta, name) or '') end
 local info = ARGV[12] == '' and '' or redis.pcall('INFO', 'server')  -- a table where it may not be asked
 if ARGV[12] ~= '' and type(info) == 'string' and info:match('run_id:(%w+)') ~= ARGV[12] then return 'other' end
@@ -38,10 +43,14 @@ end
 redis.call('HSET', meta, 'lost', ARGV[10])
 local since = redis.call('HGET', meta, 'since')
 if first ~= '' and not (since and tonumber(since) <= tonumber(first)) then since = first end
-local dropped = false
-if since and floor ~= '' and tonumber(since) < tonumber(floor) then dropped = since; since = floor end
-if since then redis.call('HSET', meta, 'since', since) end
 local reached, dies = redis.call('HGET', meta, 'watermark'), tonumber(ARGV[14])
+local dropped = false
+if since and reached and retention then  -- by the watermark that is there now: another writer may have moved it
+  local kept = tonumber(reached) - retention
+  local floor = string.format('%.0f', kept - (kept - ARGV[17]) % ARGV[16])
+  if tonumber(since) < tonumber(floor) then dropped = {since, floor}; since = floor end
+end
+if since then redis.call('HSET', meta, 'since', since) end
 if not reached or not dies then return dropped end
 local clock = redis.call('HGET', meta, 'clock') or ''
 local last = tonumber(clock:match('(%d+):%S+$') or '')
@@ -52,147 +61,121 @@ if not last or dies >= last + tonumber(ARGV[15]) or dies < last then
 end
 return dropped
 """
-"""KEYS: meta; marks of queries. ARGV: watermark, start of the first pane, floor, end of a loss: ms or ''; stamp;
+"""KEYS: meta; marks of queries. ARGV: watermark, start of the first pane, retention, end of a loss: ms or ''; stamp;
 identity of a new store; how many stamps are kept; a query's name or '', and its batch; '1' for a loss whose end is not
 known, or ''; the identity and the process that must be there, or ''; how many entries of the clock are kept; until when
-what is written now is there, and how much later an entry is one of its own: ms or ''. Returns from where panes fall
-out, or nil; 'other' if identity or process are not those."""
+what is written now is there, and how much later an entry is one of its own: ms or ''; width and offset of blocks, ms
+or ''. Returns from where to where panes fall out, or nil; 'other' if identity or process are not those."""
 
 WRITE = (
     """
--- KEYS: revisions; each pane's fields; the coarse pane's fields, if there is a coarse level
--- ARGV: panes, fields, coarse (0 or 1), time to live, epoch, batch; each field's merge;
---       then for each new pane its place among KEYS from 0, its name, and its cells ('' for null)
-local panes, fields, coarse, ttl = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
-local epoch, batch = tonumber(ARGV[5]), tonumber(ARGV[6])
-
-local function key_of(pane, field) return KEYS[1 + pane * fields + field] end
-local function merge_of(field) return ARGV[6 + field] end
-
-local function foreign(key, merge)
-  local kind = redis.call('TYPE', key).ok
-  if kind == 'none' then return false end
-  if kind ~= 'string' then return true end
-  if merge == 'union' then return redis.call('GETRANGE', key, 0, 3) ~= 'HYLL' end
-  local text = redis.call('GETRANGE', key, 0, 63)
-  return not (text:match('^[-+%.%deE]+$') or text:match('^-?inf$') or text == 'nan')
-end
-
--- Nothing is written until all keys are known to be ours.
-local kind = redis.call('TYPE', KEYS[1]).ok
-if kind ~= 'none' and kind ~= 'hash' then return redis.error_reply('"""
+-- KEYS: all names; the last begins those of scratch values.
+-- ARGV: time to live; how many fields must be as they were read: place of the hash among KEYS, field, value or '' each;
+--       then steps, each a letter and the place of its name:
+--       H set fields: how many, then field and value each       D delete fields: how many, then each
+--       S set a sketch: the value                               X delete a sketch
+--       U make a sketch anew: how many hashes, the place of each; '1' if it already has all but the new ones, or '';
+--         how many new ones, then each
+local ttl, at = ARGV[1], 3
+for _ = 1, tonumber(ARGV[2]) do
+  local name = KEYS[tonumber(ARGV[at])]
+  local kind = redis.call('TYPE', name).ok
+  if kind ~= 'none' and kind ~= 'hash' then return redis.error_reply('"""
     + FOREIGN
-    + """ ' .. KEYS[1]) end
-local new = {}
-local stored, outdated = 0, 0
-for at = 7 + fields, #ARGV, 2 + fields do
-  local pane, name = tonumber(ARGV[at]), ARGV[at + 1]
-  local revision = redis.call('HGET', KEYS[1], name)
-  local newer = false
-  if revision then
-    local e, b = revision:match('^(%d+)%.(%d+)$')
-    newer = tonumber(e) > epoch or (tonumber(e) == epoch and tonumber(b) > batch)
-  end
-  if newer then outdated = outdated + 1 else
-    for field = 1, fields do
-      if foreign(key_of(pane, field), merge_of(field)) then return redis.error_reply('"""
-    + FOREIGN
-    + """ ' .. key_of(pane, field)) end
-    end
-    new[#new + 1] = at
-  end
-end
-if #new == 0 then return {stored, outdated} end
-if coarse then
-  for field = 1, fields do
-    if foreign(key_of(panes, field), merge_of(field)) then return redis.error_reply('"""
-    + FOREIGN
-    + """ ' .. key_of(panes, field)) end
-  end
+    + """ ' .. name) end
+  if (redis.call('HGET', name, ARGV[at + 1]) or '') ~= ARGV[at + 2] then return 0 end
+  at = at + 3
 end
 
-for _, at in ipairs(new) do
-  local pane = tonumber(ARGV[at])
-  for field = 1, fields do
-    local cell = ARGV[at + 1 + field]
-    if cell == '' then redis.call('DEL', key_of(pane, field)) else
-      redis.call('SET', key_of(pane, field), cell, 'PX', ttl)
-    end
-  end
-  redis.call('HSET', KEYS[1], ARGV[at + 1], ARGV[5] .. '.' .. ARGV[6])
-  stored = stored + 1
-end
-redis.call('PEXPIRE', KEYS[1], ttl)
-if not coarse then return {stored, outdated} end
-
--- Decimal ints as text: Lua's numbers are doubles.
-local function less(a, b)
-  local negative = a:sub(1, 1) == '-'
-  if negative ~= (b:sub(1, 1) == '-') then return negative end
-  if #a ~= #b then return (#a < #b) ~= negative end
-  if negative then return a > b end
-  return a < b
+local function some(from, n)
+  local found = {}
+  for i = from, from + n - 1 do found[#found + 1] = ARGV[i] end
+  return found
 end
 
-local function float_less(a, b)  -- NaN is above all others
-  if a == 'nan' then return false end
-  if b == 'nan' then return true end
-  return tonumber(a) < tonumber(b)
+-- Nothing is written until all names are known to be ours.
+local steps, wrong = {}, nil
+local function check(name, kind)
+  local found = redis.call('TYPE', name).ok
+  if found == 'none' then return end
+  if found ~= kind or (kind == 'string' and redis.call('GETRANGE', name, 0, 3) ~= 'HYLL') then wrong = wrong or name end
 end
-
-local function extreme(values, before)
-  local best = values[1]
-  for i = 2, #values do if before(values[i], best) then best = values[i] end end
-  return best
-end
-
-local function float_sum(values)  -- with the rounding error carried along (Neumaier)
-  local sum, rest = 0, 0
-  for _, value in ipairs(values) do
-    local x = value == 'nan' and 0/0 or tonumber(value)
-    local total = sum + x
-    if math.abs(sum) >= math.abs(x) then rest = rest + ((sum - total) + x) else rest = rest + ((x - total) + sum) end
-    sum = total
-  end
-  if rest == rest then sum = sum + rest end
-  if sum ~= sum then return 'nan' end
-  return string.format('%.17g', sum)
-end
-
-for field = 1, fields do
-  local merge, target = merge_of(field), key_of(panes, field)
-  local keys = {}
-  for pane = 0, panes - 1 do keys[#keys + 1] = key_of(pane, field) end
-  redis.call('DEL', target)
-  if merge == 'union' then
-    local there = {}
-    for _, key in ipairs(keys) do if redis.call('EXISTS', key) == 1 then there[#there + 1] = key end end
-    if #there > 0 then redis.call('PFMERGE', target, unpack(there)) end
+while at <= #ARGV do
+  local step = {what = ARGV[at], name = KEYS[tonumber(ARGV[at + 1])]}
+  at = at + 2
+  if step.what == 'H' or step.what == 'D' then
+    local n = tonumber(ARGV[at]) * (step.what == 'H' and 2 or 1)
+    step.values = some(at + 1, n)
+    at = at + 1 + n
+    check(step.name, 'hash')
+  elseif step.what == 'S' then
+    step.values = {ARGV[at]}
+    at = at + 1
+    check(step.name, 'string')
+  elseif step.what == 'X' then
+    check(step.name, 'string')
   else
-    local values = {}
-    for _, value in ipairs(redis.call('MGET', unpack(keys))) do if value then values[#values + 1] = value end end
-    if #values > 0 then
-      if merge == 'sum_int' then
-        for _, value in ipairs(values) do
-          local sum = redis.pcall('INCRBY', target, value)
-          if type(sum) == 'table' and sum.err then
-            redis.call('DEL', target)
-            return redis.error_reply('"""
-    + OVERFLOW
-    + """ ' .. target)
-          end
+    local n = tonumber(ARGV[at])
+    step.hashes = {}
+    for i = 1, n do step.hashes[i] = KEYS[tonumber(ARGV[at + i])] end
+    at = at + n + 1
+    step.kept = ARGV[at] == '1' and redis.call('EXISTS', step.name) == 1
+    n = tonumber(ARGV[at + 1])
+    step.values = some(at + 2, n)
+    at = at + 2 + n
+    check(step.name, 'string')
+    for _, name in ipairs(step.kept and {} or step.hashes) do
+      check(name, 'hash')
+      if not wrong then
+        for _, sketch in ipairs(redis.call('HVALS', name)) do
+          if sketch:sub(1, 4) ~= 'HYLL' then wrong = name end
         end
-      elseif merge == 'sum_float' then redis.call('SET', target, float_sum(values))
-      elseif merge == 'min_int' then redis.call('SET', target, extreme(values, less))
-      elseif merge == 'max_int' then
-        redis.call('SET', target, extreme(values, function(a, b) return less(b, a) end))
-      elseif merge == 'min_float' then redis.call('SET', target, extreme(values, float_less))
-      else redis.call('SET', target, extreme(values, function(a, b) return float_less(b, a) end)) end
+      end
     end
   end
-  redis.call('PEXPIRE', target, ttl)
+  steps[#steps + 1] = step
 end
-return {stored, outdated}
+if wrong then return redis.error_reply('"""
+    + FOREIGN
+    + """ ' .. wrong) end
+
+local function union(step)
+  local sketches = step.values
+  if not step.kept then  -- the new ones are in the hashes by now
+    sketches = {}
+    redis.call('DEL', step.name)
+    for _, name in ipairs(step.hashes) do
+      for _, sketch in ipairs(redis.call('HVALS', name)) do sketches[#sketches + 1] = sketch end
+    end
+  end
+  if #sketches == 1 and not step.kept then redis.call('SET', step.name, sketches[1])
+  elseif #sketches > 0 then
+    local scratch = {}
+    for i, sketch in ipairs(sketches) do
+      scratch[i] = KEYS[#KEYS] .. i
+      redis.call('SET', scratch[i], sketch)
+    end
+    local merged = redis.pcall('PFMERGE', step.name, unpack(scratch))
+    redis.call('DEL', unpack(scratch))
+    if type(merged) == 'table' and merged.err then return redis.error_reply('"""
+    + FOREIGN
+    + """ ' .. step.name) end
+  end
+end
+
+for _, step in ipairs(steps) do
+  if step.what == 'H' then redis.call('HSET', step.name, unpack(step.values))
+  elseif step.what == 'D' then redis.call('HDEL', step.name, unpack(step.values))
+  elseif step.what == 'S' then redis.call('SET', step.name, step.values[1])
+  elseif step.what == 'X' then redis.call('DEL', step.name)
+  else
+    local failed = union(step)
+    if failed then return failed end
+  end
+  redis.call('PEXPIRE', step.name, ttl)
+end
+return 1
 """
 )
-"""Sets panes of one key that share a coarse pane, unless they have a higher revision; makes the coarse pane anew."""
+"""Sets panes of one key that are written as one, and the coarse pane above them. Returns 0, and does nothing, if fields
+are not as they were read."""

@@ -15,16 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fastwin.errors import FastwinError, SpecError, StoreError
 from fastwin.spec.builder import SpecBuilder
-from fastwin.store.cells import Cell, from_cells, pack, to_cells, unpack
+from fastwin.store.cells import Cell, pack, unpack
 from fastwin.store.layout import Layout
-from fastwin.store.merging import merge_windows
 from fastwin.store.panestore import PaneStore
 from fastwin.store.records import HISTORY, Block, Meta, Revision, Scan, Step, Written, new_identity
 from fastwin.store.rocksfiles import Held, Mark, Reader, let_go, mark_is_empty, open_writer, read_mark, write_mark
+from fastwin.store.rollup import rolled_up
 from fastwin.store.spans import Span
 from fastwin.times import Duration
 
@@ -33,6 +31,7 @@ __all__ = ["RocksStore"]
 _META, _KEY, _PANE, _BLOCK, _QUERY = b"m", b"k", b"p", b"t", b"q"
 _START = struct.Struct(">Q")
 _BIAS = 1 << 63
+_BLOCKS_AT_ONCE = 1_000
 _CATCH_UP_SECONDS = 0.2
 _NOTHING = {
     "epoch": 0,
@@ -244,7 +243,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             self._database()
             known = iter(self._get(names))
             stored = outdated = 0
-            changed: list[tuple[str, int, dict[int, list[Cell]]]] = []
+            changed: list[Block] = []
             ends: dict[str, int] = {}
             for block in blocks:
                 taken: dict[int, list[Cell]] = {}
@@ -258,11 +257,17 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                     ends[block.key] = max(ends.get(block.key, start), start + layout.pane_ms)
                 stored += len(taken)
                 if taken:
-                    changed.append((block.key, block.start, taken))
+                    changed.append(Block(block.key, block.start, list(taken.items())))
                     batch.put(_block_key(block.start, block.key), b"")
             if layout.coarse_ms is not None:
-                for (key, start, _), cells in zip(changed, self._rolled_up(layout, changed), strict=True):
-                    batch.put(_pane_key(key, 1, start), pack(revision, cells))
+                for first in range(0, len(changed), _BLOCKS_AT_ONCE):
+                    some = changed[first : first + _BLOCKS_AT_ONCE]
+                    panes = [
+                        dict(self._range(b.key, Span(0, b.start, b.start + layout.coarse_ms))) | dict(b.panes)
+                        for b in some
+                    ]
+                    for block, cells in zip(some, rolled_up(layout.fields, panes), strict=True):
+                        batch.put(_pane_key(block.key, 1, block.start), pack(revision, cells))
             for key, end in ends.items():
                 last = self._get(_KEY + key.encode())
                 batch.put(
@@ -270,23 +275,6 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 )
             self._commit(batch)
             return Written(stored, outdated)
-
-    def _rolled_up(
-        self, layout: Layout, changed: Sequence[tuple[str, int, dict[int, list[Cell]]]]
-    ) -> Iterator[list[Cell]]:
-        """Yields the coarse pane of each block, made of the panes that are written now and those that are there."""
-        assert layout.coarse_ms is not None
-        scan = Scan.empty(len(layout.fields))
-        for group, (key, start, taken) in enumerate(changed):
-            found = dict(self._range(key, Span(0, start, start + layout.coarse_ms))) | taken
-            for cells in found.values():
-                scan.add(group, 0, cells)
-        columns = [from_cells(cells, f.kind, f.name) for cells, f in zip(scan.cells, layout.fields, strict=True)]
-        groups = np.array(scan.groups, dtype=np.int32)
-        _, _, columns = merge_windows(layout.fields, groups, np.zeros(len(groups), np.int64), columns, (1, 1, 0))
-        made = [to_cells(column) for column in columns]
-        for row in range(len(changed)):
-            yield [column[row] for column in made]
 
     def _range(self, key: str, span: Span, iterator: Any = None) -> Iterator[tuple[int, list[Cell]]]:
         prefix = _pane_prefix(key, span.level)

@@ -22,11 +22,12 @@ _TIME = pa.timestamp("ms", tz="UTC")
 
 
 def merged_scan(
-    layout: Layout, scan: Scan, window: tuple[int, int, int]
+    layout: Layout, scan: Scan, window: tuple[int, int, int], within: tuple[int, int] | None = None
 ) -> tuple[np.ndarray, np.ndarray, list[pa.Array]]:
     """Returns the group and the start of each window that has panes, and the columns of its results.
 
-    window: size, slide and offset, ms. Raises as ``merge_windows``.
+    window: size, slide and offset, ms. within: the first and the last start of a window that is wanted. Raises as
+    ``merge_windows``.
     """
     columns = [
         from_cells(cells, field.kind, field.name) for cells, field in zip(scan.cells, layout.fields, strict=True)
@@ -34,7 +35,7 @@ def merged_scan(
     groups = np.array(scan.groups, dtype=np.int32)
     times = np.array(scan.times, dtype=np.int64)
     counted = [output.fields[0] for output in layout.outputs if output.how == "estimate"]
-    groups, starts, merged = merge_windows(layout.fields, groups, times, columns, window, counted)
+    groups, starts, merged = merge_windows(layout.fields, groups, times, columns, window, counted, within)
     return groups, starts, outputs(layout, merged)
 
 

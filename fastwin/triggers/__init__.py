@@ -1,10 +1,9 @@
 """Triggers: when a window fires, and when its contents are purged. Flink's names."""
 
-from fastwin.triggers.asking import ProcessingTimeoutTrigger, PurgingTrigger
 from fastwin.triggers.combined import AfterWatermark, AllOf, AnyOf, after_watermark, all_of, any_of
 from fastwin.triggers.delta import DeltaTrigger
-from fastwin.triggers.result import TriggerResult
-from fastwin.triggers.single import (
+from fastwin.triggers.nesting import ProcessingTimeoutTrigger, PurgingTrigger
+from fastwin.triggers.plain import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
@@ -12,6 +11,7 @@ from fastwin.triggers.single import (
     NeverTrigger,
     ProcessingTimeTrigger,
 )
+from fastwin.triggers.result import TriggerResult
 from fastwin.triggers.trigger import Trigger
 
 __all__ = [

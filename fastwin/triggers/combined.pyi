@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from fastwin.triggers.asking import AskingTrigger
+from fastwin.triggers.nesting import NestingTrigger
 from fastwin.triggers.trigger import Trigger
 
 __all__ = ["AfterWatermark", "AllOf", "AnyOf", "after_watermark", "all_of", "any_of"]
 
-class _Parted(AskingTrigger): ...
+class _Parted(NestingTrigger): ...
 
 class _Several(_Parted):
     triggers: tuple[Trigger, ...]

@@ -3,10 +3,10 @@
 from fastwin.core.typedefs cimport int64_t, ts_t
 from fastwin.errors import SpecError
 from fastwin.functions.descriptors import ReducingStateDescriptor
-from fastwin.triggers.asking cimport ELEMENT, EVENT_TIMER, PROCESSING_TIMER, AskingTrigger
+from fastwin.triggers.nesting cimport ELEMENT, EVENT_TIMER, PROCESSING_TIMER, NestingTrigger
 from fastwin.triggers.builtin cimport BuiltInTrigger, bound
 from fastwin.triggers.builtin import has_fields
-from fastwin.triggers.single import EveryElementTrigger, NeverTrigger
+from fastwin.triggers.plain import EveryElementTrigger, NeverTrigger
 from fastwin.triggers.trigger cimport CONTINUE, FIRE, FIRE_AND_PURGE, Trigger, TriggerHost
 from fastwin.triggers.trigger import check_trigger
 
@@ -15,7 +15,7 @@ __all__ = ["AfterWatermark", "AllOf", "AnyOf", "after_watermark", "all_of", "any
 cdef Py_ssize_t MOST_TRIGGERS = 31
 
 
-cdef class _Parted(AskingTrigger):
+cdef class _Parted(NestingTrigger):
     """A trigger whose parts keep their state apart from each other."""
 
     cdef int bind(self, TriggerHost host) except -1:

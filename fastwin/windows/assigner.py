@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
@@ -42,6 +43,9 @@ class WindowAssigner(metaclass=Factories):
     def is_event_time(self) -> bool:
         """Tells whether windows pass with the watermark; else, with the processing time."""
         return True
+
+    def _repr_html_(self) -> str:
+        return f"<code>{html.escape(str(self))}</code>"
 
 
 class MergingWindowAssigner(WindowAssigner):

@@ -9,18 +9,31 @@ from pathlib import Path
 
 from fastwin.errors import SpecError
 
-__all__ = ["fresh_folder", "stderr_to"]
+__all__ = ["fresh_folder", "kept_folder", "stderr_to"]
 
 
 def fresh_folder(path: Path, command: str) -> Path:
     """Empties the folder of an earlier run of a command, and no other; returns it as an absolute path."""
-    mark = f".fastwin-{command}"
-    if path.exists() and any(path.iterdir()) and not (path / mark).exists():
-        raise SpecError(f"--out: {path} is not empty, and was not made by {command}; name a new folder")
+    _check_own(path, command)
     shutil.rmtree(path, ignore_errors=True)
-    path.mkdir(parents=True)
-    (path / mark).touch()
+    return kept_folder(path, command)
+
+
+def kept_folder(path: Path, command: str) -> Path:
+    """Returns the folder of a command as an absolute path, with what an earlier run has left there."""
+    _check_own(path, command)
+    path.mkdir(parents=True, exist_ok=True)
+    (path / _mark(command)).touch()
     return path.resolve()
+
+
+def _mark(command: str) -> str:
+    return f".fastwin-{command}"
+
+
+def _check_own(path: Path, command: str) -> None:
+    if path.exists() and any(path.iterdir()) and not (path / _mark(command)).exists():
+        raise SpecError(f"--out: {path} is not empty, and was not made by {command}; name a new folder")
 
 
 @contextlib.contextmanager

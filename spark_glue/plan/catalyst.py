@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from fastwin.errors import SpecError
+from spark_glue.plan.compat import Py4JError, has_columnar_input, has_second_format, is_connect
+from spark_glue.plan.connect import NEVER_ENDS, analyzed
 
 __all__ = [
     "BATCH_BYTES_KEY",
@@ -24,18 +25,21 @@ __all__ = [
     "WINDOW_TIME",
     "RunningQuery",
     "Watermark",
+    "in_first_format",
     "is_columnar",
+    "operators_of",
     "prefers_columns",
     "query_id_of",
     "query_of",
     "quoted",
     "running_query",
     "told",
+    "watermark_delays",
     "watermark_of",
 ]
 
 _LOG = logging.getLogger(__name__)
-_DENIED = (Py4JError, AttributeError, TypeError)
+_DENIED = (Py4JError, PySparkException, AttributeError, TypeError)
 
 WINDOW_TIME = "window_time"
 """The column that ``chain=True`` adds: the last millisecond of each window."""
@@ -95,13 +99,15 @@ class RunningQuery:
 
     available_now: it ends with the data that is there. processing_time: it has timers of processing time.
     shares_watermark: two of its operators stand side by side on one ``withWatermark``; Spark serves the first alone.
-    first_format: its checkpoint has been begun in Spark's first format.
+    first_format: its checkpoint has been begun in Spark's first format, and there is a better one. watermark: of the
+    micro-batch that runs, ms; None while there is none, and where several operators may each have their own.
     """
 
     available_now: bool
     processing_time: bool
     shares_watermark: bool
     first_format: bool = False
+    watermark: int | None = None
 
     @property
     def problem(self) -> str | None:
@@ -112,10 +118,7 @@ class RunningQuery:
                 "first one fire; drop the withWatermark and give watermark= to each apply, or run a query for each"
             )
         if self.available_now and self.processing_time:
-            return (
-                "availableNow: a query of processing time never ends with it, because it always has another "
-                'micro-batch to run; use .trigger(processingTime="1 second") and stop the query'
-            )
+            return NEVER_ENDS
         return None
 
     @property
@@ -157,17 +160,38 @@ def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
 def _running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
     for query in spark._jsparkSession.sharedState().activeStreamingQueries().values():
         if query.id().toString() == query_id:
-            operators = [node for node in _below(query.analyzedPlan()) if node.nodeName().startswith(_STATEFUL)]
-            ours = [node for node in operators if _is_ours(node)]
+            operators = _stateful_operators(query)
+            ours = operators_of(query)
             if not ours:
                 return None
             return RunningQuery(
                 available_now=query.trigger().toString().startswith("AvailableNow"),
                 processing_time=any("ProcessingTime" in str(node.timeMode()) for node in ours),
                 shares_watermark=_share_watermark(operators),
-                first_format=told("the format of a checkpoint", partial(_in_first_format, query), False),
+                first_format=told("the format of a checkpoint", partial(in_first_format, query), False),
+                watermark=None if len(ours) > 1 else told("the watermark of a batch", partial(_watermark, query), None),
             )
     return None
+
+
+def _stateful_operators(query: Any) -> list[Any]:
+    return [node for node in _below(query.analyzedPlan()) if node.nodeName().startswith(_STATEFUL)]
+
+
+def operators_of(query: Any) -> list[Any]:
+    """Returns the operators of ``apply`` in a query, which is Spark's own object."""
+    return [node for node in _stateful_operators(query) if _is_ours(node)]
+
+
+def watermark_delays(query: Any) -> tuple[int, ...]:
+    """Returns how far the watermarks of a query, which is Spark's own object, are behind the newest rows, ms."""
+    found = []
+    for node in _below(query.analyzedPlan()):
+        if node.nodeName() == "EventTimeWatermark":
+            columns = node.output()
+            marks = [columns.apply(i).metadata() for i in range(columns.size())]
+            found += [int(mark.getLong(_DELAY_KEY)) for mark in marks if mark.contains(_DELAY_KEY)]
+    return tuple(dict.fromkeys(found))
 
 
 def _is_ours(operator: Any) -> bool:
@@ -176,10 +200,18 @@ def _is_ours(operator: Any) -> bool:
     return {columns.apply(i).name() for i in range(columns.size())} >= _PACKED
 
 
-def _in_first_format(query: Any) -> bool:
-    """Returns whether a commit of the query does not say which attempts count."""
+def in_first_format(query: Any) -> bool:
+    """Returns whether a commit of a query does not say which attempts count, and could. query: Spark's own object."""
     last = query.commitLog().getLatest()
-    return last.isDefined() and last.get()._2().stateUniqueIds().isEmpty()
+    return has_second_format() and last.isDefined() and last.get()._2().stateUniqueIds().isEmpty()
+
+
+def _watermark(query: Any) -> int | None:
+    """Returns the watermark of the micro-batch that a query has begun last, ms. 0 is Spark's for none."""
+    last = query.offsetLog().getLatest()
+    if not last.isDefined() or not last.get()._2().metadataOpt().isDefined():
+        return None
+    return int(last.get()._2().metadataOpt().get().batchWatermarkMs()) or None
 
 
 def _share_watermark(operators: Sequence[Any]) -> bool:
@@ -214,7 +246,8 @@ def prefers_columns(df: DataFrame, names: Sequence[str]) -> bool:
     Spark keeps a copy of each row that it hands over as columns. The way of rows has a cost that is higher still, but
     only while a batch is limited in bytes: Spark adds up what the batch takes before each row that it writes.
     """
-    return (df.sparkSession.conf.get(BATCH_BYTES_KEY, None) or "").rstrip("b") != NO_LIMIT and is_columnar(df, names)
+    unlimited = (df.sparkSession.conf.get(BATCH_BYTES_KEY, None) or "").rstrip("b") == NO_LIMIT
+    return has_columnar_input() and not unlimited and is_columnar(df, names)
 
 
 def is_columnar(df: DataFrame, names: Sequence[str]) -> bool:
@@ -282,10 +315,15 @@ class _Seen:
     marked: tuple[str, ...]
 
 
-def _seen(df: DataFrame) -> _Seen | None:
-    """Returns what is before a frame; None with Spark Connect."""
-    if not hasattr(df, "_jdf"):
-        return None
+def _seen(df: DataFrame) -> _Seen:
+    """Returns what is before a frame."""
+    if is_connect(df):
+        told_nodes = analyzed(df)
+        return _Seen(
+            any(node.name == "Aggregate" and node.streaming for node in told_nodes),
+            tuple(node.name for node in told_nodes if node.name.startswith(_STATEFUL)),
+            tuple(node.marked for node in told_nodes if node.marked is not None),
+        )
     nodes = [(node.nodeName(), node) for node in _below(df._jdf.queryExecution().analyzed())]
     return _Seen(
         any(name == "Aggregate" and node.isStreaming() for name, node in nodes),

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema, to_arrow_type
 
 from fastwin.errors import SpecError
+from spark_glue.plan.compat import arrow_schema_of, arrow_type_of, lacking, spark_struct_of, spark_type_of
 
 __all__ = [
     "arrow_schema",
@@ -24,7 +24,6 @@ __all__ = [
     "spark_struct",
 ]
 
-_TIME_ZONE = "UTC"  # of Arrow timestamps between our own stages; only the instant travels
 _NO_KEY = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.UserDefinedType, T.CalendarIntervalType, T.NullType)
 
 
@@ -74,12 +73,12 @@ def spark_fields(schema: pa.Schema, argument: str) -> list[T.StructField]:
     fields = []
     for field in schema:
         try:
-            kind = from_arrow_type(field.type)
+            kind = spark_type_of(field.type)
             fits = _arrow_type(kind) is not None
         except PySparkException:
             fits = False
         if not fits:
-            raise SpecError(f"{argument}: column {field.name!r} has type {field.type}, which Spark has not")
+            raise SpecError(f"{argument}: column {field.name!r} has type {field.type}, {lacking(field.type)}")
         fields.append(T.StructField(field.name, kind))
     return fields
 
@@ -96,12 +95,12 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def output_schema(struct: T.StructType) -> pa.Schema:
     """Returns the Arrow schema in which rows of this Spark type go back to Spark."""
-    return to_arrow_schema(struct, timezone=_TIME_ZONE)
+    return arrow_schema_of(struct)
 
 
 def spark_struct(schema: pa.Schema) -> T.StructType:
     """Returns the Spark type of rows with this Arrow schema."""
-    return from_arrow_schema(schema)
+    return spark_struct_of(schema)
 
 
 def local_to_ms(column: pa.ChunkedArray | pa.Array, time_zone: str) -> pa.ChunkedArray | pa.Array:
@@ -132,7 +131,7 @@ def _arrow_type(kind: T.DataType) -> pa.DataType | None:
     if _holds_user_type(kind):
         return None
     try:
-        return to_arrow_type(kind, timezone=_TIME_ZONE)
+        return arrow_type_of(kind)
     except (PySparkException, NotImplementedError):
         return None
 

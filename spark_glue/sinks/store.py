@@ -6,7 +6,7 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, is_remote
 from pyspark.sql import functions as F
 
 import fastwin as fw
@@ -14,7 +14,7 @@ from fastwin.errors import FastwinError, SpecError, StoreError, StoreUnavailable
 from fastwin.spec.panes import window_of
 from fastwin.store import PaneStore, Revision, Written
 from fastwin.times import Duration, to_ms
-from spark_glue.plan.catalyst import query_id_of, quoted
+from spark_glue.plan.catalyst import query_id_of, query_of, quoted
 from spark_glue.plan.outputs import SIDE_PREFIX
 from spark_glue.plan.types import arrow_schema
 from spark_glue.sinks.patience import patiently
@@ -22,7 +22,7 @@ from spark_glue.sinks.patience import patiently
 __all__ = ["StoreSink", "to_store"]
 
 _ROWS_AT_ONCE = 100_000
-_REPORT = "stored long, outdated long, expired long, first long, last long, problem string"
+_REPORT = "stored long, outdated long, expired long, first long, last long, problem string, server string"
 
 _Done = tuple[Written, int | None, int | None]
 """What was written, and the starts of the first and the last pane, ms."""
@@ -39,7 +39,9 @@ def to_store(
     """Returns a function for ``foreachBatch`` that puts the panes of each micro-batch into a store.
 
     url: see ``PaneStore.open``: ``redis://...`` is written by the executors, each its own rows, in pipelined batches;
-        ``rocksdb:PATH`` by the driver, which holds the store open for writing while the sink lives (``close`` it).
+        ``rocksdb:PATH`` by the driver, which holds the store open for writing while the sink lives (``close`` it). With
+        Spark Connect the sink runs on the server: a URL means what it means there, and the store has no record of which
+        batches it was given.
     spec: the windows' specification; the stream runs its panes, as wide as the slide::
 
             frame = spark_glue.apply(spec.panes(), df, watermark="1 minute")
@@ -76,7 +78,9 @@ class StoreSink:
         self._url, self._retention, self._accept_loss = url, retention, accept_loss
         self._patience = to_ms(patience, argument="patience") / 1_000
         self._panes = spec if spec.origin is not None else spec.panes()
-        self._store: PaneStore | None = PaneStore.open(url, self._panes, retention=retention)
+        # With Spark Connect the sink travels to the server, and opens the store there.
+        self._store: PaneStore | None = None if is_remote() else self._opened()
+        self._closed = False
         self._epoch = self._last = -1
         assert self._panes.ending is not None
         self._columns = [*self._panes.keys, "window_start", *self._panes.ending.names]
@@ -86,16 +90,22 @@ class StoreSink:
         if self._store is not None:
             self._store.close()
             self._store = None
+        self._closed = True
+
+    def _opened(self) -> PaneStore:
+        return PaneStore.open(self._url, self._panes, retention=self._retention)
 
     def __call__(self, frame: DataFrame, batch_id: int) -> Written:
         """Writes the panes of one micro-batch; returns what was done."""
-        if self._store is None:
+        if self._closed:
             raise StoreError("to_store: this sink was closed")
         for side in (name for name in frame.columns if name in ("late", "bad") or name.startswith(SIDE_PREFIX)):
             if frame.schema[side].dataType.typeName() == "struct":
                 raise SpecError(
                     f"to_store: the spec has {side} rows as well; use route(main=to_store(...), {side}=...)"
                 )
+        if self._store is None:
+            self._store = self._opened()
         store = self._store
         return patiently(lambda: self._write(store, frame, batch_id), self._patience)
 
@@ -116,11 +126,22 @@ class StoreSink:
         panes = frame.select(*(F.col(quoted(name)) for name in self._columns))
         write = self._from_driver if store.one_writer else self._from_executors
         written, first, last = write(panes, (self._epoch, batch_id))
-        end = None if last is None else last + window_of(self._panes)[0]
         mark = None if query is None else (query, batch_id)
+        end = self._end(store, frame, last)
         if end is not None or mark is not None:
             store.advance_watermark(end, first, mark=mark)
         return written
+
+    def _end(self, store: PaneStore, frame: DataFrame, last: int | None) -> int | None:
+        """Returns up to where all panes are there now, ms: by the stream's watermark, which goes on in quiet times.
+
+        last: the start of the last pane that was written. None: neither tells.
+        """
+        query = query_of(frame)
+        ends = [] if last is None else [last + window_of(self._panes)[0]]
+        if query is not None and query.watermark is not None and (ends or store.meta() is not None):
+            ends.append(query.watermark + 1)  # what ends by then has fired
+        return max(ends, default=None)
 
     def _check_known(self, store: PaneStore, query: str, batch_id: int) -> None:
         """Looks whether the store has all batches of this query before this one."""
@@ -167,12 +188,18 @@ class StoreSink:
 
     def _from_executors(self, panes: DataFrame, revision: Revision) -> _Done:
         """Lets every task put its own rows."""
+        assert self._store is not None
         schema = arrow_schema(panes.schema)
         writer = _writer(self._url, self._panes, self._retention, revision, schema, self._patience)
         done: _Done = Written(), None, None
         for row in panes.mapInArrow(writer, _REPORT).collect():
             if row.problem is not None:
                 raise StoreError(row.problem)
+            if None not in (row.server, self._store.server) and row.server != self._store.server:
+                raise StoreUnavailableError(
+                    "to_store: a task has put its panes into another server than the one where the batch began, as in "
+                    "a failover that not all know of yet; the batch is to be put again"
+                )
             done = _joined(done, (Written(row.stored, row.outdated, row.expired), row.first, row.last))
         return done
 
@@ -241,9 +268,10 @@ def _writer(
             for store in opened:
                 store.close()
         written, first, last = done
-        row = (written.stored, written.outdated, written.expired, first, last, problem)
-        kinds = [*[pa.int64()] * 5, pa.string()]
-        names = ["stored", "outdated", "expired", "first", "last", "problem"]
+        server = next((store.server for store in opened), None)
+        row = (written.stored, written.outdated, written.expired, first, last, problem, server)
+        kinds = [*[pa.int64()] * 5, *[pa.string()] * 2]
+        names = ["stored", "outdated", "expired", "first", "last", "problem", "server"]
         yield pa.RecordBatch.from_arrays([pa.array([v], k) for v, k in zip(row, kinds, strict=True)], names)
 
     return write

@@ -1,6 +1,7 @@
 """Batch frames: the packed rows of each key group run to their end, without Spark's state."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
@@ -9,6 +10,7 @@ from pyspark.sql import types as T
 
 import fastwin as fw
 from fastwin.run.stream import open_plan
+from spark_glue.plan.compat import applied_to_groups, is_observation
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.outputs import Output, ResultKind
 from spark_glue.plan.types import output_schema
@@ -27,13 +29,8 @@ def run_batch(packed: DataFrame, frame_plan: FramePlan, output: Output, name: st
     name: an Observation takes the counters; text is of no use without a query's progress.
     """
     struct = T.StructType([*output.struct, T.StructField(_COUNTERS, T.ArrayType(T.LongType()))])
-
-    # Spark reads the kind of function from its annotations, and takes them from plain functions only.
-    def run_group(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _run_group(frame_plan, output, batches)
-
-    counted = packed.groupBy("key_group").applyInArrow(run_group, struct)
-    if isinstance(name, Observation):
+    counted = applied_to_groups(packed, "key_group", partial(_run_group, frame_plan, output), struct)
+    if is_observation(name):
         counted = observed(counted, name, F.col(_COUNTERS))
     return counted.where(F.col(_COUNTERS).isNull()).drop(_COUNTERS)
 

@@ -4,6 +4,7 @@ A new counter is one line here, in ``_GROWING`` or ``_LEVELS``, if ``fastwin.Met
 """
 
 import resource
+import sys
 from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 
 import fastwin as fw
 from fastwin.errors import SpecError
+from spark_glue.plan.compat import is_observation
 
 __all__ = [
     "COUNTERS",
@@ -74,7 +76,7 @@ def count(
         found[name] = 0 if kept is None else getattr(after, metric) - getattr(before, metric)
     written, watermark = kept or (0, 0)
     found |= {"state_bytes": written, WATERMARK: max(0, watermark)}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return found | dict.fromkeys(WORK, 0) | {WORKER_BYTES: peak} | dict(work or {})
 
 
@@ -88,7 +90,7 @@ def counters_text(counters: Mapping[str, int]) -> str:
 
 def check_name(name: object, streaming: bool) -> None:
     """Raises SpecError unless ``name`` can name the counters of a frame."""
-    if isinstance(name, Observation):
+    if is_observation(name):
         if streaming:
             raise SpecError("name: an Observation is for batch frames; for a streaming frame give text")
     elif not isinstance(name, str) or not name:

@@ -9,7 +9,6 @@ import warnings
 import weakref
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 from pyspark.sql.streaming.listener import (
@@ -20,6 +19,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from spark_glue.plan.catalyst import running_query, told
+from spark_glue.plan.compat import SparkContext, is_connect
 from spark_glue.state.folders import forget_run, sweep
 
 __all__ = ["forget_when_ended"]
@@ -35,7 +35,7 @@ def forget_when_ended(spark: SparkSession) -> None:
 
     With Spark Connect nothing is done: no worker runs on the client's machine.
     """
-    if not hasattr(spark, "_jvm") or spark in _listeners:
+    if is_connect(spark) or spark in _listeners:
         return
     _listeners[spark] = listener = _Listener(spark)
     told("the end of queries", lambda: spark.streams.addListener(listener), None)

@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from fastwin.machine.memory import LEAST_FREE, SHARED
+
 __all__ = [
     "ROOT_VARIABLE",
     "TAKEN_FILE",
@@ -32,8 +34,8 @@ TAKEN_FILE = ".bytes"
 """In the folder of all runs: how many bytes the copies of all runs take."""
 
 _LOG = logging.getLogger(__name__)
-_MEMORY = Path("/dev/shm")
-_LEAST_FREE = 64 << 20  # below that, the folder in memory is left alone, unless ours is there already
+_MEMORY = SHARED
+_LEAST_FREE = LEAST_FREE  # below that, the folder in memory is left alone, unless ours is there already
 _IDLE_S = 600.0
 _SWEEP_S = 60.0
 _LOCK_S = 1.0

@@ -21,7 +21,7 @@ from fastwin.state.identity import Migrate, StateSpec, allows_wider_types
 from fastwin.state.signing import SIGNATURE_BYTES, check_signature, is_signing, signature
 from spark_glue.state.book import DeltaLog, Entry
 
-__all__ = ["CHUNK_BYTES", "Head", "Identity", "StateLog", "joined", "log_in"]
+__all__ = ["CHUNK_BYTES", "Head", "Identity", "StateLog", "StoredHead", "head_in", "joined"]
 
 CHUNK_BYTES = 4 << 20
 """No value in the state store is larger than this."""
@@ -196,9 +196,19 @@ def joined(parts: Mapping[int, bytes], entry: Entry) -> bytes:
     return data
 
 
-def log_in(head: bytes) -> DeltaLog:
-    """Returns the log that a stored head tells of. Raises StateError if it is damaged."""
-    return DeltaLog.from_json(_unpack(head)[1]["log"])
+@dataclass(frozen=True)
+class StoredHead:
+    """What a stored head tells: the log of its share, and how the query's keys are divided."""
+
+    log: DeltaLog
+    key_groups: int
+    shares: int
+
+
+def head_in(head: bytes) -> StoredHead:
+    """Returns what a stored head tells. Raises StateError if it is damaged."""
+    fields = _unpack(head)[1]
+    return StoredHead(DeltaLog.from_json(fields["log"]), fields["key_groups"], fields["shares"])
 
 
 def _pack(fields: dict[str, Any]) -> bytes:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # the top of the package is a room of its own; "" is the package itself, which hands names on.
 FLOORS = [
     "errors",
-    "times",
+    "machine times",
     "core",
     "columns",
     "aggregates functions hyperloglog",
@@ -23,11 +23,11 @@ FLOORS = [
     "windows",
     "spec",
     "state",
-    "operators",
+    "operators timeline",
     "run",
     "testing store",
     "",
-    "serve",
+    "doctor serve",
     "__main__",
 ]
 # The rooms of the glue, likewise; all of them stand above fastwin's.
@@ -35,8 +35,8 @@ GLUE_FLOORS = [
     "plan",
     "state session",
     "stages",
-    "export progress sinks",
-    "apply",
+    "export health inspection progress sinks",
+    "apply doctor",
     "",
     "apps",
 ]

@@ -1,6 +1,7 @@
 """What a wheel carries and what it does not. The sdist alone must be enough to build it."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import fastwin
 
 pytestmark = pytest.mark.slow
 
@@ -21,10 +24,19 @@ BUILD_INPUTS = [
     "README.md",
     "LICENSE",
     "CHANGELOG.md",
+    "Makefile",
+    "mkdocs.yml",
+    ".ci",
+    ".conda",
+    ".github",
+    "docs",
+    "examples",
     "fastwin",
     "spark_glue",
     "tests",
 ]
+REPOSITORY = "https://host.example/fastwin"
+INFO = f"fastwin-{fastwin.__version__}.dist-info/"
 SOURCES = {
     path.relative_to(ROOT).as_posix() for package in ("fastwin", "spark_glue") for path in (ROOT / package).rglob("*")
 }
@@ -44,6 +56,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             shutil.copy2(ROOT / name, copy / name)
     clean = {name: value for name, value in os.environ.items() if not name.startswith("FASTWIN_")}
+    clean["FASTWIN_REPOSITORY"] = REPOSITORY
     clean["CFLAGS"] = "-O0"  # what is in the wheel does not depend on it, the time does
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(copy / "dist"), str(copy)]
     done = subprocess.run(command, cwd=copy, env=clean, capture_output=True, text=True, check=False)
@@ -66,11 +79,12 @@ def test_sdist_has_all_sources(dist: Path) -> None:
     assert not [name for name in names if name.endswith((".c", ".so"))]
 
 
-def test_sdist_has_the_tests_and_their_data(dist: Path) -> None:
+@pytest.mark.parametrize("folder", ["tests", "docs", "examples", ".ci", ".conda", ".github"])
+def test_sdist_has_what_is_not_code(dist: Path, folder: str) -> None:
     (path,) = dist.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    found = (path for path in (ROOT / "tests").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    found = (path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     missing = {path.relative_to(ROOT).as_posix() for path in found} - names
     assert not missing, f"MANIFEST.in leaves out {', '.join(sorted(missing))}"
 
@@ -87,18 +101,29 @@ def test_wheel_has_no_sources_of_kernels_and_no_strangers(wheel: zipfile.ZipFile
     names = wheel.namelist()
     assert not [name for name in names if name.endswith((".c", ".pyx"))]
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"fastwin", "spark_glue", "fastwin-0.1.0.dist-info"}
+    assert tops == {"fastwin", "spark_glue", INFO.rstrip("/")}
 
 
 def test_wheel_metadata(wheel: zipfile.ZipFile) -> None:
-    info = "fastwin-0.1.0.dist-info/"
-    metadata = wheel.read(info + "METADATA").decode()
+    metadata = wheel.read(INFO + "METADATA").decode()
+    assert f"Version: {fastwin.__version__}\n" in metadata
+    assert f"Project-URL: Source, {REPOSITORY}\n" in metadata
     assert "License-Expression: Apache-2.0" in metadata
     assert "Requires-Python: >=3.11" in metadata
     for extra in ("spark", "redis", "serve", "dev"):
         assert f"Provides-Extra: {extra}\n" in metadata
-    assert b"Apache License" in wheel.read(info + "licenses/LICENSE")
-    assert b"demo = spark_glue.apps.demo:command" in wheel.read(info + "entry_points.txt")
+    assert b"Apache License" in wheel.read(INFO + "licenses/LICENSE")
+    commands = wheel.read(INFO + "entry_points.txt")
+    assert b"fastwin = fastwin.__main__:main" in commands
+    assert b"demo = spark_glue.apps.demo:command" in commands
+
+
+def test_the_page_of_an_index_has_no_link_that_leads_nowhere(wheel: zipfile.ZipFile) -> None:
+    page = wheel.read(INFO + "METADATA").decode().partition("\n\n")[2]
+    links = re.findall(r"\]\(([^)\s]+)\)", page)
+    assert len(links) >= 10
+    assert not [link for link in links if not link.startswith(("https://", "#"))]
+    assert f"{REPOSITORY}/raw/v{fastwin.__version__}/docs/diagrams/watermark.svg" in links
 
 
 def test_wheel_imports_without_the_source_tree(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
@@ -117,3 +142,26 @@ def test_wheel_imports_without_the_source_tree(wheel: zipfile.ZipFile, tmp_path:
     )
     assert done.returncode == 0, done.stderr
     assert all(name.startswith(str(tmp_path)) for name in done.stdout.split())
+
+
+def test_published_pxd_files_compile(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    """A module of a user's own that cimports from the wheel, whichever ABI that has."""
+    wheel.extractall(tmp_path)
+    (tmp_path / "mine.pyx").write_text(
+        "# cython: language_level=3\n"
+        "from fastwin.core.rows.rowstore cimport RowStore\n"
+        "from fastwin.core.timemath cimport floor_to\n"
+        "def down(time, step):\n"
+        "    return floor_to(time, step, 0)\n"
+        "def is_store(value):\n"
+        "    return isinstance(value, RowStore)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "CFLAGS": "-O0"}
+    for command in (
+        ["-m", "Cython.Build.Cythonize", "--inplace", "--quiet", "mine.pyx"],
+        ["-c", "import mine; assert mine.down(-1, 10) == -10 and not mine.is_store(1)"],
+    ):
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr

@@ -2,9 +2,12 @@
 
 import importlib
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
+
+from tests.support.documents import run_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -31,3 +34,62 @@ def test_a_name_that_is_missing_is_told():
     names = [one for _, _, modules in REFERENCE.PAGES.values() for one in modules.get("fastwin", [])]
     assert REFERENCE.missing("fastwin", [*names, "Forgotten"]) == ["Forgotten"]
     assert REFERENCE.missing("fastwin", names[1:]) == [names[0]]
+
+
+EXAMPLES = REFERENCE.examples()
+NAMES = [
+    f"{module}.{name}"
+    for _, _, modules in REFERENCE.PAGES.values()
+    for module, names in modules.items()
+    for name in names
+]
+WITH_SPARK = {name for name in NAMES if name.startswith("spark_glue.")}
+
+
+def _documented(name):
+    module, _, attribute = name.rpartition(".")
+    thing = getattr(importlib.import_module(module), attribute)
+    return not isinstance(thing, int) and ">>>" in (thing.__doc__ or "")
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - WITH_SPARK))
+def test_a_public_name_has_an_example_that_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert (name in EXAMPLES) != _documented(name), (
+        f"{name} needs one example: in its docstring, or in {REFERENCE.EXAMPLES.name}"
+    )
+    if name in EXAMPLES:
+        run_blocks([EXAMPLES[""], EXAMPLES[name]], REFERENCE.EXAMPLES)
+
+
+@pytest.mark.parametrize("name", sorted(WITH_SPARK))
+def test_an_example_for_spark_is_a_part_of_a_page_that_runs(name):
+    pages = {
+        line.strip()
+        for page in ("spark.md", "store.md")
+        for line in (DOCS / page).read_text(encoding="utf-8").splitlines()
+    }
+    lost = [line for line in EXAMPLES[name].splitlines() if line.strip() not in pages]
+    assert not lost, f"not in spark.md or store.md: {lost}"
+
+
+def test_examples_are_for_public_names():
+    assert set(EXAMPLES) - {""} <= set(NAMES)
+
+
+def test_what_was_measured_has_its_place():
+    page = (DOCS / "performance.md").read_text(encoding="utf-8")
+    filled = _script("performance").filled(page)
+    assert "<!-- measured" not in filled
+    assert filled.count("x polars") > 5
+    assert "Spark" in filled
+
+
+def test_figures_are_made_by_their_pages():
+    shown = {
+        name
+        for page in DOCS.glob("*.md")
+        for name in re.findall(r"\]\(([\w-]+\.svg)\)", page.read_text(encoding="utf-8"))
+    }
+    assert len(shown) > 18
+    assert shown == set(_script("figures").figures())

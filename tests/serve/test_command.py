@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,7 @@ def test_secrets_on_the_command_line_are_warned_of(url):
         (("--store", "redis://127.0.0.1:1"), "is out of reach"),
         (("--store", "URL", "--token", "short"), "--token: must have at least 8 characters"),
         (("--store", "URL", "--refresh", "0"), "--refresh: must be 0.2 to 3600"),
+        (("--store", "URL", "--workers", "0"), "--workers: must be 1 to 64"),
         (("--store", "URL", "--label", "pv"), "--label: must be NAME=TEXT"),
         (("--store", "URL", "--host", "192.0.2.1", "--port", "0"), "cannot bind 192.0.2.1"),
     ],
@@ -130,3 +132,64 @@ def test_what_cannot_work_is_told_at_once(url, arguments, says):
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert says in errors and "Traceback" not in errors
+
+
+def children(pid: int) -> set[int]:
+    """Returns the processes that a process has started and that answer; not multiprocessing's own helper."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == pid and b"spawn_main" in (path / "cmdline").read_bytes():
+                found.add(int(path.name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def until(condition) -> None:
+    end = time.monotonic() + 40
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+def counted(port: str) -> float:
+    """Returns how many requests for the store have been answered, by all workers."""
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    found = re.search(r'^fastwin_requests_total\{route="/api/store",status="200"\} (\S+)$', text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_workers(url, by):
+    """They answer as one, one that dies is replaced, and none outlives the command."""
+    with start("--store", url, "--port", "0", "--workers", "2", "--access-log") as process:
+        workers: set[int] = set()
+        try:
+            port = re.search(r":(\d+)/  \(stop it", process.stdout.readline())[1]
+            until(lambda: len(children(process.pid)) == 2)
+            workers = children(process.pid)
+            for _ in range(20):
+                assert get(port, "/api/store")[0] == 200
+            if by is signal.SIGINT:
+                until(lambda: counted(port) == 20)
+                os.kill(next(iter(workers)), signal.SIGKILL)
+                until(lambda: len(children(process.pid) | workers) == 3 and len(children(process.pid)) == 2)
+                workers |= children(process.pid)
+                for _ in range(20):
+                    assert get(port, "/api/store")[0] == 200
+        finally:
+            process.send_signal(by)
+        _, errors = process.communicate(timeout=60)
+    until(lambda: all(map(gone, workers)))
+    assert "Traceback" not in errors
+    assert len(re.findall(r'127\.0\.0\.1 "GET /api/store" 200 ', errors)) >= 20
+    if by is not signal.SIGKILL:
+        assert process.returncode == 0 and "stopped" in errors

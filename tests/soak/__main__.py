@@ -1,6 +1,6 @@
 """``make soak``: the query killed, its workers and tasks disturbed, tasks attempted twice, hundreds of micro-batches.
 
-python -m tests.soak [kills] [faults] [attempts] [resident] [--kills 20] [--batches 500] [--seed N]
+python -m tests.soak [kills] [faults] [attempts] [resident] [doctor] [--kills 20] [--batches 500] [--seed N]
 
 Prints what it does as it does it, and a report at the end. Ends with 1 if anything was lost, twice or different, or did
 not return to where it was.
@@ -10,6 +10,7 @@ import argparse
 import functools
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,7 +27,7 @@ from tests.soak.workload import KINDS, tables
 from tests.support.spark_streams import Source
 
 INPUT_BATCHES = 12
-PARTS = ("kills", "faults", "attempts", "resident")
+PARTS = ("kills", "faults", "attempts", "resident", "doctor")
 
 
 class Soak:
@@ -159,6 +160,15 @@ class Soak:
             spark.stop()
         return f"{batches} micro-batches\n    second bottom: {held[1]}\n    last:          {held[-1]}"
 
+    def doctor(self) -> str:
+        """Runs the queries that have what the doctor looks for, all of them."""
+        tests = "tests/spark/test_doctor.py"
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", tests], env=os.environ | {"FASTWIN_ALL_AILMENTS": "1"}, check=False
+        )
+        assert done.returncode == 0, f"{tests} failed"
+        return "each found"
+
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Returns the options of the command line."""
@@ -192,6 +202,8 @@ def main() -> int:
             soak.part("drivers killed", lambda: soak.kills(options.kills))
         if "resident" in options.parts:
             soak.part("keys that come and go", lambda: soak.resident(options.batches))
+        if "doctor" in options.parts:
+            soak.part("queries with ailments", soak.doctor)
     print("\n".join(["", f"soak, seed {options.seed}:", *(f"  {line}" for line in soak.report)]), flush=True)
     return 1 if soak.failed else 0
 

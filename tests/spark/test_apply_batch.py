@@ -12,6 +12,7 @@ import spark_glue
 from spark_glue.plan import catalyst as frames
 from tests.support.spark_events import KEYS, START_MS, TIME_ZONE, events, key_names
 from tests.support.spark_streams import assert_same_rows, part
+from tests.support.spark_versions import columnar_input
 
 WINDOWS = {
     "tumbling": fw.TumblingEventTimeWindows.of("1 minute", "7 s"),
@@ -66,6 +67,7 @@ def test_number_of_key_groups_changes_nothing(parquet, key_groups):
     assert_same_rows(spark_glue.apply(spec, parquet(table), key_groups=key_groups).toArrow(), spec.run(table).main)
 
 
+@columnar_input
 @pytest.mark.parametrize("way", ["scan", "rows", "columns from rows"])
 def test_every_way_in_gives_the_same(parquet, monkeypatch, limited, way):
     table = events(3, 5000, keys="several", null_times=0.01)
@@ -84,6 +86,7 @@ def test_every_way_in_gives_the_same(parquet, monkeypatch, limited, way):
     assert_same_rows(part(found, "bad"), expected.bad)
 
 
+@columnar_input
 def test_columnar_scan_stays_columnar_where_batches_are_limited_in_bytes(parquet, limited):
     result = spark_glue.apply(spec_of(["k"]), parquet(events(4, 10)))
     assert "ColumnarToRow" not in result._jdf.queryExecution().executedPlan().toString()

@@ -22,6 +22,7 @@ from tests.support.spark_streams import (
     run_stream,
     start,
 )
+from tests.support.spark_versions import columnar_input
 
 WINDOWS = {
     "tumbling": fw.TumblingEventTimeWindows.of("1 minute", "7 s"),
@@ -217,6 +218,7 @@ def test_a_frame_with_its_own_watermark(spark, tmp_path):
     assert_replayed(spec, tables, batches)
 
 
+@columnar_input
 @pytest.mark.parametrize("keys", ["bigint", "several"])
 def test_columns_of_a_scan(spark, tmp_path, limited, keys):
     tables = out_of_order(3, 700, keys, null_times=0.01)

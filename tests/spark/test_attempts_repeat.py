@@ -10,6 +10,7 @@ from spark_glue.plan.catalyst import FORMAT_KEY
 from spark_glue.state.folders import cache_root
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Recorder, Source, assert_replayed, micro_batches, start
+from tests.support.spark_versions import second_format
 
 SPEC = (
     fw.key_by("k")
@@ -55,6 +56,7 @@ def test_several_actions_of_a_sink_that_names_its_jobs(spark, tmp_path):
     assert not any("sink" in name for found in folders for name in found)
 
 
+@second_format
 def test_a_session_without_the_second_format_is_told(spark, tmp_path):
     source = Source(tmp_path, TABLES[0].schema)
     frame = source.frame(spark)

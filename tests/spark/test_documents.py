@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.support.documents import ROOT
+from tests.support.notebooks import run_notebook
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -23,3 +24,7 @@ def test_a_page_runs(page, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
+
+
+def test_the_notebook_runs(tmp_path):
+    run_notebook("spark", tmp_path)

@@ -105,7 +105,7 @@ def counted_model(emissions: list[naive.Emission]) -> Counter:
 AGGREGATES = [("count", None), ("sum", 0), ("mean", 0)]
 
 
-@pytest.mark.parametrize("kind", ["flights", "random"])
+@pytest.mark.parametrize("kind", ["flights", pytest.param("random", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", CASES)
 def test_all_ways_agree_where_the_watermark_covers_the_disorder(spark, tmp_path, january, name, kind):
     case, stream = CASES[name], stream_of(kind, name, january)
@@ -168,7 +168,7 @@ def native_stream(spark, stream: Stream, case: Case, folder) -> pa.Table:
     return pa.concat_tables(recorder.tables.values())
 
 
-@pytest.mark.parametrize("lateness", ["0 s", "2 hours"])
+@pytest.mark.parametrize("lateness", [pytest.param("0 s", marks=pytest.mark.long), "2 hours"])
 @pytest.mark.parametrize("name", CASES)
 def test_late_rows_are_those_of_the_model_and_of_a_stream_in_process(spark, tmp_path, january, name, lateness):
     stream = stream_of("flights", name, january.slice(0, 12_000))
@@ -203,6 +203,7 @@ def test_late_rows_are_those_of_the_model_and_of_a_stream_in_process(spark, tmp_
     assert late > 0 or name == "sessions"
 
 
+@pytest.mark.long
 def test_the_year_through_batch_frames(spark, tmp_path):
     table = load_flights().select(["origin", "tailnum", "departed", "dep_delay"])
     assert table.num_rows == 336_776

@@ -12,6 +12,7 @@ from fastwin.errors import SpecError
 from spark_glue.plan.catalyst import FORMAT_KEY
 from tests.support.spark_events import START_MS
 from tests.support.spark_streams import Recorder, Source, assert_same_rows, micro_batches, part, start
+from tests.support.spark_versions import second_format
 
 LEFT = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", tz="UTC")), ("v", pa.string())])
 RIGHT = pa.schema([("id", pa.int32()), ("v", pa.int64()), ("at", pa.int64())])
@@ -104,6 +105,7 @@ def test_a_function_is_given_the_rows_of_both(spark):
     assert_same_rows(found, grouped.run(left, right).main)
 
 
+@second_format
 def test_a_join_of_streams_is_warned_of_as_other_streams_are(spark, tmp_path):
     rate = spark.readStream.format("rate").load()
     frames = rate.selectExpr("value k", "timestamp ts", "'' v"), rate.selectExpr("1 id", "value v", "value at")

@@ -10,7 +10,7 @@ import pytest
 from tests.support.spark_submit import MODULE, ROOT, submitted
 
 
-@pytest.mark.parametrize("fastwin_from", ["installed", "archive"])
+@pytest.mark.parametrize("fastwin_from", ["installed", pytest.param("archive", marks=pytest.mark.long)])
 def test_submitted_with_py_files_to_two_executors(tmp_path, fastwin_from):
     options = {"spark.executorEnv.MIMALLOC_PURGE_DELAY": "7"}
     if fastwin_from == "archive":

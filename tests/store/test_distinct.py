@@ -1,6 +1,7 @@
 """Unique visitors: equal to a real Redis's PFCOUNT of the same members, and close to the truth."""
 
 import os
+import re
 from collections import defaultdict
 
 import numpy as np
@@ -16,6 +17,7 @@ from fastwin import hyperloglog
 from fastwin.store import PaneStore
 from fastwin.store.unions import union_windows
 from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, clicks, spec_of
+from tests.support.documents import ROOT
 
 PANE = 3 * MINUTE
 AGGREGATES = {"pv": fw.Count(), "uv": fw.HyperLogLog("user")}
@@ -84,18 +86,30 @@ def test_any_client_counts_and_merges_our_keys(client, redis_server):
     table = clicks(20_000, modules=2, hours=3)  # fine panes are sparse, hours are dense
     with PaneStore.open(redis_server.url, spec) as store:
         store.put(spec.panes().run(table).main)
-        for level, width in (("3min", PANE), ("1h", HOUR)):
-            names = [f"{{fastwin:module%201}}:{level}:2024-01-01T{h:02d}:{m:02d}Z:uv"
-                     for h in range(2) for m in range(0, 60, width // MINUTE)]  # fmt: skip
-            expected = store.query(["module 1"], FIRST, FIRST + 2 * HOUR)["uv"][0].as_py()
-            assert client.pfcount(*names) == expected
-            client.pfmerge("{fastwin:module%201}:mine", *names)
-            assert client.pfcount("{fastwin:module%201}:mine") == expected
-            assert hyperloglog.estimate(client.get("{fastwin:module%201}:mine")) == expected
-            # Counting has left its marks in the strings (a cached count); they still read and roll up.
-            assert store.query(["module 1"], FIRST, FIRST + 2 * HOUR)["uv"][0].as_py() == expected
+        names = [f"{{fastwin:module%201}}:1h:2024-01-01T{h:02d}:00Z:uv" for h in range(2)]
+        expected = store.query(["module 1"], FIRST, FIRST + 2 * HOUR)["uv"][0].as_py()
+        assert client.pfcount(*names) == expected
+        client.pfmerge("{fastwin:module%201}:mine", *names)
+        assert client.pfcount("{fastwin:module%201}:mine") == expected
+        assert hyperloglog.estimate(client.get("{fastwin:module%201}:mine")) == expected
+        # Counting has left its marks in the strings (a cached count); they still read and roll up.
+        assert store.query(["module 1"], FIRST, FIRST + 2 * HOUR)["uv"][0].as_py() == expected
         store.put(spec.panes().run(table).main)
         assert store.query(["module 1"], FIRST, FIRST + 2 * HOUR)["uv"][0].as_py() == expected
+
+
+def test_any_client_counts_one_small_pane_as_documented(client, redis_server):
+    page = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
+    script, shelf, scratch, place = re.search(r'^EVAL "([^"]+)" 2 (\S+) (\S+) (\d+)$', page, re.MULTILINE).groups()
+    spec = spec_of(**AGGREGATES)
+    with PaneStore.open(f"{redis_server.url}?namespace=clicks", spec) as store:
+        store.put(spec.panes().run(clicks(20_000, modules=2, hours=1)).main)
+        start = FIRST + int(place) * PANE
+        expected = store.query(["module 1"], start, start + PANE)["uv"][0].as_py()
+        name = shelf.replace("home", "module%201")
+        assert client.eval(script, 2, name, scratch.replace("home", "module%201"), place) == expected > 50
+        hashes = [client.hget(name, place) for place in range(20)]
+        assert all(value.startswith(b"HYLL") for value in hashes)
 
 
 def test_sketches_leave_as_sketches(url):

@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+import redis
 
 import fastwin as fw
 from fastwin.store import PaneStore
@@ -87,3 +88,24 @@ def test_rocksdb_forces_its_log_to_the_disk_once_for_each_batch(tmp_path, monkey
                 store.put(panes.slice(part, 1), (1, number), advance=False)
             store.put(panes.slice(parts - 1), (1, number))
             assert forced.count(True) == 1 and forced[-1]
+
+
+def test_another_writer_moves_the_watermark_within_a_batch(redis_server, monkeypatch):
+    """What that one drops stays dropped: the batch with the earlier panes does not say that they are complete."""
+    redis.Redis.from_url(redis_server.url).flushall()
+    with (
+        PaneStore.open(redis_server.url, spec(), retention="1 hour") as slow,
+        PaneStore.open(redis_server.url, spec()) as fast,
+    ):
+        slow.put(batch(0))
+        advance = slow._advance
+
+        def overtaken(layout, step):
+            fast.put(batch(99))
+            return advance(layout, step)
+
+        monkeypatch.setattr(slow, "_advance", overtaken)
+        slow.put(batch(1))
+        end = FIRST + 100 * 3 * MINUTE
+        assert (slow.watermark, slow.meta().since) == (end, end - HOUR)
+        assert slow.query(start=FIRST, end=FIRST + HOUR).num_rows == 0

@@ -80,6 +80,8 @@ def test_layout_survives_as_text():
     for text in ("", "{}", "[]", '{"version": 1}'):
         with pytest.raises(StoreError):
             Layout.from_json(text)
+    before = layout.to_json().replace('"version": 2', '"version": 1')
+    assert Layout.from_json(before) == layout and Layout.from_json(before).version == 1
     with pytest.raises(StoreError, match="version 99"):
         Layout.from_json('{"version": 99}')
 

@@ -170,3 +170,21 @@ def test_a_password_that_is_not_escaped_is_told_to_nobody(by):
     with pytest.raises(SpecError, match=r"is no URL for Redis: .* %2F for /") as caught:
         PaneStore.open(by)
     assert "secret" not in str(caught.value) and "my" not in str(caught.value)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_store_of_an_earlier_layout_is_refused(start, read_only):
+    """Its panes are under names of their own; read as they are now they would all be missing."""
+    server = start()
+    with PaneStore.open(server.url, spec()) as store:
+        store.put(batch(0))
+    client = redis.Redis.from_url(server.url)
+    told = client.hget("{fastwin}:meta", "layout")
+    assert b'"version": 2' in told
+    client.hset("{fastwin}:meta", "layout", told.replace(b'"version": 2', b'"version": 1'))
+    with pytest.raises(
+        StoreError, match=r"of an earlier fastwin .*use another namespace .*\{fastwin\}:\* and"
+    ) as caught:
+        PaneStore.open(server.url, None if read_only else spec(), read_only=read_only)
+    assert "{fastwin:*" in str(caught.value)
+    PaneStore.open(f"{server.url}?namespace=other", spec()).close()

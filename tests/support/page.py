@@ -1,5 +1,6 @@
 """What the page shows, read out of a browser."""
 
+import html
 from typing import Any
 
 __all__ = ["drawn", "figures", "settle", "wait"]
@@ -21,10 +22,12 @@ def wait(driver: Any, condition: Any, seconds: float = 40) -> Any:
 
 def drawn(driver: Any) -> list[tuple[str, int, list]] | None:
     """Returns the lines that Plotly has drawn: name, number of points and values; None where nothing is drawn."""
-    return driver.execute_script(
+    lines = driver.execute_script(
         "const c = document.getElementById('chart'); if (!c.data || !c.querySelector('.scatterlayer path.js-line'))"
         " return null; return c.data.map(t => [t.name, t.x.length, t.y])"
     )
+    # Plotly takes names for markup, so the page hands it escaped ones.
+    return lines and [(html.unescape(name), points, values) for name, points, values in lines]
 
 
 def settle(driver: Any) -> None:

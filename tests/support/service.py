@@ -12,7 +12,7 @@ import pyarrow as pa
 import fastwin as fw
 from fastwin.serve.app import Settings
 from fastwin.serve.connections import Limits
-from fastwin.serve.server import make_server
+from fastwin.serve.server import bind, make_server
 from fastwin.store import PaneStore
 from tests.support.clicks import spec_of
 
@@ -57,7 +57,8 @@ def serving(
     store: PaneStore, url: str, table: pa.Table, settings: Settings, limits: Limits | None = None
 ) -> Iterator[Service]:
     """Runs a service in a thread."""
-    server, bound, answers = make_server(url, settings, limits=limits)
+    server, answers = make_server(url, settings, limits)
+    bound = bind()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     yield Service(bound.getsockname()[1], store, table)

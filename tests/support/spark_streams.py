@@ -50,11 +50,11 @@ class Recorder:
 class Source:
     """A folder of Parquet files that Spark reads one file a micro-batch, in the order in which they were put."""
 
-    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+    def __init__(self, folder: Path, schema: pa.Schema, count: int = 0) -> None:
         self.folder = folder / "input"
-        self.folder.mkdir()
+        self.folder.mkdir(exist_ok=count > 0)
         self.schema = schema
-        self.count = 0
+        self.count = count  # of the files that are there
 
     def put(self, *tables: pa.Table) -> None:
         """Adds tables, a file each."""

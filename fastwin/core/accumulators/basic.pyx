@@ -1,25 +1,23 @@
-"""Count, Sum, Min, Max, Mean, Variance over the cells of rows: add a column, merge two rows, give the results."""
+"""Count, Sum, Min, Max, Mean over the cells of rows: add a column, merge two rows, give the results."""
 
 import numpy as np
 
 from fastwin.core.accumulators.accumulator_set import Accumulator, AccumulatorSet
 
-cimport cython
-from libc.math cimport INFINITY, NAN, isnan, signbit, sqrt
+from libc.math cimport INFINITY, NAN, isnan, signbit
 from libc.stdint cimport INT64_MAX, INT64_MIN
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport NO_VALUE, NULL_VALUE, VALUE, Accumulator as Base, Column, Merge
 from fastwin.core.accumulators.accumulator_set cimport Take
 from fastwin.core.accumulators.accumulator_set cimport bits_of, has, into, taken, wanted
-from fastwin.core.accumulators.differences cimport difference
 from fastwin.core.accumulators.fused cimport COUNT, HIGHEST, LOWEST, OTHER, TOTAL
 from fastwin.core.accumulators.totals cimport add_float, add_floats, float_mean, float_sum, int_mean
 from fastwin.core.memory.bounds cimport check_length
 from fastwin.core.memory.int128 cimport add_int, add_total, add_unsigned, int128
 from fastwin.errors import AggregateOverflowError
 
-__all__ = ["Accumulator", "AccumulatorSet", "Count", "Extreme", "Max", "Mean", "Min", "Sum", "Variance", "int_means"]
+__all__ = ["Accumulator", "AccumulatorSet", "Count", "Extreme", "Max", "Mean", "Min", "Sum", "int_means"]
 
 ctypedef fused number:
     int64_t
@@ -263,84 +261,3 @@ def int_means(const int64_t[::1] sums not None, const int64_t[::1] counts not No
             if counts[i] > 0:
                 means[i] = int_mean(sums[i], <uint64_t> counts[i])
     return out
-
-
-cdef struct Moments:
-    int64_t count
-    int64_t origin              # the first value, or the bits of a double; the others are told from it
-    double mean                 # of the differences to the origin
-    double squares              # the sum of squared differences to the mean
-
-
-@cython.cdivision(True)
-cdef inline void add_value(Moments* to, double value) noexcept nogil:
-    # Welford, "Note on a method for calculating corrected sums of squares and products" (1962).
-    cdef double apart = value - to.mean
-    to.count += 1
-    to.mean += apart / <double> to.count
-    to.squares += apart * (value - to.mean)
-
-
-@cython.cdivision(True)
-cdef inline void add_moments(Moments* to, const Moments* other, bint is_float) noexcept nogil:
-    # Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
-    cdef double apart, share
-    if other.count == 0:
-        return
-    if to.count == 0:
-        to[0] = other[0]
-        return
-    apart = difference(other.origin, to.origin, is_float) + other.mean - to.mean
-    share = <double> other.count / <double> (to.count + other.count)
-    to.squares += other.squares + apart * apart * share * <double> to.count
-    to.mean += apart * share
-    to.count += other.count
-
-
-cdef class Variance(Base):
-    """The variance, or its square root, as float64. Cells: four.
-
-    ddof: what the number of values is lessened by in the denominator; with no more values than that the result is null.
-    root: whether results are square roots.
-    """
-
-    cdef readonly int64_t ddof
-    cdef readonly bint root
-
-    def __cinit__(self, dtype="int64", int column=0, int64_t ddof=1, bint root=False):
-        if ddof < 0:
-            raise ValueError(f"Variance: ddof must be at least 0, got {ddof}")
-        self.cells = sizeof(Moments) // 8
-        self.gives_float = True
-        self.ddof = ddof
-        self.root = root
-
-    cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef Moments* moments
-        cdef const int64_t* values = <const int64_t*> column.values
-        for i in range(n):
-            if has(column.valid, i):
-                moments = <Moments*> (rows + slots[i] * stride + self.at)
-                if moments.count == 0:
-                    moments.origin = values[i]
-                add_value(moments, difference(values[i], moments.origin, self.is_float))
-
-    cdef void merge(self, Merge pairs) noexcept nogil:
-        cdef Py_ssize_t i
-        for i in range(pairs.n):
-            add_moments(<Moments*> (into(&pairs, i) + self.at), <const Moments*> (taken(&pairs, i) + self.at),
-                        self.is_float)
-
-    @cython.cdivision(True)
-    cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef const Moments* moments
-        cdef double found
-        for i in range(rows.n):
-            moments = <const Moments*> (wanted(rows, i) + self.at)
-            found = 0.0
-            marks[i] = VALUE if moments.count > self.ddof else NULL_VALUE
-            if marks[i] == VALUE:
-                found = moments.squares / <double> (moments.count - self.ddof)
-            (<double*> values)[i] = sqrt(found) if self.root else found

@@ -11,6 +11,7 @@ class DecimalTotal(Accumulator):
         self,
         dtype: Literal["text"] = "text",
         column: int = 0,
+        width: int = 16,
         digits: int = 38,
         shift: int = -1,
         on_overflow: Literal["raise", "null"] = "raise",

@@ -1,4 +1,4 @@
-"""Moments of one column, and of two together: skewness, kurtosis, covariance, correlation."""
+"""Moments of one column, and of two together: variance, skewness, kurtosis, covariance, correlation."""
 
 cimport cython
 from libc.math cimport sqrt
@@ -8,18 +8,27 @@ from fastwin.core.accumulators.accumulator_set cimport NULL_VALUE, VALUE, Accumu
 from fastwin.core.accumulators.accumulator_set cimport check_column, has, into, taken, valid_at, values_at, wanted
 from fastwin.core.accumulators.differences cimport difference
 
-__all__ = ["Comoment", "Shape"]
+__all__ = ["Comoment", "Shape", "Variance"]
 
-# Pebay, "Formulas for robust, one-pass parallel computation of covariances and arbitrary-order statistical moments",
-# Sandia report SAND2008-6212 (2008). All values are told from the first one, so that values far from zero cost nothing.
+# All values are told from the first one, so that values far from zero cost nothing.
 
-cdef struct Moments:
+cdef struct Spread:
     int64_t count
     int64_t origin              # the first value, or the bits of a double; the others are told from it
     double mean                 # of the differences to the origin
-    double second               # sums of powers of the differences to the mean
-    double third
+    double second               # the sum of squared differences to the mean
+
+cdef struct Moments:
+    int64_t count               # as in Spread
+    int64_t origin
+    double mean
+    double second
+    double third                # sums of further powers of the differences to the mean
     double fourth
+
+ctypedef fused spread:
+    Spread
+    Moments
 
 cdef struct Comoments:
     int64_t count
@@ -30,18 +39,32 @@ cdef struct Comoments:
 
 
 @cython.cdivision(True)
-cdef inline void add_moment(Moments* to, double value) noexcept nogil:
-    cdef double before = <double> to.count, n = before + 1.0
-    cdef double apart = value - to.mean, part = apart / n, squared = part * part, term = apart * part * before
-    to.count += 1
-    to.mean += part
-    to.fourth += term * squared * (n * n - 3.0 * n + 3.0) + 6.0 * squared * to.second - 4.0 * part * to.third
-    to.third += term * part * (n - 2.0) - 3.0 * part * to.second
-    to.second += term
+cdef inline void add_value(spread* to, double value) noexcept nogil:
+    cdef double before, n, apart, part, squared, term
+    if spread is Spread:
+        # Welford, "Note on a method for calculating corrected sums of squares and products" (1962).
+        apart = value - to.mean
+        to.count += 1
+        to.mean += apart / <double> to.count
+        to.second += apart * (value - to.mean)
+    else:
+        # Pebay, "Formulas for robust, one-pass parallel computation of covariances and arbitrary-order statistical
+        # moments", Sandia report SAND2008-6212 (2008).
+        before = <double> to.count
+        n = before + 1.0
+        apart = value - to.mean
+        part = apart / n
+        squared = part * part
+        term = apart * part * before
+        to.count += 1
+        to.mean += part
+        to.fourth += term * squared * (n * n - 3.0 * n + 3.0) + 6.0 * squared * to.second - 4.0 * part * to.third
+        to.third += term * part * (n - 2.0) - 3.0 * part * to.second
+        to.second += term
 
 
 @cython.cdivision(True)
-cdef inline void add_moments(Moments* to, const Moments* other, bint is_float) noexcept nogil:
+cdef inline void add_others(spread* to, const spread* other, bint is_float) noexcept nogil:
     cdef double a = <double> to.count, b = <double> other.count, n = a + b, apart, part, squared
     if other.count == 0:
         return
@@ -49,15 +72,78 @@ cdef inline void add_moments(Moments* to, const Moments* other, bint is_float) n
         to[0] = other[0]
         return
     apart = difference(other.origin, to.origin, is_float) + other.mean - to.mean
-    part = apart / n
-    squared = part * part
-    to.fourth += (other.fourth + apart * squared * part * a * b * (a * a - a * b + b * b)
-                  + 6.0 * squared * (a * a * other.second + b * b * to.second)
-                  + 4.0 * part * (a * other.third - b * to.third))
-    to.third += other.third + apart * squared * a * b * (a - b) + 3.0 * part * (a * other.second - b * to.second)
-    to.second += other.second + apart * part * a * b
-    to.mean += part * b
+    if spread is Spread:
+        # Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
+        part = b / n
+        to.second += other.second + apart * apart * part * a
+        to.mean += apart * part
+    else:
+        part = apart / n
+        squared = part * part
+        to.fourth += (other.fourth + apart * squared * part * a * b * (a * a - a * b + b * b)
+                      + 6.0 * squared * (a * a * other.second + b * b * to.second)
+                      + 4.0 * part * (a * other.third - b * to.third))
+        to.third += other.third + apart * squared * a * b * (a - b) + 3.0 * part * (a * other.second - b * to.second)
+        to.second += other.second + apart * part * a * b
+        to.mean += part * b
     to.count += other.count
+
+
+cdef void add_column(spread* _kind, Base self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n,
+                     const Column* column) noexcept nogil:
+    cdef const int64_t* values = <const int64_t*> column.values
+    cdef spread* to
+    cdef Py_ssize_t i
+    for i in range(n):
+        if has(column.valid, i):
+            to = <spread*> (rows + slots[i] * stride + self.at)
+            if to.count == 0:
+                to.origin = values[i]
+            add_value(to, difference(values[i], to.origin, self.is_float))
+
+
+cdef void merge_pairs(spread* _kind, Base self, const Merge* pairs) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(pairs.n):
+        add_others(<spread*> (into(pairs, i) + self.at), <const spread*> (taken(pairs, i) + self.at), self.is_float)
+
+
+cdef class Variance(Base):
+    """The variance, or its square root, as float64. Cells: four.
+
+    ddof: what the number of values is lessened by in the denominator; with no more values than that the result is null.
+    root: whether results are square roots.
+    """
+
+    cdef readonly int64_t ddof
+    cdef readonly bint root
+
+    def __cinit__(self, dtype="int64", int column=0, int64_t ddof=1, bint root=False):
+        if ddof < 0:
+            raise ValueError(f"Variance: ddof must be at least 0, got {ddof}")
+        self.cells = sizeof(Spread) // 8
+        self.gives_float = True
+        self.ddof = ddof
+        self.root = root
+
+    cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
+        add_column(<Spread*> NULL, self, rows, stride, slots, n, &column)
+
+    cdef void merge(self, Merge pairs) noexcept nogil:
+        merge_pairs(<Spread*> NULL, self, &pairs)
+
+    @cython.cdivision(True)
+    cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef const Spread* moments
+        cdef double found
+        for i in range(rows.n):
+            moments = <const Spread*> (wanted(rows, i) + self.at)
+            found = 0.0
+            marks[i] = VALUE if moments.count > self.ddof else NULL_VALUE
+            if marks[i] == VALUE:
+                found = moments.second / <double> (moments.count - self.ddof)
+            (<double*> values)[i] = sqrt(found) if self.root else found
 
 
 cdef class Shape(Base):
@@ -74,21 +160,10 @@ cdef class Shape(Base):
         self.fourth = fourth
 
     cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
-        cdef const int64_t* values = <const int64_t*> column.values
-        cdef Moments* moments
-        cdef Py_ssize_t i
-        for i in range(n):
-            if has(column.valid, i):
-                moments = <Moments*> (rows + slots[i] * stride + self.at)
-                if moments.count == 0:
-                    moments.origin = values[i]
-                add_moment(moments, difference(values[i], moments.origin, self.is_float))
+        add_column(<Moments*> NULL, self, rows, stride, slots, n, &column)
 
     cdef void merge(self, Merge pairs) noexcept nogil:
-        cdef Py_ssize_t i
-        for i in range(pairs.n):
-            add_moments(<Moments*> (into(&pairs, i) + self.at), <const Moments*> (taken(&pairs, i) + self.at),
-                        self.is_float)
+        merge_pairs(<Moments*> NULL, self, &pairs)
 
     @cython.cdivision(True)
     cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:

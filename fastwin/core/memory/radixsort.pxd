@@ -30,33 +30,33 @@ cdef inline bint radix_sort(void* records, Py_ssize_t n, Py_ssize_t size, const 
     cdef char* source = <char*> records
     cdef char* target = spare
     cdef const char* record
-    cdef Py_ssize_t[256] counts
+    cdef Py_ssize_t[8][256] counts      # of each byte of a field
+    cdef Py_ssize_t* before
     cdef Py_ssize_t i, total, count
-    cdef int k, shift, digit
-    cdef uint64_t varying, first
+    cdef int k, byte, digit
+    cdef uint64_t digits
     if spare == NULL:
         return False
     for k in range(fields_n):
-        varying = 0
-        first = digits_of(source, fields[k])
+        memset(counts, 0, sizeof(counts))
         for i in range(n):
-            varying |= digits_of(source + i * size, fields[k]) ^ first
-        for shift in range(0, 64, 8):
-            if not varying >> shift & 255:
-                continue
-            memset(counts, 0, sizeof(counts))
-            for i in range(n):
-                counts[digits_of(source + i * size, fields[k]) >> shift & 255] += 1
+            digits = digits_of(source + i * size, fields[k])
+            for byte in range(8):
+                counts[byte][digits >> 8 * byte & 255] += 1
+        for byte in range(8):
+            before = counts[byte]
+            if n and before[digits_of(source, fields[k]) >> 8 * byte & 255] == n:
+                continue                # all alike
             total = 0
             for digit in range(256):
-                count = counts[digit]
-                counts[digit] = total
+                count = before[digit]
+                before[digit] = total
                 total += count
             for i in range(n):
                 record = source + i * size
-                digit = <int> (digits_of(record, fields[k]) >> shift & 255)
-                memcpy(target + counts[digit] * size, record, size)
-                counts[digit] += 1
+                digit = <int> (digits_of(record, fields[k]) >> 8 * byte & 255)
+                memcpy(target + before[digit] * size, record, size)
+                before[digit] += 1
             source, target = target, source
     if source != records:
         memcpy(records, source, n * size)

@@ -9,7 +9,7 @@ from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint64_t
 from fastwin.core.memory.bits cimport clear_bit, count_bits, has_bit, list_bits
 from fastwin.core.memory.owned cimport allocated_in, bytes_in, copy_blocks, drop_blocks, put_block, size_in
 from fastwin.core.memory.bounds cimport check_ids, check_length, check_offsets
-from fastwin.core.memory.pages cimport CACHE_LINE, resize_lines
+from fastwin.core.memory.pages cimport CACHE_LINE, prefetch, resize_lines
 
 cdef enum:
     FIRST_CAPACITY = 64
@@ -267,10 +267,7 @@ cdef class RowStore:
         return self.gather(slots, np.array([cell], dtype=np.int32))[0]
 
     def gather(self, const idx_t[::1] slots not None, const idx_t[::1] cells not None):
-        """Returns cells of each row, in one pass over the rows: int64[cells, n].
-
-        Raises IndexError for a slot or cell that is not there.
-        """
+        """Returns cells of each row: int64[cells, n]. Raises IndexError for a slot or cell that is not there."""
         cdef Py_ssize_t n = slots.shape[0], at = 0, stop, i, k
         check_ids("slots", slots, self.top)
         check_ids("cells", cells, <idx_t> (self.stride // 8))
@@ -279,6 +276,8 @@ cdef class RowStore:
         with nogil:
             while at < n:
                 stop = min(n, at + AT_ONCE)
+                for i in range(at, stop):
+                    prefetch(self.head(slots[i]))
                 for k in range(cells.shape[0]):
                     for i in range(at, stop):
                         view[k, i] = (<int64_t*> self.head(slots[i]))[cells[k]]

@@ -10,6 +10,7 @@ from fastwin.core.memory.owned cimport Block, block_in, bytes_in, put_block, res
 from fastwin.core.keys.hashing cimport last_word
 
 cdef enum:
+    FEW_PLACES = 128            # for which one array of counts does
     REGISTER_BITS = 14
     REGISTERS = 16384           # 2**14
     HASH_BITS = 50              # of the hash, behind those that choose the register
@@ -192,15 +193,19 @@ cdef inline void count_values(const char* cell, int64_t* counts) noexcept nogil:
     cdef int64_t[4][64] parts
     if size_in(cell) == 0:
         counts[0] = REGISTERS
-    elif is_table(cell):
-        memset(&parts, 0, sizeof(parts))
-        for i in range(0, places_in(cell), 4):  # no branch: whether a place is taken cannot be foretold
-            parts[0][table[1 + i] & 0x3f] += 1
-            parts[1][table[2 + i] & 0x3f] += 1
-            parts[2][table[3 + i] & 0x3f] += 1
-            parts[3][table[4 + i] & 0x3f] += 1
-        for i in range(1, 64):
-            counts[i] = parts[0][i] + parts[1][i] + parts[2][i] + parts[3][i]
+    elif is_table(cell):                        # no branch: whether a place is taken cannot be foretold
+        if places_in(cell) <= FEW_PLACES:
+            for i in range(places_in(cell)):
+                counts[table[1 + i] & 0x3f] += 1
+        else:
+            memset(&parts, 0, sizeof(parts))
+            for i in range(0, places_in(cell), 4):
+                parts[0][table[1 + i] & 0x3f] += 1
+                parts[1][table[2 + i] & 0x3f] += 1
+                parts[2][table[3 + i] & 0x3f] += 1
+                parts[3][table[4 + i] & 0x3f] += 1
+            for i in range(1, 64):
+                counts[i] = parts[0][i] + parts[1][i] + parts[2][i] + parts[3][i]
         counts[0] = REGISTERS - <int64_t> table[0]
     else:
         memset(&parts, 0, sizeof(parts))

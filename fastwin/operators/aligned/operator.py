@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fastwin.columns.keys import KeyCodec
+from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keytable import KeyTable
@@ -19,9 +20,11 @@ from fastwin.core.panes.combiner import WindowCombiner
 from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.panes.windowslider import WindowSlider
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
+from fastwin.operators.aligned.looking import Slices, held_windows
 from fastwin.operators.aligned.slicing import Slicing, Windows
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
+from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, Fed, PanesOperator
 from fastwin.state.chain import Chain
@@ -286,13 +289,23 @@ class AlignedOperator(PanesOperator):
         first, last = self._slicing.kept_ends(self._panes.starts(), self.watermark, self._lateness.at(self.watermark))
         return self._panes.count_ends(first, last, self._slicing.step)
 
+    def look(self, key: EncodedKeys | None = None) -> HeldWindows:
+        """Returns the windows over the slices that there are."""
+        found = self._looked_at([Slices(self._panes.rows, slots_of_key(self._keys, self._panes.rows, key))])
+        self._keys.sweep()
+        return found
+
+    def _looked_at(self, parts: list[Slices]) -> HeldWindows:
+        slicing, accumulators = self._slicing, self._accumulators
+        return held_windows(self._config, self._keys, accumulators, slicing, parts, self.watermark, self._lateness)
+
     @property
     def state_bytes(self) -> int:
         """Bytes allocated for panes, the window that slides over them, and keys."""
         return self._panes.nbytes + self._slider.nbytes + self._keys.nbytes
 
-    def _last_end(self, slots: NDArray[np.int32]) -> int:
-        return self._slicing.last_end(int(self._panes.rows.starts(slots).max()))
+    def _last_end(self, rows: pa.Table) -> int:
+        return self._slicing.last_end(pc.max(rows["start"]).as_py())
 
     def _apply(self, chunks: list[Chunk]) -> None:
         rows = self._panes.rows

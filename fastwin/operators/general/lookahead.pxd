@@ -17,10 +17,16 @@ cdef enum:
 
 cdef extern from *:
     """
+    /* The stable ABI does not show where lists keep their items: nothing is fetched then. */
     static inline PyObject **fastwin_items(PyObject *held) {
+    #ifdef Py_LIMITED_API
+        (void)held;
+        return NULL;
+    #else
         if (PyList_CheckExact(held))
             return ((PyListObject *)held)->ob_item;
         return PyTuple_CheckExact(held) ? ((PyTupleObject *)held)->ob_item : NULL;
+    #endif
     }
     """
     ctypedef struct PyObject
@@ -30,9 +36,10 @@ cdef extern from *:
 
 cdef inline PyObject** place_in(list objects, idx_t at) noexcept:
     """Returns the place of an object; NULL where the list does not reach."""
-    if at < 0 or at >= len(objects):
+    cdef PyObject** items = items_of(<PyObject*> objects)
+    if items == NULL or at < 0 or at >= len(objects):
         return NULL
-    return items_of(<PyObject*> objects) + at
+    return items + at
 
 
 cdef inline void fetch_items(PyObject* held) noexcept nogil:

@@ -3,11 +3,13 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from fastwin.columns.keys import EncodedKeys
 from fastwin.core.windows.timerservice import TimerService
 from fastwin.operators.batch import Batch
 from fastwin.operators.general.assigners import AssignerNode
 from fastwin.operators.general.elements import Elements
 from fastwin.operators.general.userstate import UserState
+from fastwin.operators.heldwindows import HeldWindows
 from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.refresh import Refresh
@@ -45,6 +47,7 @@ class GeneralOperator:
     def next_timer(self) -> int | None: ...
     def next_processing_timer(self) -> int | None: ...
     def open_windows(self) -> int: ...
+    def look(self, key: EncodedKeys | None = None) -> HeldWindows: ...
     @property
     def state_rows(self) -> int: ...
     @property

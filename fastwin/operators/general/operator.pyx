@@ -18,11 +18,12 @@ from fastwin.core.timers.timer cimport Timer
 from fastwin.core.timers.timerqueue cimport TimerQueue
 from fastwin.core.timemath cimport MAX_TIME, NO_TIME, add_overflows
 from fastwin.core.windows.timerservice cimport TimerService
-from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, IN_SET, TOUCHED, Window, WindowTable, last_ms
+from fastwin.core.windows.windowtable cimport CLEANED, FIRED, HAS_CONTENTS, IN_SET, TOUCHED
+from fastwin.core.windows.windowtable cimport Window, WindowTable, last_ms
 from fastwin.core.windows.windowtable import HEAD_CELLS
 from fastwin.errors import SpecError, StateError
 from fastwin.columns.keys import KeyCodec
-from fastwin.operators.general import state
+from fastwin.operators.general import looking, state
 from fastwin.operators.general.assigners cimport AssignerNode
 from fastwin.operators.general.assigners import assigner_node
 from fastwin.operators.lateness import coalesced_order
@@ -83,8 +84,7 @@ cdef class GeneralOperator:
         blank[HEAD_CELLS : HEAD_CELLS + len(cells)] = cells
         self.keys = config.codec.new_table()
         self.table = WindowTable(self.keys, blank, self.accumulators.owned)
-        self.config = config
-        self.program = program
+        self.config, self.program = config, program
         self.counters, self.chain, self.newest = Counters(), Chain(), NO_TIME
         self.timer_service = TimerService(self.table, config.lateness_ms, program.assigner.is_event_time())
         self.elements = Elements(self.timer_service, config.codec)
@@ -114,18 +114,15 @@ cdef class GeneralOperator:
         """The processing time, ms."""
         return self.timer_service.clock
 
-    # --- elements ---
-
     def process(self, batch):
         """Takes elements in order."""
         cdef Py_ssize_t i, n = len(batch)
         cdef idx_t[::1] ids
         cdef const int64_t[::1] times
-        fed = Fed()
         self.counters.events += n
         if n == 0:
-            return fed
-        batch = batch.numbered(self.contents.accumulators.arrived)
+            return Fed()
+        fed, batch = Fed(), batch.numbered(self.contents.accumulators.arrived)
         together = self.coalesce and self.timer_service.event_time
         order = coalesced_order(batch.times, self.timer_service.watermark) if together else None
         if order is not None:
@@ -351,6 +348,11 @@ cdef class GeneralOperator:
     def open_windows(self):
         """Counts (key, window) pairs that have contents."""
         return self.table.filled
+
+    def look(self, key=None):
+        """Returns what is known of windows, of one key or of all."""
+        return looking.look(self, self.host.kept,
+                            looking.Marks(HAS_CONTENTS, FIRED, CLEANED, IN_SET if self.merging else 0), key)
 
     @property
     def timers(self):

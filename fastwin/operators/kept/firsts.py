@@ -11,15 +11,18 @@ from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fastwin.columns.keys import KeyCodec
+from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.panes.firsts import add_apart, add_firsts
 from fastwin.core.panes.panetable import PaneTable
-from fastwin.core.rows.rowstore import HEAD_CELLS
+from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.errors import SpecError
+from fastwin.operators.aligned.looking import starts_of
 from fastwin.operators.aligned.slicing import Slicing, expanded
 from fastwin.operators.batch import Batch
+from fastwin.operators.heldwindows import NEVER, HeldWindows, in_rows, slots_of_key
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.picks import taken
 from fastwin.operators.lateness import Lateness
@@ -59,6 +62,9 @@ class Firsts(Protocol):
     def first_kept(self, watermark: int, lateness: int) -> int:
         """Returns the first pane that means anything: last_end - 1 + lateness > watermark."""
 
+    def windows(self, rows: RowStore, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns start and end of the window of each row of state, ms."""
+
 
 @dataclass(frozen=True)
 class InWindows:
@@ -83,9 +89,11 @@ class InWindows:
         places = np.repeat(np.arange(len(ids)), counts)
         firsts = add_firsts(panes, ids[places], ends)
         places, ends = places[firsts], ends[firsts]
-        some, at = np.unique(ends, return_inverse=True)
-        begins = np.array([self.slicing.start_of(end) for end in some.tolist()], np.int64)
-        return Seen(places, begins[at], ends)
+        return Seen(places, starts_of(self.slicing, ends), ends)
+
+    def windows(self, rows: RowStore, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        ends = rows.starts(slots)
+        return starts_of(self.slicing, ends), ends
 
     def last_end(self, pane: int) -> int:
         return pane
@@ -107,6 +115,10 @@ class Apart:
     def add(self, panes: PaneTable, ids: NDArray[np.int32], times: NDArray, watermark: int, lateness: int) -> Seen:
         places = np.flatnonzero(add_apart(panes, ids, times, self.within_ms))
         return Seen(places, times[places], times[places] + self.within_ms)
+
+    def windows(self, rows: RowStore, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        times = rows.cells(slots, HEAD_CELLS)
+        return times, times + self.within_ms
 
     def last_end(self, pane: int) -> int:
         return pane + 2 * self.within_ms - 1
@@ -184,13 +196,36 @@ class FirstsOperator(PanesOperator):
         """Counts what is known: (key, window) pairs that had a row, or rows that were handed out."""
         return len(self._panes)
 
+    def look(self, key: EncodedKeys | None = None) -> HeldWindows:
+        """Returns the windows that a row was handed out of; they fire no more."""
+        rows = self._panes.rows
+        slots = slots_of_key(self._keys, rows, key)
+        starts, ends = self._firsts.windows(rows, slots)
+        panes, n = rows.starts(slots), len(slots)
+        found = HeldWindows(
+            keys=self._config.codec.decode(self._keys, rows.keys(slots)),
+            starts=starts,
+            ends=ends,
+            values={},
+            filled=np.zeros(n, np.bool_),
+            fired=np.ones(n, np.bool_),
+            firings=np.ones(n, np.int64),
+            fires_at=np.full(n, NEVER),
+            by_clock=np.zeros(n, np.bool_),
+            gone_at=np.array([self._firsts.last_end(pane) for pane in panes.tolist()], np.int64)
+            + (self._config.lateness_ms - 1),
+            nbytes=in_rows(rows, slots),
+        )
+        self._keys.sweep()
+        return found
+
     @property
     def state_bytes(self) -> int:
         """Bytes allocated for panes and keys."""
         return self._panes.nbytes + self._keys.nbytes
 
-    def _last_end(self, slots: NDArray[np.int32]) -> int:
-        return self._firsts.last_end(int(self._panes.rows.starts(slots).max()))
+    def _last_end(self, rows: pa.Table) -> int:
+        return self._firsts.last_end(pc.max(rows["start"]).as_py())
 
     def _apply(self, chunks: list[Chunk]) -> None:
         rows = self._panes.rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastwin.columns.row import Rows, RowType
 from fastwin.errors import UserFunctionError
 from fastwin.operators.general.returned import row_maker, to_arrays
-from fastwin.operators.kept.picks import Fired, taken
+from fastwin.operators.kept.picks import Fired, counts_of, taken
 from fastwin.spec.joinending import SIDE, Columns, JoinEnding
 from fastwin.windows.timewindow import TimeWindow
 
@@ -39,6 +39,12 @@ class _OfTwo:
 
     def best(self, table: pa.Table, fired: Fired) -> Fired:
         return fired
+
+    def holds(self, table: pa.Table, fired: Fired) -> dict[str, pa.Array]:
+        """Returns how many rows of each input each window has."""
+        _, _, rights = self._groups(table, fired)
+        rows = counts_of(fired).to_numpy()
+        return {"left_rows": pa.array(rows - rights), "right_rows": pa.array(rights.astype(np.int64))}
 
     def _groups(self, table: pa.Table, fired: Fired) -> tuple[Fired, NDArray[np.int64], NDArray[np.int64]]:
         """Returns the rows with those of the left input first in each group; where groups begin, and their right rows.

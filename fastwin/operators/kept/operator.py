@@ -11,14 +11,17 @@ from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fastwin.columns.keys import KeyCodec
+from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import SpecError, StateError
 from fastwin.operators.aligned.slicing import Slicing, Windows, expanded, within
 from fastwin.operators.batch import Batch
+from fastwin.operators.heldwindows import HeldWindows, slots_of_key
+from fastwin.operators.kept import looking
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.keptrows import NUMBERS, KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
@@ -253,6 +256,15 @@ class RowsOperator(EventTimeOperator):
         keys, ends = keys[order], ends[order]
         return int(np.count_nonzero((keys[1:] != keys[:-1]) | (ends[1:] != ends[:-1]))) + min(len(ends), 1)
 
+    def look(self, key: EncodedKeys | None = None) -> HeldWindows:
+        """Returns the windows over the rows that are kept."""
+        slots = slots_of_key(self._keys, self._rows, key)
+        found = looking.held_windows(
+            self._config, self._keys, self._kept, slots, self._slicing, self._pick, self.watermark, self._lateness
+        )
+        self._keys.sweep()
+        return found
+
     @property
     def state_rows(self) -> int:
         """Rows that are kept."""
@@ -294,8 +306,8 @@ class RowsOperator(EventTimeOperator):
     def _fed(self) -> dict[str, int]:
         return {"fed": self._arrived}
 
-    def _last_end(self, slots: NDArray[np.int32]) -> int:
-        return self._slicing.last_end(int(self._kept.number("start")[slots].max()))
+    def _last_end(self, rows: pa.Table) -> int:
+        return self._slicing.last_end(pc.max(rows["start"]).as_py())
 
     def _changed(self) -> bool:
         return len(self._kept.dirty_slots()) > 0

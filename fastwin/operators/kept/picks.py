@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastwin.columns.buffers import int64_values
 
-__all__ = ["Best", "Fired", "Latest", "Pick", "places_in_groups", "taken"]
+__all__ = ["Best", "Fired", "Latest", "Pick", "counts_of", "places_in_groups", "taken"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,9 @@ class Pick(Protocol):
     def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         """Yields results: their keys and windows, and their columns."""
 
+    def holds(self, table: pa.Table, fired: Fired) -> dict[str, pa.Array]:
+        """Returns what each window holds, in the order of their rows, as columns by name. Runs no user code."""
+
 
 class _OfOne:
     """What is picked of the rows of one input."""
@@ -66,6 +69,18 @@ class _OfOne:
 
     def lateness(self, columns: pa.RecordBatch, allowed_ms: int) -> int:
         return allowed_ms
+
+    def best(self, table: pa.Table, fired: Fired) -> Fired:
+        raise NotImplementedError
+
+    def holds(self, table: pa.Table, fired: Fired) -> dict[str, pa.Array]:
+        """Returns how many rows each window has, and which would be its results now."""
+        found = self.best(table, fired) if len(fired) else fired
+        begins = np.flatnonzero(found.begins()) if len(found) else np.empty(0, np.int64)
+        columns = [taken(column, found.slots) for column in table.columns]
+        rows = pa.StructArray.from_arrays(columns, fields=list(table.schema))
+        ends = np.append(begins, len(found)).astype(np.int32)
+        return {"rows": counts_of(fired), "results": pa.ListArray.from_arrays(pa.array(ends), rows)}
 
 
 class Latest(_OfOne):
@@ -112,6 +127,12 @@ class Best(_OfOne):
         found = self.best(table, fired)
         ranks = pa.array(places_in_groups(found.begins()) + 1)
         yield found, [ranks, *(taken(column, found.slots) for column in table.columns)]
+
+
+def counts_of(fired: Fired) -> pa.Array:
+    """Returns how many rows each (key, window) has."""
+    begins = np.flatnonzero(fired.begins()) if len(fired) else np.empty(0, np.int64)
+    return pa.array(np.diff(begins, append=len(fired)), pa.int64())
 
 
 def places_in_groups(begins: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fastwin.columns.keys import KeyCodec
+from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.accumulators.exchange import renumber_rows, tidy_rows
 from fastwin.core.keys.keyorder import KeyOrder
 from fastwin.core.panes.slices import all_within
@@ -23,6 +24,7 @@ from fastwin.core.sessions.sessiontimers import SessionTimers
 from fastwin.errors import StateError
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
+from fastwin.operators.heldwindows import HeldWindows, end_firings, in_rows, slots_of_key
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
 from fastwin.operators.session.placedresults import PlacedResults
@@ -262,6 +264,27 @@ class SessionOperator(EventTimeOperator):
         """Counts the sessions that are not cleaned yet."""
         return len(self._sessions)
 
+    def look(self, key: EncodedKeys | None = None) -> HeldWindows:
+        """Returns the sessions."""
+        rows, config = self._sessions.rows, self._config
+        slots = slots_of_key(self._keys, rows, key)
+        ends = rows.cells(slots, END_CELL)
+        values = config.values_of(self._accumulators, rows, slots)
+        starts = rows.starts(slots)
+        told = end_firings(ends, self.watermark, config.lateness_ms)
+        if config.lateness_ms:  # it may have fired while it was shorter; without lateness it would have gone then
+            told["firings"][starts + (self._gap - 1) <= self.watermark] = -1
+        found = HeldWindows(
+            keys=config.codec.decode(self._keys, rows.keys(slots)),
+            starts=starts,
+            ends=ends,
+            values=dict(zip([column.name for column in config.results], values, strict=True)),
+            nbytes=in_rows(rows, slots),
+            **told,
+        )
+        self._keys.sweep()
+        return found
+
     @property
     def state_rows(self) -> int:
         """Rows of state: one for each session."""
@@ -290,9 +313,9 @@ class SessionOperator(EventTimeOperator):
                 tables["removed"] = pa.table({"start": starts})
         return tables
 
-    def _last_end(self, slots: NDArray[np.int32]) -> int:
+    def _last_end(self, rows: pa.Table) -> int:
         # What was merged away ended no later than what it was merged into.
-        return int(self._sessions.ends(slots).max())
+        return int(pc.max(rows["end"]).as_py())
 
     def _saved(self, slots: NDArray[np.int32]) -> None:
         self._sessions.saved(slots)

@@ -8,14 +8,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.keys import EncodedKeys
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import SpecError
+from fastwin.operators.aligned.looking import Slices
 from fastwin.operators.aligned.operator import AlignedOperator
 from fastwin.operators.aligned.slicing import Slicing, within
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
+from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 
 __all__ = ["Level"]
 
@@ -36,6 +39,11 @@ class Level(AlignedOperator):
         super().__init__(config, slicing, keys, accumulators)
         self.fed: list[Level] = []
         self._touched: _Touched = []
+
+    @property
+    def window(self) -> str | None:
+        """The name of its windows."""
+        return self._config.window
 
     @property
     def _closed(self) -> int:
@@ -124,6 +132,16 @@ class Level(AlignedOperator):
                     f"windows: at {starts[apart][0]} ms, {name!r} begins in the middle of {self._config.window!r}, as "
                     f"days of zones did long ago; give {name!r} a spec of its own"
                 )
+
+    def look_with(self, key: EncodedKeys | None, above: list[Slices]) -> tuple[HeldWindows, list[Slices]]:
+        """Returns its windows, and the slices that have not come yet to the levels that it feeds.
+
+        above: those that have not come to this one.
+        """
+        rows = self._panes.rows
+        slots = slots_of_key(self._keys, rows, key)
+        held = slots[rows.starts(slots) >= self._closed]
+        return self._looked_at([Slices(rows, slots), *above]), [Slices(rows, held), *above]
 
     def next_timer(self) -> int | None:
         """Returns the next watermark at which a window fires, a slice goes, or one closes."""

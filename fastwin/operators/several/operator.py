@@ -10,11 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.keys import EncodedKeys
 from fastwin.core.accumulators.exchange import renumber_rows, tidy_rows
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.errors import StateError
+from fastwin.operators.aligned.looking import Slices
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
+from fastwin.operators.heldwindows import HeldWindows, put_together
 from fastwin.operators.protocol import Counters, Fed, WatermarkOperator
 from fastwin.operators.several.feeding import feeders, slicing_of
 from fastwin.operators.several.level import Level
@@ -115,6 +118,17 @@ class SeveralOperator(WatermarkOperator):
         """Counts the (key, window) pairs of all levels; what has not come to a level yet is not in its count."""
         return sum(level.open_windows() for level in self._levels)
 
+    def look(self, key: EncodedKeys | None = None) -> HeldWindows:
+        """Returns the windows of all levels, with what is still in the finer ones."""
+        found: list[HeldWindows] = []
+        not_come: dict[int, list[Slices]] = {}
+        for level in self._order:
+            windows, held = level.look_with(key, not_come.get(id(level), []))
+            found.append(windows)
+            not_come |= {id(fed): held for fed in level.fed}
+        self._keys.sweep()
+        return put_together(found, [str(level.window) for level in self._order])
+
     @property
     def state_rows(self) -> int:
         """Rows of state: one for each (window's name, key, slice)."""
@@ -164,7 +178,7 @@ class SeveralOperator(WatermarkOperator):
         for i, (level, held) in enumerate(zip(self._levels, slots, strict=True)):
             tidy_rows(self._accumulators, level._rows, held)
             tables = save_rows(self._config.codec, self._keys, level._rows, held, {"start": 1}, HEAD_CELLS)
-            last = level._last_end(held) if len(held) else None
+            last = level._last_end(tables["rows"]) if len(held) else None
             parts.append([tables["keys"].num_rows, len(held), last, len(held) if changed is None else changed[i]])
             keys.append(tables["keys"])
             rows.append(tables["rows"])

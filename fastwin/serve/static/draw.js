@@ -13,18 +13,31 @@ const Draw = (() => {
   const colour = (place) => (dark() ? DARK_COLOURS : COLOURS)[place];
   const label = (settings, name) => settings.labels[name] || KNOWN[name] || name;
   const isTime = (aggregate) => aggregate.type.startsWith("timestamp");
+  const sortable = (aggregates) => aggregates.filter((a) => !/binary|list|struct|map/.test(a.type));
   const drawable = (aggregates) => aggregates.filter((a) => /^(u?int|double|float)/.test(a.type));
-
-  function time(ms, withDate = true) {
-    const text = new Date(ms).toISOString();
-    return (withDate ? text.slice(0, 10) + " " : "") + text.slice(11, 16);
-  }
 
   function value(aggregate, found) {
     if (found === null || found === undefined) return "–";
-    if (isTime(aggregate)) return time(found);
-    return typeof found === "number" ? number.format(found) : String(found);
+    return isTime(aggregate) ? Clock.minute(found) : text(found);
   }
+
+  // Of several values all; behind one that was counted, its number: "home (1,200), help (7)".
+  function text(found) {
+    if (found === null) return "–";
+    if (Array.isArray(found)) return found.map(text).join(", ") || "–";
+    if (typeof found !== "object") return typeof found === "number" ? number.format(found) : String(found);
+    const [first, ...others] = Object.values(found).map(text);
+    return first + (others.length ? ` (${others.join(", ")})` : "");
+  }
+
+  // Which of two values comes first. Decimals come as text.
+  function compare(aggregate, one, other) {
+    if (/^decimal/.test(aggregate.type)) return Number(one) - Number(other);
+    return typeof one === "string" ? one.localeCompare(other) : one - other;
+  }
+
+  // Plotly takes some of HTML in texts; keys are none, whoever has made them.
+  const plain = (name) => name.replace(/[&<>]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[sign]);
 
   // The key as the store writes it, with its escapes undone; "~" alone is null.
   function shown(key) {
@@ -37,14 +50,36 @@ const Draw = (() => {
     return made;
   }
 
-  // places: of each chosen key, its place among the colours.
-  function figures(list, rows, aggregates, settings, places, toggle) {
+  // A line of values from 0 to the highest, in a box of its own; with a gap where there is no value.
+  function sparkline(values) {
+    const high = Math.max(...values.map((v) => v ?? 0), 0) || 1, last = Math.max(values.length - 1, 1);
+    let path = "";
+    values.forEach((v, i) => {
+      if (v === null || !Number.isFinite(v)) return;
+      const begins = i === 0 || values[i - 1] === null;
+      path += `${begins ? "M" : "L"}${(100 * i / last).toFixed(1)} ${(23 - 22 * Math.max(v, 0) / high).toFixed(1)}${begins ? "h0.1" : ""}`;
+    });
+    const made = document.createElement("template");
+    made.innerHTML = '<svg viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true"><path></path></svg>';
+    const svg = made.content.firstChild;
+    svg.firstChild.setAttribute("d", path);
+    return svg;
+  }
+
+  // places: of each chosen key, its place among the colours. sparks: values by key. measure: what bars and lines are of.
+  function figures(list, rows, aggregates, settings, places, sparks, measure, toggle) {
     const focused = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const high = measure ? Math.max(...rows.map((row) => row[measure.name] ?? 0), 0) : 0;
     list.replaceChildren(...rows.map((row) => {
       const place = places.get(row.key);
       const button = element("button", { type: "button" }, element("span", { className: "name", textContent: shown(row.key) }),
         ...aggregates.map((a) => element("span", { className: "figure" }, label(settings, a.name) + " ",
           element("b", { textContent: value(a, row[a.name]) }))));
+      if (measure) {
+        const bar = element("span", { className: "bar" });
+        bar.style.setProperty("--share", high > 0 ? Math.max(row[measure.name] ?? 0, 0) / high : 0);
+        button.append(bar, sparks.has(row.key) ? sparkline(sparks.get(row.key)) : element("span", { className: "no-line" }));
+      }
       button.dataset.key = row.key;
       button.setAttribute("aria-pressed", String(place !== undefined));
       if (place !== undefined) button.style.setProperty("--mark", colour(place));
@@ -54,25 +89,34 @@ const Draw = (() => {
     if (focused !== null) list.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 
+  // Puts the small lines into figures that are there already, so that nothing moves under a finger.
+  function lines(list, sparks) {
+    for (const button of list.querySelectorAll("button")) {
+      const values = sparks.get(button.dataset.key);
+      if (values) button.querySelector("svg, .no-line")?.replaceWith(sparkline(values));
+    }
+  }
+
   function chart(place, answer, aggregates, settings, places) {
     const measures = drawable(aggregates);
     const ink = dark() ? "#e8edf2" : "#1c2733", line = dark() ? "#36424e" : "#dfe4e9";
     const narrow = place.clientWidth < 520;
-    const times = answer.times.map((ms) => new Date(ms).toISOString());
+    const times = answer.times.map(Clock.wall);
     const traces = [];
     measures.forEach((measure, m) => answer.series.forEach((series) => traces.push({
-      type: "scatter", mode: "lines", x: times, y: series[measure.name], name: shown(series.key), legendgroup: series.key,
+      type: "scatter", mode: "lines", x: times, y: series[measure.name], name: plain(shown(series.key)), legendgroup: series.key,
       showlegend: m === 0, xaxis: "x", yaxis: m ? `y${m + 1}` : "y",
       line: { color: colour(places.get(series.key)), width: 2, dash: DASHES[places.get(series.key)] },
     })));
-    const gap = 0.12, height = (1 - gap * (measures.length - 1)) / measures.length;
+    const gap = 0.12, height = (1 - gap * (measures.length - 1)) / measures.length, whole = 190 * measures.length + 90;
+    place.style.height = `${whole}px`; // or else the chart is fitted into less when the window changes its size
     const layout = {
-      autosize: true, height: 190 * measures.length + 90, margin: { l: narrow ? 44 : 60, r: 12, t: 34, b: 36 },
+      autosize: true, height: whole, margin: { l: narrow ? 44 : 60, r: 12, t: 34, b: 76 },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 12 }, hovermode: "x unified",
-      legend: { orientation: "h", y: -0.12, x: 0 }, dragmode: false,
+      legend: { orientation: "h", yref: "container", y: 0.02, yanchor: "bottom", x: 0 }, dragmode: false,
       xaxis: { type: "date", gridcolor: line, anchor: measures.length > 1 ? `y${measures.length}` : "y",
         nticks: narrow ? 4 : 9, automargin: true },
-      annotations: measures.map((measure, m) => ({ text: `<b>${label(settings, measure.name)}</b>`, showarrow: false,
+      annotations: measures.map((measure, m) => ({ text: `<b>${plain(label(settings, measure.name))}</b>`, showarrow: false,
         xref: "paper", yref: "paper", x: 0, xanchor: "left", y: 1 - m * (height + gap), yanchor: "bottom" })),
     };
     measures.forEach((_, m) => {
@@ -85,6 +129,7 @@ const Draw = (() => {
 
   function clear(place, ...tables) {
     if (place.data) Plotly.purge(place);
+    place.style.height = "";
     for (const each of tables) each.replaceChildren();
   }
 
@@ -97,30 +142,44 @@ const Draw = (() => {
     return `${number.format(count)} ${name}${count === 1 ? "" : "s"}`;
   }
 
-  function table(place, caption, heads, rows) {
+  // heads: texts, or objects with the text and the name that a click sorts by. sorting: the name, and whether down.
+  function table(place, caption, heads, rows, sorting, sort) {
+    const focused = place.contains(document.activeElement) ? document.activeElement.dataset.name : undefined;
     const cell = (name, text, scope) => {
       const made = element(name, { textContent: text });
       if (scope) made.scope = scope;
       return made;
     };
+    const headOf = (head) => {
+      if (!head.name) return cell("th", head.text ?? head, "col");
+      const made = cell("th", "", "col"), button = element("button", { type: "button", textContent: head.text });
+      const by = sorting.name === head.name;
+      made.setAttribute("aria-sort", by ? (sorting.down ? "descending" : "ascending") : "none");
+      button.dataset.name = head.name;
+      button.addEventListener("click", () => sort(head.name));
+      made.append(button);
+      return made;
+    };
     place.replaceChildren(element("caption", { textContent: caption }),
-      element("thead", {}, element("tr", {}, ...heads.map((head) => cell("th", head, "col")))),
+      element("thead", {}, element("tr", {}, ...heads.map(headOf))),
       element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((text, i) =>
         i ? cell("td", text) : cell("th", text, "row"))))));
+    if (focused !== undefined) place.querySelector(`[data-name="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  function nowTable(place, answer, aggregates, settings, caption) {
-    table(place, caption, ["Key", ...aggregates.map((a) => label(settings, a.name))],
-      answer.rows.map((row) => [shown(row.key), ...aggregates.map((a) => value(a, row[a.name]))]));
+  function nowTable(place, rows, aggregates, settings, caption, sorting, sort) {
+    const heads = aggregates.map((a) => ({ text: label(settings, a.name), name: sortable([a]).length ? a.name : "" }));
+    table(place, caption, [{ text: "Key", name: "key" }, ...heads],
+      rows.map((row) => [shown(row.key), ...aggregates.map((a) => value(a, row[a.name]))]), sorting, sort);
   }
 
   function seriesTable(place, answer, aggregates, settings, caption) {
     const measures = drawable(aggregates);
     const heads = answer.series.flatMap((series) => measures.map((m) => `${shown(series.key)}: ${label(settings, m.name)}`));
-    const rows = answer.times.map((ms, i) => [time(ms),
+    const rows = answer.times.map((ms, i) => [Clock.minute(ms),
       ...answer.series.flatMap((series) => measures.map((m) => value(m, series[m.name][i])))]);
-    table(place, caption, ["Window until (UTC)", ...heads], rows.reverse());
+    table(place, caption, [`Window until (${Clock.name()})`, ...heads], rows.reverse());
   }
 
-  return { figures, chart, clear, nowTable, seriesTable, time, ago, shown, number, PLACES: COLOURS.length };
+  return { figures, lines, chart, clear, nowTable, seriesTable, ago, shown, label, sortable, drawable, compare, number, PLACES: COLOURS.length };
 })();

@@ -2,11 +2,13 @@
 "use strict";
 
 (() => {
-  const MAX_CARDS = 60, PATIENCE = 20_000;
+  const MAX_CARDS = 60, MAX_ASKED = 50, PATIENCE = 20_000;
   const HOUR = 3_600_000, OLD_AFTER = 900_000, OLD_PANES = 10;
   const byId = (id) => document.getElementById(id);
   const state = { settings: null, store: null, current: null, series: null,
-    picked: false, stamp: null, busy: false, asked: null };
+    picked: false, stamp: null, busy: false, asked: null, sorting: { name: "", down: true } };
+  // The small lines: of which question they are, and the values of each key.
+  const sparks = { question: "", values: new Map() };
   // Each chosen key has a place, which is its colour for as long as it is chosen, and again when it is chosen again.
   const places = new Map(), formerPlaces = new Map();
 
@@ -86,9 +88,37 @@
     const fits = [...new Set(nice)].filter((ms) => ms % pane === 0 && ms <= kept).sort((a, b) => a - b);
     fill(byId("window"), fits, whole);
     fill(byId("range"), fits.filter((ms) => ms >= 4 * pane && ms >= (coarse || 0)), whole);
+    const { aggregates } = state.store;
+    state.sorting.name = Draw.sortable(aggregates)[0]?.name ?? "key";
+    byId("sort").replaceChildren(...Draw.sortable(aggregates).map((a) => new Option(Draw.label(state.settings, a.name), a.name)), new Option("Name", "key"));
+    byId("sort").addEventListener("change", () => sortBy(byId("sort").value, byId("sort").value !== "key"));
+    Clock.fill(byId("zone"));
+    byId("zone").addEventListener("change", () => { Clock.choose(byId("zone").value); showCurrent(); showSeries(); });
     for (const id of ["window", "range"]) byId(id).addEventListener("change", () => refresh(true));
-    byId("find").addEventListener("input", () => { if (state.current) showFigures(); });
+    byId("find").addEventListener("input", () => {
+      if (!state.current) return;
+      showFigures();
+      refreshSparks(turn).catch(() => {});
+    });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showFigures(); showSeries(); });
+  }
+
+  // Down, unless it is down already.
+  function sortBy(name, down = name === state.sorting.name ? !state.sorting.down : name !== "key") {
+    state.sorting = { name, down };
+    byId("sort").value = name;
+    showCurrent();
+    refresh(true); // the store may have more than are here, and those that belong here are others now
+  }
+
+  function sorted(rows, { name, down } = state.sorting) {
+    const turn = down ? -1 : 1;
+    const byKey = (a, b) => Draw.shown(a.key).localeCompare(Draw.shown(b.key));
+    const compare = name === "key" ? byKey
+      : (a, b) => Draw.compare(state.store.aggregates.find((each) => each.name === name), a[name], b[name]);
+    const missing = (row) => row[name] === null;
+    // Equal ones by their keys, in whatever order the store gave them.
+    return [...rows].sort((a, b) => (missing(a) || missing(b) ? missing(a) - missing(b) : turn * compare(a, b)) || byKey(a, b));
   }
 
   function toggle(key) {
@@ -99,13 +129,50 @@
     refresh(true);
   }
 
-  function showFigures() {
+  function shownRows() {
     const part = byId("find").value.trim().toLowerCase();
-    const found = state.current.rows.filter((row) => Draw.shown(row.key).toLowerCase().includes(part));
-    Draw.figures(byId("figures"), found.slice(0, MAX_CARDS), state.store.aggregates, state.settings, places, toggle);
-    const hidden = found.length - Math.min(found.length, MAX_CARDS) + state.current.total - state.current.rows.length;
+    return sorted(state.current.rows).filter((row) => Draw.shown(row.key).toLowerCase().includes(part));
+  }
+
+  function showFigures() {
+    const { store, settings, current } = state;
+    const found = shownRows(), measure = Draw.drawable(store.aggregates)[0];
+    Draw.figures(byId("figures"), found.slice(0, MAX_CARDS), store.aggregates, settings, places, sparks.values, measure, toggle);
+    const hidden = found.length - Math.min(found.length, MAX_CARDS) + current.total - current.rows.length;
     byId("figures-more").hidden = hidden === 0 && found.length > 0;
     byId("figures-more").textContent = found.length ? `${Draw.number.format(hidden)} more are in the store.` : "Nothing has that name.";
+    const question = sparkQuestion(), what = measure && Draw.label(settings, measure.name);
+    byId("figures-hint").textContent = "Choose up to six for the chart." + (measure ? ` Bars compare ${what}.` : "")
+      + (question ? ` Lines: ${what} per ${duration(question.step).replace(/^1 /, "")} over ${duration(question.range)}, each on its own scale.` : "");
+  }
+
+  // Of the chart's range, in steps of which there are at least 8 and at most 48; null if there are no such steps.
+  function sparkQuestion() {
+    const { pane_ms: pane, coarse_ms: coarse, watermark } = state.store, range = Number(byId("range").value);
+    if (!Draw.drawable(state.store.aggregates).length) return null;
+    const steps = [pane, 5 * 60_000, 15 * 60_000, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR]
+      .filter((step) => step % pane === 0 && range % step === 0 && range / step >= 8 && range / step <= 48);
+    if (!steps.length) return null;
+    const step = steps.find((each) => coarse && each % coarse === 0) ?? steps[0];
+    // The same question for as long as a step lasts.
+    return { step, range, end: watermark % pane ? watermark : watermark - watermark % step };
+  }
+
+  async function refreshSparks(mine) {
+    const question = sparkQuestion();
+    if (!question) return;
+    const name = JSON.stringify([question, state.store.identity]);
+    if (name !== sparks.question) Object.assign(sparks, { question: name, values: new Map() });
+    const keys = shownRows().slice(0, MAX_CARDS).map((row) => row.key).filter((key) => !sparks.values.has(key));
+    if (!keys.length) return;
+    const measure = Draw.drawable(state.store.aggregates)[0].name, { step, range, end } = question;
+    const common = [["window", step + "ms"], ["step", step + "ms"], ["range", range + "ms"], ["end", end]];
+    for (let at = 0; at < keys.length; at += MAX_ASKED) {
+      const found = await ask("series", [...common, ...keys.slice(at, at + MAX_ASKED).map((key) => ["key", key])]);
+      if (mine !== turn) return;
+      for (const series of found.series) sparks.values.set(series.key, series[measure]);
+    }
+    Draw.lines(byId("figures"), sparks.values);
   }
 
   function showSeries() {
@@ -117,8 +184,8 @@
     const { series, store, settings } = state;
     const names = series.series.map((one) => Draw.shown(one.key)).join(", ");
     const short = series.since > series.times[0] - series.window_ms;
-    const text = `Windows of ${duration(series.window_ms)}, one every ${duration(series.step_ms)}, until ${Draw.time(series.end)} UTC: ${names}.`
-      + (short ? ` Those that begin before ${Draw.time(series.since)} are not complete: there is no data from before.` : "");
+    const text = `Windows of ${duration(series.window_ms)}, one every ${duration(series.step_ms)}, until ${Clock.minute(series.end)} ${Clock.name()}: ${names}.`
+      + (short ? ` Those that begin before ${Clock.minute(series.since)} are not complete: there is no data from before.` : "");
     byId("chart-hint").textContent = text;
     Draw.chart(byId("chart"), series, store.aggregates, settings, places);
     Draw.seriesTable(byId("series-table"), series, store.aggregates, settings, text);
@@ -126,15 +193,16 @@
 
   function showCurrent() {
     const { current, store, settings } = state;
-    const text = `${duration(current.window_ms)} until ${Draw.time(current.end)} UTC`;
+    const text = `${duration(current.window_ms)} until ${Clock.minute(current.end)} ${Clock.name()}`;
     byId("until").textContent = text;
     const short = current.since !== null && current.since > current.start;
     byId("since").hidden = !short;
-    byId("since").textContent = short ? `The store has data since ${Draw.time(current.since)} UTC only; windows that begin earlier are not complete.` : "";
+    byId("since").textContent = short ? `The store has data since ${Clock.minute(current.since)} ${Clock.name()} only; windows that begin earlier are not complete.` : "";
     const there = new Set(current.rows.map((row) => row.key));
-    choose(state.picked ? [...places.keys()].filter((key) => there.has(key)) : current.rows.slice(0, 3).map((row) => row.key));
+    const highest = sorted(current.rows, { name: Draw.sortable(store.aggregates)[0]?.name ?? "key", down: true });
+    choose(state.picked ? [...places.keys()].filter((key) => there.has(key)) : highest.slice(0, 3).map((row) => row.key));
     showFigures();
-    Draw.nowTable(byId("now-table"), current, store.aggregates, settings, text);
+    Draw.nowTable(byId("now-table"), sorted(current.rows), store.aggregates, settings, text, state.sorting, sortBy);
   }
 
   // Two answers that cross are told apart by their turn: the last question wins.
@@ -153,7 +221,7 @@
       if (first) setUp();
       if (force || store.stamp !== state.stamp) {
         const window = ["window", byId("window").value + "ms"];
-        const current = await ask("current", [window, ["limit", 1000]]);
+        const current = await ask("current", [window, ["limit", 1000], ...(state.sorting.name === "key" ? [] : [["sort", state.sorting.name]])]);
         if (mine !== turn) return;
         state.current = current;
         state.asked = Date.now();
@@ -166,7 +234,8 @@
         state.stamp = store.stamp;
         enter("fine");
         showSeries();
-        byId("status").textContent = `Updated at ${new Date().toISOString().slice(11, 19)} UTC.`;
+        byId("status").textContent = `Updated at ${Clock.second(Date.now())} ${Clock.name()}.`;
+        refreshSparks(mine).catch(() => {}); // the figures are there without them
       }
       state.asked = Date.now();
       enter("fine");

@@ -3,9 +3,16 @@
 import argparse
 from pathlib import Path
 
+from fastwin.machine.packages import check_extra
+
 __all__ = ["command"]
 
 _EPILOG = """\
+examples:
+  fastwin demo
+  fastwin demo --slide "5 minutes" --pace 0 --out my-demo
+  fastwin demo --events trips.parquet --key station --time started_at
+
 Without --events, the stream is the 336,776 departures from New York's airports in 2013: they arrive by scheduled
 time, but their event time is the actual departure, so the stream is really out of order. Three windows run over it:
 hourly departures and mean delay per airport, departures per airport over the last 24 hours every 15 minutes, and the
@@ -56,6 +63,7 @@ def command(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    check_extra("demo", "demo")  # at once: the chart comes last
     # Spark takes seconds to import, which other commands and --help shall not.
     from spark_glue.apps.demo.main import run
 

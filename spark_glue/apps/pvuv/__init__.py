@@ -6,8 +6,17 @@ from pathlib import Path
 __all__ = ["command"]
 
 _EPILOG = """\
-ACCESS_LOG is a combined log of Apache or nginx, plain or gzipped; "-" reads stdin. The common format and Apache's
-vhost_combined are read as well. Lines that are none are counted, and kept in malformed.log with their numbers.
+examples:
+  fastwin pvuv access.log.gz --window 24h --slide 3m --serve
+  fastwin pvuv /var/log/nginx --follow --module path:2 --visitor ip --store redis://127.0.0.1:6379/0
+
+ACCESS_LOG is a combined log of Apache or nginx, plain or gzipped, or a folder of them; "-" reads stdin. The common
+format and Apache's vhost_combined are read as well. Lines that are none are counted, and kept in malformed.log.
+
+With --follow, the command goes on with the lines that come, until Ctrl-C: over a rotation of the log, and with new
+files in a folder. Started again with the same --out, it goes on where it was.
+
+Requests for images, styles, scripts and fonts are parts of pages, and do not count; --all-requests counts them.
 
 What a module is: --module path (the first segment of the path; path:2 the first two), --module host (the virtual host
 of vhost_combined), or --module regex:PATTERN (its first group, or all of its match, in the path).
@@ -28,9 +37,23 @@ def command(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--visitor", choices=("ip", "ip+agent"), default="ip+agent", help="who is a visitor (%(default)s)"
     )
-    parser.add_argument(
-        "--pages-only", action="store_true", help="leave out errors, other methods than GET, images, scripts and styles"
+    counting = parser.add_mutually_exclusive_group()
+    counting.add_argument(
+        "--all-requests",
+        action="store_const",
+        dest="count",
+        const="requests",
+        default="pages",
+        help="count images, styles, scripts and fonts as well, which are left out otherwise",
     )
+    counting.add_argument(
+        "--pages-only",
+        action="store_const",
+        dest="count",
+        const="views",
+        help="leave out errors, other methods than GET, and downloads, too",
+    )
+    parser.add_argument("--follow", action="store_true", help="go on with what the log or the folder gets")
     parser.add_argument("--window", default="24h", metavar="TIME", help="size of the windows (%(default)s)")
     parser.add_argument("--slide", default="3m", metavar="TIME", help="their slide, and width of a pane (%(default)s)")
     parser.add_argument(
@@ -41,7 +64,7 @@ def command(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--retention", metavar="TIME", help="how long panes are kept (eight windows)")
     parser.add_argument(
-        "--batch", type=int, default=100_000, metavar="LINES", help="lines of a micro-batch (%(default)s)"
+        "--batch", type=int, default=100_000, metavar="LINES", help="of a copy, with --follow or stdin (%(default)s)"
     )
     parser.add_argument(
         "--out", type=Path, default=Path("pvuv-output"), metavar="DIR", help="for what is kept besides (%(default)s)"

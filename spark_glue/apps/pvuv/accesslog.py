@@ -1,20 +1,17 @@
 """Lines of access logs as columns: Apache's and nginx's combined format, and its relatives."""
 
 import gzip
-import io
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.errors import SpecError
+from spark_glue.apps.pvuv.spool import opened
 
-__all__ = ["Parsed", "parse_lines", "read_lines"]
+__all__ = ["Parsed", "first_lines", "parse_lines"]
 
 _QUOTED = r'(?:[^"\\]|\\.)*'
 # vhost:port client ident user [time] "request" status bytes "referer" "agent" and whatever else is appended.
@@ -41,40 +38,34 @@ class Parsed:
     malformed: list[tuple[int, str]]
 
 
-def read_lines(path: Path, size: int) -> Iterator[tuple[int, list[str]]]:
-    """Yields up to ``size`` lines at a time, behind the number of the first one, from 1.
-
-    path: plain or gzipped, told by the first bytes; ``-`` is stdin. Bytes that are no UTF-8 are replaced; of a line
-    longer than 64 kB the rest is another line. Raises SpecError if the file cannot be read, or is a damaged gzip.
-    """
+def first_lines(path: Path, most: int) -> list[str]:
+    """Returns up to ``most`` lines from the beginning of a log, plain or gzipped. Raises SpecError."""
     try:
-        with _opened(path) as file:
-            number, lines = 1, []
-            while line := file.readline(_MAX_LINE):
-                lines.append(line.decode("utf-8", "replace").rstrip("\r\n"))
-                if len(lines) == size:
-                    yield number, lines
-                    number, lines = number + size, []
-            if lines:
-                yield number, lines
+        with opened(path) as file:
+            lines = [file.readline(_MAX_LINE) for _ in range(most)]
     except (OSError, EOFError, gzip.BadGzipFile) as problem:
         raise SpecError(f"ACCESS_LOG: {path} cannot be read: {problem}") from None
+    return [line.decode("utf-8", "replace").rstrip("\r\n") for line in lines if line]
 
 
-def _opened(path: Path) -> Any:
-    raw: Any = sys.stdin.buffer if str(path) == "-" else path.open("rb")
-    if raw.peek(2)[:2] == b"\x1f\x8b":
-        return io.BufferedReader(gzip.GzipFile(fileobj=raw))
-    return raw
+def _valid(lines: pa.Array) -> pa.Array:
+    """Returns text in which bytes that are no UTF-8 are replaced."""
+    raw = lines.cast(pa.binary())
+    try:
+        return raw.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([None if line is None else line.decode("utf-8", "replace") for line in raw.to_pylist()])
 
 
-def parse_lines(lines: list[str], first: int = 1) -> Parsed:
+def parse_lines(lines: list[str] | pa.Array, first: int = 1) -> Parsed:
     """Returns lines as columns, and those that are none; empty lines are neither. first: number of the first line."""
-    text = pa.array(lines, pa.string())
+    text = pa.array(lines, pa.string()) if isinstance(lines, list) else _valid(lines)
     parts = pc.extract_regex(text, _LINE)
     times = _times(parts)
     good = np.zeros(len(lines), dtype=bool) if not len(lines) else ~np.isnat(times)
-    malformed = [(first + i, lines[i]) for i in np.flatnonzero(~good).tolist() if lines[i]]
+    others = np.flatnonzero(~good)
+    told = zip(others.tolist(), text.take(pa.array(others)).to_pylist(), strict=True)
+    malformed = [(first + i, line) for i, line in told if line]
     kept = parts.filter(pa.array(good))
     field = {name: kept.field(kept.type.get_field_index(name)) for name in ("host", "ip", "method", "status", "agent")}
     target = pc.replace_substring_regex(_field(kept, "target"), r"^[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#]*", "")

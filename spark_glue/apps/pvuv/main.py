@@ -1,27 +1,32 @@
-"""Runs ``fastwin pvuv``: reads the log, streams it, keeps the panes, and says what it found."""
+"""Runs ``fastwin pvuv``: streams the log, keeps the panes, and says what it found."""
 
 import argparse
+import json
 import os
 import subprocess
 import sys
-import time
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
 
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
 from fastwin.store import PaneStore, Written
 from fastwin.times import to_ms
-from spark_glue.apps.console import fresh_folder, stderr_to
-from spark_glue.apps.demo.progress import HEADER, follow
-from spark_glue.apps.pvuv.accesslog import parse_lines, read_lines
-from spark_glue.apps.pvuv.modules import Events, module_of
+from spark_glue.apps.console import fresh_folder, kept_folder, stderr_to
+from spark_glue.apps.pvuv.accesslog import first_lines, parse_lines
+from spark_glue.apps.pvuv.modules import Counted, Events, module_of
+from spark_glue.apps.pvuv.progress import Batches, Clock
+from spark_glue.apps.pvuv.requests import requests_of
+from spark_glue.apps.pvuv.spool import GZIP, Spool
 
 __all__ = ["run", "spec_of"]
 
@@ -29,62 +34,192 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
 }
-_SCHEMA = pa.schema({"module": pa.string(), "ts": pa.timestamp("us", tz="UTC"), "visitor": pa.string()})
+# For a small log most of the time is Spark's start: it is shorter with one task for the panes, and without the Java
+# compiler that makes code faster that runs for minutes.
+_QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+_SMALL_BYTES = 64 * 2**20
+_KEY_GROUPS = 8
 _STORE_VARIABLE = "FASTWIN_STORE"
-_FIRST_FILE_TIME = 1_600_000_000
+_LOOKED_AT = 100
+_LOOK_SECONDS = 1.0
+_OPTIONS = ("log", "module", "visitor", "count", "window", "slide", "watermark")
 
 
 def spec_of(window: str, slide: str) -> fw.WindowSpec:
-    """Returns the spec: page views and unique visitors per module."""
+    """Returns the spec: page views and unique visitors per module. Malformed lines are its bad rows."""
     windows = fw.SlidingEventTimeWindows.of(window, slide)
-    keyed = fw.key_by("module").event_time("ts").window(windows).bad_rows("drop")
+    keyed = fw.key_by("module").event_time("ts").window(windows).bad_rows("divert")
     return keyed.aggregate(pv=fw.Count(), uv=fw.HyperLogLog("visitor"))
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Runs the command with its parsed arguments; returns the exit status."""
+def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> int:
+    """Runs the command with its parsed arguments; returns the exit status. stop: set to end ``--follow``."""
     spec = spec_of(arguments.window, arguments.slide)
+    made, delay_ms = _checked(arguments, spec)
+    _check_log(arguments)
+    out = _folder(arguments)
+    url = arguments.store or os.environ.get(_STORE_VARIABLE) or f"rocksdb:{out / 'store'}"
+    with Clock() as clock:
+        clock.say(f"{arguments.log} to {_without_password(url)}: {_told(made.count)}")
+        lines, spool = _lines(arguments.log, out, arguments.follow, arguments.batch)
+        if spool is not None:
+            found = spool.look() if arguments.follow else spool.take(sys.stdin.buffer)
+            clock.say(f"{found:,} lines are there")
+        clock.at("starting Spark, which is a Java program")
+        sink = _Sum(spark_glue.to_store(url, spec, retention=arguments.retention))
+        page = spark = None
+        batches = Batches(clock.say)
+        try:
+            with stderr_to(out / "spark.log"):
+                spark = spark_glue.session("fastwin pvuv", arguments.master, _settings(arguments))
+            clock.at("the first micro-batch, for which Spark plans the query and starts Python workers")
+            if arguments.serve:
+                page = _serve(url, arguments.port)
+            requests = requests_of(spark, lines, out / "end", made, copies=spool is not None)
+            frame = spark_glue.apply(spec.panes(), requests, watermark=arguments.watermark, key_groups=_KEY_GROUPS)
+            sinks = spark_glue.route(main=sink, bad=_malformed_to(out / "malformed.log"))
+            writer = frame.writeStream.queryName("pvuv").option("checkpointLocation", str(out / "checkpoint"))
+            query = writer.foreachBatch(sinks).start()
+            try:
+                if arguments.follow:
+                    assert spool is not None
+                    _follow(query, spool, batches, stop or threading.Event())
+                else:
+                    _to_the_end(query, batches, clock, out / "end", to_ms(arguments.slide) + delay_ms)
+            finally:
+                query.stop()
+        except StreamingQueryException as problem:
+            if any(name in str(problem) for name in ("ZipException", "EOFException")):
+                raise SpecError(f"ACCESS_LOG: {arguments.log} cannot be read: it is a damaged gzip") from None
+            raise
+        finally:
+            if spark is not None:
+                spark.stop()
+            sink.close()
+            if page is not None and sys.exc_info()[0] is not None:
+                page.terminate()
+    _report(url, arguments, batches, sink.written, clock, out)
+    if page is not None:
+        page.wait()
+    return 0
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, str]:
+    log = arguments.log
+    small = not arguments.follow and log.is_file() and log.stat().st_size < _SMALL_BYTES
+    return _SETTINGS | (_QUICK if small else {})
+
+
+def _checked(arguments: argparse.Namespace, spec: fw.WindowSpec) -> tuple[Events, int]:
+    """Returns what makes events, and the delay of the watermark, ms. Raises SpecError for options that do not fit."""
     delay_ms = to_ms(arguments.watermark, argument="--watermark")
     if delay_ms < 0:
         raise SpecError(f"--watermark: must not be negative, got {arguments.watermark!r}")
     if arguments.batch < 1:
         raise SpecError(f"--batch: must be at least 1, got {arguments.batch}")
+    if arguments.follow and str(arguments.log) == "-":
+        raise SpecError("--follow: needs a file or a folder, which is there again after a restart; stdin is not")
     module_of(arguments.module)
     spec.panes()
-    if str(arguments.log) != "-" and not arguments.log.is_file():
-        raise SpecError(f"ACCESS_LOG: there is no file {arguments.log}")
-    out = fresh_folder(arguments.out, "pvuv")
-    url = arguments.store or os.environ.get(_STORE_VARIABLE) or f"rocksdb:{out / 'store'}"
-    started = time.monotonic()
-    events, malformed = _read(arguments, out, to_ms(arguments.slide) + delay_ms)
-    if not events:
-        raise SpecError(f"ACCESS_LOG: {arguments.log} has no line of an access log, but {malformed:,} others")
+    return Events(arguments.module, arguments.visitor, arguments.count), delay_ms
 
-    sink = spark_glue.to_store(url, spec, retention=arguments.retention)
-    print(f"  to {_without_password(url)}; starting Spark ...\n", flush=True)
-    with stderr_to(out / "spark.log"):
-        spark = spark_glue.session("fastwin pvuv", arguments.master, _SETTINGS)
-    page = None
-    try:
-        schema = spark.read.parquet(str(out / "input")).schema
-        lines = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(out / "input"))
-        frame = spark_glue.apply(spec.panes(), lines, watermark=arguments.watermark)
-        writer = frame.writeStream.queryName("pvuv").option("checkpointLocation", str(out / "checkpoint"))
-        total = _Sum(sink)
-        query = writer.trigger(availableNow=True).foreachBatch(total).start()
-        if arguments.serve:
-            page = _serve(url, arguments.port)
-        print(HEADER)
-        late = follow(query, lambda line: print(line, flush=True))["dropped"]
-    finally:
-        spark.stop()
-        sink.close()
-        if page is not None and sys.exc_info()[0] is not None:
-            page.terminate()
-    _report(url, arguments, events, malformed, late, total.written, time.monotonic() - started, out)
-    if page is not None:
-        page.wait()
-    return 0
+
+def _check_log(arguments: argparse.Namespace) -> None:
+    """Raises SpecError for what is no log: told before Spark starts."""
+    log = arguments.log
+    if str(log) == "-" or log.is_dir() or (arguments.follow and log.parent.is_dir() and not log.exists()):
+        return
+    if not log.is_file():
+        raise SpecError(f"ACCESS_LOG: there is no file or folder {log}")
+    lines = first_lines(log, _LOOKED_AT)
+    if not parse_lines(lines).rows.num_rows and not (arguments.follow and not lines):
+        raise SpecError(f"ACCESS_LOG: {log} has no line of an access log among its first {len(lines)}")
+
+
+def _folder(arguments: argparse.Namespace) -> Path:
+    """Returns the folder of ``--out``: fresh, or to follow on where an earlier run was."""
+    if not arguments.follow:
+        return fresh_folder(arguments.out, "pvuv")
+    out = kept_folder(arguments.out, "pvuv")
+    told = json.dumps({name: str(getattr(arguments, name)) for name in _OPTIONS})
+    before = out / "options.json"
+    if before.exists() and before.read_text(encoding="utf-8") != told:
+        raise SpecError(
+            f"--out: {arguments.out} was begun with other options: {before.read_text(encoding='utf-8')}; name them "
+            f"again, or another folder"
+        )
+    before.write_text(told, encoding="utf-8")
+    return out
+
+
+def _lines(log: Path, out: Path, follow: bool, lines: int) -> tuple[Path, Spool | None]:
+    """Returns the folder that Spark reads; and what fills it, where a log is not there as a whole."""
+    (out / "end").mkdir(exist_ok=True)
+    if log.is_dir() and not follow:
+        return log, None
+    folder = out / "lines"
+    if follow or str(log) == "-":
+        return folder, Spool(log, folder, lines)
+    folder.mkdir()
+    # Spark reads folders, and tells a compressed file by its ending.
+    with log.open("rb") as file:
+        ending = "gz" if file.read(2) == GZIP else "log"
+    (folder / f"log.{ending}").symlink_to(log.resolve())
+    return folder, None
+
+
+def _follow(query: StreamingQuery, spool: Spool, batches: Batches, stop: threading.Event) -> None:
+    """Goes on with what the log gets, until Ctrl-C, or until it is stopped."""
+    with suppress(KeyboardInterrupt):
+        while not stop.wait(_LOOK_SECONDS) and query.isActive:
+            spool.look()
+            batches.look(query)
+    _drain(query, batches)
+
+
+def _to_the_end(query: StreamingQuery, batches: Batches, clock: Clock, end: Path, beyond_ms: int) -> None:
+    """Waits until all of the log is in, and closes all panes."""
+    _drain(query, batches)
+    if batches.newest_ms is not None:
+        clock.at("the last panes")
+        # An event behind the end brings the watermark there; its own pane stays open, so it is counted nowhere.
+        (end / "end.json").write_text(json.dumps({"ms": batches.newest_ms + beyond_ms}), encoding="utf-8")
+        _drain(query, batches)
+
+
+def _drain(query: StreamingQuery, batches: Batches) -> None:
+    """Waits until all that is there has been processed, with a line for each micro-batch; raises what went wrong."""
+    failed: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            query.processAllAvailable()
+        except BaseException as problem:
+            failed.append(problem)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.2)
+        batches.look(query)
+    batches.look(query)
+    if failed:
+        raise failed[0]
+
+
+def _malformed_to(path: Path) -> Callable[[DataFrame, int], None]:
+    """Returns a sink that keeps malformed lines."""
+
+    def keep(frame: DataFrame, batch_id: int) -> None:
+        lines = [row.line for row in frame.where("line is not null").select("line").collect()]
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    path.touch()
+    return keep
 
 
 class _Sum:
@@ -97,41 +232,15 @@ class _Sum:
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         self.written += self._sink(frame, batch_id)
 
-
-def _read(arguments: argparse.Namespace, out: Path, beyond_ms: int) -> tuple[int, int]:
-    """Writes the log as Parquet files, one a micro-batch; returns how many events and malformed lines it has."""
-    (out / "input").mkdir()
-    made = Events(arguments.module, arguments.visitor, arguments.pages_only)
-    lines = events = malformed = parts = 0
-    newest = None
-    with (out / "malformed.log").open("w", encoding="utf-8") as others:
-        for first, some in read_lines(arguments.log, arguments.batch):
-            parsed = parse_lines(some, first)
-            others.writelines(f"{number}: {line}\n" for number, line in parsed.malformed)
-            table = made.of(parsed.rows)
-            lines, events = lines + len(some), events + table.num_rows
-            malformed += len(parsed.malformed)
-            if table.num_rows:
-                latest = pc.max(table["ts"])
-                newest = latest if newest is None or latest.as_py() > newest.as_py() else newest
-                _write(table, out, parts)
-                parts += 1
-            print(f"\r  {lines:,} lines read, {malformed:,} malformed", end="", flush=True)
-    print()
-    if newest is not None:
-        # The end of the log closes all panes: an event behind it brings the watermark there, and its own pane stays
-        # open, so it is counted nowhere.
-        end = pa.array([newest.value + beyond_ms], pa.timestamp("ms", tz="UTC"))
-        _write(
-            pa.table({"module": pa.nulls(1, pa.string()), "ts": end, "visitor": pa.nulls(1, pa.string())}), out, parts
-        )
-    return events, malformed
+    def close(self) -> None:
+        self._sink.close()
 
 
-def _write(table: pa.Table, out: Path, part: int) -> None:
-    path = out / "input" / f"part-{part:06d}.parquet"
-    pq.write_table(table.cast(_SCHEMA), path)
-    os.utime(path, (_FIRST_FILE_TIME + part,) * 2)  # Spark takes the oldest first
+def _told(counted: Counted) -> str:
+    if counted == "requests":
+        return "all requests count"
+    also = "; nor errors, other methods than GET, and downloads" if counted == "views" else ""
+    return f"requests for images, styles, scripts and fonts do not count (--all-requests counts them){also}"
 
 
 def _serve(url: str, port: int) -> subprocess.Popen:
@@ -145,27 +254,31 @@ def _without_password(url: str) -> str:
 
 
 def _report(
-    url: str,
-    arguments: argparse.Namespace,
-    events: int,
-    malformed: int,
-    late: int,
-    written: Written,
-    seconds: float,
-    out: Path,
+    url: str, arguments: argparse.Namespace, batches: Batches, written: Written, clock: Clock, out: Path
 ) -> None:
     with PaneStore.open(url, read_only=True) as store:
-        found = store.query().sort_by([("pv", "descending")])
-        watermark = store.watermark
-    assert watermark is not None
-    until = datetime.fromtimestamp(watermark / 1_000, UTC)
-    print(f"\nThe last {arguments.window} until {until:%Y-%m-%d %H:%M} UTC: {found.num_rows:,} modules")
-    for row in found.slice(0, 10).to_pylist():
-        print(f"  {row['module'][:48]:<50}{row['pv']:>9,} views{row['uv']:>9,} visitors")
+        meta = store.meta()
+        found: Any = None if meta is None or meta.watermark is None else store.query().sort_by([("pv", "descending")])
+    if found is not None:
+        until = datetime.fromtimestamp(meta.watermark / 1_000, UTC)  # type: ignore[union-attr, operator]
+        print(f"\nThe last {arguments.window} until {until:%Y-%m-%d %H:%M} UTC: {found.num_rows:,} modules")
+        for row in found.slice(0, 10).to_pylist():
+            print(f"  {row['module'][:48]:<50}{row['pv']:>9,} views{row['uv']:>9,} visitors")
+    told = batches.total
+    skipped = f"{told['skipped']:,} requests not counted, " if arguments.count != "requests" else ""
     kept = f", {written.expired:,} of them older than retention" if written.expired else ""
-    panes = f"{written.stored + written.expired:,} panes{kept}"
-    print(f"\n{events:,} events, {late:,} too late, {malformed:,} malformed lines; {panes}; {seconds:.1f} s")
-    if malformed:
+    lines = f"{skipped}{told['late']:,} too late, {told['malformed']:,} malformed lines"
+    print(f"\n{told['events']:,} events, {lines}; {written.stored + written.expired:,} panes{kept}")
+    print(_seconds(clock, batches))
+    if told["malformed"]:
         print(f"Malformed lines: {os.path.relpath(out / 'malformed.log')}")
     if not arguments.serve:
         print(f"The page:        fastwin serve --store {_without_password(url)}")
+
+
+def _seconds(clock: Clock, batches: Batches) -> str:
+    """Returns where the time went."""
+    parts = [f"{seconds:.1f} s {what.split(',')[0]}" for what, seconds in clock.spent.items()]
+    each = (batches.seconds - batches.first_seconds) / max(batches.count - 1, 1)
+    more = f"; a further micro-batch took {each:.1f} s" if batches.count > 1 else ""
+    return f"{sum(clock.spent.values()):.1f} s: {', '.join(parts)}{more}"

@@ -3,16 +3,19 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.errors import SpecError
 
-__all__ = ["OTHER", "Events", "module_of"]
+__all__ = ["OTHER", "Counted", "Events", "module_of"]
 
 OTHER = "(other)"
-_ASSET = r"(?i)\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|eot|otf|mp[34]|webm|pdf|zip|gz)$"
+_PART = r"(?i)\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|bmp|woff2?|ttf|eot|otf)$"
+"""Images, styles, scripts and fonts: parts of pages."""
+_DOWNLOAD = r"(?i)\.(?:mp[34]|webm|pdf|zip|gz)$"
 
 
 def module_of(text: str) -> tuple[str, Callable[[str | None], str]]:
@@ -42,20 +45,30 @@ def module_of(text: str) -> tuple[str, Callable[[str | None], str]]:
     raise SpecError(f"--module: must be path, path:N with N from 1 to 9, host or regex:PATTERN, got {text!r}")
 
 
+Counted = Literal["requests", "pages", "views"]
+
+
 @dataclass(frozen=True)
 class Events:
-    """Makes events of requests. module: of ``--module``. visitor: ``ip`` or ``ip+agent``. pages_only: only views."""
+    """Makes events of requests. module: of ``--module``. visitor: ``ip`` or ``ip+agent``.
+
+    count: all ``requests``; ``pages``, all but those for images, styles, scripts and fonts; or ``views``, of these
+    only GET without an error, and no downloads.
+    """
 
     module: str
     visitor: str = "ip+agent"
-    pages_only: bool = False
+    count: Counted = "pages"
 
-    def of(self, rows: pa.Table) -> pa.Table:
-        """Returns module, ts and visitor for rows of ``accesslog``."""
-        if self.pages_only:
-            view = pc.and_(pc.equal(rows["method"], "GET"), pc.less(rows["status"], 400))
-            view = pc.and_(view, pc.invert(pc.match_substring_regex(rows["path"], _ASSET)))
-            rows = rows.filter(view)
+    def of(self, rows: pa.Table) -> tuple[pa.Table, int]:
+        """Returns module, ts and visitor for rows of ``accesslog``, and how many rows are not counted."""
+        total = rows.num_rows
+        if self.count != "requests":
+            page = pc.invert(pc.match_substring_regex(rows["path"], _PART))
+            if self.count == "views":
+                page = pc.and_(page, pc.invert(pc.match_substring_regex(rows["path"], _DOWNLOAD)))
+                page = pc.and_(page, pc.and_(pc.equal(rows["method"], "GET"), pc.less(rows["status"], 400)))
+            rows = rows.filter(page)
         column, name = module_of(self.module)
         encoded = rows[column].combine_chunks().dictionary_encode(null_encoding="encode")
         if isinstance(encoded, pa.ChunkedArray):
@@ -64,4 +77,5 @@ class Events:
         visitor = rows["ip"]
         if self.visitor == "ip+agent":
             visitor = pc.binary_join_element_wise(visitor, rows["agent"].fill_null(""), " ")
-        return pa.table({"module": names.take(encoded.indices), "ts": rows["ts"], "visitor": visitor})
+        events = pa.table({"module": names.take(encoded.indices), "ts": rows["ts"], "visitor": visitor})
+        return events, total - rows.num_rows

@@ -78,6 +78,8 @@ def test_no_value_gives_null(operator: str) -> None:
         (pa.decimal128(38, 36), pa.decimal128(38, 36), pa.decimal128(38, 38)),
         (pa.decimal128(20, -2), pa.decimal128(30, -2), pa.decimal128(24, 2)),
         (pa.dictionary(pa.int8(), pa.decimal128(9, 2)), pa.decimal128(19, 2), pa.decimal128(13, 6)),
+        (pa.decimal256(50, 3), pa.decimal256(60, 3), pa.decimal256(54, 7)),
+        (pa.decimal256(76, 74), pa.decimal256(76, 74), pa.decimal256(76, 76)),
     ],
     ids=str,
 )
@@ -129,15 +131,10 @@ def test_state_of_means_does_not_tell_what_an_overflow_does(before: str) -> None
     assert again.advance_watermark(fw.MAX_TIMESTAMP).main["m"].to_pylist() == [None]
 
 
-@pytest.mark.parametrize(
-    ("aggregate", "kind"),
-    [(fw.Mean("x"), pa.decimal256(50, 2)), (fw.Mean("x"), pa.uint64())],
-    ids=str,
-)
-def test_what_is_refused_says_what_to_do(aggregate: fw.Aggregate, kind: pa.DataType) -> None:
-    table = pa.table({"ts": [1], "x": pa.array([1], kind)})
-    with pytest.raises(fw.SpecError, match=r"takes an int .* is (decimal256|uint64).*; cast it to int64 or float64"):
-        run(table, a=aggregate)
+def test_what_is_refused_says_what_to_do() -> None:
+    table = pa.table({"ts": [1], "x": pa.array([1], pa.uint64())})
+    with pytest.raises(fw.SpecError, match=r"takes an int .* is uint64.*; cast it to int64 or float64"):
+        run(table, a=fw.Mean("x"))
 
 
 @pytest.mark.parametrize("window", [WINDOW, fw.EventTimeSessionWindows.with_gap(1_000)], ids=str)

@@ -18,7 +18,7 @@ from fastwin.errors import SpecError
 from fastwin.store import PaneStore
 from spark_glue.apps.pvuv import command
 from spark_glue.apps.pvuv import main as pvuv
-from spark_glue.apps.pvuv.accesslog import parse_lines, read_lines
+from spark_glue.apps.pvuv.accesslog import first_lines, parse_lines
 from spark_glue.apps.pvuv.modules import OTHER, Events, module_of
 from tests.support.redis_server import RedisServer
 
@@ -92,19 +92,25 @@ def test_malformed_lines_are_kept(line):
     assert parsed.malformed == [(8, line)] and parsed.rows.num_rows == 2
 
 
-def test_files_plain_gzipped_and_damaged(tmp_path):
+def test_first_lines_plain_gzipped_and_damaged(tmp_path):
     text = "\r\n".join([GOOD, "caf\u00e9", "x" * 70_000]).encode("latin-1")
     (tmp_path / "plain").write_bytes(text)
-    (tmp_path / "packed.gz").write_bytes(gzip.compress(text))
-    found = list(read_lines(tmp_path / "plain", 2))
-    assert found == list(read_lines(tmp_path / "packed.gz", 2))
-    assert [first for first, _ in found] == [1, 3]
-    assert found[0][1] == [GOOD, "caf\ufffd"] and "".join(found[1][1]) == "x" * 70_000
+    (tmp_path / "packed").write_bytes(gzip.compress(text))
+    assert first_lines(tmp_path / "plain", 2) == first_lines(tmp_path / "packed", 2) == [GOOD, "caf\ufffd"]
     (tmp_path / "cut.gz").write_bytes(gzip.compress(os.urandom(200_000))[:100_000])
     with pytest.raises(SpecError, match=r"cut.gz cannot be read"):
-        list(read_lines(tmp_path / "cut.gz", 1_000))
+        first_lines(tmp_path / "cut.gz", 1_000)
     (tmp_path / "empty").write_bytes(b"")
-    assert list(read_lines(tmp_path / "empty", 10)) == []
+    assert first_lines(tmp_path / "empty", 10) == []
+
+
+def test_bytes_that_are_no_text_are_replaced():
+    """As Spark hands them over: it does not look."""
+    raw = pa.array([GOOD.encode(), GOOD.encode().replace(b"Agent", b"\xff\xfe"), b"\xff"])
+    lines = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
+    parsed = parse_lines(lines)
+    assert parsed.rows["agent"].to_pylist() == ["Agent/1", "\ufffd\ufffd/1"]
+    assert parsed.malformed == [(3, "\ufffd")]
 
 
 @pytest.mark.parametrize(
@@ -132,13 +138,26 @@ def test_modules_that_are_none(option):
         module_of(option)
 
 
-def test_events_of_pages_only():
-    lines = [GOOD, GOOD.replace("GET", "POST"), GOOD.replace(" 200 ", " 404 "), GOOD.replace("/a?x=1", "/a.png?x")]
-    rows = parse_lines(lines).rows
-    assert Events("path", "ip", True).of(rows).num_rows == 1
-    everything = Events("path", "ip+agent").of(rows)
-    assert everything["visitor"].to_pylist() == ["1.2.3.4 Agent/1"] * 4
-    assert Events("host").of(rows)["module"].to_pylist() == [OTHER] * 4
+def test_which_requests_count():
+    changes = [
+        ("GET", "GET"),
+        ("GET", "POST"),
+        (" 200 ", " 404 "),
+        ("/a?x=1", "/a.PNG?x"),
+        ("/a?x=1", "/a.css"),
+        ("a?x=1", "a.pdf"),
+    ]
+    rows = parse_lines([GOOD.replace(*change) for change in changes]).rows
+    found = {counted: Events("path", "ip+agent", counted).of(rows) for counted in ("requests", "pages", "views")}
+    assert {counted: (events.num_rows, skipped) for counted, (events, skipped) in found.items()} == {
+        "requests": (6, 0),
+        "pages": (4, 2),
+        "views": (1, 5),
+    }
+    assert found["requests"][0]["visitor"].to_pylist() == ["1.2.3.4 Agent/1"] * 6
+    assert Events("host").of(rows)[0]["module"].to_pylist() == [OTHER] * 4
+    chosen = [arguments("LOG", *given).count for given in ((), ("--all-requests",), ("--pages-only",))]
+    assert chosen == ["pages", "requests", "views"]
 
 
 # --- the command ---
@@ -153,19 +172,21 @@ def arguments(*given: str) -> argparse.Namespace:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (("nowhere.log",), "there is no file"),
+        (("nowhere.log",), "there is no file or folder"),
+        (("-", "--follow"), "--follow: needs a file or a folder"),
         (("LOG", "--slide", "7h"), "7 h does not divide the size"),
         (("LOG", "--window", "soon"), "is no duration"),
         (("LOG", "--module", "query"), "--module"),
         (("LOG", "--watermark=-1s"), "--watermark: must not be negative"),
         (("LOG", "--batch", "0"), "--batch"),
-        (("LOG", "--out", "TAKEN"), "is not empty"),
-        (("LOG",), "has no line of an access log, but 2 others"),
+        (("REAL", "--out", "TAKEN"), "is not empty"),
+        (("LOG",), "has no line of an access log among its first 2"),
     ],
 )
 def test_wrong_options_are_told_before_spark_starts(tmp_path, monkeypatch, given, says):
     monkeypatch.chdir(tmp_path)
     Path("LOG").write_text("hello\nworld\n")
+    Path("REAL").write_text(f"hello\n{GOOD}\n")
     Path("TAKEN").mkdir()
     Path("TAKEN/mine").write_text("")
     monkeypatch.setattr(spark_glue, "session", lambda *a: pytest.fail("Spark was started"))
@@ -183,7 +204,7 @@ def small_log(path: Path) -> list[str]:
         moment = first + timedelta(seconds=seconds)
         ip, path_ = (
             f"10.0.{dice.randrange(3)}.{dice.randrange(250)}",
-            dice.choice(["/blog/a", "/shop/b?c=1", "/", "/blog"]),
+            dice.choice(["/blog/a", "/shop/b?c=1", "/", "/blog", "/blog/a.png?size=2"]),
         )
         line = f'{ip} - - [{moment:%d/%b/%Y:%H:%M:%S} +0000] "GET {path_} HTTP/1.1" 200 7 "-" "A/{dice.randrange(3)}"'
         made.append((seconds + dice.randrange(300), line))
@@ -194,9 +215,12 @@ def small_log(path: Path) -> list[str]:
     return lines
 
 
-def plainly(lines: list[str]) -> tuple[dict, int]:
-    """Returns the visitors of every request by module and pane, and the malformed lines: by splitting text."""
-    found, malformed = defaultdict(list), 0
+PARTS = re.compile(r".*[.](css|m?js|map|png|jpe?g|gif|svg|ico|webp|avif|bmp|woff2?|ttf|eot|otf)", re.IGNORECASE)
+
+
+def plainly(lines: list[str]) -> tuple[dict, int, int]:
+    """Returns the visitors of every page by module and pane, malformed lines and other requests: by splitting text."""
+    found, malformed, others = defaultdict(list), 0, 0
     for line in lines:
         try:
             head, request, status, _, _, _, *agent = line.split('"')[:7] if line.count('"') >= 6 else (None,) * 7
@@ -208,10 +232,13 @@ def plainly(lines: list[str]) -> tuple[dict, int]:
         except (ValueError, IndexError, AttributeError, AssertionError):
             malformed += 1
             continue
+        if PARTS.fullmatch(path):
+            others += 1
+            continue
         at = int(moment.timestamp()) * 1_000
         module = "/" + "".join([part for part in path.split("/") if part][:1])
         found[module, at - at % PANE].append(f"{head.split()[0]} {agent}")
-    return found, malformed
+    return found, malformed, others
 
 
 @pytest.mark.parametrize("source", ["small", *(["given"] if ACCESS_LOG else [])])
@@ -226,15 +253,16 @@ def test_log_to_store(spark, tmp_path, monkeypatch, capsys, source):
         lines = small_log(log)
     monkeypatch.setattr(spark_glue, "session", lambda *a: spark)
     monkeypatch.setattr(type(spark), "stop", lambda self: None)  # it belongs to all tests
-    given = arguments(str(log), "--out", str(tmp_path / "out"), "--batch", "1500" if source == "small" else "5000")
-    assert pvuv.run(given) == 0
+    assert pvuv.run(arguments(str(log), "--out", str(tmp_path / "out"))) == 0
     told = capsys.readouterr().out
-    requests, malformed = plainly(lines)
-    assert f"{sum(map(len, requests.values())):,} events, 0 too late, {malformed:,} malformed lines" in told
+    requests, malformed, others = plainly(lines)
+    assert f"{sum(map(len, requests.values())):,} events, {others:,} requests not counted, 0 too late, " in told
+    assert f"{malformed:,} malformed lines" in told and others > 10
+    assert "images, styles, scripts and fonts do not count" in told.splitlines()[0]
+    assert re.search(r"^[\d.]+ s: [\d.]+ s starting Spark, [\d.]+ s the first micro-batch, ", told, re.MULTILINE)
     assert f"fastwin serve --store rocksdb:{tmp_path / 'out' / 'store'}" in told
     kept = (tmp_path / "out" / "malformed.log").read_text().splitlines()
-    assert len(kept) == malformed
-    assert all(lines[int(number) - 1] == text for number, text in (line.split(": ", 1) for line in kept))
+    assert len(kept) == malformed and set(kept) <= set(lines)
 
     server = RedisServer(tmp_path)
     try:

@@ -13,7 +13,7 @@ import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StoreError
 from fastwin.store import PaneStore
-from tests.support.clicks import DAY, FIRST, HOUR, by_module, clicks, counted, spec_of
+from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
 from tests.support.redis_server import RedisServer
 from tests.support.spark_streams import Source
 
@@ -84,6 +84,23 @@ def test_stream_to_store_and_back(spark, tmp_path, url):
         assert store.query().equals(before)
         panes = SPEC.panes().run(table).main
         assert store.put(panes.slice(0, 10), (1, 10**6)).outdated == 10
+
+
+def test_the_last_hours_go_on_in_quiet_times(spark, tmp_path):
+    """Up to the stream's watermark, where no pane has fired for hours; and panes of states get into the store."""
+    url, spec = f"rocksdb:{tmp_path / 'store'}", spec_of(pv=fw.Count(), p=fw.Median("v"), seen=fw.Last("ts"))
+    table = clicks(3, modules=1)
+    times = pa.array([FIRST, FIRST + MINUTE, FIRST + 12 * HOUR], pa.timestamp("ms", tz="UTC"))
+    table = table.set_column(1, "ts", times).set_column(2, "v", pa.array([1, 3, 5]))
+    source = Source(tmp_path, table.schema)
+    source.put(table.slice(0, 2), table.slice(2))
+    sink = spark_glue.to_store(url, spec)
+    run(spark, source, sink, tmp_path, spec=spec, watermark="1 minute")
+    sink.close()
+    with PaneStore.open(url, read_only=True) as store:
+        assert store.watermark == FIRST + 12 * HOUR - 3 * MINUTE
+        (row,) = store.query().to_pylist()
+        assert (row["pv"], row["p"], row["seen"]) == (2, 1.0, times[1].as_py())
 
 
 def test_a_changelog_corrects_panes(spark, tmp_path):

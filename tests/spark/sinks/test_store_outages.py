@@ -125,6 +125,23 @@ def test_failover(spark, server):
     assert written.stored == 50
 
 
+def test_tasks_on_another_server_than_the_driver(spark, server, tmp_path):
+    """As where Sentinels do not agree yet on the master: what went to the other one does not count."""
+    frame = spark.createDataFrame(batch(0).to_pandas())
+    sink = spark_glue.to_store(server.url, spec(), patience="1 ms")
+    other = RedisServer(tmp_path)
+    try:
+        sink._url = other.url
+        with pytest.raises(StoreUnavailableError, match="into another server than the one where the batch began"):
+            sink(frame, 0)
+    finally:
+        other.stop()
+    with PaneStore.open(server.url, read_only=True) as store:
+        assert store.meta() is None
+        sink._url = server.url
+        assert sink(frame, 0).stored == 50 and store.query()["pv"].to_pylist() == [1] * 50
+
+
 def test_batches_that_the_sink_was_not_handed(spark, server, monkeypatch):
     """Left out by the caller, they are missed only by a sink that cannot know it."""
     monkeypatch.setattr("spark_glue.sinks.store.query_id_of", lambda frame: "one query")

@@ -1,6 +1,7 @@
 """Spark's first format of checkpoints: attempts overwrite each other's files, and a query goes on all the same."""
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import spark_glue
 from spark_glue.plan.catalyst import FORMAT_KEY
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Recorder, Source, rows_of, start
+from tests.support.spark_versions import SPARK
 
 SPEC = (
     fw.key_by("k")
@@ -37,9 +39,10 @@ def cut(folder: Path, last: int) -> None:
 
 @pytest.fixture
 def first_format(spark):
+    before = spark.conf.get(FORMAT_KEY)
     spark.conf.set(FORMAT_KEY, "1")
     yield
-    spark.conf.set(FORMAT_KEY, "2")
+    spark.conf.set(FORMAT_KEY, before)
 
 
 @pytest.mark.usefixtures("first_format")
@@ -68,7 +71,8 @@ def test_changelogs_of_two_attempts(spark, tmp_path):
     for path, content in zip(found, laid_over, strict=True):
         (checkpoint / path).write_bytes(content)
         (checkpoint / path.parent / f".{path.name}.crc").unlink(missing_ok=True)
-    with pytest.warns(UserWarning, match=f"checkpoint: it was begun with {FORMAT_KEY}=1.* start the query anew"):
+    told = pytest.warns(UserWarning, match=f"checkpoint: it was begun with {FORMAT_KEY}=1.* start the query anew")
+    with told if SPARK >= (4, 1) else nullcontext():  # in 4.0 there is no better one
         go_on(TABLES[5], END)
     expected = SPEC.run(pa.concat_tables(TABLES)).main
     assert rows_of(pa.concat_tables(recorder.tables.values())) == rows_of(expected)

@@ -57,7 +57,9 @@ class Checkpoint:
         return rows
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", ["sliding", *(pytest.param(one, marks=pytest.mark.long) for one in ("sessions", "general"))]
+)
 def test_a_longer_lateness_and_added_aggregates(spark, tmp_path, kind):
     inputs = tables(5, 9, 200)
     checkpoint = Checkpoint(spark, tmp_path, inputs[0].schema)

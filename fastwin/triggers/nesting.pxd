@@ -8,7 +8,7 @@ cdef enum:
     PROCESSING_TIMER = 2
 
 
-cdef class AskingTrigger(BuiltInTrigger):
+cdef class NestingTrigger(BuiltInTrigger):
     cdef list inner                 # what it asks, bound to its host
 
     cdef tuple asked(self)

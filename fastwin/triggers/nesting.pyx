@@ -11,10 +11,10 @@ from fastwin.triggers.builtin import has_fields, waits_for_clock
 from fastwin.triggers.trigger cimport FIRE, FIRE_AND_PURGE, PURGE, Trigger, TriggerHost
 from fastwin.triggers.trigger import check_trigger
 
-__all__ = ["AskingTrigger", "ProcessingTimeoutTrigger", "PurgingTrigger"]
+__all__ = ["NestingTrigger", "ProcessingTimeoutTrigger", "PurgingTrigger"]
 
 
-cdef class AskingTrigger(BuiltInTrigger):
+cdef class NestingTrigger(BuiltInTrigger):
     """A trigger that asks others."""
 
     cdef tuple asked(self):
@@ -74,7 +74,7 @@ cdef class AskingTrigger(BuiltInTrigger):
 _PURGING, (_PURGED,) = has_fields(trigger="The trigger that fires.")
 
 
-cdef class PurgingTrigger(AskingTrigger):
+cdef class PurgingTrigger(NestingTrigger):
     """Purges the window whenever another trigger fires it. Source: Flink's PurgingTrigger."""
 
     __dataclass_fields__ = _PURGING.__dataclass_fields__
@@ -113,7 +113,7 @@ _TIMING_OUT, (_TIMED, _TIMEOUT_MS, _RESETS, _CLEARS) = has_fields(
 )
 
 
-cdef class ProcessingTimeoutTrigger(AskingTrigger):
+cdef class ProcessingTimeoutTrigger(NestingTrigger):
     """Fires as another trigger does, and when processing time has moved on by ``timeout`` since the first element.
 
     Source: Flink's ProcessingTimeoutTrigger; like there, any timer of the other trigger counts as a timeout.
@@ -166,7 +166,7 @@ cdef class ProcessingTimeoutTrigger(AskingTrigger):
 
     cdef int bind(self, TriggerHost host) except -1:
         self.cell = host.add_cell(self, NO_TIME, _TIMEOUT)
-        return AskingTrigger.bind(self, host)
+        return NestingTrigger.bind(self, host)
 
     cdef int decide(self, int what, ts_t time) except -1:
         cdef int result = self.ask(0, what, time)
@@ -193,10 +193,10 @@ cdef class ProcessingTimeoutTrigger(AskingTrigger):
         if at != NO_TIME:
             self.host.delete_processing(at)
             self.host.cells[self.cell] = NO_TIME
-        return AskingTrigger.c_clear(self)
+        return NestingTrigger.c_clear(self)
 
     cdef bint c_keeps(self) except -1:
-        return self.host.cells[self.cell] != NO_TIME or AskingTrigger.c_keeps(self)
+        return self.host.cells[self.cell] != NO_TIME or NestingTrigger.c_keeps(self)
 
     def __str__(self):
         return f"{self.trigger}, or after {format_ms(self.timeout_ms)} of processing time"

@@ -4,12 +4,12 @@ from fastwin.times import Duration
 from fastwin.triggers.builtin import BuiltInTrigger
 from fastwin.triggers.trigger import Trigger
 
-__all__ = ["AskingTrigger", "ProcessingTimeoutTrigger", "PurgingTrigger"]
+__all__ = ["NestingTrigger", "ProcessingTimeoutTrigger", "PurgingTrigger"]
 
-class AskingTrigger(BuiltInTrigger):
+class NestingTrigger(BuiltInTrigger):
     """A trigger that asks others."""
 
-class PurgingTrigger(AskingTrigger):
+class PurgingTrigger(NestingTrigger):
     """Purges the window whenever another trigger fires it."""
 
     trigger: Trigger
@@ -17,7 +17,7 @@ class PurgingTrigger(AskingTrigger):
     @classmethod
     def of(cls, trigger: Trigger) -> Self: ...
 
-class ProcessingTimeoutTrigger(AskingTrigger):
+class ProcessingTimeoutTrigger(NestingTrigger):
     """Fires as another trigger does, and when processing time has moved on by ``timeout`` since the first element."""
 
     trigger: Trigger

@@ -1,0 +1,95 @@
+"""What is around fastwin: extras, a Redis server, memory."""
+
+import contextlib
+import os
+import socket
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from fastwin.doctor.finding import Finding
+from fastwin.machine.memory import LEAST_FREE, SHARED, bytes_of_memory, shared_memory
+from fastwin.machine.packages import command_for, needs_of
+
+__all__ = ["EXTRAS", "copies", "extra", "memory", "redis_server"]
+
+EXTRAS = {
+    "spark": "the same windows on Spark frames",
+    "store": "panes in RocksDB, an embedded store",
+    "redis": "panes in a Redis server: its client",
+    "serve": "fastwin serve: a page and a JSON API",
+    "demo": "fastwin demo: its flights and its chart",
+}
+"""What users install, by name, and what for."""
+
+_REDIS_PORT = 6379
+_SECONDS = 0.5
+_GB = 1 << 30
+
+
+def extra(name: str) -> Finding:
+    """Returns whether the packages of an extra are there and fit."""
+    shown = f"extra {name}"
+    needs = needs_of(name)
+    faults = [need.fault for need in needs if need.fault]
+    if not faults and needs:
+        found = ", ".join(f"{need.name} {need.installed}" for need in needs)
+        return Finding(shown, "ok", found, EXTRAS[name], extra=name)
+    # Where a part is missing, the extra is not installed: the rest of it, in whatever version, is there for others.
+    wrong = bool(needs) and all(need.installed for need in needs)
+    said = f"needs {'; and '.join(faults)}" if faults else "fastwin's metadata does not know it"
+    return Finding(shown, "wrong" if wrong else "missing", said, EXTRAS[name], command_for(name), name)
+
+
+def redis_server(environment: Mapping[str, str] | None = None) -> Finding:
+    """Returns whether a Redis answers: that of FASTWIN_STORE, or else the one of this machine."""
+    environment = os.environ if environment is None else environment
+    purpose = "keeps panes for several machines"
+    named = environment.get("FASTWIN_STORE", "")
+    ours = named.startswith(("redis://", "rediss://"))
+    parts = urlsplit(named if ours else f"redis://127.0.0.1:{_REDIS_PORT}")
+    try:
+        host, port = parts.hostname or "127.0.0.1", parts.port or _REDIS_PORT
+    except ValueError:  # the port is none
+        return Finding("Redis server", "wrong", "FASTWIN_STORE has no usable port", purpose, "mend FASTWIN_STORE")
+    where = f"{host} port {port}"
+    answer = b""
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=_SECONDS) as link:
+        if parts.scheme == "rediss":
+            return Finding("Redis server", "ok", f"something listens at {where}, by TLS", purpose)
+        link.sendall(b"PING\r\n")
+        answer = link.recv(64)
+    if answer.startswith((b"+PONG", b"-NOAUTH")):
+        return Finding("Redis server", "ok", f"answers at {where}", purpose)
+    mend = f"start one: redis-server{'' if port == _REDIS_PORT else f' --port {port}'}"
+    return Finding("Redis server", "wrong" if ours else "missing", f"no Redis answers at {where}", purpose, mend)
+
+
+def memory() -> Finding:
+    """Returns how much memory and how many processors there are."""
+    size = bytes_of_memory()
+    shown = f"{size / _GB:.1f} GB" if size else "size unknown"
+    return Finding("memory", "ok", f"{shown}, {os.cpu_count() or 1} processors", "open windows")
+
+
+def copies(environment: Mapping[str, str] | None = None) -> Finding:
+    """Returns where Spark's workers would keep copies of state."""
+    environment = os.environ if environment is None else environment
+    purpose = "copies of state that Spark's workers share"
+    named = environment.get("FASTWIN_CACHE_DIR")
+    if named:
+        fits = os.path.isdir(named) and os.access(named, os.W_OK)
+        mend = None if fits else f"mkdir -p {named}, as the user of the workers"
+        said = f"{named}, of FASTWIN_CACHE_DIR" + ("" if fits else ", is no folder that this user may write to")
+        return Finding("copies of state", "ok" if fits else "wrong", said, purpose, mend)
+    shared = shared_memory()
+    if shared.serves and shared.free is not None:
+        return Finding(str(SHARED), "ok", f"{shared.free / _GB:.1f} GB free", purpose)
+    said = (
+        "not there"
+        if shared.free is None
+        else "not writable"
+        if not shared.writable
+        else f"{shared.free >> 20} MB free"
+    )
+    mend = f"nothing must be done: the temporary folder is taken. Faster: {LEAST_FREE >> 20} MB or more (--shm-size)"
+    return Finding(str(SHARED), "missing", said, purpose, mend)

@@ -1,0 +1,50 @@
+"""Memory of the machine, and the folder in memory that processes share."""
+
+import contextlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["LEAST_FREE", "SHARED", "SharedMemory", "bytes_of_memory", "shared_memory"]
+
+SHARED = Path("/dev/shm")
+LEAST_FREE = 64 << 20
+"""With less room than that in SHARED, copies of state lie elsewhere."""
+
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def bytes_of_memory() -> int | None:
+    """Returns the machine's memory in bytes, or the limit of its container; None where nobody says."""
+    found = []
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for limit in _LIMITS:
+        try:
+            found.append(int(limit.read_text()))
+        except (OSError, ValueError):  # not there, or "max"
+            continue
+    return min((size for size in found if size > 0), default=None)
+
+
+@dataclass(frozen=True)
+class SharedMemory:
+    """The folder in memory. free: bytes, None where it is not there; writable: by this user."""
+
+    free: int | None
+    writable: bool
+
+    @property
+    def serves(self) -> bool:
+        """Whether copies of state can lie there."""
+        return self.writable and self.free is not None and self.free >= LEAST_FREE
+
+
+def shared_memory(folder: Path | None = None) -> SharedMemory:
+    """Returns what the folder in memory offers, SHARED if none is given."""
+    folder = SHARED if folder is None else folder
+    try:
+        return SharedMemory(shutil.disk_usage(folder).free, os.access(folder, os.W_OK))
+    except OSError:
+        return SharedMemory(None, False)

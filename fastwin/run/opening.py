@@ -1,0 +1,34 @@
+"""Opens streams as ``WindowSpec.open`` is asked to."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pyarrow as pa
+
+from fastwin.run import planner
+from fastwin.run.datawatermark import data_watermark
+from fastwin.run.stream import Stream
+from fastwin.run.tracing import TracedStream, check_trace
+from fastwin.spec.builder import SpecBuilder
+from fastwin.times import Duration
+
+__all__ = ["open_stream"]
+
+
+def open_stream(
+    spec: SpecBuilder,
+    watermark: Duration | Literal["monotonous"] | None = None,
+    *,
+    schema: pa.Schema | None = None,
+    max_future_skew: Duration | None = None,
+    idle: Duration | None = None,
+    trace: int | None = None,
+) -> Stream:
+    """Opens a stream; see ``WindowSpec.open``."""
+    follows = data_watermark(watermark, idle)
+    plan = None if schema is None else planner.plan(spec, schema)
+    if trace is None:
+        return Stream(spec, plan=plan, follows=follows, max_future_skew=max_future_skew, schema=schema)
+    most = check_trace(trace)
+    return TracedStream(spec, plan=plan, follows=follows, max_future_skew=max_future_skew, schema=schema, trace=most)

@@ -1,0 +1,65 @@
+"""Which windows a time is in, where the assigner alone tells, and until when an element of that time is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastwin.spec.builder import SpecBuilder
+from fastwin.windows.calendar import CalendarEventTimeWindows
+from fastwin.windows.cumulative import CumulativeEventTimeWindows, CumulativeProcessingTimeWindows
+from fastwin.windows.global_windows import GlobalWindows
+from fastwin.windows.named_windows import NamedWindows
+from fastwin.windows.session import EventTimeSessionWindows, ProcessingTimeSessionWindows
+from fastwin.windows.sliding import SlidingEventTimeWindows, SlidingProcessingTimeWindows
+from fastwin.windows.timewindow import GlobalWindow, TimeWindow
+from fastwin.windows.tumbling import TumblingEventTimeWindows, TumblingProcessingTimeWindows
+
+__all__ = ["Wanted", "late_from", "windows_at"]
+
+_KNOWN = (
+    TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows, CalendarEventTimeWindows,
+    TumblingProcessingTimeWindows, SlidingProcessingTimeWindows, CumulativeProcessingTimeWindows, GlobalWindows,
+)  # fmt: skip
+_SESSIONS = (EventTimeSessionWindows, ProcessingTimeSessionWindows)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A window that is asked for. name: of several; None: of any. is_session: it is that of one element alone."""
+
+    window: TimeWindow | GlobalWindow
+    name: str | None = None
+    is_session: bool = False
+
+
+@dataclass(frozen=True)
+class _At:
+    """What assigners of processing time ask for the clock."""
+
+    time: int
+
+    def get_current_processing_time(self) -> int:
+        return self.time
+
+
+def windows_at(assigner: Any, time: int, name: str | None = None) -> list[Wanted] | None:
+    """Returns the windows that a time, ms, is in; None where nobody can tell: user code decides, or other elements."""
+    if isinstance(assigner, NamedWindows):
+        found = [windows_at(one, time, name) for name, one in assigner.named]
+        return [one for some in found if some is not None for one in some]
+    if type(assigner) in _KNOWN:
+        return [Wanted(one, name) for one in assigner.assign_windows(None, time, _At(time))]
+    if type(assigner) in _SESSIONS:
+        return [Wanted(TimeWindow(time, time + assigner.gap_ms), None, True)]
+    return None
+
+
+def late_from(spec: SpecBuilder, time: int) -> int | None:
+    """Returns the watermark, ms, from which on an element of a time is late, if no session of others takes it.
+
+    None: nobody can tell.
+    """
+    found = windows_at(spec.assigner, time) or []
+    ends = [one.window.end for one in found if isinstance(one.window, TimeWindow)]
+    return max(ends) - 1 + spec.lateness_ms if ends else None

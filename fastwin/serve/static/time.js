@@ -1,0 +1,42 @@
+// Times as text, in the zone that was chosen.
+"use strict";
+
+const Clock = (() => {
+  const KEPT = "fastwin-zone";
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  let zone = "UTC", format = null;
+
+  function choose(name) {
+    try {
+      const options = { timeZone: name, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" };
+      format = name === "UTC" ? null : new Intl.DateTimeFormat("en-CA", options);
+      zone = name;
+    } catch { return; } // a zone that this browser does not know
+    try { localStorage.setItem(KEPT, name); } catch { /* it is chosen for now */ }
+  }
+
+  // The date and the time, to the second, on a clock in the zone: "2024-01-02 06:00:00".
+  function wall(ms) {
+    if (!format) return new Date(ms).toISOString().slice(0, 19).replace("T", " ");
+    const part = Object.fromEntries(format.formatToParts(ms).map(({ type, value }) => [type, value]));
+    return `${part.year.padStart(4, "0")}-${part.month}-${part.day} ${part.hour}:${part.minute}:${part.second}`;
+  }
+
+  const minute = (ms) => wall(ms).slice(0, 16);
+  const second = (ms) => wall(ms).slice(11);
+
+  // UTC first, then the browser's own zone, then all.
+  function fill(select) {
+    const all = Intl.supportedValuesOf ? Intl.supportedValuesOf("timeZone") : [];
+    const first = [...new Set(["UTC", own])];
+    const option = (name) => new Option(name.replaceAll("_", " "), name, name === zone, name === zone);
+    const others = Object.assign(document.createElement("optgroup"), { label: "All" });
+    others.append(...all.filter((name) => !first.includes(name)).map(option));
+    select.replaceChildren(...first.map(option), others);
+  }
+
+  let kept = null;
+  try { kept = localStorage.getItem(KEPT); } catch { /* UTC, then */ }
+  if (kept) choose(kept);
+  return { choose, fill, minute, second, wall, name: () => zone.replaceAll("_", " ") };
+})();

@@ -1,0 +1,142 @@
+"""URLs of Redis: one server, a Redis Cluster, or a master that Sentinels watch."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
+
+from fastwin.errors import SpecError
+
+__all__ = ["SCHEMES", "RedisUrl"]
+
+SCHEMES = ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel")
+
+Kind = Literal["server", "cluster", "sentinel"]
+
+_NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_TIMEOUT_SECONDS = 10.0
+_CONNECT_SECONDS = 5.0
+_PORTS = {"server": 6379, "cluster": 6379, "sentinel": 26379}
+
+
+@dataclass(frozen=True)
+class RedisUrl:
+    """What a URL says.
+
+    hosts: host and port of each server that is named; of Sentinels in that kind. address: a URL for redis-py, of the
+    first host, with its options. secret, sentinel_secret: password as an argument for redis-py, or nothing; the latter
+    with the user. service: the master's name among Sentinels. timeout: s, of an answer. shown: without secrets.
+    """
+
+    kind: Kind
+    hosts: tuple[tuple[str, int], ...]
+    service: str
+    namespace: str
+    address: str
+    secret: dict[str, str]
+    sentinel_secret: dict[str, str]
+    timeout: float
+    shown: str
+
+    @classmethod
+    def of(cls, url: str) -> RedisUrl:
+        """Returns what a URL says. Raises SpecError, which shows no part that may be of a password."""
+        scheme, _, way = url.partition(":")[0].lower().partition("+")
+        kind: Kind = "cluster" if way == "cluster" else "sentinel" if way == "sentinel" else "server"
+        url, others = _first_host(url) if way else (url, [])
+        parts, options = _parts_of(url, scheme, kind, others)
+        hosts = [(parts.hostname or "localhost", parts.port or _PORTS[kind])]
+        hosts += [(each.hostname or "localhost", each.port or _PORTS[kind]) for each in others]
+        shown = f"{scheme}{'+' + way if way else ''}://{','.join(f'{host}:{port}' for host, port in hosts)}{parts.path}"
+        namespace = options.pop("namespace", "fastwin")
+        if not _NAMESPACE.fullmatch(namespace):
+            raise SpecError(f"store: namespace must be 1 to 64 letters, digits, '_', '.' or '-', got {namespace!r}")
+        secret = _password_of(options, parts.password, "")
+        guard = {}
+        if kind == "sentinel":
+            guard = _password_of(options, None, "sentinel_")
+            if "sentinel_username" in options:
+                guard["username"] = options.pop("sentinel_username")
+        service, database = _path_of(kind, parts.path, shown)
+        options.setdefault("socket_connect_timeout", str(_CONNECT_SECONDS))
+        try:
+            timeout = float(options.setdefault("socket_timeout", str(_TIMEOUT_SECONDS)))
+        except ValueError as problem:
+            raise SpecError(f"store: {shown} with its options is no URL for Redis: {problem}") from None
+        address = urlunsplit(parts._replace(scheme=scheme, path=database, query=urlencode(options)))
+        return cls(kind, tuple(hosts), service, namespace, address, secret, guard, timeout, shown)
+
+
+def _first_host(url: str) -> tuple[str, list[SplitResult]]:
+    """Returns a URL with the first of its hosts alone, and the others, which may be none."""
+    scheme, slashes, rest = url.partition("://")
+    end = next((at for at, sign in enumerate(rest) if sign in "/?#"), len(rest))
+    user, at, hosts = rest[:end].rpartition("@")
+    first, *others = hosts.split(",")
+    return f"{scheme}{slashes}{user}{at}{first}{rest[end:]}", [urlsplit(f"//{other}") for other in others]
+
+
+def _parts_of(url: str, scheme: str, kind: Kind, others: list[SplitResult]) -> tuple[SplitResult, dict[str, str]]:
+    """Returns a URL's parts, and its options. Raises SpecError, which shows no part: each may be of a password."""
+    try:
+        parts = urlsplit(url)
+        _ = [each.port for each in (parts, *others)]  # looked at now: one that is no number raises
+        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        behind = parts.path if parts.netloc or parts.scheme != "unix" else ""
+        if parts.netloc and "@" not in parts.netloc:
+            behind += parts.query
+        known = all(each.hostname for each in others) and (kind == "server" or parts.netloc.count("@") < 2)
+        if known and not parts.fragment and "@" not in behind:  # else a password ended too soon
+            return parts, options
+    except ValueError:
+        pass
+    forms = {
+        "server": f"{scheme}://[USER:PASSWORD@]HOST:PORT/DB",
+        "cluster": f"{scheme}+cluster://[USER:PASSWORD@]HOST:PORT,HOST:PORT",
+        "sentinel": f"{scheme}+sentinel://[USER:PASSWORD@]HOST:PORT,HOST:PORT/SERVICE/DB",
+    }
+    raise SpecError(
+        f"store: {url.partition(':')[0]}:... is no URL for Redis: it must be {forms[kind]}, "
+        f"options behind it as ?NAME=VALUE&NAME=VALUE; in a password write %2F for /, %3F for ?, %23 for #, %40 for @"
+    )
+
+
+def _path_of(kind: Kind, path: str, shown: str) -> tuple[str, str]:
+    """Returns the service that a path names, and the path of the database."""
+    if kind == "server":
+        return "", path
+    service, _, database = path.strip("/").partition("/")
+    if kind == "cluster":
+        if service not in ("", "0") or database:
+            raise SpecError(f"store: {shown}: a Redis Cluster has database 0 alone; keep stores apart by namespace=")
+        return "", ""
+    if not service or not (database or "0").isdecimal():
+        raise SpecError(
+            f"store: {shown} names no service: redis+sentinel://HOST:PORT,HOST:PORT/SERVICE/DB, where SERVICE is what "
+            f"the Sentinels call the master, such as mymaster"
+        )
+    return service, f"/{database or 0}"
+
+
+def _password_of(options: dict[str, str], given: str | None, of: str) -> dict[str, str]:
+    """Returns the password that the URL's options name without telling it, as an argument for the client.
+
+    of: what the options' names begin with.
+    """
+    name, path = options.pop(f"{of}password_env", None), options.pop(f"{of}password_file", None)
+    if (given is not None) + (name is not None) + (path is not None) > 1:
+        raise SpecError(f"store: give one of a password in the URL, {of}password_env= and {of}password_file=")
+    if name is not None:
+        if name not in os.environ:
+            raise SpecError(f"store: {of}password_env names the variable {name!r}, which is not set")
+        return {"password": os.environ[name]}
+    if path is not None:
+        try:
+            return {"password": Path(path).read_text(encoding="utf-8").strip()}
+        except (OSError, UnicodeDecodeError) as problem:
+            raise SpecError(f"store: {of}password_file {path!r} cannot be read: {problem}") from None
+    return {}

@@ -1,0 +1,1 @@
+"""Pictures of windows: what arrived, what fired, and where the watermark stood."""

@@ -1,0 +1,181 @@
+"""Recorder: takes down what a stream does, and makes a Timeline of it when it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from fastwin.columns.checking import event_times
+from fastwin.columns.units import Unit, as_instants
+from fastwin.errors import SpecError
+from fastwin.timeline.recording import Arrived, Fired, Kind, Moved, Timing
+from fastwin.timeline.timeline import Timeline
+from fastwin.times import MIN_TIMESTAMP
+
+__all__ = ["MOST_ELEMENTS", "MOST_FIRINGS", "MOST_KEYS", "Recorder", "Source"]
+
+MOST_ELEMENTS, MOST_FIRINGS, MOST_KEYS = 400, 200, 6
+"""What a picture can show so that one can tell things apart."""
+
+_BOUNDS = ("window_start", "window_end")
+_ABOUT = {*_BOUNDS, "window", "window_time", "pane_index", "pane_timing", "pane_is_last", "change"}
+_TIMINGS: dict[str, Timing] = {"EARLY": "early", "ON_TIME": "on time", "LATE": "late"}
+_LONGEST_TEXT = 28
+
+
+@dataclass(frozen=True)
+class Source:
+    """Which columns of an input are its keys and its time. unit: what an int64 time counts; None: ms."""
+
+    keys: tuple[str, ...]
+    time_column: str | None
+    unit: Unit | None = None
+
+    def elements(self, rows: pa.Table) -> list[tuple[tuple[Any, ...], int | None]]:
+        """Returns key and time, ms, of each row; None where it has no usable one.
+
+        Raises SpecError if there is no such column.
+        """
+        if self.time_column is None:
+            raise SpecError("timeline: the spec has no event_time(column), so rows have no place on the axis")
+        for name in (*self.keys, self.time_column):
+            if name not in rows.column_names:
+                raise SpecError(
+                    f"timeline: rows: there is no column {name!r}; they have {', '.join(rows.column_names)}"
+                )
+        column = rows[self.time_column].combine_chunks()
+        times, reasons = event_times(as_instants(column, self.unit))
+        told = [None if reasons is not None and reasons[i] else int(time) for i, time in enumerate(times)]
+        keys = zip(*(rows[name].to_pylist() for name in self.keys), strict=True) if self.keys else [()] * len(told)
+        return list(zip(keys, told, strict=True))
+
+
+class _Rows(NamedTuple):
+    """Elements. at: their time, ms, if they have none of their own."""
+
+    rows: pa.Table
+    kind: Kind
+    at: int | None
+
+
+class _Results(NamedTuple):
+    """Results. watermark: the one that stood then. timers: times of the timers that fired; None: by an element."""
+
+    main: pa.Table
+    watermark: int
+    timers: Sequence[int | None]
+
+
+class Recorder:
+    """Takes down elements, moves of the watermark and results, in their order.
+
+    source: what the elements are read with. ordered: whether that order means something. axis: what times are.
+    """
+
+    def __init__(self, source: Source, *, ordered: bool = True, axis: str = "event time") -> None:
+        self._source, self._ordered, self._axis = source, ordered, axis
+        self._taken: list[_Rows | Moved | _Results] = []
+        self._watermark = MIN_TIMESTAMP
+
+    def arrived(self, rows: pa.Table, kind: Kind = "in time", at: int | None = None) -> None:
+        """Takes down elements. at: their time, ms, where the source has no column of times."""
+        self._taken.append(_Rows(rows, kind, at))
+
+    def moved(self, watermark_ms: int) -> None:
+        """Takes down a watermark, unless it is no news."""
+        if watermark_ms > self._watermark:
+            self._watermark = watermark_ms
+            self._taken.append(Moved(watermark_ms))
+
+    def fired(self, main: pa.Table, timers: Sequence[int | None]) -> None:
+        """Takes down results. timers: for each, the time of the timer that fired it, ms; None: an element did."""
+        if main.num_rows and set(_BOUNDS) <= set(main.column_names):
+            self._taken.append(_Results(main, self._watermark, timers))
+
+    def timeline(self, key: Any = None) -> Timeline:
+        """Returns what was taken down, of one key (a value, or a tuple of several), or of all.
+
+        Raises SpecError where that is more than a picture can show.
+        """
+        told = list(self._entries())
+        wanted = None if key is None else key if isinstance(key, tuple) else (key,)
+        entries = [one for one in told if wanted is None or isinstance(one, Moved) or one.key == wanted]
+        keyed = [one for one in entries if not isinstance(one, Moved)]
+        if wanted is not None and not keyed:
+            raise SpecError(f"timeline: key: nothing has come of {key!r}; there are {_first(told)}")
+        _check("keys", len({repr(one.key) for one in keyed}), MOST_KEYS)
+        _check("elements", sum(isinstance(one, Arrived) for one in keyed), MOST_ELEMENTS)
+        _check("firings", sum(isinstance(one, Fired) for one in keyed), MOST_FIRINGS)
+        return Timeline(tuple(entries), self._ordered, self._source.keys, self._axis, self._zone())
+
+    def _entries(self) -> Iterator[Arrived | Moved | Fired]:
+        for one in self._taken:
+            if isinstance(one, Moved):
+                yield one
+            elif isinstance(one, _Rows):
+                yield from self._elements(one)
+            else:
+                yield from self._results(one)
+
+    def _elements(self, taken: _Rows) -> Iterator[Arrived]:
+        if taken.at is not None:
+            names = self._source.keys
+            keys = [tuple(row[name] for name in names) for row in taken.rows.to_pylist()]
+            yield from (Arrived(key, taken.at, taken.kind) for key in keys)
+            return
+        for key, time in self._source.elements(taken.rows):
+            if time is not None:
+                yield Arrived(key, time, taken.kind)
+
+    def _results(self, taken: _Results) -> Iterator[Fired]:
+        bounds = [taken.main[name].cast(pa.int64()).to_pylist() for name in _BOUNDS]
+        for row, start, end, timer in zip(taken.main.to_pylist(), *bounds, taken.timers, strict=True):
+            key = tuple(row.pop(name) for name in self._source.keys)
+            timing = self._timing(row, end, timer, taken.watermark)
+            yield Fired(key, start, end, _text(row), timing, str(row.get("window", "")))
+
+    def _timing(self, row: dict[str, Any], end: int | None, timer: int | None, watermark: int) -> Timing:
+        if row.get("change") == "delete":
+            return "deleted"
+        if "pane_timing" in row:
+            return _TIMINGS[row["pane_timing"]]
+        if end is None or not self._ordered:
+            return "on time"
+        if timer is not None:
+            return "early" if timer < end - 1 else "on time"
+        return "early" if watermark < end - 1 else "late"
+
+    def _zone(self) -> str:
+        """Returns the time zone of the results; that of UTC where they have none."""
+        kinds = (one.main.schema.field(_BOUNDS[1]).type for one in self._taken if isinstance(one, _Results))
+        return next((kind.tz for kind in kinds if getattr(kind, "tz", None)), "UTC")
+
+
+def _check(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise SpecError(
+            f"timeline: a picture shows up to {most} {what}, got {count:,}; choose a key with key=, or fewer rows"
+        )
+
+
+def _first(entries: Iterable[Arrived | Moved | Fired], count: int = 5) -> str:
+    """Returns the first keys in words."""
+    keys = {repr(one.key): one.key for one in entries if not isinstance(one, Moved)}.values()
+    told = [repr(key[0]) if len(key) == 1 else repr(key) for key in keys]
+    return (", ".join(told[:count]) or "none") + (f" and {len(told) - count:,} others" if len(told) > count else "")
+
+
+def _text(row: dict[str, Any]) -> str:
+    """Returns the values of a result, in short."""
+    if row.get("change") == "delete":
+        return "deleted"
+    values = {name: value for name, value in row.items() if name not in _ABOUT}
+    text = ", ".join(_short(value) if len(values) == 1 else f"{name} {_short(value)}" for name, value in values.items())
+    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,84 @@
+"""``fastwin why`` and ``fastwin inspect``: what the checkpoint of a query says of its windows."""
+
+import argparse
+from collections.abc import Callable
+
+__all__ = ["inspect_command", "why_command"]
+
+_WHY_EPILOG = """\
+examples:
+  fastwin why --checkpoint checkpoint --spec shops.py:spec --key north
+  fastwin why --checkpoint checkpoint --spec shops:spec --key north --key 7 --at "2026-01-31 12:30:00" --json
+"""
+_INSPECT_EPILOG = """\
+examples:
+  fastwin inspect --checkpoint checkpoint --spec shops.py:spec
+  fastwin inspect --checkpoint checkpoint --spec shops:spec --where "shop = 'north'" --out open-windows
+"""
+
+
+def why_command(commands: argparse._SubParsersAction) -> None:
+    """Adds the parser of ``why`` to the command line."""
+    parser = commands.add_parser(
+        "why",
+        help="say why the windows of a key have fired or have not, from a query's checkpoint",
+        description="Say why the windows of a key have fired or have not. The query may run or have been stopped; its "
+        "checkpoint is only read.",
+        epilog=_WHY_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_common(parser)
+    parser.add_argument(
+        "--key",
+        action="append",
+        default=[],
+        metavar="VALUE",
+        help="the key; of several columns, once for each, in their order",
+    )
+    parser.add_argument("--at", metavar="TIME", help="only windows at this time, such as '2026-01-31 12:30:00'")
+    parser.add_argument("--json", action="store_true", help="print the report's data as JSON")
+    parser.set_defaults(run=_later("why"))
+
+
+def inspect_command(commands: argparse._SubParsersAction) -> None:
+    """Adds the parser of ``inspect`` to the command line."""
+    parser = commands.add_parser(
+        "inspect",
+        help="show the windows in a query's checkpoint: what they hold, and when they fire",
+        description="Show the windows in a query's state. The query may run or have been stopped; its checkpoint is "
+        "only read.",
+        epilog=_INSPECT_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_common(parser)
+    parser.add_argument(
+        "--where", metavar="SQL", help="only these windows: a condition on the columns, such as \"user = 'ann'\""
+    )
+    parser.add_argument("--rows", type=int, default=20, metavar="N", help="how many are printed (%(default)s)")
+    parser.add_argument("--out", metavar="DIR", help="write all of them there, as Parquet, and print none")
+    parser.set_defaults(run=_later("inspect"))
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--checkpoint", required=True, metavar="DIR", help="what the query had as checkpointLocation")
+    parser.add_argument(
+        "--spec",
+        required=True,
+        metavar="MODULE:NAME",
+        help="where the query's specification is: a module, or a file's path, and its name there",
+    )
+    parser.add_argument(
+        "--operator", type=int, default=0, metavar="N", help="which of several stateful operators (%(default)s)"
+    )
+    parser.add_argument("--master", default="local[2]", metavar="URL", help="Spark master (%(default)s)")
+
+
+def _later(name: str) -> Callable[[argparse.Namespace], int]:
+    """Returns what runs a command. Spark takes seconds to import, which other commands and --help shall not."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        from spark_glue.apps.state import main
+
+        return main.COMMANDS[name](arguments)
+
+    return run

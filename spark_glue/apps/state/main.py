@@ -1,0 +1,112 @@
+"""Runs ``fastwin why`` and ``fastwin inspect``."""
+
+import argparse
+import importlib
+import importlib.util
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import fastwin as fw
+import spark_glue
+from fastwin.errors import SpecError
+from spark_glue.apps.console import stderr_to
+from spark_glue.inspection import key_fields
+from spark_glue.plan.catalyst import BATCH_BYTES_KEY
+
+__all__ = ["COMMANDS", "load_spec"]
+
+_BATCH_BYTES = (
+    64 << 20
+)  # of stored state that come to a Python worker at a time: an Arrow batch ends at a gigabyte or two
+
+
+def load_spec(text: str) -> fw.WindowSpec:
+    """Returns the specification that ``module:name`` or ``path.py:name`` names; modules are looked for here first.
+
+    Raises SpecError where there is none.
+    """
+    where, _, name = text.rpartition(":")
+    if not where or not name:
+        raise SpecError(f"--spec: must be MODULE:NAME, such as jobs.minutes:spec, got {text!r}")
+    try:
+        if where.endswith(".py"):
+            found = importlib.util.spec_from_file_location(Path(where).stem, where)
+            assert found is not None
+            assert found.loader is not None
+            module = importlib.util.module_from_spec(found)
+            sys.modules[found.name] = module  # functions of the spec name it, and state is told by that
+            found.loader.exec_module(module)
+        else:
+            sys.path.insert(0, str(Path.cwd()))
+            module = importlib.import_module(where)
+    except (ImportError, OSError) as problem:
+        raise SpecError(f"--spec: {where!r} cannot be imported: {problem}") from problem
+    spec: Any = module
+    for part in name.split("."):
+        spec = getattr(spec, part, None)
+    if spec is None:
+        raise SpecError(f"--spec: {where!r} has no {name!r}")
+    if not isinstance(spec, fw.WindowSpec):
+        raise SpecError(f"--spec: {name!r} in {where!r} is no WindowSpec but {type(spec).__name__}")
+    return spec
+
+
+def _session(arguments: argparse.Namespace, log: Path) -> Any:
+    with stderr_to(log):
+        spark = spark_glue.session("fastwin", arguments.master, {"spark.ui.enabled": False})
+        spark.conf.set(BATCH_BYTES_KEY, _BATCH_BYTES)
+        spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def _why(arguments: argparse.Namespace) -> int:
+    spec = load_spec(arguments.spec)
+    with tempfile.TemporaryDirectory() as folder:
+        spark = _session(arguments, Path(folder) / "spark.log")
+        try:
+            fields = key_fields(arguments.checkpoint, spec, arguments.operator)
+            key = _key(arguments.key, fields)
+            report = spark_glue.why(arguments.checkpoint, spec, key=key, at=arguments.at, operator=arguments.operator)
+        finally:
+            spark.stop()
+    print(json.dumps(report.to_dict(), default=str, indent=2) if arguments.json else report)
+    return 0
+
+
+def _key(texts: list[str], fields: list[pa.Field]) -> tuple[Any, ...]:
+    """Returns a key that is given as text."""
+    if len(texts) != len(fields):
+        names = ", ".join(field.name for field in fields)
+        raise SpecError(f"--key: give it once for each of {names}" if fields else "--key: the spec has no key columns")
+    values = []
+    for text, field in zip(texts, fields, strict=True):
+        try:
+            values.append(pa.scalar(text).cast(field.type).as_py())
+        except pa.ArrowException as problem:
+            raise SpecError(f"--key: {text!r} does not suit {field.name!r}, which is {field.type}") from problem
+    return tuple(values)
+
+
+def _inspect(arguments: argparse.Namespace) -> int:
+    spec = load_spec(arguments.spec)
+    with tempfile.TemporaryDirectory() as folder:
+        spark = _session(arguments, Path(folder) / "spark.log")
+        try:
+            frame = spark_glue.inspect(arguments.checkpoint, spec, operator=arguments.operator)
+            if arguments.where is not None:
+                frame = frame.where(arguments.where)
+            if arguments.out is not None:
+                frame.write.parquet(arguments.out)
+            else:
+                frame.show(arguments.rows, truncate=False)
+        finally:
+            spark.stop()
+    return 0
+
+
+COMMANDS = {"why": _why, "inspect": _inspect}

@@ -1,0 +1,347 @@
+"""The ailments of a query: for each, when it is there and what to do. Pure functions of records and set-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from spark_glue.health.findings import Finding, Findings, duration, moment, share
+from spark_glue.health.records import MicroBatch, Setup, read_records
+
+__all__ = ["diagnose"]
+
+_DAY_MS = 86_400_000
+_MOST = 0.9  # of all: nearly all
+_FEW_BATCHES = 3  # that show a habit
+_MANY_BATCHES = 5
+_LONG_DELAY_MS = 3_600_000
+_RECENT = 20
+_VISITS = ("streams_kept", "streams_caught_up", "streams_loaded")
+_FEW_ROWS = 10_000  # in a micro-batch, whose fixed cost is then more than its work
+_SKEW = 3.0  # times the median task
+_LONG_TASK_MS = 500
+_PARTITIONS = 8  # for each core
+
+Check = Callable[[list[MicroBatch], Setup], Finding | None]
+
+
+def diagnose(records: Sequence[Mapping[str, Any]], setup: Setup) -> Findings:
+    """Returns what is wrong with a query.
+
+    records: its progress, as ``json.loads(progress.json)`` gives it. setup: how it was set up.
+    """
+    batches = read_records(records)
+    found = [finding for check in _CHECKS if (finding := check(batches, setup)) is not None]
+    named = {finding.name for finding in found}
+    kept = [one for one in found if not named & _EXPLAINED.get(one.name, set())]
+    return Findings(tuple(kept), _summary(batches, setup))
+
+
+def _summary(batches: list[MicroBatch], setup: Setup) -> str:
+    state = "runs" if setup.running else "has ended"
+    if not batches:
+        return f"The query {state}. It has told of no micro-batch yet."
+    worked = [one for one in batches if one.counters]
+    fired = sum(one.count("fired") for one in batches)
+    watermark = _watermark(batches)
+    stands = "there is no watermark yet" if watermark is None else f"the watermark is {moment(watermark)}"
+    return (
+        f"The query {state}. Looked at {len(batches):,} micro-batches, {len(worked):,} with work: "
+        f"{sum(one.rows for one in batches):,} rows, {fired:,} results, {sum(one.late for one in batches):,} late; "
+        f"{stands} (UTC)."
+    )
+
+
+def _watermark(batches: list[MicroBatch]) -> int | None:
+    return max((one.watermark_ms for one in batches if one.watermark_ms is not None), default=None)
+
+
+def _fed(batches: list[MicroBatch]) -> list[MicroBatch]:
+    return [one for one in batches if one.count("events") or one.count("bad")]
+
+
+def _failed(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    if setup.error is None:
+        return None
+    return Finding(
+        "failed",
+        f"the query ended with an error: {setup.error}",
+        "mend what it names and start the query again with the same checkpoint; see Errors on the page Troubleshooting",
+        {"error": setup.error},
+    )
+
+
+def _wrong_store(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    if setup.store is None or "RocksDB" in setup.store:
+        return None
+    return Finding(
+        "wrong store",
+        f"the state store is {setup.store}, in which stateful Python operators cannot keep their state",
+        "take a session of spark_glue.session, or set spark.sql.streaming.stateStore.providerClass to "
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider before it is built",
+        {"store": setup.store},
+    )
+
+
+def _first_format(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    if not setup.first_format:
+        return None
+    return Finding(
+        "state format 1",
+        "the checkpoint is of Spark's first format: where Spark runs a task twice, the later attempt may overwrite "
+        "state that the other one has committed",
+        "start the query anew with an empty checkpoint folder, in a session of spark_glue.session or with "
+        "spark.sql.streaming.stateStore.checkpointFormatVersion=2",
+        {"format": 1},
+    )
+
+
+def _no_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    if any(one.rows for one in batches) or (batches and any(one.counters.get("events") for one in batches)):
+        return None
+    names = ", ".join(dict.fromkeys(name for one in batches for name, _ in one.sources)) or "not known yet"
+    return Finding(
+        "no input",
+        f"no row has come in {len(batches):,} micro-batches; the source: {names}",
+        "look at the path, topic or filter of the source, and where it starts to read (a new query on Kafka starts "
+        'at the end: .option("startingOffsets", "earliest")); a file must be new in the folder',
+        {"batches": len(batches), "sources": names},
+    )
+
+
+def _no_apply(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    if not any(one.rows for one in batches) or any(one.counters for one in batches):
+        return None
+    return Finding(
+        "no windows",
+        f"{sum(one.rows for one in batches):,} rows have come, but no counters of a frame of apply: the query has "
+        "none, or its sink does not read the frame to the end",
+        "let the sink read the whole frame once, as spark_glue.route does; show() or take() stops it half-way",
+        {"rows": sum(one.rows for one in batches)},
+    )
+
+
+def _idle_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    """One of several inputs is silent while others go on, and time stands still."""
+    fed = [one for one in batches if one.rows]
+    count = max((len(one.sources) for one in fed), default=0)
+    if count < 2 or len(fed) < _FEW_BATCHES:
+        return None
+    recent = fed[-_FEW_BATCHES:]
+    silent = [
+        number
+        for number in range(count)
+        if all(len(one.sources) == count and not one.sources[number][1] for one in recent)
+    ]
+    marks = {one.watermark_ms for one in recent}
+    newest = max((one.newest_ms for one in fed if one.newest_ms is not None), default=None)
+    if not silent or len(silent) == count or len(marks) > 1:
+        return None
+    names = ", ".join(recent[-1].sources[number][0] for number in silent)
+    mark = next(iter(marks))
+    stands = "there is no watermark" if mark is None else f"the watermark stays at {moment(mark)}"
+    return Finding(
+        "idle input",
+        f"{stands}, because time is that of the slowest input, and this one has been silent for the last "
+        f"{len(recent)} micro-batches with rows: {names}",
+        "let the silent input send a row now and then (a heartbeat with the current time), or leave it out; what it "
+        "holds back fires as soon as it speaks",
+        {"silent": names, "watermark_ms": mark, "newest_ms": newest, "batches": len(recent)},
+    )
+
+
+def _silent(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    """All inputs have become silent, and windows are open."""
+    opened = sum(one.count("open_windows_change") for one in batches)
+    last = next((number for number, one in enumerate(reversed(batches)) if one.rows), None)
+    if not setup.running or last is None or last < 2 or opened <= 0:
+        return None
+    fed = batches[len(batches) - 1 - last]
+    quiet = batches[-1].at_ms - fed.at_ms
+    mark = _watermark(batches)
+    if mark is None:
+        return None
+    return Finding(
+        "silent input",
+        f"the last row came {duration(quiet)} ago; the watermark follows the rows, so it stays at {moment(mark)}, and "
+        f"{opened:,} windows stay open",
+        "that is right as long as rows may still come; at the end of an input, send a row with a later time",
+        {"quiet_ms": quiet, "watermark_ms": mark, "open_windows": opened},
+    )
+
+
+def _future_date(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    """A date far ahead has moved the watermark, so that what follows is late."""
+    for before, one in zip([None, *batches], batches, strict=False):
+        mark, newest = one.watermark_ms, one.newest_ms
+        ahead = max(mark or 0, newest or 0) - one.at_ms
+        told = before.watermark_ms if before is not None else None
+        jumped = mark is not None and told is not None and mark - told > 30 * _DAY_MS
+        if ahead <= _DAY_MS and not jumped:
+            continue
+        reached = max(mark or 0, newest or 0)
+        later = [other for other in _fed(batches) if other.id > one.id]
+        events, late = sum(other.count("events") for other in later), sum(other.late for other in later)
+        if jumped and ahead <= _DAY_MS and late < _MOST * events:
+            continue  # the data has a gap
+        if jumped and ahead <= _DAY_MS and not events:
+            continue
+        behind = f"; {late:,} of {events:,} rows since are late" if events else ""
+        return Finding(
+            "date in the future",
+            f"by micro-batch {one.id} a row of {moment(reached)} has come, "
+            + (f"{duration(ahead)} ahead of the clock" if ahead > _DAY_MS else "far ahead of the others")
+            + f", and the watermark went there{behind}",
+            'apply(..., max_future_skew="1 day"), the default, takes such a row for a bad one, with '
+            '.bad_rows("divert") to see it. The watermark of this checkpoint does not go back: begin a new one',
+            {"batch_id": one.id, "newest_ms": reached, "clock_ms": one.at_ms, "late": late, "events": events},
+        )
+    return None
+
+
+def _all_late(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    fed = [one for one in _fed(batches) if one.watermark_ms is not None][-_RECENT:]
+    events, late = sum(one.count("events") for one in fed), sum(one.late for one in fed)
+    if not events or late < _MOST * events:
+        return None
+    mark = fed[-1].watermark_ms
+    newest = max((one.newest_ms for one in fed if one.newest_ms is not None), default=None)
+    behind = "" if newest is None or mark is None else f"; the newest of them is of {moment(newest)}"
+    return Finding(
+        "all rows late",
+        f"{late:,} of the last {events:,} rows ({share(late, events)}) were late: the watermark is "
+        f"{moment(mark or 0)}{behind}",
+        "a longer watermark= or .allowed_lateness(...); a file source that reads the oldest files first (no "
+        "latestFirst); to compute an old period again, a new checkpoint",
+        {"late": late, "events": events, "watermark_ms": mark, "newest_ms": newest},
+    )
+
+
+def _all_bad(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    fed = _fed(batches)[-_RECENT:]
+    bad = sum(one.count("bad") for one in fed)
+    taken = sum(one.count("events") for one in fed)
+    if not bad or bad < _MOST * (bad + taken):
+        return None
+    return Finding(
+        "all rows bad",
+        f"{bad:,} of the last {bad + taken:,} rows ({share(bad, bad + taken)}) have no usable time: null, before 1970, "
+        "or further ahead of the clock than max_future_skew",
+        'look at them with .bad_rows("divert") and their bad_reason; mostly it is another unit, event_time("ts", '
+        'unit="s"), a format that was not parsed, or a wrong clock',
+        {"bad": bad, "rows": bad + taken},
+    )
+
+
+def _long_delay(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    """The delay of the watermark is longer than all that has come."""
+    fed = [one for one in _fed(batches) if one.newest_ms is not None]
+    if not fed or not setup.delays_ms or any(one.count("fired") for one in batches):
+        return None
+    newest = max(one.newest_ms or 0 for one in fed)
+    span = newest - min(one.newest_ms or 0 for one in fed)
+    delay = max(setup.delays_ms)
+    if delay <= span or (delay < _LONG_DELAY_MS and len(fed) < _MANY_BATCHES):
+        return None  # or it has just begun
+    return Finding(
+        "delay longer than the data",
+        f"the watermark is {duration(delay)} behind the newest row, and the newest rows of all micro-batches lie "
+        f"within {duration(span)}, so that hardly a window can have ended",
+        "wait until as much has come, or give apply a shorter watermark=, with .allowed_lateness(...) for what comes "
+        "later",
+        {"delay_ms": delay, "span_ms": span, "newest_ms": newest},
+    )
+
+
+def _no_interval(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    worked = [one for one in batches if one.counters]
+    if setup.trigger_ms != 0 or len(worked) < _FEW_BATCHES:
+        return None
+    rows, took = median(one.rows for one in worked), median(one.duration_ms for one in worked)
+    if rows >= _FEW_ROWS:
+        return None
+    return Finding(
+        "no trigger interval",
+        f"the query starts a micro-batch as soon as it can: {len(worked):,} of them, with {rows:,.0f} rows each in the "
+        f"median, in {duration(took)}. Each costs about 0.2 s, however little there is to do",
+        '.trigger(processingTime="10 seconds") on the writer, or as many seconds as results may wait',
+        {"batches": len(worked), "median_rows": rows, "median_ms": took},
+    )
+
+
+def _reloads(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    worked = [one for one in batches if one.counters][1:]  # the first one after a start has to
+    visited = [one for one in worked if sum(map(one.count, _VISITS))][-_RECENT:]
+    loaded = sum(one.count("streams_loaded") for one in visited)
+    visits = sum(one.count(name) for one in visited for name in _VISITS)
+    if len(visited) < _FEW_BATCHES or loaded < visits / 2:
+        return None
+    took = sum(one.count("load_ms") for one in visited)
+    return Finding(
+        "state reloaded",
+        f"{loaded:,} of {visits:,} visits of a share ({share(loaded, visits)}) read its state from the state store, "
+        f"which took {duration(took)} in all, instead of going on from the worker's memory",
+        "more room: spark.executorEnv.FASTWIN_LIVE_BYTES and FASTWIN_CACHE_BYTES; leave spark.python.worker.reuse on; "
+        "with several executors, a longer spark.locality.wait keeps shares where they are",
+        {"loaded": loaded, "visits": visits, "load_ms": took},
+    )
+
+
+def _skew(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    tasks = setup.tasks
+    if tasks is None or tasks.count < 2 or tasks.longest_ms < _LONG_TASK_MS:
+        return None
+    if tasks.longest_ms < _SKEW * max(tasks.median_ms, 1):
+        return None
+    return Finding(
+        "skew",
+        f"one of {tasks.count:,} tasks took {duration(tasks.longest_ms)}, the one in the middle "
+        f"{duration(tasks.median_ms)}: a few keys have most of the work",
+        "built-in aggregates are computed before the shuffle, which makes little of hot keys; for functions and "
+        "triggers in Python, add a column to key_by that divides the hot key, and add up its parts behind",
+        {"tasks": tasks.count, "median_ms": tasks.median_ms, "longest_ms": tasks.longest_ms},
+    )
+
+
+def _partitions(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    count = next((one.partitions for one in reversed(batches) if one.partitions), None)
+    if count is None or setup.cores is None or count < _PARTITIONS * setup.cores:
+        return None
+    took = median(one.duration_ms for one in batches)
+    return Finding(
+        "many partitions",
+        f"the state has {count:,} partitions for {setup.cores:,} cores, and each costs time in every micro-batch "
+        f"({duration(took)} in the median)",
+        "spark.sql.shuffle.partitions at one or two for each core before the query's first start; an existing "
+        "checkpoint keeps its number",
+        {"partitions": count, "cores": setup.cores, "median_ms": took},
+    )
+
+
+# The gravest first.
+_CHECKS: tuple[Check, ...] = (
+    _failed,
+    _wrong_store,
+    _no_input,
+    _no_apply,
+    _all_bad,
+    _future_date,
+    _all_late,
+    _idle_input,
+    _silent,
+    _long_delay,
+    _reloads,
+    _skew,
+    _no_interval,
+    _partitions,
+    _first_format,
+)
+
+# What needs no telling where one of these is found.
+_EXPLAINED = {
+    "all rows late": {"date in the future"},
+    "silent input": {"idle input"},
+    "no input": {"failed", "wrong store"},
+    "failed": {"wrong store"},
+}

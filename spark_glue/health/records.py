@@ -1,0 +1,120 @@
+"""What is known of a query: a record for each micro-batch, and how it was set up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from spark_glue.stages.counters import COUNTERS, WATERMARK, WORKER_BYTES
+
+__all__ = ["MicroBatch", "Setup", "Tasks", "read_records"]
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A micro-batch that has ended.
+
+    at_ms: when it began. rows: of the input. newest_ms: the newest event time of the input; None: there was none.
+    watermark_ms: None: none yet. counters: of all frames of ``apply``, added up; empty: none.
+    sources: what each source is called, and how many rows it gave. store: what the state store told of itself, by name.
+    """
+
+    id: int
+    at_ms: int
+    duration_ms: int
+    rows: int
+    newest_ms: int | None
+    watermark_ms: int | None
+    counters: Mapping[str, int]
+    sources: tuple[tuple[str, int], ...]
+    partitions: int | None
+    store: frozenset[str] = frozenset()
+
+    def count(self, name: str) -> int:
+        """Returns a counter; 0 where there is none."""
+        return self.counters.get(name, 0)
+
+    @property
+    def late(self) -> int:
+        """Rows that were late, whether they were handed out or dropped."""
+        return self.count("late") + self.count("dropped")
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """How long the tasks of a stage took, ms: of the last stages, the one that waited longest for one task."""
+
+    count: int
+    median_ms: float
+    longest_ms: float
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a query was set up, as far as that is known.
+
+    trigger_ms: interval of its trigger; 0: as often as it can; None: it ends by itself, or it is not known.
+    store: class of the state store. first_format: whether its checkpoint is of Spark's first format. delays_ms: how far
+    its watermarks are behind the newest rows. cores: that Spark has. error: what it ended with.
+    """
+
+    running: bool = True
+    trigger_ms: int | None = None
+    processing_time: bool = False
+    store: str | None = None
+    first_format: bool = False
+    delays_ms: tuple[int, ...] = ()
+    cores: int | None = None
+    error: str | None = None
+    tasks: Tasks | None = field(default=None)
+
+
+def read_records(records: Iterable[Mapping[str, Any]]) -> list[MicroBatch]:
+    """Returns the micro-batches of progress records, as ``json.loads(progress.json)`` gives them, in order."""
+    found: dict[int, MicroBatch] = {}
+    for record in records:
+        one = _read(record)
+        before = found.get(one.id)
+        # Without new data, Spark tells of the next micro-batch before it has begun.
+        if before is None or one.counters or not before.counters:
+            found[one.id] = one
+    return [found[number] for number in sorted(found)]
+
+
+def _read(record: Mapping[str, Any]) -> MicroBatch:
+    times = record.get("eventTime") or {}
+    operators = record.get("stateOperators") or []
+    counters = _counters(record.get("observedMetrics") or {})
+    watermark = counters.get(WATERMARK) or _ms(times.get("watermark")) or None
+    partitions = [operator.get("numShufflePartitions") for operator in operators]
+    return MicroBatch(
+        id=int(record["batchId"]),
+        at_ms=_ms(record["timestamp"]) or 0,
+        duration_ms=int(record.get("batchDuration") or 0),
+        rows=int(record.get("numInputRows") or 0),
+        newest_ms=_ms(times.get("max")),
+        watermark_ms=watermark,
+        counters=counters,
+        sources=tuple((str(one.get("description")), int(one.get("numInputRows") or 0)) for one in record["sources"]),
+        partitions=next((number for number in partitions if number), None),
+        store=frozenset(name for operator in operators for name in operator.get("customMetrics") or {}),
+    )
+
+
+def _counters(observed: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """Returns the counters of all frames: added up, but for the watermark and the memory of a worker."""
+    found: dict[str, int] = {}
+    for told in observed.values():
+        if not set(told) >= set(COUNTERS) - {WATERMARK}:
+            continue  # what a user observes
+        for name in COUNTERS:
+            value = int(told.get(name) or 0)
+            most = name in (WATERMARK, WORKER_BYTES)
+            found[name] = max(found.get(name, 0), value) if most else found.get(name, 0) + value
+    return found
+
+
+def _ms(text: str | None) -> int | None:
+    return None if text is None else round(datetime.fromisoformat(text).timestamp() * 1_000)

@@ -1,0 +1,155 @@
+"""``why`` and ``inspect``: what the stored state of a query, running or stopped, says of its windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+import fastwin as fw
+from fastwin.errors import SpecError, StateError
+from fastwin.run.replica import open_replica
+from fastwin.run.why.answer import key_columns, time_text_for
+from fastwin.run.why.timetext import TimeText
+from spark_glue.plan.frameplan import LOCAL_MS
+from spark_glue.plan.types import conform, output_schema, spark_struct
+from spark_glue.state.stored import Checkpoint, Progress, checkpoint_of, plan_of, replica_of, shares_in
+
+__all__ = ["inspect", "key_fields", "why"]
+
+
+def why(
+    checkpoint: str | StreamingQuery,
+    spec: fw.WindowSpec,
+    *,
+    key: Any = None,
+    at: Any = None,
+    window: Any = None,
+    operator: int = 0,
+) -> fw.WhyReport:
+    """Says why the windows of a key have fired or have not, from a query's stored state; see ``Stream.why``.
+
+    checkpoint: the folder that the query was given as ``checkpointLocation``, or the query itself. It may run: then the
+    answer is that of the last micro-batch that was committed. spec: that of ``apply``. key, at, window: as in
+    ``Stream.why``; times without a zone are of the session's time zone. operator: which of the query's stateful
+    operators, as Spark counts them.
+
+    The checkpoint is only read, and of the state the share of that key alone reaches the driver. Raises SpecError where
+    there is nothing to read, StateError for state of another spec.
+    """
+    _check_spec(spec)
+    stored = Checkpoint(checkpoint_of(checkpoint), operator, "why")
+    delta = stored.a_delta
+    if delta is None:
+        raise SpecError("why: the checkpoint has no state: no good row has come yet, or all windows are gone")
+    plan = _planned(spec, delta, "why")
+    time_text = _time_text(plan, stored.spark)
+    group = stored.group_of(plan, key_columns(plan, key))
+    logs = [deltas for _, deltas in stored.shares([group]) if deltas]
+    stream = replica_of(spec, logs[0], "why") if logs else open_replica(plan, coalesce=True)
+    progress = stored.progress()
+    known = None if progress is None or stored.operators > 1 else progress.watermark
+    said = _said(time_text, progress, stream.watermark, stored.operators)
+    report = stream.why_as_of(fw.MIN_TIMESTAMP if known is None else known, said, time_text, key, at, window)
+    counted = "Late rows are counted in the query's progress, as dropped or late; which ones they were is not stored."
+    return replace(report, rows=(*report.rows, counted))
+
+
+def inspect(
+    checkpoint: str | StreamingQuery, spec: fw.WindowSpec, *, keys: Sequence[Any] | None = None, operator: int = 0
+) -> DataFrame:
+    """Returns the windows in a query's stored state as a frame: a row for each key and window.
+
+    checkpoint, spec, operator: as in ``why``. keys: only the shares of these keys are read, which may hold others as
+    well; None: all.
+
+    The columns are those of ``Stream.inspect``, and ``share``. The state is read by Spark's tasks, a share at a time,
+    when the frame is: filter it and write it as any other. Shares of more than a gigabyte need a session whose
+    ``spark.sql.execution.arrow.maxBytesPerBatch`` is small, such as 64m. Of a running query read it soon: a batch's
+    state is kept as long as Spark keeps the last ones (``spark.sql.streaming.minBatchesToRetain``). Raises as ``why``
+    does.
+    """
+    _check_spec(spec)
+    stored = Checkpoint(checkpoint_of(checkpoint), operator, "inspect")
+    delta = stored.a_delta
+    if delta is None:
+        raise SpecError("inspect: the checkpoint has no state: no good row has come yet, or all windows are gone")
+    plan, groups = _planned(spec, delta, "inspect"), None
+    if keys is not None:
+        if isinstance(keys, str | bytes):
+            raise SpecError(f"keys: must be a list of keys, got {keys!r}")
+        groups = {stored.group_of(plan, key_columns(plan, key)) for key in keys}
+    empty = open_replica(plan, coalesce=True).inspect().schema
+    if "share" in empty.names:
+        raise SpecError("inspect: the frame has a column 'share'; rename the key or the aggregate of that name")
+    struct = spark_struct(empty.append(pa.field("share", pa.int32())))
+    heads, schema = stored.heads, output_schema(struct)
+
+    def looked_at(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in zip(*map(_values, batch.columns), strict=True))
+        for share, deltas in shares_in(rows, heads):
+            if deltas:
+                found = replica_of(spec, deltas, "inspect").inspect()
+                table = found.append_column("share", pa.array([share] * found.num_rows, pa.int32()))
+                columns = [conform(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
+                yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
+
+    return stored.chunks(groups).mapInArrow(looked_at, struct)
+
+
+def key_fields(checkpoint: str | StreamingQuery, spec: fw.WindowSpec, operator: int = 0) -> list[pa.Field]:
+    """Returns the key columns of stored state. Raises as ``why`` does."""
+    delta = Checkpoint(checkpoint_of(checkpoint), operator, "why").a_delta
+    if delta is None:
+        raise SpecError("why: the checkpoint has no state: no good row has come yet, or all windows are gone")
+    return _planned(spec, delta, "why").config.codec.out_fields
+
+
+def _values(column: pa.Array) -> list[Any]:
+    return column.to_pylist()
+
+
+def _check_spec(spec: Any) -> None:
+    if not isinstance(spec, fw.WindowSpec):
+        raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
+
+
+def _planned(spec: fw.WindowSpec, delta: bytes, call: str) -> fw.Plan:
+    try:
+        return plan_of(spec, delta)
+    except SpecError as problem:
+        raise StateError(f"{call}: the state was written for another spec: {problem}") from problem
+
+
+def _time_text(plan: fw.Plan, spark: SparkSession) -> TimeText:
+    """Returns how times are shown: as Spark shows them, in the session's zone, where the spec names none."""
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    zone = "UTC" if zone == "Etc/UTC" else zone
+    if plan.spec.time_column == LOCAL_MS:
+        return TimeText(zone)
+    found = time_text_for(plan)
+    plain = found.unit is None and found.zone == "UTC"
+    return replace(found, zone=zone) if plain else found
+
+
+def _said(time_text: TimeText, progress: Progress | None, share: int, operators: int) -> tuple[str, ...]:
+    """Returns what is to be said of the watermark. share: that of the key's share, when it was visited last."""
+    if progress is None:
+        return ("No micro-batch has been committed yet.",)
+    said = [f"This is the state after micro-batch {progress.batch:,}, the last one that was committed."]
+    if progress.watermark is None:
+        said.append("It had no watermark yet: Spark's watermark of a batch is made of the batches before it.")
+    else:
+        said.append(f"Its watermark was at {time_text.text(progress.watermark)}.")
+    if progress.next_watermark is not None and progress.next_watermark != progress.watermark:
+        said.append(f"The next micro-batch will have the watermark {time_text.text(progress.next_watermark)}.")
+    if operators > 1 and share > fw.MIN_TIMESTAMP:
+        said.append(
+            f"The query has {operators} stateful operators. This one had the watermark {time_text.text(share)} when "
+            f"the key's share was visited last."
+        )
+    return tuple(said)

@@ -1,0 +1,180 @@
+"""State as it is stored in a checkpoint, read from outside of the query: whether it runs or has been stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+import fastwin as fw
+from fastwin.columns.keys import KeyCodec
+from fastwin.columns.schemas import text_to_schema
+from fastwin.errors import SpecError, StateError
+from fastwin.run.replica import Replica, open_replica
+from fastwin.state.chunks import decode, owner
+from spark_glue.plan.frameplan import LOCAL_MS
+from spark_glue.plan.keygroups import LEDGER_ID, ids, number_of
+from spark_glue.state.log import StoredHead, head_in, joined
+
+__all__ = ["Checkpoint", "Progress", "checkpoint_of", "plan_of", "replica_of", "shares_in"]
+
+CHUNK_COLUMNS = ["key_group", "chunk", "data"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The last micro-batch that was committed: its number, and the watermarks of it and of the next one, ms.
+
+    None: there is no watermark yet.
+    """
+
+    batch: int
+    watermark: int | None
+    next_watermark: int | None
+
+
+def checkpoint_of(query: Any, argument: str = "checkpoint") -> str:
+    """Returns the folder of a checkpoint, of which the path or the query is given. Raises SpecError for all else."""
+    if isinstance(query, str) and query:
+        return query
+    if isinstance(query, StreamingQuery):
+        return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
+    raise SpecError(f"{argument}: must be a checkpoint's path or a StreamingQuery, got {query!r}")
+
+
+def plan_of(spec: fw.WindowSpec, delta: bytes) -> fw.Plan:
+    """Returns the plan of a spec for the input that a delta was made of."""
+    schema = text_to_schema(decode(delta, owner(delta)).meta["input_schema"])
+    if LOCAL_MS in schema.names:
+        spec = replace(spec, time_column=LOCAL_MS)
+    return fw.plan(spec, schema, hidden=(LOCAL_MS,))
+
+
+def replica_of(spec: fw.WindowSpec, deltas: list[bytes], call: str) -> Replica:
+    """Returns a stream in the state that the deltas of a share, at least one, lead to. call: for errors.
+
+    Raises StateError where they are of another spec, or damaged.
+    """
+    try:
+        stream = open_replica(plan_of(spec, deltas[-1]), coalesce=True)
+        stream.catch_up(deltas)
+    except StateError as problem:
+        raise StateError(f"{call}: {problem}") from problem
+    return stream
+
+
+def shares_in(
+    rows: Iterable[tuple[int, int, bytes]], heads: dict[int, StoredHead]
+) -> Iterator[tuple[int, list[bytes]]]:
+    """Yields each share's number and its deltas. rows: those of CHUNK_COLUMNS, a share's one after the other."""
+    for group, mine in groupby(rows, itemgetter(0)):
+        if group in heads:
+            parts = {number: bytes(data) for _, number, data in mine}
+            yield number_of(group), [joined(parts, entry) for entry in heads[group].log.entries]
+
+
+class Checkpoint:
+    """The state of one stateful operator in a checkpoint, as of the last micro-batch that was committed.
+
+    All that is read is of one micro-batch, the last one when it was asked first, though the query may have gone on.
+
+    path: its folder. operator: which of the query's stateful operators, as Spark counts them. call: for errors. Raises
+    SpecError where there is no Spark session, or no state to read.
+    """
+
+    def __init__(self, path: str, operator: int, call: str) -> None:
+        spark = SparkSession.getActiveSession()
+        if spark is None:
+            raise SpecError(f"{call}: needs a Spark session; call spark_glue.session() first")
+        self.spark = spark
+        self._path, self._operator, self._call = path.rstrip("/"), operator, call
+
+    def _state(self, variable: str) -> DataFrame:
+        reader = self.spark.read.format("statestore").option("operatorId", self._operator)
+        if self._batch is not None:
+            reader = reader.option("batchId", self._batch)
+        return reader.option("stateVarName", variable).load(self._path)
+
+    @cached_property
+    def heads(self) -> dict[int, StoredHead]:
+        """The heads of all shares, by the id that Spark groups by."""
+        try:
+            rows = self._state("head").select("key.key_group", "value.head").collect()
+        except PySparkException as problem:
+            said = str(problem).splitlines()[0]
+            raise SpecError(f"{self._call}: {self._path} has no state that can be read: {said}") from problem
+        return {group: head_in(bytes(head)) for group, head in rows if group != LEDGER_ID}
+
+    def chunks(self, groups: Iterable[int] | None = None) -> DataFrame:
+        """Returns the chunks of all shares, or of those with some ids, a share's one after the other in a partition."""
+        rows = self._state("chunks")
+        if groups is not None:
+            rows = rows.where(_one_of(F.col("key.key_group"), groups))
+        columns = rows.select("key.key_group", "user_map_key.chunk", "user_map_value.data")
+        return columns.toDF(*CHUNK_COLUMNS).sortWithinPartitions("key_group")
+
+    def shares(self, groups: Iterable[int] | None = None) -> Iterator[tuple[int, list[bytes]]]:
+        """Yields each share's number and the deltas of its log. One of Spark's partitions is in memory at a time."""
+        return shares_in((tuple(row) for row in self.chunks(groups).toLocalIterator()), self.heads)
+
+    @cached_property
+    def a_delta(self) -> bytes | None:
+        """A delta of any share, which tells of the input's columns; None: there is no state."""
+        sizes = {(head.log.entries[-1].size, group) for group, head in self.heads.items() if head.log.entries}
+        if not sizes:
+            return None
+        _, group = min(sizes)
+        entry = self.heads[group].log.entries[-1]
+        rows = self.chunks([group]).where(_one_of(F.col("chunk"), entry.numbers())).collect()
+        return joined({row.chunk: bytes(row.data) for row in rows}, entry)
+
+    def group_of(self, plan: fw.Plan, key: list[pa.Array]) -> int:
+        """Returns the id of the share that a key is in. key: the key columns, of one row."""
+        head = next(iter(self.heads.values()))
+        group = int(KeyCodec.hash(plan.config.codec.encode(key, 1))[0] % head.key_groups)
+        return int(ids(head.key_groups)[group % head.shares])
+
+    def progress(self) -> Progress | None:
+        """Returns how far the query is; None: no micro-batch has been committed."""
+        batch = self._batch
+        if batch is None:
+            return None
+        told = self._log_entry("offsets", batch), self._log_entry("commits", batch)
+        marks = [told[0].get("batchWatermarkMs"), told[1].get("nextBatchWatermarkMs")]
+        return Progress(batch, *(mark or None for mark in marks))
+
+    @property
+    def _batch(self) -> int | None:
+        """The number of the last micro-batch that was committed; None: there is none."""
+        batch = max((row.maxBatchId for row in self._metadata), default=-1)
+        return None if batch < 0 else int(batch)
+
+    @property
+    def operators(self) -> int:
+        """How many stateful operators the query has."""
+        return len({row.operatorId for row in self._metadata})
+
+    @cached_property
+    def _metadata(self) -> list[Any]:
+        found = self.spark.read.format("state-metadata").load(self._path)
+        return found.select("operatorId", "maxBatchId").collect()
+
+    def _log_entry(self, folder: str, batch: int) -> dict[str, Any]:
+        """Returns what Spark's own log says of a micro-batch."""
+        rows = self.spark.read.text(f"{self._path}/{folder}/{batch}").collect()
+        found = (json.loads(row.value) for row in rows if row.value.startswith("{"))
+        return next((one for one in found if any(name.endswith("atchWatermarkMs") for name in one)), {})
+
+
+def _one_of(column: Column, values: Iterable[int]) -> Column:
+    return column.isin([int(value) for value in values])

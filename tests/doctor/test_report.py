@@ -1,0 +1,174 @@
+"""``fastwin doctor``: what it finds, what it prints, and how it ends."""
+
+import importlib.metadata
+import json
+import socket
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import fastwin as fw
+from fastwin.__main__ import main
+from fastwin.doctor import itself, report, spark, surroundings
+from fastwin.doctor.finding import Finding
+from fastwin.machine import memory, packages
+
+OK = Finding("Python", "ok", "3.11", "runs fastwin")
+ABSENT = Finding("extra store", "missing", "needs the package rocksdict", "panes", "pip install x", "store")
+WRONG = Finding("Java", "wrong", "Java 8", "Spark", "get one", "spark")
+
+
+def test_what_makes_the_exit_status_1() -> None:
+    assert report.faults([OK, ABSENT]) == []
+    assert report.faults([OK, ABSENT, WRONG]) == [WRONG]
+    assert report.faults([OK, ABSENT], ["store"]) == [ABSENT]
+    assert report.faults([OK, ABSENT], ["spark"]) == []
+    java = Finding("Java", "missing", "", "", extra="spark")
+    assert report.faults([java], ["demo"]) == [java]
+    with pytest.raises(
+        fw.SpecError, match=r"--need: must be one of spark, store, .*, got 'sprak'; did you mean spark\?"
+    ):
+        report.faults([OK], ["sprak"])
+
+
+def test_text_says_what_for_and_what_mends_it() -> None:
+    lines = [" ".join(line.split()) for line in report.text([OK, WRONG]).splitlines()]
+    assert lines[0] == f"fastwin {fw.__version__}"
+    assert lines[2:] == ["ok Python 3.11", "for: runs fastwin", "wrong Java Java 8", "for: Spark", "mend: get one"]
+
+
+def test_the_command_looks_at_everything(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON", "FASTWIN_STORE", "FASTWIN_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    status = main(["doctor", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert status == (not told["ok"]) and told["fastwin"] == fw.__version__
+    found = {one["name"]: one for one in told["findings"]}
+    extras = [f"extra {name}" for name in surroundings.EXTRAS]
+    assert list(found) == [
+        "Python", "compiled modules", "packages", "memory", *extras, "Java", "Redis server", "/dev/shm",
+    ]  # fmt: skip
+    assert all(one["purpose"] and one["found"] and (one["status"] == "ok" or one["mend"]) for one in found.values())
+    assert {found[name]["status"] for name in ("Python", "compiled modules", "packages", "memory")} == {"ok"}
+
+
+def test_a_wrong_extra_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--need", "nothing"]) == 1
+    assert capsys.readouterr().err.startswith("fastwin: --need: must be one of spark, ")
+
+
+def test_compiled_modules_that_are_missing_or_cannot_be_loaded(tmp_path: Path) -> None:
+    folder = tmp_path / "fastwin"
+    (folder / "core").mkdir(parents=True)
+    (folder / "core" / "lost.pyx").touch()
+    found = itself.kernels(folder)
+    assert (found.status, found.found, found.mend) == (
+        "wrong",
+        "1 are not there, such as fastwin.core.lost",
+        "make compile",
+    )
+    (folder / "core" / "lost.abi3.so").write_bytes(b"no library")
+    assert "fastwin.core.lost cannot be loaded" in itself.kernels(folder).found
+
+
+@pytest.mark.parametrize(("versions", "status", "says"), [
+    ({"redis": "5.0"}, "ok", "redis 5.0"),
+    ({}, "missing", "needs the package redis"),
+    ({"redis": "3.0"}, "wrong", "needs redis >=5, and 3.0 is installed"),
+])  # fmt: skip
+def test_an_extra_of_one_package(
+    monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], status: str, says: str
+) -> None:
+    def version(name: str) -> str:
+        if name not in versions:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(packages, "version", version)
+    monkeypatch.setattr(packages, "requires", lambda name: ['redis[hiredis]>=5; extra == "redis"'])
+    found = surroundings.extra("redis")
+    assert (found.status, found.found) == (status, says)
+    assert status == "ok" or found.mend == "pip install 'fastwin[redis]'"
+
+
+def test_an_extra_without_all_of_its_packages_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pandas that Spark could not work with is no fault where there is no Spark."""
+
+    def version(name: str) -> str:
+        if name == "pandas":
+            return "9.0"
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(packages, "version", version)
+    metadata = ['pyspark>=4; extra == "spark"', 'pandas<3; extra == "spark"']
+    monkeypatch.setattr(packages, "requires", lambda name: metadata)
+    found = surroundings.extra("spark")
+    assert (found.status, found.found) == ("missing", "needs the package pyspark; and pandas <3, and 9.0 is installed")
+
+
+def test_variables_that_lead_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "_installed", lambda: "4.3.0")
+    (nothing,) = spark.variables({"SPARK_HOME": str(tmp_path)})
+    assert (nothing.status, nothing.mend) == ("wrong", "unset SPARK_HOME")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "spark-submit").touch()
+    for release, status in (("Spark 4.3.0 (git) built for Hadoop", "ok"), ("Spark 4.0.1 built", "wrong")):
+        (tmp_path / "RELEASE").write_text(release)
+        (home,) = spark.variables({"SPARK_HOME": str(tmp_path)})
+        assert home.status == status
+    assert home.found.endswith("is 4.0.1, pyspark is 4.3.0")
+
+    (same,) = spark.variables({"PYSPARK_PYTHON": sys.executable})
+    assert same.status == "ok"
+    other = tmp_path / "python"
+    other.write_text("#!/bin/sh\necho 3.8\n")
+    other.chmod(0o755)
+    (wrong,) = spark.variables({"PYSPARK_PYTHON": str(other)})
+    assert wrong.status == "wrong" and "is 3.8, and this is 3." in wrong.found
+    (gone,) = spark.variables({"PYSPARK_PYTHON": str(tmp_path / "gone")})
+    assert gone.found.endswith("does not run")
+
+
+@pytest.mark.parametrize(("installed", "remote", "status"), [
+    ("4.3.0", False, "wrong"), (None, False, "missing"), ("4.3.0", True, "missing"),
+])  # fmt: skip
+def test_java_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: str | None, remote: bool, status: str
+) -> None:
+    monkeypatch.setattr(spark, "_installed", lambda: installed)
+    found = spark.java({"PATH": str(tmp_path)} | ({"SPARK_REMOTE": "sc://127.0.0.1"} if remote else {}))
+    assert found.status == status
+    assert remote or (found.found.endswith("there is no java on PATH") and found.mend)
+
+
+def test_a_redis_that_answers_and_one_that_does_not() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def answer() -> None:
+            link, _ = listener.accept()
+            with link:
+                link.recv(64)
+                link.sendall(b"+PONG\r\n")
+
+        served = threading.Thread(target=answer)
+        served.start()
+        found = surroundings.redis_server({"FASTWIN_STORE": f"redis://:secret@127.0.0.1:{port}/0"})
+        served.join()
+    assert (found.status, found.found) == ("ok", f"answers at 127.0.0.1 port {port}")
+    gone = surroundings.redis_server({"FASTWIN_STORE": f"redis://:secret@127.0.0.1:{port}/0"})
+    assert (gone.status, gone.mend) == ("wrong", f"start one: redis-server --port {port}")
+    assert "secret" not in gone.found
+
+
+def test_where_copies_of_state_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert surroundings.copies({"FASTWIN_CACHE_DIR": str(tmp_path)}).status == "ok"
+    assert surroundings.copies({"FASTWIN_CACHE_DIR": str(tmp_path / "gone")}).status == "wrong"
+    monkeypatch.setattr(memory, "SHARED", tmp_path / "gone")
+    found = surroundings.copies({})
+    assert (found.status, found.found) == ("missing", "not there")
+    assert memory.shared_memory(tmp_path).serves
+    assert not memory.SharedMemory(memory.LEAST_FREE - 1, True).serves
+    assert memory.bytes_of_memory() > 1 << 20

@@ -1,0 +1,204 @@
+"""The journal of a stream's decisions: what fired and by what, what was late, what moved the watermark."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from fastwin.errors import SpecError
+from fastwin.run.stream import Stream
+
+SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64())])
+TENS = fw.key_by("k").event_time("ts", unit="ms").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
+
+
+def rows(*elements: tuple[str | None, int]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in elements], SCHEMA)
+
+
+def said(report: fw.WhyReport) -> str:
+    """The text of a report, without line breaks."""
+    return " ".join(report.text.split())
+
+
+def test_a_late_element_and_the_one_that_made_it_late() -> None:
+    stream = TENS.open(watermark=5, trace=100)
+    stream.process(rows(("a", 3), ("b", 12)))
+    stream.process(rows(("c", 31), ("b", 30)))
+    stream.process(rows(("b", 40)))
+    stream.process(rows(("a", 7), ("b", 8)))
+    report = stream.why("a", at=4)
+    (late,) = report.late
+    assert (late.key, late.time, late.watermark, late.call) == ("a", 7, 34, 4)
+    assert (late.moved.key, late.moved.time, late.moved.watermark) == ("b", 40, 34)
+    (fired,) = report.fired
+    assert (fired.call, fired.by, fired.start, fired.end, fired.watermark) == (2, "watermark", 0, 10, 25)
+    assert report.text.splitlines()[8:] == [
+        "Window from 0 to 10",
+        "  It is gone: the watermark has passed its end, at 9. An element of it would be late now.",
+        "  In call 2 it fired: the watermark was moved to 25, by the element of 31 of k = 'c'.",
+        "",
+        "Rows",
+        "  This key has no window now.",
+        "  Of all 7 rows of all keys so far: 2 late.",
+        "  The element of 7 came late, in call 4: the watermark was at 34, and its windows were gone from 9 on. The",
+        "    element of 31 of k = 'c' had moved it past that, in call 2.",
+    ]
+    assert report.to_dict()["late"][0]["moved"]["by"] == "element"
+    assert [one.time for one in stream.why("b").late] == [8]
+    assert stream.why("b", at=35).late == ()
+
+
+def test_the_watermark_was_moved_by_the_caller() -> None:
+    stream = TENS.allowed_lateness(5).open(trace=100)
+    stream.advance_watermark(20)
+    stream.process(rows(("a", 3), ("a", 22)))
+    report = stream.why("a")
+    assert [one.moved.by for one in report.late] == ["caller"]
+    assert "It was moved there in call 1, by advance_watermark()." in said(report)
+    assert "It had been moved in call 1, by advance_watermark()." in said(report)
+
+
+def test_what_fired_a_window() -> None:
+    stream = TENS.allowed_lateness(50).open(trace=100)
+    stream.process(rows(("a", 3)))
+    stream.advance_watermark(9)
+    stream.push({"k": "a", "ts": 4})
+    assert [(one.call, one.by) for one in stream.why("a").fired] == [(2, "watermark"), (3, "element")]
+    told = "In call 2 it fired: the watermark was moved to 9, by advance_watermark(). In call 3 an element fired it."
+    assert told in said(stream.why("a", at=5))
+    assert told in said(stream.why("a"))
+    stream.advance_watermark(60)
+    assert "2 firings of windows that are gone; the last one: window from 0 to 10, in call 3." in said(stream.why("a"))
+    clock = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of(10)).aggregate(n=fw.Count())
+    stream = clock.open(trace=100)
+    stream.process(pa.table({"k": ["a"]}))
+    stream.advance_processing_time(9)
+    (fired,) = stream.why("a").fired
+    assert (fired.by, fired.processing_time) == ("clock", 9)
+
+
+def test_a_held_window_says_what_has_fired_it() -> None:
+    stream = TENS.allowed_lateness(50).open(watermark=5, trace=100)
+    stream.process(rows(("a", 3)))
+    stream.process(rows(("b", 27)))
+    stream.process(rows(("a", 4)))
+    told = said(stream.why("a", at=3))
+    assert "In call 2 it fired: the watermark was moved to 21, by the element of 27 of k = 'b'." in told
+    assert "In call 3 an element fired it." in told
+    assert "The journal knows of" not in told
+    assert stream.why("a").fired[0].moved.time == 27
+    for time in range(12):
+        stream.process(rows(("a", time % 10)))
+    assert "4 earlier firings of it are in report.fired. In call 6 an element" in said(stream.why("a"))
+
+
+def test_a_session_says_what_has_fired_it_while_it_was_shorter() -> None:
+    spec = fw.key_by("k").event_time("ts", unit="ms").window(fw.EventTimeSessionWindows.with_gap(5))
+    stream = spec.allowed_lateness(20).aggregate(n=fw.Count()).open(trace=100)
+    stream.process(rows(("a", 3)))
+    stream.advance_watermark(8)
+    stream.process(rows(("a", 6)))
+    told = said(stream.why("a"))
+    assert "It has not fired since it has grown; while it was shorter, it may have." in told
+    assert "In call 2 it fired, from 3 to 8: the watermark was moved to 8, by advance_watermark()." in told
+
+
+class Each(fw.ProcessWindowFunction):
+    def process(self, key, context, elements):
+        return [(element["ts"],) for element in elements]
+
+
+@pytest.mark.parametrize("ending", ["top", "process"])
+def test_a_firing_of_several_rows_is_one(ending: str) -> None:
+    windows = fw.key_by("k").event_time("ts", unit="ms").window(fw.TumblingEventTimeWindows.of(10))
+    spec = windows.top(2, by="ts") if ending == "top" else windows.process(Each(), output="time bigint")
+    stream = spec.open(trace=2, schema=SCHEMA)
+    stream.process(rows(*((key, time) for key in "ab" for time in range(3))))
+    stream.advance_watermark(9)
+    assert [len(stream.why(key).fired) for key in "ab"] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "window", [fw.EventTimeSessionWindows.with_gap(5), fw.EventTimeSessionWindows.with_dynamic_gap("gap")]
+)
+def test_a_late_element_of_a_session_that_would_have_had_the_time(window: fw.WindowAssigner) -> None:
+    schema = SCHEMA.append(pa.field("gap", pa.int64()))
+    stream = (
+        fw.key_by("k").event_time("ts", unit="ms").window(window).aggregate(n=fw.Count()).open(watermark=0, trace=9)
+    )
+    stream.process(pa.table([["a", "a"], [3, 40], [5, 5]], schema=schema))
+    stream.process(pa.table([["a"], [2], [5]], schema=schema))
+    assert [one.time for one in stream.why("a", at=4).late] == [2]
+    assert "The element of 2 came late" in said(stream.why("a", at=4))
+    assert [one.time for one in stream.why("a", window=(2, 8)).late] == [2]
+
+
+@pytest.mark.parametrize(
+    "kind, value, asked",
+    [
+        (pa.float64(), float("nan"), float("nan")),
+        (pa.timestamp("ms", "UTC"), datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1)),
+    ],
+)
+def test_a_key_is_found_in_the_journal_as_it_is_in_the_column(kind: pa.DataType, value: object, asked: object) -> None:
+    schema = SCHEMA.set(0, pa.field("k", kind))
+    stream = TENS.open(watermark=0, trace=9, schema=schema)
+    for time in (3, 40, 4):
+        stream.process(pa.table([pa.array([value], kind), [time]], schema=schema))
+    report = stream.why(asked, at=3)
+    assert ([one.time for one in report.late], [one.start for one in report.fired]) == ([4], [0])
+    assert "datetime" not in said(report)
+
+
+def test_the_journal_is_bounded_and_says_what_it_lost() -> None:
+    stream = TENS.open(watermark="monotonous", trace=3)
+    for i in range(10):
+        stream.process(rows((f"k{i}", 10 * i)))
+    report = stream.why("k1")
+    assert report.fired == ()
+    assert "The journal begins at call 9; 16 decisions before it are lost (trace=3)." in said(report)
+    stream = TENS.open(trace=3)
+    stream.process(rows(*((f"k{i}", 1) for i in range(10))))
+    stream.advance_watermark(9)
+    assert "The journal begins at call 2; 8 decisions before it are lost (trace=3)." in said(stream.why("k0"))
+    assert [len(stream.why(f"k{i}").fired) for i in range(10)] == [0] * 7 + [1] * 3
+
+
+def test_a_traced_stream_gives_what_another_one_gives() -> None:
+    spec = TENS.side_output_late_data()
+    plain, traced = (spec.open(watermark=3, **options) for options in ({}, {"trace": 10}))
+    for step in range(20):
+        element = {"k": "ab"[step % 2], "ts": step * 7 % 40}
+        results = [stream.push(element) for stream in (plain, traced)]
+        assert results[0] == results[1]
+    assert plain.metrics == traced.metrics
+    assert plain.snapshot() == traced.snapshot()
+    assert type(plain) is Stream
+
+
+def test_a_restored_stream_says_so() -> None:
+    stream = TENS.open(watermark=3)
+    stream.process(rows(("a", 30)))
+    traced = TENS.open(watermark=3, trace=5)
+    traced.restore(stream.snapshot())
+    assert "by the state that was restored" in said(traced.why("a"))
+
+
+def test_a_session_that_is_gone() -> None:
+    spec = fw.key_by("k").event_time("ts", unit="ms").window(fw.EventTimeSessionWindows.with_gap(10))
+    stream = spec.aggregate(n=fw.Count()).open(watermark="monotonous", trace=100)
+    stream.process(rows(("a", 3), ("a", 9), ("b", 50)))
+    report = stream.why("a", at=12)
+    assert [(one.start, one.end) for one in report.fired] == [(3, 19)]
+    assert "In call 1 it fired, from 3 to 19: the watermark was moved to 49, by the element of 50 of k = 'b'." in said(
+        report
+    )
+    assert stream.why("a", at=20).fired == ()
+
+
+@pytest.mark.parametrize("trace", [0, -1, True, 2.5, "all"])
+def test_bad_sizes(trace: object) -> None:
+    with pytest.raises(SpecError, match="trace: must be the number of decisions that are kept, at least 1, got"):
+        TENS.open(trace=trace)

@@ -1,0 +1,47 @@
+"""What the page makes of values and keys that are no plain numbers and words."""
+
+from decimal import Decimal
+
+import pyarrow as pa
+
+import fastwin as fw
+from fastwin.serve.app import Settings
+from fastwin.store import PaneStore
+from tests.support.browser import chromium
+from tests.support.clicks import FIRST, spec_of
+from tests.support.page import drawn, wait
+from tests.support.service import serving
+
+LINK = '<a href="https://elsewhere.test/">x</a>'
+SPEC = spec_of(
+    "1 hour", "3 minutes", pv=fw.Count(), paid=fw.Sum("paid"), best=fw.TopK("user", 2), some=fw.Collect("user")
+)
+
+
+def test_lists_decimals_and_markup(tmp_path):
+    """Lists are told, decimals sorted as numbers, and a key is a text also in the chart."""
+    rows = [(LINK, "9.00", "<i>ann</i>"), (LINK, "0.50", "bob"), (LINK, "0.00", "bob"), ("home", "100.00", "eve")]
+    modules, paid, users = zip(*rows, strict=True)
+    times = pa.array([FIRST] * len(rows), pa.timestamp("ms", tz="UTC"))
+    paid = pa.array(map(Decimal, paid), pa.decimal128(9, 2))
+    table = pa.table({"module": modules, "ts": times, "paid": paid, "user": users})
+    url = f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(url, SPEC) as store, chromium(tmp_path / "profile") as driver:
+        store.put(SPEC.panes().run(table).main)
+        run = serving(store, url, table, Settings())
+        driver.get(f"http://127.0.0.1:{next(run).port}/")
+        wait(driver, drawn)
+        script = """return [...document.querySelectorAll('#now-table tbody tr')].map(
+            row => [...row.children].map(cell => cell.textContent))"""
+        home, linked = ["home", "1", "100.00", "eve (1)", "eve"], [LINK, "3", "9.50", "bob (2), <i>ann</i> (1)"]
+        found = driver.execute_script(script)
+        assert [row[:4] for row in found] == [linked, home[:4]] and found[1] == home
+        sort = driver.find_element("id", "sort")
+        assert [option.text for option in sort.find_elements("tag name", "option")] == ["Page views", "paid", "Name"]
+        click = "[...document.querySelectorAll('#now-table th button')].find(b => b.textContent === 'paid').click()"
+        driver.execute_script(click)
+        assert [row[0] for row in driver.execute_script(script)] == ["home", LINK]
+        legend = "return [...document.querySelectorAll('#chart .legendtext')].map(x => x.textContent)"
+        wait(driver, lambda d: set(d.execute_script(legend)) == {"home", LINK})
+        assert not driver.execute_script("return document.querySelectorAll('#chart a').length")
+        next(run, None)

@@ -1,0 +1,207 @@
+"""Logs that grow: copied for Spark line by line, over rotations and restarts; and ``pvuv --follow`` over one."""
+
+import argparse
+import gzip
+import io
+import os
+import threading
+import time
+
+import pytest
+
+import spark_glue
+from fastwin.errors import SpecError
+from fastwin.store import PaneStore
+from spark_glue.apps.pvuv import command
+from spark_glue.apps.pvuv import main as pvuv
+from spark_glue.apps.pvuv.spool import Spool
+
+
+class Spooled:
+    """A spool that starts anew for each look, and what it has copied."""
+
+    def __init__(self, source, folder):
+        self._source, self._folder = source, folder
+
+    def look(self) -> list[str]:
+        before = set(self._folder.glob("*.log"))
+        n = Spool(self._source, self._folder, 3).look()
+        new = sorted(set(self._folder.glob("*.log")) - before)
+        lines = [line for path in new for line in path.read_text().splitlines()]
+        assert len(lines) == n and all(path.read_text().count("\n") <= 3 for path in new)
+        return lines
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "logs" / "access.log"
+
+
+@pytest.fixture
+def spooled(tmp_path, log):
+    log.parent.mkdir()
+    return Spooled(log, tmp_path / "out" / "lines")
+
+
+def append(path, text):
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_only_what_is_new_and_complete(log, spooled):
+    assert spooled.look() == []  # not there yet
+    append(log, "a")
+    assert spooled.look() == []
+    append(log, "\nb\nc\nd\npart")
+    assert spooled.look() == ["a", "b", "c", "d"]
+    assert spooled.look() == []
+    append(log, "ly\n")
+    assert spooled.look() == ["partly"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_rotated(log, spooled, packed):
+    """What was written before the rotation is read behind it, also of a log that was compressed meanwhile."""
+    append(log.with_name("access.log.9"), "much older\n")
+    append(log, "a\nb\n")
+    assert spooled.look() == ["a", "b"]
+    append(log, "c\nlast without an end")
+    old = log.with_name("access.log.1")
+    if packed:
+        old.with_suffix(".1.gz").write_bytes(gzip.compress(log.read_bytes()))
+        log.unlink()
+    else:
+        log.rename(old)
+    append(log, "x\n")
+    assert spooled.look() == ["c", "last without an end", "x"]
+    append(log, "y\n")
+    assert spooled.look() == ["y"]
+
+
+def test_truncated(log, spooled):
+    append(log, "a\nb\n")
+    assert spooled.look() == ["a", "b"]
+    log.write_text("x\n")
+    assert spooled.look() == ["x"]
+
+
+def test_folder(tmp_path, log, spooled):
+    folder = Spooled(log.parent, tmp_path / "out" / "lines")
+    append(log, "a\n")
+    (log.parent / "b.gz").write_bytes(gzip.compress(b"b\nb"))
+    append(log.parent / ".hidden", "no\n")
+    for number, name in enumerate((log.name, "b.gz")):
+        os.utime(log.parent / name, (number, number))
+    assert folder.look() == ["a", "b", "b"]
+    append(log.parent / "new", "c\n")
+    append(log, "d\n")
+    assert sorted(folder.look()) == ["c", "d"]
+    log.rename(log.parent / "access.log.1")
+    assert folder.look() == []
+
+
+def test_copies_that_spark_has_read_may_go(log, spooled, tmp_path):
+    append(log, "a\nb\n")
+    assert spooled.look() == ["a", "b"]
+    for path in (tmp_path / "out" / "lines").iterdir():
+        path.unlink()
+    assert spooled.look() == []
+    (tmp_path / "out" / "positions.json").unlink()  # killed before it was written: names tell as well
+    append(log, "c\n")
+    assert spooled.look() == ["a", "b", "c"]
+    (tmp_path / "out" / "positions.json").unlink()
+    assert spooled.look() == []
+
+
+def test_a_stream_that_ends(tmp_path):
+    spool = Spool(tmp_path, tmp_path / "out" / "lines", 2)
+    assert spool.take(io.BytesIO(b"a\nb\nc")) == 3
+    names = sorted(path.name for path in (tmp_path / "out" / "lines").iterdir())
+    assert names == ["00000000-stream-4.log", "00000001-stream-6.log"]
+
+
+def test_a_damaged_gzip(tmp_path, log, spooled):
+    whole = gzip.compress(b"a\n" + os.urandom(100_000))
+    log.write_bytes(whole[:50_000])
+    with pytest.raises(SpecError, match=r"access.log cannot be read"):
+        spooled.look()
+
+
+# --- the command ---
+
+
+def line(hour: int, minute: int, visitor: int) -> str:
+    moment = f"17/May/2015:{hour:02d}:{minute:02d}:00 +0000"
+    return f'10.0.0.{visitor} - - [{moment}] "GET /blog/a HTTP/1.1" 200 5 "-" "A"\n'
+
+
+def arguments(*given: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command(parser.add_subparsers())
+    return parser.parse_args(["pvuv", *given])
+
+
+def test_follow_and_go_on(spark, tmp_path, monkeypatch, log):
+    """A log that grows and is rotated while the command runs, and while it does not."""
+    monkeypatch.setattr(spark_glue, "session", lambda *a: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    log.parent.mkdir()
+    out = tmp_path / "out"
+    given = [
+        str(log),
+        "--follow",
+        "--out",
+        str(out),
+        "--watermark",
+        "1 minute",
+        "--slide",
+        "1 minute",
+        "--window",
+        "1 hour",
+    ]
+    append(log, line(10, 0, 1) + "malformed\n")
+
+    def runs(then, views: int) -> None:
+        stop = threading.Event()
+        failed: list[BaseException] = []
+
+        def act() -> None:
+            try:
+                end = time.monotonic() + 200
+                while not (out / "positions.json").exists():
+                    assert time.monotonic() < end
+                    time.sleep(0.05)
+                then()
+                while views_in_store(out) != views:
+                    assert time.monotonic() < end, views_in_store(out)
+                    time.sleep(0.3)
+            except BaseException as problem:
+                failed.append(problem)
+            finally:
+                stop.set()
+
+        thread = threading.Thread(target=act)
+        thread.start()
+        assert pvuv.run(arguments(*given), stop) == 0
+        thread.join()
+        assert not failed, failed
+
+    def grow() -> None:
+        append(log, line(10, 5, 1))
+        log.rename(log.with_name("access.log.1"))
+        append(log, line(10, 10, 2))
+
+    runs(grow, 2)  # of the third, the pane is open still
+    append(log, line(10, 20, 3))
+    runs(lambda: append(log, line(10, 30, 1)), 4)
+    assert (out / "malformed.log").read_text() == "malformed\n"
+    with pytest.raises(SpecError, match=r"--out: .* was begun with other options"):
+        pvuv.run(arguments(*given, "--all-requests"))
+
+
+def views_in_store(out) -> int | None:
+    try:
+        with PaneStore.open(f"rocksdb:{out / 'store'}", read_only=True) as store:
+            return sum(store.query()["pv"].to_pylist())
+    except Exception:
+        return None  # not there yet

@@ -1,0 +1,225 @@
+"""The rules of the doctor, over records of real queries and records that are made of them. No Spark runs."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from spark_glue.health.ailments import diagnose
+from spark_glue.health.findings import Finding, Findings, duration, moment, share
+from spark_glue.health.records import Setup, Tasks, read_records
+
+HERE = Path(__file__).resolve().parent
+ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SETUP = Setup(trigger_ms=10_000, store=ROCKS, delays_ms=(1_000,), cores=2)
+
+
+def real(name):
+    """The progress of a real query."""
+    return json.loads((HERE / "records" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+WELL = real("state-reloaded")[1]
+
+
+def record(number, *, rows=100, newest="2023-11-14T22:13:20.000Z", watermark="2023-11-14T22:13:10.000Z", **counters):
+    """A record as a real one has it, with other figures. counters: of apply."""
+    made = copy.deepcopy(WELL)
+    made |= {"batchId": number, "timestamp": f"2023-11-14T22:{14 + number:02d}:00.000Z", "numInputRows": rows}
+    made["eventTime"] = {"watermark": watermark} | ({"max": newest, "min": newest} if newest else {})
+    told = dict.fromkeys(made["observedMetrics"]["fastwin"], 0) | {"events": rows, "fired": 1, "streams_kept": 2}
+    made["observedMetrics"] = {"fastwin": told | {"watermark_ms": None} | counters}
+    for source in made["sources"]:
+        source["numInputRows"] = rows
+    return made
+
+
+def names(records, setup=SETUP):
+    return [finding.name for finding in diagnose(records, setup)]
+
+
+def test_a_query_that_is_well_has_no_finding():
+    found = diagnose([record(n) for n in range(5)], SETUP)
+    assert not found
+    assert str(found).endswith("- Nothing is wrong.")
+    assert "500 rows, 5 results, 0 late; the watermark is 2023-11-14 22:13:10 (UTC)" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("name", "setup", "expected"),
+    [
+        ("date-in-the-future", Setup(trigger_ms=0, store=ROCKS, first_format=True), ["date in the future", "no trigger interval", "state format 1"]),
+        ("idle-input", Setup(trigger_ms=0, store=ROCKS), ["idle input", "no trigger interval"]),
+        ("all-rows-late", SETUP, ["all rows late"]),
+        ("delay-longer-than-the-data", Setup(store=ROCKS, delays_ms=(30 * 86_400_000,)), ["delay longer than the data"]),
+        ("state-reloaded", SETUP, ["state reloaded"]),
+        ("no-input", SETUP, ["no input"]),
+        ("skew", Setup(store=ROCKS, tasks=Tasks(4, 80.0, 4_100.0)), ["skew"]),
+    ],
+)  # fmt: skip
+def test_records_of_real_queries(name, setup, expected):
+    assert names(real(name), setup) == expected
+
+
+def test_a_finding_has_its_figures_and_its_mend():
+    (found,) = diagnose(real("all-rows-late"), SETUP)
+    assert found.evidence["late"] / found.evidence["events"] > 0.9
+    assert f"{found.evidence['late']:,} of the last {found.evidence['events']:,} rows" in found.what
+    assert "watermark=" in found.mend
+
+
+def test_a_query_that_has_just_begun_is_no_case():
+    assert names([], SETUP) == ["no input"]
+    assert names([record(0, fired=0)], SETUP) == []
+
+
+def test_a_long_delay_is_found_at_once_and_a_short_one_when_much_has_come():
+    still = [record(n, fired=0) for n in range(6)]
+    assert names(still[:1], Setup(delays_ms=(3_600_000,))) == ["delay longer than the data"]
+    assert names(still[:4], Setup(delays_ms=(60_000,))) == []
+    assert names(still, Setup(delays_ms=(60_000,))) == ["delay longer than the data"]
+    assert names([*still, record(6)], Setup(delays_ms=(60_000,))) == []
+
+
+def test_a_date_ahead_of_the_clock_explains_late_rows():
+    records = [record(0), record(1, newest="2099-01-01T00:00:00.000Z"), *(
+        record(n, watermark="2098-12-31T23:59:50.000Z", late=100, fired=0) for n in range(2, 5)
+    )]  # fmt: skip
+    found = diagnose(records, SETUP)
+    assert [one.name for one in found] == ["date in the future"]
+    assert found["date in the future"].evidence["batch_id"] == 1
+    assert "300 of 300 rows since are late" in str(found)
+
+
+def test_a_jump_within_the_past_is_a_wrong_date_only_where_rows_are_late_then():
+    old = {"newest": "2013-01-02T00:00:00.000Z", "watermark": "2013-01-01T00:00:00.000Z"}
+    new = {"newest": "2015-01-02T00:00:00.000Z", "watermark": "2015-01-01T00:00:00.000Z"}
+    assert names([record(0, **old), record(1, **new), record(2, **new)]) == []
+    assert names([record(0, **old), record(1, **new, late=100), record(2, **new, late=100)]) == ["date in the future"]
+
+
+def test_most_but_not_all_rows_late_is_no_finding():
+    assert names([record(n, dropped=80) for n in range(5)]) == []
+    assert names([record(n, dropped=95) for n in range(5)]) == ["all rows late"]
+
+
+def test_rows_that_are_bad():
+    assert names([record(n, events=0, bad=100, fired=0) for n in range(3)], Setup()) == ["all rows bad"]
+    assert names([record(n, events=90, bad=10) for n in range(3)], Setup()) == []
+
+
+def _two_sources(one, left, right):
+    source = one["sources"][0]
+    one["sources"] = [
+        source | {"description": name, "numInputRows": rows} for name, rows in (("l", left), ("r", right))
+    ]
+    return one
+
+
+def test_an_input_is_idle_only_where_time_stands_still():
+    held = [_two_sources(record(n), 100, 0) for n in range(4)]
+    found = diagnose(held, SETUP)
+    assert found["idle input"].evidence["silent"] == "r"
+    moving = [_two_sources(record(n, watermark=f"2023-11-14T22:13:1{n}.000Z"), 100, 0) for n in range(4)]
+    assert names(moving) == []
+    assert names([_two_sources(record(n), 100, 1) for n in range(4)]) == []
+    assert names(held[:2]) == []
+
+
+def test_silence_of_all_inputs_while_windows_are_open():
+    quiet = [record(n, rows=0, newest=None, fired=0) for n in range(3, 6)]
+    begun = [record(n, open_windows_change=2) for n in range(3)]
+    found = diagnose([*begun, *quiet], SETUP)
+    assert [one.name for one in found] == ["silent input"]
+    assert found["silent input"].evidence["open_windows"] == 6
+    assert "3 min ago" in str(found)
+    assert names([*begun, *quiet], Setup(running=False)) == []
+
+
+def test_a_sink_that_does_not_read_its_frame():
+    records = [record(n) for n in range(3)]
+    for one in records:
+        one["observedMetrics"] = {"mine": {"n": 3}}
+    assert names(records) == ["no windows"]
+
+
+def test_no_interval_needs_small_micro_batches():
+    assert names([record(n) for n in range(4)], Setup(trigger_ms=0)) == ["no trigger interval"]
+    assert names([record(n, rows=50_000) for n in range(4)], Setup(trigger_ms=0)) == []
+    assert names([record(n) for n in range(4)], Setup(trigger_ms=None)) == []
+
+
+def test_loads_after_a_start_are_no_finding():
+    first = [record(0, streams_loaded=2, streams_kept=0)]
+    assert names(first + [record(n) for n in range(1, 6)]) == []
+    assert names(first + [record(n, streams_loaded=2, streams_kept=0) for n in range(1, 6)]) == ["state reloaded"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        (Tasks(8, 100, 2_000), ["skew"]),
+        (Tasks(8, 100, 299), []),
+        (Tasks(8, 1_000, 2_000), []),
+        (Tasks(1, 1, 5_000), []),
+    ],
+)
+def test_skew_is_a_long_task_beside_short_ones(tasks, expected):
+    assert names([record(0)], Setup(tasks=tasks)) == expected
+
+
+def test_partitions_and_cores():
+    records = [record(n) for n in range(3)]
+    for one in records:
+        one["stateOperators"][0]["numShufflePartitions"] = 200
+    assert names(records, Setup(cores=8)) == ["many partitions"]
+    assert names(records, Setup(cores=64)) == []
+
+
+def test_stores_formats_and_errors():
+    assert names([record(0)], Setup(store="a.b.HDFSBackedStateStoreProvider")) == ["wrong store"]
+    assert names([record(0)], Setup(first_format=True)) == ["state format 1"]
+    assert names([record(0)], Setup(running=False, error="[STREAM_FAILED] x")) == ["failed"]
+    assert names([], Setup(running=False, error="x", store="a.HDFSBacked")) == ["wrong store"]
+
+
+def test_several_frames_are_added_up_and_what_users_observe_is_not():
+    one = record(0, watermark_ms=5)
+    one["observedMetrics"] |= {"other": one["observedMetrics"]["fastwin"] | {"watermark_ms": 7}, "mine": {"events": 9}}
+    (batch,) = read_records([one])
+    assert batch.count("events") == 200
+    assert batch.watermark_ms == 7
+    assert batch.count("no such counter") == 0
+
+
+def test_a_micro_batch_that_is_told_twice_counts_once():
+    idle = record(1, rows=0)
+    idle["observedMetrics"] = {}
+    for records in ([record(0), idle, record(1)], [record(0), record(1), idle]):
+        batches = read_records(records)
+        assert [one.id for one in batches] == [0, 1]
+        assert batches[1].rows == 100
+
+
+def test_how_findings_show_themselves():
+    found = Findings((Finding("a <b>", "what", "mend", {"x": 1}),), "summary")
+    assert str(found) == "summary\n- a <b>: what\n  Mend: mend"
+    assert "a &lt;b&gt;" in found._repr_html_()
+    assert "a <b>" in found and "other" not in found
+    with pytest.raises(KeyError):
+        found["other"]
+    assert "Nothing is wrong" in Findings((), "summary")._repr_html_()
+
+
+def test_words_for_times():
+    assert [duration(ms) for ms in (5, 1_500, 90_000, 7_200_000, 30 * 86_400_000)] == [
+        "5 ms",
+        "1.5 s",
+        "1.5 min",
+        "2 h",
+        "30 days",
+    ]
+    assert moment(0) == "1970-01-01 00:00:00"
+    assert moment(2**62) == f"{2**62} ms"
+    assert (share(1, 3), share(0, 0)) == ("33%", "0%")

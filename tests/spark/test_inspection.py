@@ -1,0 +1,182 @@
+"""Why and inspect of a query's stored state, while it runs and when it has been stopped; from the shell as well."""
+
+import json
+from argparse import ArgumentParser
+from collections import defaultdict
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+import spark_glue
+from fastwin.columns.keys import KeyCodec
+from fastwin.errors import SpecError, StateError
+from fastwin.run.why.answer import key_columns
+from spark_glue.apps.state import inspect_command, why_command
+from spark_glue.apps.state.main import load_spec
+from spark_glue.plan.catalyst import BATCH_BYTES_KEY
+from spark_glue.plan.keygroups import number_of
+from spark_glue.state.book import DeltaLog
+from spark_glue.state.log import StoredHead
+from spark_glue.state.stored import Checkpoint
+from tests.support.spark_streams import Recorder, Source, start
+
+START_MS = 1_767_225_600_000  # 2026-01-01 00:00 UTC
+SPEC = (
+    fw.key_by("k")
+    .event_time("ts")
+    .window(fw.SlidingEventTimeWindows.of("2 min", "1 min"))
+    .bad_rows("drop")
+    .aggregate(n=fw.Count(), total=fw.Sum("v"))
+)
+SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.int64())])
+
+
+def table(*rows: tuple[str, float, int]) -> pa.Table:
+    """Rows as (key, second, value)."""
+    keys, seconds, values = zip(*rows, strict=True)
+    times = pa.array([START_MS * 1_000 + round(second * 1_000_000) for second in seconds]).cast(SCHEMA.field("ts").type)
+    return pa.table([pa.array(keys), times, pa.array(values)], schema=SCHEMA)
+
+
+TABLES = [
+    table(*((f"k{i % 7}", 3.0 * i, i) for i in range(30))),
+    table(*((f"k{i % 7}", 90 + 2.0 * i, i) for i in range(40))),
+    table(("k0", 171.0, 1)),
+]
+
+
+def expected(watermark: int) -> dict[tuple, tuple]:
+    """What each open window holds, counted plainly."""
+    held = defaultdict(lambda: [0, 0])
+    for rows in TABLES:
+        for row in rows.to_pylist():
+            ms = round(row["ts"].timestamp() * 1_000)
+            for window in fw.SlidingEventTimeWindows.of("2 min", "1 min").assign_windows(None, ms, None):
+                if window.end - 1 > watermark:
+                    held[row["k"], *window][0] += 1
+                    held[row["k"], *window][1] += row["v"]
+    return {window: tuple(values) for window, values in held.items()}
+
+
+def told(frame) -> dict[tuple, tuple]:
+    rows = frame.selectExpr("k", "unix_millis(window_start)", "unix_millis(window_end)", "n", "total").collect()
+    return {tuple(row)[:3]: tuple(row)[3:] for row in rows}
+
+
+def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, monkeypatch):
+    source = Source(tmp_path, SCHEMA)
+    source.put(*TABLES[:2])
+    frame = spark_glue.apply(SPEC, source.frame(spark), watermark="10 s", key_groups=4)
+    query = start(frame, tmp_path, Recorder())
+    checkpoint = str(tmp_path / "checkpoint")
+    watermark = START_MS + 171_000 - 10_001  # a last micro-batch without rows has come to it
+    try:
+        query.processAllAvailable()
+        stored = Checkpoint(checkpoint, 0, "why")
+        batch, numbers = stored.progress().batch, set(stored.heads)
+        chunks = sorted(map(tuple, stored.chunks().collect()))
+        source.put(*TABLES[2:])
+        query.processAllAvailable()
+        assert sorted(map(tuple, stored.chunks().collect())) == chunks  # all of one batch, though another one came
+        assert {number for number, _ in stored.shares()} == set(map(number_of, numbers))
+        assert stored.progress().batch == batch < Checkpoint(checkpoint, 0, "why").progress().batch
+        report = spark_glue.why(query, SPEC, key="k0", at=datetime(2026, 1, 1, 0, 2, 30, tzinfo=UTC))
+        found = spark_glue.inspect(query, SPEC)
+        assert told(found) == expected(watermark)
+    finally:
+        query.stop()
+    assert [window.held for window in report.windows] == [True, True]
+    assert report.watermark == watermark
+    first = report.windows[0]
+    assert (first.start - START_MS, first.end - START_MS) == (60_000, 180_000)
+    assert tuple(first.holds.values()) == expected(watermark)["k0", first.start, first.end]
+    assert first.fires_at == first.end - 1
+    assert any("the last one that was committed" in sentence for sentence in report.time)
+    stopped = spark_glue.inspect(checkpoint, SPEC)
+    before = spark.conf.get(BATCH_BYTES_KEY)
+    spark.conf.set(BATCH_BYTES_KEY, 1)  # the chunks of a share come in many batches
+    assert told(stopped) == expected(watermark)
+    spark.conf.set(BATCH_BYTES_KEY, before)
+    assert {"fired", "fires_at", "fires_by", "gone_at", "timers", "bytes", "share"} < set(stopped.columns)
+    some = told(spark_glue.inspect(checkpoint, SPEC, keys=["k3"]))
+    assert {key: some[key] for key in some if key[0] == "k3"} == {
+        key: value for key, value in expected(watermark).items() if key[0] == "k3"
+    }
+    gone = spark_glue.why(checkpoint, SPEC, key="k0", at="2026-01-01T00:00:30+00:00")
+    assert [window.held for window in gone.windows] == [False, False]
+    assert "It is gone" in gone.windows[0].sentences[0]
+    with pytest.raises(StateError, match=r"why: .*written by another spec"):
+        spark_glue.why(checkpoint, SPEC.allowed_lateness("1 s"), key="k0")
+    with pytest.raises(SpecError, match="key must be a value for each of k"):
+        spark_glue.why(checkpoint, SPEC, key=("k0", 1))
+    with pytest.raises(SpecError, match="keys: must be a list of keys"):
+        spark_glue.inspect(checkpoint, SPEC, keys="k0")
+    with pytest.raises(SpecError, match="has no state that can be read"):
+        spark_glue.why(str(tmp_path / "input"), SPEC, key="k0")
+
+    # From the shell, which would stop the session that all tests share.
+    monkeypatch.setattr(type(spark), "stop", lambda session: None)
+    (tmp_path / "job.py").write_text(
+        "import fastwin as fw\n\nminutes = fw.key_by('k').event_time('ts').window(fw.SlidingEventTimeWindows.of('2 min', "
+        "'1 min')).bad_rows('drop').aggregate(n=fw.Count(), total=fw.Sum('v'))\n"
+    )
+    common = ["--checkpoint", checkpoint, "--spec", f"{tmp_path / 'job.py'}:minutes"]
+    assert run(["why", *common, "--key", "k0", "--at", "2026-01-01T00:02:30+00:00"]) == 0
+    assert "It fires when the watermark reaches" in capsys.readouterr().out
+    assert run(["why", *common, "--key", "k0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["key"] == "k0"
+    assert run(["inspect", *common, "--where", "k = 'k3'", "--rows", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "k3" in shown
+    assert "only showing top 1 row" in shown
+    with pytest.raises(SpecError, match="--key: give it once for each of k"):
+        run(["why", *common])
+    spark.conf.set(BATCH_BYTES_KEY, before)
+
+
+def run(arguments: list[str]) -> int:
+    parser = ArgumentParser()
+    commands = parser.add_subparsers()
+    why_command(commands)
+    inspect_command(commands)
+    parsed = parser.parse_args(arguments)
+    return parsed.run(parsed)
+
+
+def test_arguments(tmp_path):
+    for call in (spark_glue.why, spark_glue.inspect):
+        with pytest.raises(SpecError, match="spec: must be a WindowSpec"):
+            call(str(tmp_path), None)
+        with pytest.raises(SpecError, match="checkpoint: must be a checkpoint's path or a StreamingQuery"):
+            call(7, SPEC)
+
+
+@pytest.mark.parametrize(
+    "keys, key", [((), None), (("k",), "a"), (("k",), None), (("v",), 7), (("k", "v"), ("a", 7))], ids=str
+)
+def test_a_key_is_looked_for_in_its_share(keys, key):
+    spec = fw.key_by(*keys).event_time("ts").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
+    plan = fw.plan(spec, SCHEMA)
+    table = plan.config.codec.new_table()
+    columns = key_columns(plan, key)
+    ids = KeyCodec.intern(table, plan.config.codec.encode(columns, 1))
+    stored = object.__new__(Checkpoint)
+    stored.heads = {1: StoredHead(DeltaLog(), 64, 8)}
+    assert number_of(stored.group_of(plan, columns)) == KeyCodec.groups(table, ids, 64)[0] % 8
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("minutes", "must be MODULE:NAME"),
+        ("no.such.module:minutes", "cannot be imported"),
+        ("no/such/file.py:minutes", "cannot be imported"),
+        ("fastwin:Count", "is no WindowSpec but type"),
+        ("fastwin.times:nothing", "'fastwin.times' has no 'nothing'"),
+    ],
+)
+def test_specs_that_are_not_there(text, says):
+    with pytest.raises(SpecError, match=f"--spec: .*{says}"):
+        load_spec(text)

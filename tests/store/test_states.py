@@ -1,0 +1,264 @@
+"""Panes of every aggregate that can be merged, in both stores: random windows equal a naive model, over a restart."""
+
+import math
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import fastwin as fw
+from fastwin.errors import AggregateOverflowError, SpecError, StoreError
+from fastwin.store import PaneStore
+from fastwin.store.layout import Layout
+from tests.support import naive_bags as naive
+from tests.support.clicks import FIRST, HOUR, MINUTE, spec_of
+
+PANE = 3 * MINUTE
+Rows = list[tuple[int, int, dict[str, Any]]]
+Model = Callable[[Rows], Any]
+
+
+def of(column: str, model: Callable[[naive.Elements], Any]) -> Model:
+    """Makes a model of a column's values of one of rows; nulls are left out."""
+    return lambda rows: model([(time, n, row[column]) for time, n, row in rows if row[column] is not None])
+
+
+def values(column: str, model: Callable[[list], Any]) -> Model:
+    return of(column, lambda elements: model([value for _, _, value in elements]) if elements else None)
+
+
+def at(column: str, by: str, choose: Callable) -> Model:
+    def found(rows: Rows) -> Any:
+        both = [one for one in rows if one[2][column] is not None and one[2][by] is not None]
+        return choose(sorted(both, key=lambda one: one[:2]), key=lambda one: one[2][by])[2][column] if both else None
+
+    return found
+
+
+def variance(xs: list) -> float | None:
+    mean = math.fsum(xs) / len(xs)
+    return math.fsum((x - mean) ** 2 for x in xs) / (len(xs) - 1) if len(xs) > 1 else None
+
+
+def moment(order: int) -> Callable[[list], float | None]:
+    def found(xs: list) -> float | None:
+        mean = math.fsum(xs) / len(xs)
+        second = math.fsum((x - mean) ** 2 for x in xs) / len(xs)
+        return math.fsum((x - mean) ** order for x in xs) / len(xs) / second ** (order / 2) if second else None
+
+    return found
+
+
+def covariance(rows: Rows) -> float | None:
+    both = [(row["v"], row["x"]) for _, _, row in rows if row["v"] is not None]
+    if len(both) < 2:
+        return None
+    v, x = (math.fsum(column) / len(both) for column in zip(*both, strict=True))
+    return math.fsum((a - v) * (b - x) for a, b in both) / (len(both) - 1)
+
+
+def histogram(xs: list) -> list[int]:
+    return [sum(x < -1 for x in xs), sum(-1 <= x < 1 for x in xs), sum(x >= 1 for x in xs)]
+
+
+def mean_of_decimals(xs: list) -> Decimal:
+    return (sum(xs) / Decimal(len(xs))).quantize(Decimal("0.000001"), "ROUND_HALF_UP")
+
+
+MODELS: dict[str, tuple[fw.Aggregate, Model]] = {
+    "p50": (fw.Median("x"), of("x", naive.quantile(0.5, 0.01))),
+    "p99": (fw.Quantile("x", 0.99), of("x", naive.quantile(0.99, 0.01))),
+    "fine": (fw.Quantile("v", 0.9, 0.001), of("v", naive.quantile(0.9, 0.001))),
+    "top": (fw.TopK("t", 3), of("t", naive.most_frequent(3))),
+    "mode": (fw.Mode("t"), of("t", naive.mode)),
+    "first": (fw.First("t"), of("t", lambda found: min(found)[2] if found else None)),
+    "last": (fw.Last("x"), of("x", lambda found: max(found)[2] if found else None)),
+    "whole": (fw.Last("v", ignore_nulls=False), lambda rows: max(rows, key=lambda one: one[:2])[2]["v"]),
+    "best": (fw.ArgMax("t", "x"), at("t", "x", max)),
+    "worst": (fw.ArgMin("v", "x"), at("v", "x", min)),
+    "var": (fw.Variance("x"), values("x", variance)),
+    "sd": (fw.StdDev("v"), values("v", lambda xs: None if variance(xs) is None else math.sqrt(variance(xs)))),
+    "skew": (fw.Skewness("x"), values("x", moment(3))),
+    "kurt": (fw.Kurtosis("x"), values("x", lambda xs: None if moment(4)(xs) is None else moment(4)(xs) - 3)),
+    "cov": (fw.Covar("v", "x"), covariance),
+    "all_b": (fw.BoolAnd("b"), values("b", all)),
+    "any_b": (fw.BoolOr("b"), values("b", any)),
+    "xor": (fw.BitXor("v"), values("v", lambda xs: int(np.bitwise_xor.reduce(xs)))),
+    "exact": (fw.CountDistinct("t"), of("t", naive.distinct)),
+    "once": (fw.Sum("v", distinct=True), of("v", naive.sum_distinct)),
+    "large": (fw.Largest("x", 2), of("x", naive.ends(2, True))),
+    "set": (fw.CollectSet("t", limit=4), of("t", naive.union(4))),
+    "texts": (fw.StringAgg("t", "|", limit=3), of("t", naive.joined("|", 3))),
+    "hist": (fw.Histogram("x", [-1, 1]), of("x", lambda found: histogram([x for _, _, x in found]))),
+    "low_t": (fw.Min("t"), values("t", lambda xs: min(xs, key=str.encode))),
+    "high_d": (fw.Max("d"), values("d", max)),
+    "low_b": (fw.Min("b"), values("b", min)),
+    "sum_d": (fw.Sum("d"), values("d", sum)),
+    "mean_d": (fw.Mean("d"), values("d", mean_of_decimals)),
+    "sum_u": (fw.Sum("u"), values("u", sum)),
+    "sum_l": (fw.Sum("l"), values("l", lambda xs: sum(xs, timedelta()))),
+    "some": (fw.Last("t", where="b"), lambda rows: MODELS["some_model"][1]([one for one in rows if one[2]["b"]])),
+}
+MODELS["some_model"] = (fw.Last("t"), of("t", lambda found: max(found)[2] if found else None))
+
+
+def elements(n: int, seed: int) -> pa.Table:
+    """Rows of a few hours in order of time, with nulls and an empty text among them."""
+    dice = np.random.default_rng(seed)
+    times = np.sort(dice.integers(FIRST, FIRST + 6 * HOUR, n))
+    texts = ["", "a", "bb", "\u00e9t\u00e9", "zz top", "0"]
+    return pa.table(
+        {
+            "module": pa.array([f"m{i}" for i in dice.integers(0, 2, n)]),
+            "ts": pa.array(times, pa.timestamp("ms", tz="UTC")),
+            "v": pa.array(dice.integers(-50, 50, n), mask=dice.random(n) < 0.2),
+            "x": dice.normal(size=n),
+            "t": pa.array([texts[i] for i in dice.integers(0, 6, n)], mask=dice.random(n) < 0.2),
+            "d": pa.array([Decimal(int(i)).scaleb(-2) for i in dice.integers(-(10**6), 10**6, n)], pa.decimal128(9, 2)),
+            "b": pa.array(dice.random(n) < 0.9, mask=dice.random(n) < 0.2),
+            "u": pa.array(dice.integers(0, 2**55, n).astype(np.uint64)),
+            "l": pa.array(dice.integers(-1000, 1000, n), pa.duration("ms")),
+        }
+    )
+
+
+def same(found: Any, expected: Any) -> bool:
+    if isinstance(expected, float) and isinstance(found, float):
+        return found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    return found == expected and type(found) is type(expected)
+
+
+@pytest.mark.parametrize("slide", ["3 minutes", "1 hour"])  # with coarse panes, and windows that are panes
+def test_random_windows_equal_a_naive_model(url, slide):
+    size = "6 hours" if slide == "3 minutes" else slide
+    spec = spec_of(size, slide, **{name: aggregate for name, (aggregate, _) in MODELS.items()})
+    table = elements(400, seed=len(slide))
+    panes = spec.panes().run(table).main
+    dice = np.random.default_rng(3)
+    order = pa.array(dice.permutation(panes.num_rows))
+    parts = [panes.take(order).slice(i * 60, 60) for i in range(-(-panes.num_rows // 60))]
+    for number, part in enumerate(parts):  # opened anew for each
+        with PaneStore.open(url, spec) as store:
+            store.put(part, (1, number))
+            store.put(part, (1, number))
+    rows = list(zip(table["ts"].cast(pa.int64()).to_pylist(), range(table.num_rows), table.to_pylist(), strict=True))
+    width = PANE if slide == "3 minutes" else HOUR
+    with PaneStore.open(url, read_only=True) as store:
+        for _ in range(12):
+            first, last = sorted(dice.choice(6 * HOUR // width + 1, 2, replace=False))
+            start, end = FIRST + int(first) * width, FIRST + int(last) * width
+            found = store.query(start=start, end=end).to_pylist()
+            inside: dict[str, Rows] = {}
+            for one in rows:
+                if start <= one[0] < end:
+                    inside.setdefault(one[2]["module"], []).append(one)
+            assert [row["module"] for row in found] == sorted(inside)
+            for row in found:
+                for name, (_, model) in MODELS.items():
+                    expected = model(inside[row["module"]])
+                    assert same(row[name], expected), (name, row[name], expected)
+
+
+def test_series_equals_the_sliding_spec(url):
+    names = ["p50", "p99", "top", "var", "texts", "sum_d", "mean_d"]
+    spec = spec_of("1 hour", "3 minutes", **{name: MODELS[name][0] for name in names})
+    table = elements(300, seed=5)
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+        found = store.series(start=FIRST, end=store.watermark)
+        apart = store.series(start=FIRST, end=FIRST + 6 * HOUR - HOUR, window="30 minutes", step="1 hour")
+    direct = spec.run(table).main
+    direct = direct.filter(pc.less_equal(direct["window_end"].cast(pa.int64()), FIRST + 6 * HOUR))
+    order = [("module", "ascending"), ("window_end", "ascending")]
+    there = found.filter(pc.is_valid(found["p50"]))
+    assert there.num_rows > 100 and apart.num_rows == 10
+    assert there.schema.types == direct.schema.types
+    for mine, other in zip(there.sort_by(order).to_pylist(), direct.sort_by(order).to_pylist(), strict=True):
+        assert all(same(mine[name], other[name]) for name in (*names, "window_end")), (mine, other)
+
+
+def test_quantiles_of_a_column_share_their_sketch():
+    spec = spec_of("1 hour", "3 minutes", a=fw.Quantile("x", 0.5), b=fw.Median("x"), c=fw.Quantile("x", 0.5, 0.1))
+    panes = spec.panes()
+    assert panes.ending.names == ("a", "c")
+    layout = Layout.of(spec, panes.run(elements(10, 1)).main.schema)
+    assert [output.fields for output in layout.outputs] == [("a",), ("a",), ("c",)]
+    assert Layout.from_json(layout.to_json()) == layout
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "says"),
+    [
+        (fw.FirstArrived("v"), "panes do not tell which of their elements arrived first"),
+        (fw.LastArrived("v"), "First and Last go by the event time"),
+    ],
+)
+def test_what_cannot_be_a_pane_is_told_when_the_store_is_opened(url, aggregate, says):
+    with pytest.raises(SpecError, match=says):
+        PaneStore.open(url, spec_of("1 hour", "3 minutes", odd=aggregate))
+
+
+def test_own_aggregates_are_refused(tmp_path):
+    class Mine(fw.NumpyAggregate):
+        state: ClassVar = {"n": "int64"}
+
+    with pytest.raises(SpecError, match="readers of a store do not have its code"):
+        PaneStore.open(f"rocksdb:{tmp_path / 'store'}", spec_of("1 hour", "3 minutes", odd=Mine("v")))
+    sessions = fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_gap("5 s"))
+    with pytest.raises(SpecError, match="panes: only windows of event time"):
+        PaneStore.open(f"rocksdb:{tmp_path / 'store'}", sessions.aggregate(n=fw.Count()))
+    assert not (tmp_path / "store").exists()
+
+
+def test_another_aggregate_of_the_same_column_is_refused(url):
+    table = elements(50, 2)
+    spec = spec_of("1 hour", "3 minutes", a=fw.Quantile("x", 0.9))
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+    other = spec_of("1 hour", "3 minutes", a=fw.Quantile("x", 0.9, 0.1))
+    with PaneStore.open(url, other) as store, pytest.raises(StoreError, match=r"relative_error.*use another store"):
+        store.put(other.panes().run(table).main)
+    with PaneStore.open(url) as store, pytest.raises(SpecError, match="'a' must be"):
+        store.put(spec_of("1 hour", "3 minutes", a=fw.Max("x")).panes().run(table).main)
+
+
+def test_a_damaged_state_is_told(redis_server):
+    import redis
+
+    client = redis.Redis.from_url(redis_server.url)
+    client.flushall()
+    spec = spec_of("1 hour", "3 minutes", p=fw.Median("x"))
+    with PaneStore.open(redis_server.url, spec) as store:
+        store.put(spec.panes().run(elements(50, 2)).main)
+        name = next(client.scan_iter("{fastwin:*}:3min:*:p"))
+        place = client.hkeys(name)[0]
+        for damaged in (b"", b"hello", client.hget(name, place)[:-1]):
+            client.hset(name, place, damaged)
+            with pytest.raises(StoreError, match="is no state of its aggregate"):
+                store.query(start=FIRST, end=FIRST + 6 * HOUR, coarse=False)
+
+
+def test_decimal_sums_that_do_not_fit_say_so(url):
+    spec = spec_of("1 hour", "3 minutes", s=fw.Sum("d"))
+    most = Decimal("9" * 38)
+    table = pa.table({"module": ["a", "a"], "ts": pa.array([0, 180], pa.timestamp("s")), "d": [most, most]})
+    with PaneStore.open(url, spec) as store, pytest.raises(AggregateOverflowError):
+        store.put(spec.panes().run(table).main)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(9, 2), pa.decimal256(40, 2), pa.decimal256(76, 2)])
+def test_means_of_decimals_are_those_of_the_windows(url, kind):
+    spec = spec_of("1 hour", "3 minutes", m=fw.Mean("d"))
+    most = Decimal("9" * (kind.precision - 12) if kind.precision > 20 else "99999")
+    times = pa.array([FIRST, FIRST + 180_000, FIRST + 180_001], pa.timestamp("ms", tz="UTC"))
+    table = pa.table({"module": ["a"] * 3, "ts": times, "d": pa.array([most, most, Decimal("0.01")], kind)})
+    whole = fw.key_by("module").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 hour"))
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+        found = store.query(start=FIRST, end=FIRST + HOUR)["m"]
+    assert found.equals(whole.aggregate(m=fw.Mean("d")).run(table).main["m"])

@@ -1,0 +1,26 @@
+"""Runs a notebook as a reader would, in an empty folder, and holds it to the texts that it is kept with."""
+
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+__all__ = ["NOTEBOOKS", "run_notebook"]
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "docs" / "notebooks"
+
+
+def run_notebook(name: str, folder: Path) -> None:
+    """Runs a notebook; raises where a cell fails, or gives other texts than it is kept with. Pictures may differ."""
+    kept = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
+    told = [_texts(cell) for cell in kept.cells]
+    NotebookClient(kept, timeout=500, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+    for number, (cell, before) in enumerate(zip(kept.cells, told, strict=True)):
+        assert _texts(cell) == before, f"{name}, cell {number}:\n{cell.source}"
+        assert all("image/svg+xml" in out.get("data", {}) for out in cell.get("outputs", []) if "Timeline(" in str(out))
+
+
+def _texts(cell: nbformat.NotebookNode) -> list[str]:
+    """Returns what a cell has written and shown, but for what goes to the terminal of whoever runs it."""
+    outputs = [out for out in cell.get("outputs", []) if out.get("name") != "stderr"]
+    return [out["text"] if "text" in out else out["data"]["text/plain"] for out in outputs]

@@ -1,0 +1,67 @@
+"""The command line: its help, and commands whose packages are missing."""
+
+import re
+import shlex
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import fastwin as fw
+from fastwin import __main__ as command_line
+from fastwin.__main__ import main, make_parser
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def _examples(text: str) -> list[list[str]]:
+    """The lines below "examples:" of a help, without what stands behind them, as words behind ``fastwin``."""
+    found = re.search(r"^examples:\n((?: .*\n)+)", text, re.MULTILINE)
+    assert found, text
+    lines = [re.split(r" {3,}", line.strip())[0] for line in found[1].splitlines()]
+    words = [shlex.split(line) for line in lines]
+    return [line[line.index("fastwin") + 1 :] for line in words]
+
+
+# As pyproject.toml has them, whatever is installed here.
+POINTS = [
+    EntryPoint(name, value, command_line.COMMANDS)
+    for name, value in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"][
+        command_line.COMMANDS
+    ].items()
+]
+
+
+@pytest.mark.parametrize("name", [None, "doctor", *(point.name for point in POINTS)])
+def test_help_has_examples_that_can_be_run(
+    name: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setattr(command_line, "entry_points", lambda group: POINTS)
+    with pytest.raises(SystemExit):
+        main([*([name] if name else []), "--help"])
+    examples = _examples(capsys.readouterr().out)
+    assert len(examples) >= 2
+    for words in examples:
+        assert callable(make_parser(words[0]).parse_args(words).run)
+
+
+def test_a_command_without_its_packages(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise fw.NotInstalledError("spark_glue: needs the package pyspark: pip install 'fastwin[spark]'")
+
+    monkeypatch.setattr(command_line, "entry_points", lambda group: [SimpleNamespace(name="demo", load=missing)])
+    assert main([]) == 0
+    assert re.search(r"demo +not here: spark_glue: needs", capsys.readouterr().out)
+    assert main(["demo", "--help"]) == 1
+    assert capsys.readouterr().err == "fastwin: spark_glue: needs the package pyspark: pip install 'fastwin[spark]'\n"
+
+
+def test_only_the_command_that_is_asked_for_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
+    points = [SimpleNamespace(name=name, load=lambda name=name: loaded.append(name)) for name in ("demo", "serve")]
+    monkeypatch.setattr(command_line, "entry_points", lambda group: points)
+    make_parser("doctor")
+    assert loaded == []
