@@ -21,6 +21,7 @@ def run_notebook(name: str, folder: Path) -> None:
 
 
 def _texts(cell: nbformat.NotebookNode) -> list[str]:
-    """Returns what a cell has written and shown, but for what goes to the terminal of whoever runs it."""
-    outputs = [out for out in cell.get("outputs", []) if out.get("name") != "stderr"]
-    return [out["text"] if "text" in out else out["data"]["text/plain"] for out in outputs]
+    """Returns what a cell has written (as one text, since a kernel cuts it by the clock), and what it has shown."""
+    outputs = cell.get("outputs", [])
+    written = "".join(out["text"] for out in outputs if out.get("name") == "stdout")
+    return [written, *(out["data"]["text/plain"] for out in outputs if "data" in out)]
