@@ -1,5 +1,6 @@
 """Between Arrow arrays and the numpy buffers that the kernels work on, without Python objects."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ __all__ = [
     "from_values",
     "int64_values",
     "is_fixed_width",
+    "repeated",
     "roomy_text",
     "stored",
     "text_values",
@@ -20,6 +22,7 @@ __all__ = [
     "validity",
 ]
 
+_KEPT_TEXTS = 1 << 16
 _STORED_AS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
@@ -166,3 +169,13 @@ def from_text(
         wide = True
     ends = offsets if wide else offsets.astype(np.int32)
     return pa.Array.from_buffers(kind, n, [_bitmap(valid), pa.py_buffer(ends), pa.py_buffer(data)])
+
+
+def repeated(text: str, n: int) -> pa.Array:
+    """Returns a text n times: mostly a part of what is kept, since Arrow writes each of them."""
+    return _kept_texts(text)[:n] if n <= _KEPT_TEXTS else pa.repeat(text, n)
+
+
+@lru_cache(maxsize=32)
+def _kept_texts(text: str) -> pa.Array:
+    return pa.repeat(text, _KEPT_TEXTS)

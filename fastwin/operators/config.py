@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastwin.aggregates.aggregate import Aggregate
 from fastwin.aggregates.panestate import PaneState
-from fastwin.columns.buffers import from_values
+from fastwin.columns.buffers import from_values, repeated
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet
 from fastwin.core.keys.keytable import KeyTable
@@ -176,9 +176,9 @@ class Config:
         With a changelog each is the first one of its window.
         """
         if self.changelog:
-            values = [*values, pa.repeat(pa.scalar(INSERT), len(ids))]
+            values = [*values, repeated(INSERT, len(ids))]
         bounds = [from_values(bound, None, self.bound_type) for bound in (starts, ends)]
-        named = [] if self.window is None else [pa.repeat(self.window, len(ids))]
+        named = [] if self.window is None else [repeated(self.window, len(ids))]
         columns = [*self.codec.decode(keys, ids), *named, *bounds, *values]
         return pa.RecordBatch.from_arrays(columns, schema=self.main_schema)
 

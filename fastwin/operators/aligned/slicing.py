@@ -197,6 +197,8 @@ class SlidingSlicing(_Regular):
         return _floor(start, self.slide, self.offset) + self.size
 
     def last_ends(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        if self.slide >= self.size:  # a slice is a window
+            return starts + self.size
         return starts - (starts - self.offset) % self.slide + self.size
 
     def first_kept(self, watermark: int, lateness: int) -> int:
