@@ -31,13 +31,26 @@ def right_rows(number: int) -> pa.Table:
     return pa.table([[at % 8 for at in places], places, seconds], schema=RIGHT)
 
 
-def join_of(how: str, lateness: str = "0 s") -> fw.JoinSpec:
+def matches(key, window, left, right):
+    """How many pairs there are, and the first on the left, for each key and window of either input."""
+    yield len(left) * len(right), min((row.v for row in left), default=None)
+
+
+def inputs(lateness: str) -> tuple[fw.WindowSpec, fw.WindowSpec]:
     left = fw.key_by("k").event_time("ts").allowed_lateness(lateness).side_output_late_data()
-    return fw.window_join(left, fw.key_by("id").event_time("at", unit="s").side_output_late_data(), WINDOW, how)
+    return left, fw.key_by("id").event_time("at", unit="s").side_output_late_data()
 
 
-def test_a_stream_that_starts_again_gives_what_this_process_gives(spark, tmp_path):
-    join = join_of("full", "5 s")
+def join_of(how: str, lateness: str = "0 s") -> fw.JoinSpec:
+    return fw.window_join(*inputs(lateness), WINDOW, how)
+
+
+def grouped(lateness: str = "0 s") -> fw.JoinSpec:
+    return fw.co_group(*inputs(lateness), WINDOW, matches, output="pairs bigint, first string")
+
+
+@pytest.mark.parametrize("join", [join_of("full", "5 s"), grouped("5 s")], ids=["join", "co_group"])
+def test_a_stream_that_starts_again_gives_what_this_process_gives(spark, tmp_path, join):
     tables = ("left", LEFT, left_rows), ("right", RIGHT, right_rows)
     sources, batches = {}, []
     for name, schema, _ in tables:
@@ -90,19 +103,12 @@ def test_a_batch_gives_what_spark_s_own_join_gives(spark, how):
     assert_same_rows(found.select(native.columns).toArrow(), native.toArrow())
 
 
-def matches(key, window, left, right):
-    """How many pairs there are, and the first on the left, for each key and window of either input."""
-    yield len(left) * len(right), min((row.v for row in left), default=None)
-
-
 def test_a_function_is_given_the_rows_of_both(spark):
     left, right = (pa.concat_tables([rows(0), rows(1)]) for rows in (left_rows, right_rows))
-    keyed = fw.key_by("k").event_time("ts"), fw.key_by("id").event_time("at", unit="s")
-    grouped = fw.co_group(*keyed, WINDOW, matches, output="pairs bigint, first string")
     frames = spark.createDataFrame(left), spark.createDataFrame(right)
-    found = spark_glue.apply(grouped, frames, key_groups=4).toArrow()
+    found = spark_glue.apply(grouped(), frames, key_groups=4).drop("side_late_left", "side_late_right").toArrow()
     assert found.num_rows > 50
-    assert_same_rows(found, grouped.run(left, right).main)
+    assert_same_rows(found, grouped().run(left, right).main)
 
 
 @second_format
