@@ -9,20 +9,24 @@ cdef class Rows:
     cdef list arrays            # Arrow arrays, until they are decoded
     cdef list decoded           # Python lists
     cdef readonly Py_ssize_t n
+    cdef void** held            # by place: the rows that somebody keeps, which are not counted as references here
+    cdef Py_ssize_t live        # how many these are
+    cdef list sparse            # where it says that few are left; None while the rows are those of the current call
 
     cdef list column(self, Py_ssize_t j)
     cdef Row row(self, Py_ssize_t i)
+    cdef int hold(self, Row row) except -1
+    cdef int close(self, list sparse) except -1
+    cdef int scatter(self) except -1
 
 cdef class Row:
     cdef RowType type
     cdef tuple values           # NULL-like None: read from rows
     cdef Rows rows
     cdef Py_ssize_t i
+    cdef bint held              # by its rows
 
     cdef object value(self, Py_ssize_t j)
-    cdef Row detached(self)
-    cdef int cut_loose(self) except -1
-    cdef tuple own_values(self)
 
 cdef class TimedRow:
     cdef readonly object value

@@ -1,54 +1,23 @@
 """Row: an element as user code sees it, read-only: ``e.price``, ``e["price"]``, ``e[0]``."""
 
-cimport cython
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_New
-
 from sys import intern
 from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
 
-from fastwin.columns.buffers import validity
-from fastwin.columns.decoding import decoded, from_objects
+cimport cython
+from libc.stdlib cimport calloc, free
 
-cdef extern from *:
-    """
-    #ifdef Py_LIMITED_API
-    #define fastwin_set_item(values, at, value) ((void)PyTuple_SetItem(values, at, value))
-    #else
-    #define fastwin_set_item(values, at, value) PyTuple_SET_ITEM(values, at, value)
-    #endif
-    """
-    void set_item "fastwin_set_item"(tuple values, Py_ssize_t at, object value)     # takes the reference to the value
+from fastwin.columns.decoding import from_objects, take_column
+from fastwin.columns.pythonvalues import decodes_later, python_values
 
-__all__ = ["Row", "RowType", "Rows", "TimedRow", "decode_column", "row_of", "row_type", "rows_to_arrays"]
+cdef enum:
+    FEWEST = 64                 # rows of a call, below which each that is kept gets values of its own
+
+__all__ = ["Row", "RowType", "Rows", "TimedRow", "row_of", "row_type", "rows_to_arrays"]
 
 cdef object TYPES = WeakValueDictionary()
-
-
-def decode_column(array):
-    """Returns the values of an Arrow array as a list of Python objects; nanoseconds are cut to microseconds."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    array = decoded(array)
-    kind = array.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        if array.null_count == 0:
-            return array.to_numpy(zero_copy_only=False).tolist()
-        values = array.fill_null(0).to_numpy(zero_copy_only=False).tolist()
-        for i in np.flatnonzero(validity(array) == 0).tolist():
-            values[i] = None
-        return values
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return array.to_numpy(zero_copy_only=False).tolist()
-    if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns":
-        tz = getattr(kind, "tz", None)
-        array = array.cast(pa.timestamp("us", tz) if pa.types.is_timestamp(kind) else pa.duration("us"), safe=False)
-    elif pa.types.is_time64(kind) and kind.unit == "ns":
-        array = array.cast(pa.time64("us"), safe=False)
-    return array.to_pylist()
 
 
 def row_type(names):
@@ -72,7 +41,11 @@ cdef class RowType:
 
 
 cdef class Rows:
-    """The rows of a record batch; columns are decoded when first asked for, once."""
+    """The rows of a record batch; columns are decoded when first asked for, once.
+
+    Rows that are kept beyond their call read from it as long as they are many. A few get values of their own: what was
+    read with them shall not live as long as they do.
+    """
 
     def __init__(self, RowType type not None, batch):
         self.type = type
@@ -80,10 +53,13 @@ cdef class Rows:
         self.decoded = [None] * len(self.arrays)
         self.n = batch.num_rows
 
+    def __dealloc__(self):
+        free(self.held)
+
     cdef list column(self, Py_ssize_t j):
         values = self.decoded[j]
         if values is None:
-            values = decode_column(self.arrays[j])
+            values = python_values(self.arrays[j])
             self.decoded[j] = values
             self.arrays[j] = None
         return <list> values
@@ -94,6 +70,59 @@ cdef class Rows:
         row.rows = self
         row.i = i
         return row
+
+    cdef int hold(self, Row row) except -1:
+        """Remembers a row that somebody keeps, until it goes."""
+        if self.held == NULL:
+            self.held = <void**> calloc(self.n, sizeof(void*))
+            if self.held == NULL:
+                raise MemoryError(f"Rows: no memory to remember {self.n} rows")
+        if row.held:
+            return 0
+        if self.held[row.i] != NULL:        # another one of the same element
+            row.values = tuple([row.value(j) for j in range(len(self.arrays))])
+            row.rows = None
+            return 0
+        self.held[row.i] = <void*> row
+        row.held = True
+        self.live += 1
+        return 0
+
+    cdef int close(self, list sparse) except -1:
+        """Ends the call. sparse: gets these rows once so few are left that they shall scatter()."""
+        cdef Py_ssize_t j
+        if self.live == 0:
+            return 0
+        if self.n < FEWEST or 2 * self.live < self.n:
+            return self.scatter()
+        for j in range(len(self.arrays)):
+            if self.arrays[j] is not None:
+                if decodes_later(self.arrays[j]):
+                    self.arrays[j] = pa.concat_arrays([self.arrays[j], self.arrays[j][:0]])     # without its batch
+                else:
+                    self.column(j)
+        self.sparse = sparse
+        return 0
+
+    cdef int scatter(self) except -1:
+        """Gives the rows that are held values of their own."""
+        cdef Py_ssize_t i, j
+        cdef Row row
+        cdef list rows = [<Row> self.held[i] for i in range(self.n) if self.held[i] != NULL]
+        cdef list columns = []
+        places = np.array([(<Row> row).i for row in rows], dtype=np.int64)
+        for j in range(len(self.arrays)):
+            if self.decoded[j] is None:
+                columns.append(python_values(take_column(self.arrays[j], pa.array(places))))
+            else:
+                columns.append([self.decoded[j][i] for i in places])
+        for row, values in zip(rows, zip(*columns) if columns else [()] * len(rows)):
+            self.held[row.i] = NULL
+            row.held = False
+            row.values = values
+            row.rows = None
+        self.live = 0
+        return 0
 
     def __len__(self):
         return self.n
@@ -126,36 +155,19 @@ cdef class Row:
     ``_fields``, ``_asdict()`` and ``_replace(**changes)`` are as a namedtuple has them.
     """
 
+    def __dealloc__(self):
+        if not self.held:
+            return
+        self.rows.held[self.i] = NULL
+        self.rows.live -= 1
+        if self.rows.sparse is not None and 4 * self.rows.live < self.rows.n:
+            self.rows.sparse.append(self.rows)
+            self.rows.sparse = None
+
     cdef object value(self, Py_ssize_t j):
         if self.values is not None:
             return self.values[j]
         return self.rows.column(j)[self.i]
-
-    cdef Row detached(self):
-        """Returns the row with values of its own, so that its batch can go."""
-        if self.values is None:
-            return new_row(self.type, self.own_values())
-        return self
-
-    cdef int cut_loose(self) except -1:
-        """Gives this very row values of its own."""
-        if self.values is None:
-            self.values = self.own_values()
-            self.rows = None
-        return 0
-
-    cdef tuple own_values(self):
-        cdef Py_ssize_t j, n = len(self.type.names)
-        cdef tuple values
-        cdef object value
-        for j in range(n):
-            self.rows.column(j)     # decodes, before there is a tuple with gaps
-        values = PyTuple_New(n)
-        for j in range(n):
-            value = (<list> self.rows.decoded[j])[self.i]
-            Py_INCREF(value)
-            set_item(values, j, value)
-        return values
 
     def __getattribute__(self, str name):
         j = self.type.index.get(name)

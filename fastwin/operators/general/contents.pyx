@@ -12,7 +12,7 @@ from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, Window
 from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.returned import reduced_maker, row_maker
 from fastwin.operators.general.contexts cimport Clocks
-from fastwin.columns.row cimport Row, TimedRow
+from fastwin.columns.row cimport TimedRow
 from fastwin.columns.decoding import from_objects
 from fastwin.columns.row import row_type
 
@@ -100,7 +100,6 @@ cdef class Contents:
         contents = self.objects
         row = self.elements.element(i)
         if self.keeps_rows:
-            row = (<Row> row).detached()
             if self.timed:
                 row = TimedRow(row, None if time == NO_TIME else time)
             if first:
@@ -109,7 +108,7 @@ cdef class Contents:
                 (<list> contents[slot]).append(row)
             return 0
         if self.reduce is not None:
-            contents[slot] = (<Row> row).detached() if first else self._reduce(contents[slot], row, slot)
+            contents[slot] = row if first else self._reduce(contents[slot], row, slot)
             return 0
         j = 0
         try:

@@ -12,13 +12,12 @@ cdef class Elements:
     cdef Rows rows
     cdef Py_ssize_t row_at
     cdef Row row
-    cdef list kept                  # rows that user code has kept when the next one came
-    cdef Py_ssize_t kept_limit      # when to look which of them it still keeps
+    cdef list sparse                # Rows of earlier calls of which few are left
     cdef ts_t cached_start, cached_end
     cdef object cached_window
 
     cdef Row element(self, Py_ssize_t i)
-    cdef int keep(self, Row row) except -1
+    cdef int _leave_row(self) except -1
     cdef object window_of(self, idx_t slot)
     cdef object window_object(self, ts_t start, ts_t end)
     cdef object key_value(self, idx_t key)

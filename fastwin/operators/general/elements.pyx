@@ -12,7 +12,6 @@ from fastwin.errors import UserFunctionError
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
 
 cdef enum:
-    FEWEST_KEPT = 256           # rows that are kept before it is looked which of them still are
     KEYS_AHEAD = 4096           # keys that are looked up at once, of timers whose turn comes soon
 
 
@@ -27,23 +26,20 @@ cdef class Elements:
         self.table = timers.table
         self.codec = codec
         self.key_values = {}
-        self.kept = []
-        self.kept_limit = FEWEST_KEPT
+        self.sparse = []
         self.row_at = NONE
 
     def begin(self, Rows rows):
         """Makes rows (None: none) the current elements, and forgets what was looked up for others.
 
-        Rows that user code has kept get values of their own: their batch shall not live as long as they do.
+        Rows that windows or user code have kept go on without the batch that they came with.
         """
-        cdef Row row = self.row
-        self.row = None
-        while True:
-            if row is not None and references(<PyObject*> row) > 1:
-                row.cut_loose()
-            if not self.kept:
-                break
-            row = self.kept.pop()
+        if self.row is not None:
+            self._leave_row()
+        if self.rows is not None:
+            self.rows.close(self.sparse)
+        while self.sparse:
+            (<Rows> self.sparse.pop()).scatter()
         self.rows = rows
         self.row_at = NONE
         self.key_values = {}
@@ -55,23 +51,16 @@ cdef class Elements:
                 self.row.i = i          # nobody has kept the one before
             else:
                 if self.row is not None:
-                    self.keep(self.row)
+                    self._leave_row()
                 self.row = self.rows.row(i)
             self.row_at = i
         return self.row
 
-    cdef int keep(self, Row row) except -1:
-        """Remembers a row that user code has kept; forgets those that it keeps no more. Amortised O(1)."""
-        cdef Row other
-        cdef list left
-        self.kept.append(row)
-        if len(self.kept) >= self.kept_limit:
-            left = []
-            for other in self.kept:
-                if references(<PyObject*> other) > 2:       # besides the list and ``other``
-                    left.append(other)
-            self.kept = left
-            self.kept_limit = max(FEWEST_KEPT, 2 * len(left))
+    cdef int _leave_row(self) except -1:
+        """Goes on from the current row, which somebody may have kept."""
+        if references(<PyObject*> self.row) > 1:
+            self.rows.hold(self.row)
+        self.row = None
         return 0
 
     cdef object window_object(self, ts_t start, ts_t end):

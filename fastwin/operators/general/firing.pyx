@@ -20,7 +20,7 @@ from fastwin.operators.general.contexts cimport WindowContext
 from fastwin.operators.general.userstate cimport UserState
 from fastwin.columns.row cimport Row, TimedRow, new_row
 from fastwin.columns.row import row_type
-from fastwin.columns.row import decode_column
+from fastwin.columns.pythonvalues import python_values
 
 cdef Py_ssize_t FLUSH_ROWS = 1 << 17
 
@@ -173,7 +173,7 @@ cdef class Firing:
         if self.config.results:
             slots = np.array([row], dtype=np.int32)
             for array in self.config.values_of(self.contents.accumulators, self.fired, slots):
-                values.append(decode_column(array)[0])
+                values.append(python_values(array)[0])
         elif len(self.program.aggregates) == 1 and self.program.aggregates[0].names == ("",):
             try:
                 return self.program.aggregates[0].function.get_result(held)

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.row import TimedRow, decode_column, row_of, row_type, rows_to_arrays
+from fastwin.columns.pythonvalues import python_values
+from fastwin.columns.row import TimedRow, row_of, row_type, rows_to_arrays
 from fastwin.errors import StateError
 from fastwin.state import userobjects
 from fastwin.state.lookover import NUMBERS, kind_of
@@ -154,7 +155,7 @@ def load_elements(operator: Any, saved: pa.Table, slots: Sequence[int] | NDArray
     """Puts saved elements behind those that windows have. slots: of the windows, by their row in the tables."""
     objects, schema = operator.contents.objects, operator.program.rows
     kind = row_type(schema.names)
-    columns = [decode_column(column) for column in saved.columns[2:]]
+    columns = [python_values(column) for column in saved.columns[2:]]
     timed = operator.program.evictor is not None
     values = zip(*columns, strict=True) if columns else [()] * saved.num_rows
     for at, time, row in zip(saved["row"].to_pylist(), saved["time"].to_pylist(), values, strict=True):

@@ -110,3 +110,69 @@ def test_a_kept_row_stays_what_it_was() -> None:
         stream.process(_batch(n))
     rows = stream.advance_watermark(fw.MAX_TIMESTAMP).main.sort_by("k").to_pylist()
     assert [row["text"].split()[:2] for row in rows] == [["2", "997"], ["0", "999"], ["1", "999"], ["2", "999"]]
+
+
+class Texts(fw.ProcessWindowFunction):
+    """Gives the first words of its elements."""
+
+    def process(self, key, context, elements):
+        yield " ".join(element.text.partition(" x")[0] for element in elements)
+
+
+def _two_windows(n: int, time: int = 5) -> pa.RecordBatch:
+    """As many rows, but for two in a later window."""
+    batch = _batch(n)
+    times = pa.array([time] * (ROWS - 2) + [5_000] * 2)
+    return batch.set_column(1, SCHEMA.field("ts"), times)
+
+
+def test_of_many_rows_that_were_kept_a_few_stay_without_the_others() -> None:
+    stream = BASE.process(Texts(), output="texts string").open(schema=SCHEMA)
+    stream.process(_two_windows(-1))
+    stream.advance_watermark(999)
+    arrow = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        for n in range(BATCHES):
+            stream.process(_two_windows(n, 1_005))
+        assert stream.advance_watermark(1_999).main.num_rows == 1
+        stream.process(pa.RecordBatch.from_pylist([], SCHEMA))
+        python = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    size = _batch(0).nbytes
+    assert pa.total_allocated_bytes() - arrow < 3 * size
+    assert python < 3 * size
+    rows = stream.advance_watermark(fw.MAX_TIMESTAMP).main.sort_by("k").to_pylist()
+    assert [row["texts"] for row in rows] == [f"{n} 998 {n} 999" for n in range(-1, BATCHES)]
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 1_000])
+def test_rows_in_several_windows_that_go_one_after_another(rows: int) -> None:
+    spec = fw.key_by("k").event_time("ts").window(fw.SlidingEventTimeWindows.of(400, 100))
+    table = pa.table({"k": [0] * rows, "ts": range(rows), "text": [f"{i} x" for i in range(rows)]})
+    stream = spec.process(Texts(), output="texts string").open(schema=table.schema)
+    stream.process(table)
+    fired = [row for at in range(0, 1_500, 50) for row in stream.advance_watermark(at).main.to_pylist()]
+    assert len(fired) == (rows + 99) // 100 + 3
+    for row in fired:
+        start = round(row["window_start"].timestamp() * 1_000)
+        assert row["texts"] == " ".join(str(i) for i in range(max(start, 0), min(start + 400, rows)))
+
+
+def test_a_row_that_is_kept_twice_is_one_value() -> None:
+    kept = []
+
+    class Keeping(Latest):
+        def add(self, value, accumulator):
+            kept.append(value)
+            return accumulator or value
+
+    stream = BASE.aggregate(Keeping(), output="v bigint").open(schema=SCHEMA)
+    for n in range(2):
+        stream.process(_batch(n))
+    assert [row.v for row in kept] == [*range(ROWS)] * 2
+    del kept[1:]
+    stream.process(_batch(2).slice(0, 0))
+    assert (kept[0].k, kept[0].text.split()[:2], kept[0].x) == (0, ["0", "0"], 0.0)
+    assert stream.advance_watermark(fw.MAX_TIMESTAMP).main["v"].to_pylist()[0] == 0
