@@ -1,6 +1,7 @@
 """Panes put together: the fields' own merge, by the same operator that fires windows, and columns made of them."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,15 @@ from numpy.typing import NDArray
 
 from fastwin.aggregates.extremes import Max, Min
 from fastwin.aggregates.numbers import Count, Sum
-from fastwin.core.sketches.hyperloglog import Sketch
 from fastwin.errors import AggregateOverflowError
+from fastwin.run.planner import Plan
+from fastwin.run.planner import plan as planned
 from fastwin.run.windowspec import key_by
 from fastwin.store.layout import Field, Layout
 from fastwin.store.means import means_of
 from fastwin.store.states import merged_states, values_of_states
-from fastwin.store.unions import union_windows
+from fastwin.store.unions import unions
+from fastwin.times import MAX_TIMESTAMP
 from fastwin.windows.sliding import SlidingEventTimeWindows
 
 __all__ = ["merge_windows", "outputs"]
@@ -44,15 +47,11 @@ def merge_windows(
     for each field. Raises AggregateOverflowError for an int sum outside int64, SketchError for what is no sketch.
     """
     size, slide, offset = window
-    aggregates: dict[str, Any] = {"there": Count()}
-    data: dict[str, Any] = {_GROUP: groups, _TIME: times}
-    for i, (field, column) in enumerate(zip(fields, columns, strict=True)):
-        if field.merge in _AGGREGATES:
-            aggregates[f"f{i}"] = _AGGREGATES[field.merge](f"f{i}")
-            data[f"f{i}"] = column
     windows = SlidingEventTimeWindows(size, slide, offset % slide)
-    merged = key_by(_GROUP).event_time(_TIME).window(windows).aggregate(**aggregates).run(pa.table(data)).main
-    merged = _wanted(merged, within).sort_by(_ORDER)
+    data: dict[str, Any] = {_GROUP: groups, _TIME: times}
+    numbers = {f"f{i}": field.merge for i, field in enumerate(fields) if field.merge in _AGGREGATES}
+    data |= {name: columns[int(name[1:])] for name in numbers}
+    merged = _merged_numbers(pa.record_batch(data), tuple(numbers.values()), windows, within).sort_by(_ORDER)
     where = merged[_GROUP].to_numpy().astype(np.int32)
     starts = merged["window_start"].cast(pa.int64()).to_numpy()
     held = [i for i, field in enumerate(fields) if field.merge == "state"]
@@ -67,13 +66,37 @@ def merge_windows(
     found = []
     for i, field in enumerate(fields):
         if field.merge == "union":
-            sketches = union_windows(groups, times, columns[i].to_pylist(), where, starts, size)
-            found.append(_leaving(sketches, field.name in counted))
+            found.append(unions(groups, times, columns[i], where, starts, size, field.name in counted))
         elif field.merge == "state":
             found.append(states[i])
         else:
             found.append(_as_kept(merged[f"f{i}"].combine_chunks(), field))
     return where, starts, found
+
+
+def _merged_numbers(
+    panes: pa.RecordBatch, merges: tuple[str, ...], windows: SlidingEventTimeWindows, within: tuple[int, int] | None
+) -> pa.Table:
+    """Returns group, window_start and merged columns of each (group, window).
+
+    panes: group, time, and a column for each of ``merges``. within: as in ``merge_windows``.
+    """
+    plan = _plan(panes.schema, merges, windows)
+    operator = plan.new_operator(False)
+    until = MAX_TIMESTAMP
+    if within is not None:  # those before have passed when the first pane comes
+        operator.advance_watermark(within[0] + windows.size_ms - windows.slide_ms - 1)
+        until = within[1] + windows.size_ms - 1
+    fired = operator.process(plan.batch(panes, panes[_TIME].to_numpy())).main
+    return pa.Table.from_batches(fired + operator.advance_watermark(until), plan.config.main_schema)
+
+
+@lru_cache(maxsize=256)  # a page asks for the same windows again and again
+def _plan(schema: pa.Schema, merges: tuple[str, ...], windows: SlidingEventTimeWindows) -> Plan:
+    names = schema.names[2:]
+    aggregates: Any = {name: _AGGREGATES[merge](name) for name, merge in zip(names, merges, strict=True)}
+    spec = key_by(_GROUP).event_time(_TIME).window(windows).aggregate(there=Count(), **aggregates)
+    return planned(spec, schema)
 
 
 def _wanted(table: pa.Table, within: tuple[int, int] | None) -> pa.Table:
@@ -92,12 +115,6 @@ def _as_kept(column: pa.Array, field: Field) -> pa.Array:
         return column.cast(field.kind)
     except pa.ArrowInvalid:
         raise AggregateOverflowError(f"store: a sum of panes of {field.name!r} does not fit {field.kind}") from None
-
-
-def _leaving(sketches: Iterator[Sketch | None], counted: bool) -> pa.Array:
-    if counted:
-        return pa.array([None if sketch is None else sketch.estimate() for sketch in sketches], pa.int64())
-    return pa.array([None if sketch is None else sketch.to_bytes() for sketch in sketches], pa.binary())
 
 
 def outputs(layout: Layout, columns: Sequence[pa.Array]) -> list[pa.Array]:

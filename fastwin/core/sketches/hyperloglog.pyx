@@ -15,7 +15,9 @@ from fastwin.core.memory.bounds cimport check_ids, check_offsets, offset_t
 from fastwin.core.memory.owned cimport block_in, bytes_in, drop_block, reserve_block, size_in
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.rows.rowstore cimport RowStore
-from fastwin.core.sketches.redis_string cimport HEADER_BYTES, MOST_BYTES, expand, write_sketch
+from fastwin.core.sketches.redis_string cimport CUT_OFF, MOST_BYTES, NO_SKETCH, ODD_ENCODING, ODD_SIZE, ODD_VALUE
+from fastwin.core.sketches.redis_string cimport READ_ALL, READ_RUN, TOO_LONG, Reading, Run
+from fastwin.core.sketches.redis_string cimport begin_reading, expand, next_run, write_sketch
 from fastwin.core.sketches.registers cimport FIRST_PLACES, HASH_BITS, MOST_PLACES, REGISTERS, cardinality, count_values
 from fastwin.core.sketches.registers cimport index_of, is_table, merge_registers, murmur, place_of, places_in
 from fastwin.core.sketches.registers cimport raise_at_once, raise_register, value_of
@@ -186,6 +188,23 @@ cdef class HyperLogLog(Base):
         return found == table[0] and found < places
 
 
+cdef str _fault(int found, Reading reading, Run run):
+    """Returns what is wrong with a string."""
+    if found == NO_SKETCH:
+        return f"sketch: {reading.size} bytes that do not begin as a HyperLogLog of Redis does, with 'HYLL'"
+    if found == ODD_ENCODING:
+        return f"sketch: encoding {reading.text[4]}, known are 0 (dense) and 1 (sparse)"
+    if found == ODD_SIZE:
+        return f"sketch: a dense one has {MOST_BYTES} bytes, got {reading.size}"
+    if found == ODD_VALUE:
+        return f"sketch: register {run.index} is {run.value}, at most {HASH_BITS + 1} is possible"
+    if found == CUT_OFF:
+        return "sketch: cut off within a run"
+    if found == TOO_LONG:
+        return f"sketch: runs of more than {REGISTERS} registers"
+    return f"sketch: runs of {reading.index} registers, needs {REGISTERS}"
+
+
 @cython.final
 cdef class Sketch:
     """One HyperLogLog by itself. Use ``fastwin.hyperloglog``."""
@@ -214,61 +233,23 @@ cdef class Sketch:
     def merge_string(self, const uint8_t[::1] text not None):
         """Merges a string of Redis, dense or sparse. Raises SketchError for any other; nothing has changed then."""
         cdef Sketch other = Sketch()
-        cdef int64_t n = text.shape[0]
-        if n < HEADER_BYTES or bytes(text[:4]) != b"HYLL":
-            raise SketchError(f"sketch: {n} bytes that do not begin as a HyperLogLog of Redis does, with 'HYLL'")
-        if text[4] == 0:
-            other._read_dense(text)
-        elif text[4] == 1:
-            other._read_sparse(text)
-        else:
-            raise SketchError(f"sketch: encoding {text[4]}, known are 0 (dense) and 1 (sparse)")
+        cdef Reading reading
+        cdef Run run
+        cdef int64_t i
+        cdef int found = begin_reading(&reading, &text[0] if text.shape[0] else NULL, text.shape[0])
+        if found == READ_RUN and reading.is_dense:
+            if not reserve_block(<char*> &other.block, REGISTERS):
+                raise MemoryError("Sketch: no memory for its registers")
+            memset(bytes_in(<char*> &other.block), 0, REGISTERS)
+            block_in(<char*> &other.block).size = REGISTERS
+        while found == READ_RUN:
+            found = next_run(&reading, &run)
+            if found == READ_RUN:
+                for i in range(run.index, run.index + run.length):
+                    other._raise(<uint32_t> i, run.value)
+        if found != READ_ALL:
+            raise SketchError(_fault(found, reading, run))
         self.merge(other)
-
-    cdef int _read_dense(self, const uint8_t[::1] text) except -1:
-        cdef Py_ssize_t i, at
-        cdef uint8_t value
-        cdef uint8_t* registers
-        if text.shape[0] != MOST_BYTES:
-            raise SketchError(f"sketch: a dense one has {MOST_BYTES} bytes, got {text.shape[0]}")
-        if not reserve_block(<char*> &self.block, REGISTERS):
-            raise MemoryError("Sketch: no memory for its registers")
-        registers = bytes_in(<char*> &self.block)
-        memset(registers, 0, REGISTERS)
-        block_in(<char*> &self.block).size = REGISTERS
-        for i in range(REGISTERS):
-            at = HEADER_BYTES + 3 * (i // 4)
-            value = <uint8_t> ((text[at] | text[at + 1] << 8 | text[at + 2] << 16) >> (6 * (i % 4)) & 0x3f)
-            if value > HASH_BITS + 1:
-                raise SketchError(f"sketch: register {i} is {value}, at most {HASH_BITS + 1} is possible")
-            registers[i] = value
-        return 0
-
-    cdef int _read_sparse(self, const uint8_t[::1] text) except -1:
-        cdef int64_t at = HEADER_BYTES, index = 0, run, i
-        cdef uint8_t value
-        while at < text.shape[0]:
-            value = 0
-            if text[at] & 0x80:
-                value = ((text[at] >> 2) & 0x1f) + 1
-                run = (text[at] & 0x3) + 1
-            elif text[at] & 0x40:
-                if at + 1 == text.shape[0]:
-                    raise SketchError("sketch: cut off within a run")
-                run = ((text[at] & 0x3f) << 8 | text[at + 1]) + 1
-                at += 1
-            else:
-                run = (text[at] & 0x3f) + 1
-            at += 1
-            if index + run > REGISTERS:
-                raise SketchError(f"sketch: runs of more than {REGISTERS} registers")
-            if value:
-                for i in range(index, index + run):
-                    self._raise(<uint32_t> i, value)
-            index += run
-        if index != REGISTERS:
-            raise SketchError(f"sketch: runs of {index} registers, needs {REGISTERS}")
-        return 0
 
     def registers(self):
         """Returns the registers: uint8[16384]."""
