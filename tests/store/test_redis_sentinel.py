@@ -82,6 +82,26 @@ def test_failover_by_hand_within_a_batch(watched):
         assert patiently(lambda: views(store, 2)) == {1 + 2}
 
 
+def test_all_sentinels_away(watched):
+    """What is connected goes on. A connection that has to be made needs a Sentinel, and is found when one is back."""
+    until(watched.knows_replica)
+    with PaneStore.open(watched.url(), spec()) as store, PaneStore.open(watched.url(), read_only=True) as reader:
+        store.put(batch(0), (1, 0))
+        watched.sentinel.kill()
+        store.put(batch(1), (1, 1))
+        assert views(reader, 2) == {1 + 2}
+        redis.Redis.from_url(watched.master.url).client_kill_filter(_type="normal", skipme=True)
+        for ask in (lambda: store.put(batch(2), (1, 2)), lambda: views(reader, 2)):
+            with pytest.raises(StoreUnavailableError, match="out of reach: No master found for 'clicks'"):
+                ask()
+        with pytest.raises(StoreUnavailableError, match="out of reach: No master found for 'clicks'"):
+            PaneStore.open(watched.url(), read_only=True)
+        watched.sentinel.start()
+        patiently(lambda: store.put(batch(2), (1, 2)))
+        assert patiently(lambda: views(reader, 3)) == {1 + 2 + 3}
+        assert reader.meta().version == 3
+
+
 def _may(sentinel: redis.Redis, what: str) -> bool:
     try:
         return bool(sentinel.execute_command("SENTINEL", what, "clicks"))
