@@ -7,12 +7,13 @@ import pyarrow as pa
 import fastwin as fw
 from bench import peers
 from bench.events import events
-from bench.race import Contender, Entry, Works
+from bench.race import Bar, Contender, Entry, Works
 from bench.scale import Scale, amount
 
 WORKS = Works()
 MINUTE, DAY = 60_000, 86_400_000
 PEERS = ("polars", "DuckDB")
+FINEST = "minute alone"
 ZONE = "Europe/Berlin"
 KEYED = fw.key_by("key").event_time("ts")
 MINUTES = KEYED.window(fw.TumblingEventTimeWindows.of(MINUTE))
@@ -52,7 +53,7 @@ def _polars_days(polars, frame):
     return grouped.agg(n=polars.len().cast(polars.Int64), s=polars.col("value").sum()).collect()
 
 
-@WORKS.add("four-windows", "event", ("four specs", *PEERS))
+@WORKS.add("four-windows", "event", (FINEST, "four specs", *PEERS), Bar.at_most(1.5, FINEST))
 def four_windows(scale: Scale) -> Entry:
     table = events(scale.events, scale.keys // 100, span_ms=2 * DAY)
     columns = ["key", "window", "window_start", "n", "s"]
@@ -75,6 +76,7 @@ def four_windows(scale: Scale) -> Entry:
     )
     contenders = {
         "fastwin": _ours(lambda: together.run(table).main, answer),
+        FINEST: Contender(lambda: alone["minute"].run(table).main),
         "four specs": Contender(one_by_one, answer=answer),
         "polars": peers.on_polars(table, _polars_four, answer),
         "DuckDB": peers.on_duckdb(table, sql, answer),

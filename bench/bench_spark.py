@@ -32,8 +32,9 @@ def lab() -> Iterator[Lab]:
         yield opened
 
 
-def _ours(assigner: fw.WindowAssigner) -> Query:
-    spec = fw.key_by("key").event_time("ts").window(assigner)
+def _ours(*assigners: fw.WindowAssigner, **named: fw.WindowAssigner) -> Query:
+    spec = fw.key_by("key").event_time("ts")
+    spec = spec.windows(**named) if named else spec.window(*assigners)
     spec = spec.aggregate(n=fw.Count(), s=fw.Sum("value"), lo=fw.Min("value"), hi=fw.Max("value"))
 
     def query(frame: Any) -> Any:
@@ -158,6 +159,16 @@ def hot_key(scale: Scale, lab: Lab) -> Entry:
         for name in (OURS, "even keys")
     }
     return Entry(f"Spark, half of the events of one key, {_size(scale)}", _counted(scale), contenders)
+
+
+@WORKS.add("spark-four-windows", "event", ("minute alone",), Bar.at_most(1.5, "minute alone"))
+def four_windows(scale: Scale, lab: Lab) -> Entry:
+    sizes = {"minute": "1 minute", "five": "5 minutes", "hour": "1 hour", "day": "1 day"}
+    windows = {name: fw.TumblingEventTimeWindows.of(size) for name, size in sizes.items()}
+    files = lab.files(scale.batches, scale.batch_events, scale.keys)
+    queries = {OURS: _ours(**windows), "minute alone": _ours(windows["minute"])}
+    contenders = {name: _contender(scale, lab, query, "RocksDB", files) for name, query in queries.items()}
+    return Entry(f"Spark, minute, 5 minutes, hour and day at once, {_size(scale)}", _counted(scale), contenders)
 
 
 @pytest.mark.spark
