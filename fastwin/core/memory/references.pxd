@@ -2,3 +2,8 @@
 cdef extern from *:
     ctypedef struct PyObject
     Py_ssize_t references "Py_REFCNT"(PyObject* counted) noexcept
+
+
+# Takes a container out of Python's search for circles: one of which no circle can go through.
+cdef extern from "Python.h":
+    void untrack "PyObject_GC_UnTrack"(void* container) noexcept

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from fastwin.core.typedefs cimport idx_t, ts_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
+from fastwin.core.memory.references cimport untrack
 from fastwin.core.timemath cimport NO_TIME
 from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, Window
 from fastwin.operators.general.elements cimport Elements
@@ -103,7 +104,9 @@ cdef class Contents:
             if self.timed:
                 row = TimedRow(row, None if time == NO_TIME else time)
             if first:
-                contents[slot] = [row]
+                kept = [row]
+                untrack(<void*> kept)       # rows make no circles, and there may be millions of such lists
+                contents[slot] = kept
             else:
                 (<list> contents[slot]).append(row)
             return 0
