@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,6 +109,17 @@ class JoinSpec:
         spec = self._spec(JoinEnding(self.how, *columns, self.lateness, self.function, self.output))
         return Bound(spec, schemas, sides, columns, pa.schema(fields))
 
+    def united_specs(self, schema: pa.Schema) -> Iterator[WindowSpec]:
+        """Yields the specs over both inputs put together that stored state may be of.
+
+        schema: the columns of these, in their order: the keys, the two that ``bind`` adds, left ones, right ones. It
+        does not say where the right ones begin, and the state's fingerprint does.
+        """
+        names = schema.names[len(self.left.keys) + 2 :]
+        for begin in range(len(names) + 1):
+            left, right = (tuple((name, name) for name in some) for some in (names[:begin], names[begin:]))
+            yield self._spec(JoinEnding(self.how, left, right, self.lateness, self.function, self.output))
+
     def _columns(self, left: pa.Schema, right: pa.Schema) -> tuple[Columns, Columns]:
         """Returns the columns of the inputs without keys, by the names that they get."""
         taken = {*self.left.keys, *BOUNDS, SIDE, TIME}
@@ -145,13 +156,15 @@ class JoinSpec:
         watermark: tuple[Duration, Duration] | None = None,
         *,
         schemas: tuple[pa.Schema, pa.Schema] | None = None,
+        trace: int | None = None,
     ) -> JoinStream:
         """Opens a stream in this process: ``process(left=..., right=...)``; see ``JoinStream``.
 
         watermark: how far the elements of each input may be out of order; time is the lesser of both. None: the caller
             calls ``advance_watermark``. schemas: of the inputs; None: the first call brings rows of both.
+        trace: keeps so many decisions for ``JoinStream.why``, as ``WindowSpec.open`` does. None: none.
         """
-        return JoinStream((self.left, self.right), self.bind, watermark, schemas)
+        return JoinStream((self.left, self.right), self.bind, watermark, schemas, trace)
 
     def explain(self) -> Explanation:
         """Says how it runs."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, SupportsIndex
 
-import numpy as np
 import pyarrow as pa
 
 from fastwin.columns.checking import Limits, good_rows
@@ -21,6 +19,8 @@ from fastwin.run.reading import columns_named
 from fastwin.run.results import Metrics, Result
 from fastwin.run.showing import ShownStream
 from fastwin.run.stream import Stream
+from fastwin.run.tracing import SIDES, TracedStream, check_trace
+from fastwin.run.why.journal import Side
 from fastwin.run.why.report import WhyReport
 from fastwin.run.why.timetext import TimeText
 from fastwin.run.windowspec import WindowSpec
@@ -48,6 +48,7 @@ class JoinStream(ShownStream):
         bind: Callable[[pa.Schema, pa.Schema], Bound],
         watermark: tuple[Duration, Duration] | None,
         schemas: tuple[pa.Schema, pa.Schema] | None,
+        trace: int | None = None,
     ) -> None:
         self._sides, self._bind_schemas = sides, bind
         self._delays = None if watermark is None else _delays(watermark)
@@ -55,7 +56,8 @@ class JoinStream(ShownStream):
         self._newest = [MIN_TIMESTAMP, MIN_TIMESTAMP]
         self._bound: Bound | None = None
         self._stream: Stream | None = None
-        self._bad = self._late = self._dropped = 0
+        self._bad = self._late = self._dropped = self._calls = 0
+        self._trace = None if trace is None else check_trace(trace)
         if schemas is not None:
             self._bind(*schemas)
 
@@ -64,8 +66,8 @@ class JoinStream(ShownStream):
         for side, schema in zip(bound.sides, bound.schemas, strict=True):
             assert side.time_column is not None
             check_time_type(side.time_column, schema.field(side.time_column).type, side.time_unit)
-        self._bound, self._stream = bound, open_stream(bound.spec, schema=bound.schema)
-        self._stream.advance_watermark(min(self._watermarks))
+        self._bound, self._stream = bound, open_stream(bound.spec, schema=bound.schema, trace=self._trace)
+        self._advance()
         return bound, self._stream
 
     def process(self, left: Any = None, right: Any = None) -> Result:
@@ -88,7 +90,9 @@ class JoinStream(ShownStream):
         bound, stream = self._bound, self._stream
         assert bound is not None
         assert stream is not None
+        self._calls += 1
         united, newest, bad = [], [MIN_TIMESTAMP] * 2, 0
+        newest_rows: list[pa.Table | None] = [None, None]
         for side, table in enumerate(given):
             if table is None:
                 continue
@@ -98,16 +102,33 @@ class JoinStream(ShownStream):
                 checked = good_rows(rows, spec.time_column, spec.bad_row_policy, Limits(unit=spec.time_unit), 0)
                 bad += checked.bad
                 united.append(bound.united(side, checked.rows, pa.array(checked.times)))
-                newest[side] = max(newest[side], int(np.max(checked.times, initial=MIN_TIMESTAMP)))
+                if len(checked.times) and int(checked.times.max()) > newest[side]:
+                    newest[side] = int(checked.times.max())
+                    newest_rows[side] = united[-1].slice(int(checked.times.argmax()), 1)
         self._bad += bad
+        if isinstance(stream, TracedStream):
+            stream.count_from(self._calls)
         results = [stream.process(pa.concat_tables(united))] if united else []
+        moved: list[tuple[pa.Table, int, Side] | None] = [None, None]
         if self._delays is not None:
             for side, delay in enumerate(self._delays):
-                if newest[side] > MIN_TIMESTAMP:
-                    self._newest[side] = max(self._newest[side], newest[side])
-                    self._watermarks[side] = max(self._watermarks[side], newest[side] - delay - 1)
-        results.append(stream.advance_watermark(min(self._watermarks)))
+                rows, reached = newest_rows[side], newest[side] - delay - 1
+                if rows is None:
+                    continue
+                self._newest[side] = max(self._newest[side], newest[side])
+                if reached > self._watermarks[side]:
+                    self._watermarks[side], moved[side] = reached, (rows, newest[side], SIDES[side])
+        results.append(self._advance(moved))
         return self._result(results)
+
+    def _advance(self, moved: Sequence[tuple[pa.Table, int, Side] | None] = (None, None)) -> Result:
+        """Moves time to the lesser watermark. moved: the element of each input that has moved its watermark."""
+        stream, watermark = self._stream, min(self._watermarks)
+        assert stream is not None
+        if not isinstance(stream, TracedStream):
+            return stream.advance_watermark(watermark)
+        held_by = self._watermarks.index(watermark)  # its element, if it moved; else that of the other one, which held
+        return stream.advance_by(watermark, self._calls, moved[held_by] or moved[1 - held_by])
 
     def advance_watermark(
         self, watermark: int | None = None, *, left: int | None = None, right: int | None = None
@@ -123,9 +144,10 @@ class JoinStream(ShownStream):
             if isinstance(found, bool) or not isinstance(found, int) or not MIN_TIMESTAMP <= found <= MAX_TIMESTAMP:
                 raise SpecError(f"advance_watermark: {name} must be an int64 of milliseconds, got {found!r}")
             self._watermarks[side] = max(self._watermarks[side], found)
+        self._calls += 1
         if self._stream is None:
             return Result(pa.table({}), pa.table({}), pa.table({}), {})
-        return self._result([self._stream.advance_watermark(min(self._watermarks))])
+        return self._result([self._advance()])
 
     def _result(self, results: list[Result]) -> Result:
         bound = self._bound
@@ -162,10 +184,10 @@ class JoinStream(ShownStream):
     def why(self, key: Any = None, at: Any = None, *, window: Any = None) -> WhyReport:
         """Says why the windows of a key have fired or have not, and which input holds them; see ``Stream.why``.
 
-        Int times are in ms. Raises StateError while the columns are not known.
+        Int times are in ms. What has fired and what was late is known if the stream was opened with ``trace=``. Raises
+        StateError while the columns are not known.
         """
-        report = self._known("why").why(key, at, window=window)
-        return replace(report, time=(*self._said_of_time(), report.time[-1]))
+        return self._known("why")._why_told(self._said_of_time(), key, at, window)
 
     def _said_of_time(self) -> tuple[str, ...]:
         time_text, said = TimeText(), ["Time is the lesser of the watermarks of both inputs."]

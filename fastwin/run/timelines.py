@@ -17,7 +17,7 @@ from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration
 
 __all__ = ["kind_of_element", "spec_timeline"]
 
-_MOST_ROWS = 2_000
+_MOST_ROWS = 10_000
 
 
 def spec_timeline(
@@ -28,7 +28,10 @@ def spec_timeline(
     source = Source(spec.keys, spec.time_column, spec.time_unit)
     table = as_table(rows, [*spec.keys, spec.time_column or ""])
     if table.num_rows > _MOST_ROWS:
-        raise SpecError(f"timeline: rows: up to {_MOST_ROWS:,} are taken one by one, got {table.num_rows:,}")
+        raise SpecError(
+            f"timeline: rows: up to {_MOST_ROWS:,} are taken one by one, got {table.num_rows:,}; give the first "
+            f"ones, or those of one key. run(rows).timeline(key=...) shows the windows of any number"
+        )
     times = [time for _, time in source.elements(table)]
     follows, stream, recorder = data_watermark(watermark), Stream(spec), Recorder(source)
     newest = MIN_TIMESTAMP

@@ -13,14 +13,16 @@ from fastwin.operators.protocol import Operator
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
 from fastwin.run.stream import Stream
-from fastwin.run.why.journal import Fired, Journal, Late, Moved
+from fastwin.run.why.journal import Fired, Journal, Late, Moved, Side
 from fastwin.spec.ending import AggregateEnding, ReduceEnding
+from fastwin.spec.joinending import SIDE
 from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.named_windows import WINDOW_COLUMN
 
-__all__ = ["TracedStream", "check_trace"]
+__all__ = ["SIDES", "TracedStream", "check_trace"]
 
 _Cause = Literal["element", "watermark", "clock"]
+SIDES: tuple[Side, Side] = ("left", "right")
 
 
 def check_trace(trace: object) -> int:
@@ -41,6 +43,7 @@ class TracedStream(Stream):
 
     def __init__(self, *arguments: Any, trace: int, **options: Any) -> None:
         self._journal = Journal(trace)
+        self._mover: tuple[Any, int, Side] | None = None
         self._newest: tuple[pa.RecordBatch, int] | None = None
         super().__init__(*arguments, **options)
 
@@ -49,6 +52,25 @@ class TracedStream(Stream):
         """Whether each firing gives one row."""
         assert self._spec.ending is not None
         return isinstance(self._spec.ending, AggregateEnding | ReduceEnding) and self._spec.ending.then is None
+
+    def advance_by(self, watermark: int, call: int, element: tuple[pa.Table, int, Side] | None) -> Result:
+        """Moves the watermark as ``advance_watermark`` does, for an owner that follows elements itself.
+
+        call: the number of the owner's call. element: what moves it: rows of which the first one counts, its time, ms,
+        and its input; None: the owner's caller does.
+        """
+        self.count_from(call)
+        if element is not None:
+            rows, time, side = element
+            self._mover = self._keys_of(rows, np.array([0]))[0], time, side
+        try:
+            return self.advance_watermark(watermark)
+        finally:
+            self._mover = None
+
+    def count_from(self, call: int) -> None:
+        """Says which number the next call has."""
+        self._journal.calls = call - 1
 
     def _take_plan(self, plan: Plan, operator: Operator) -> None:
         super()._take_plan(plan, operator)
@@ -99,8 +121,11 @@ class TracedStream(Stream):
             times = [self._clock] * len(places)
         else:
             times = self._plan.times(rows)[places].tolist()
-        for key, time in zip(self._keys_of(rows, places), times, strict=True):
-            self._journal.note(Late(self._journal.calls, key, time, operator.watermark, self._journal.moved))
+        sides: list[Side] = [None] * len(places)
+        if SIDE in rows.schema.names:
+            sides = [SIDES[side] for side in rows.column(SIDE).take(pa.array(places)).to_pylist()]
+        for key, time, side in zip(self._keys_of(rows, places), times, sides, strict=True):
+            self._journal.note(Late(self._journal.calls, key, time, operator.watermark, self._journal.moved, side))
 
     def _advance(self, advance: Callable[[Operator], list[pa.RecordBatch]]) -> Result:
         self._journal.calls += 1
@@ -108,7 +133,8 @@ class TracedStream(Stream):
         result = super()._advance(advance)
         moved = self.watermark > before
         if moved:
-            self._journal.note(Moved(self._journal.calls, before, self.watermark, "caller"))
+            by: Literal["element", "caller"] = "caller" if self._mover is None else "element"
+            self._journal.note(Moved(self._journal.calls, before, self.watermark, by, *(self._mover or ())))
         self._note_fired(result.main.to_batches(), "watermark" if moved else "clock")
         return result
 

@@ -80,7 +80,7 @@ class WindowSpec(SpecBuilder):
     ) -> Timeline:
         """Takes a few rows one by one, and returns a picture of it: elements, watermark and firings in their order.
 
-        rows: pyarrow Table or RecordBatch, pandas or polars DataFrame, at most 2,000 rows. The last watermark ends it.
+        rows: pyarrow Table or RecordBatch, pandas or polars DataFrame, at most 10,000 rows. The last watermark ends it.
         key: of whose windows; a value, or a tuple for several key columns. None: of all keys.
         watermark: as in ``open``: it follows each row. None: there is none but the last one.
 

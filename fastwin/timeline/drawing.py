@@ -25,6 +25,7 @@ _WIDTH, _UNIT, _TALLEST = 7.2, 0.27, 24.0  # inches: of the figure, of a unit of
 _LEFT, _RIGHT, _TOP, _BOTTOM, _BETWEEN = 0.35, 0.12, 0.42, 0.52, 0.34
 _SIZE = 9  # points
 _LETTER = 0.078  # inches, of a letter of that size
+_MARK = 0.12  # inches, that the mark of a firing takes
 _DAY = 86_400_000
 _UNITS = ((5_000, 1, "milliseconds"), (600_000, 1_000, "seconds"), (36_000_000, 60_000, "minutes"))
 _DATES = -62_135_596_800_000, 253_402_300_799_999  # ms: the years 1 to 9999
@@ -101,10 +102,9 @@ def _figure(recording: Recording) -> Figure:
 
 
 def _room(bar: Fired, axis: _Axis) -> tuple[float, float]:
-    """Returns from where to where, ms, a bar reaches with its text, which may be longer than the bar."""
+    """Returns from where to where, ms, a bar reaches with its text, which stands beside the bar if it is too long."""
     begin, end = _ends(bar, axis)
-    text = axis.inches(len(_label(bar)) * _LETTER + 0.25)
-    middle = _middle(begin, end, text, axis)
+    middle, text = _text_place(bar, axis), axis.inches(len(_label(bar)) * _LETTER + 0.25)
     return min(begin, middle - text / 2), max(end, middle + text / 2)
 
 
@@ -112,9 +112,16 @@ def _ends(bar: Fired, axis: _Axis) -> tuple[int, int]:
     return (axis.low if bar.start_ms is None else bar.start_ms), (axis.high if bar.end_ms is None else bar.end_ms)
 
 
-def _middle(begin: float, end: float, text: float, axis: _Axis) -> float:
-    """Returns where the middle of a text lies: that of its bar, unless it would leave the picture."""
-    return min(max((begin + end) / 2, axis.low + text / 2), axis.high - text / 2)
+def _text_place(bar: Fired, axis: _Axis) -> float:
+    """Returns where the middle of a bar's text lies, ms: in the bar, or beside it where the mark would hide it."""
+    begin, end = _ends(bar, axis)
+    text, mark = axis.inches(len(_label(bar)) * _LETTER), axis.inches(_MARK)
+    begin, end = max(begin, axis.low), min(end, axis.high)
+    if text + mark <= end - begin or bar.end_ms is None:
+        return min(max((begin + end) / 2, axis.low + text / 2), axis.high - text / 2)
+    if end + mark + text <= axis.high:
+        return end + mark + text / 2
+    return max(begin - mark / 2 - text / 2, axis.low + text / 2)
 
 
 def _draw(axes: Any, one: Panel, axis: _Axis, ordered: bool) -> None:
@@ -160,8 +167,7 @@ def _bar(axes: Any, bar: Fired, height: float, axis: _Axis) -> None:
     axes.barh(height, right - left, left=left, height=0.76, zorder=3, **look)
     if bar.end_ms is not None:
         axes.plot([right], [height], "<", color=COLOURS[f"{bar.timing} mark"], markersize=6, zorder=4, clip_on=False)
-    text = axis.inches(len(_label(bar)) * _LETTER)
-    middle = axis.at(_middle(begin, end, text, axis))
+    middle = axis.at(_text_place(bar, axis))
     axes.text(middle, height, _label(bar), ha="center", va="center_baseline", zorder=6)
 
 
@@ -178,7 +184,7 @@ def _name(axes: Any, one: Panel, recording: Recording, axis: _Axis, *, last: boo
         axes.set_ylabel("order of arrival →", rotation=270, labelpad=12)
     if axis.name is None:
         zone = _zone(recording.zone)
-        locator = AutoDateLocator(tz=zone, maxticks=8)
+        locator = AutoDateLocator(tz=zone, minticks=3, maxticks=8)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))
         axes.xaxis.get_offset_text().set_visible(last)

@@ -13,7 +13,7 @@ from fastwin.columns.units import Unit, as_instants
 from fastwin.errors import SpecError
 from fastwin.timeline.recording import Arrived, Fired, Kind, Moved, Timing
 from fastwin.timeline.timeline import Timeline
-from fastwin.times import MIN_TIMESTAMP
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["MOST_ELEMENTS", "MOST_FIRINGS", "MOST_KEYS", "Recorder", "Source"]
 
@@ -102,7 +102,11 @@ class Recorder:
         """
         told = list(self._entries())
         wanted = None if key is None else key if isinstance(key, tuple) else (key,)
-        entries = [one for one in told if wanted is None or isinstance(one, Moved) or one.key == wanted]
+        mine = [one for one in told if wanted is None or isinstance(one, Moved) or one.key == wanted]
+        behind = [*mine[1:], None]
+        entries = [
+            one for one, other in zip(mine, behind, strict=False) if key is None or not _is_overtaken(one, other)
+        ]
         keyed = [one for one in entries if not isinstance(one, Moved)]
         if wanted is not None and not keyed:
             raise SpecError(f"timeline: key: nothing has come of {key!r}; there are {_first(told)}")
@@ -152,6 +156,11 @@ class Recorder:
         """Returns the time zone of the results; that of UTC where they have none."""
         kinds = (one.main.schema.field(_BOUNDS[1]).type for one in self._taken if isinstance(one, _Results))
         return next((kind.tz for kind in kinds if getattr(kind, "tz", None)), "UTC")
+
+
+def _is_overtaken(one: Arrived | Moved | Fired, behind: Arrived | Moved | Fired | None) -> bool:
+    """Whether one is a watermark and what comes behind it is another one: of other keys there may be thousands."""
+    return isinstance(one, Moved) and isinstance(behind, Moved) and behind.watermark_ms < MAX_TIMESTAMP
 
 
 def _check(what: str, count: int, most: int) -> None:

@@ -202,3 +202,60 @@ def test_a_session_that_is_gone() -> None:
 def test_bad_sizes(trace: object) -> None:
     with pytest.raises(SpecError, match="trace: must be the number of decisions that are kept, at least 1, got"):
         TENS.open(trace=trace)
+
+
+LEFT = fw.key_by("k").event_time("ts", unit="ms").allowed_lateness(50).side_output_late_data()
+JOIN = fw.window_join(LEFT, fw.key_by("k").event_time("ts", unit="ms"), fw.TumblingEventTimeWindows.of(10), "full")
+
+
+def test_a_join_tells_which_input_moved_the_watermark_and_had_late_rows() -> None:
+    stream = JOIN.open(watermark=(5, 0), schemas=(SCHEMA, SCHEMA), trace=100)
+    stream.process(left=rows(("a", 3), ("b", 41)), right=rows(("a", 4)))
+    stream.process(right=rows(("c", 12), ("c", 31)))
+    stream.process(left=rows(("a", 5)), right=rows(("a", 6)))
+    report = stream.why("a", at=4)
+    assert [(one.call, one.time, one.side, one.watermark) for one in report.late] == [(3, 6, "right", 30)]
+    assert [(one.call, one.by, one.watermark) for one in report.fired] == [(2, "watermark", 30), (3, "element", 30)]
+    (moved,) = {one.moved for one in report.late}
+    assert (moved.call, moved.key, moved.time, moved.side, moved.watermark) == (2, "c", 31, "right", 30)
+    told = said(report)
+    assert "It was moved there in call 2, by the element of the right input of 00:00:00.031 of k = 'c'." in told
+    assert (
+        "In call 2 it fired: the watermark was moved to 00:00:00.030, by the element of the right input of 00:00:00.031"
+        in told
+    )
+    assert (
+        "The element of the right input of 00:00:00.006 came late, in call 3: the watermark was at 00:00:00.030" in told
+    )
+    assert (
+        "were gone from 00:00:00.009 on. The element of the right input of 00:00:00.031 of k = 'c' had moved it past that"
+        in told
+    )
+    stream.advance_watermark(left=200)
+    stream.process(right=rows(("d", 90)))
+    assert "It was moved there in call 5, by the element of the right input of 00:00:00.090 of k = 'd'." in said(
+        stream.why("a")
+    )
+    stream.advance_watermark(right=120)
+    assert "It was moved there in call 6, by advance_watermark()." in said(stream.why("a"))
+    stream.process(left=rows(("a", 5)))
+    assert (
+        "The element of the left input of 00:00:00.005 came late, in call 7: the watermark was at 00:00:00.120"
+        in said(stream.why("a"))
+    )
+    assert [one.side for one in stream.why("a", at=4).late] == ["right", "left"]
+
+
+def test_the_lesser_watermark_names_the_element_that_moved_time() -> None:
+    stream = JOIN.open(watermark=(0, 0), schemas=(SCHEMA, SCHEMA), trace=100)
+    stream.process(left=rows(("a", 50)))
+    stream.process(left=rows(("b", 60)), right=rows(("c", 31)))
+    assert "by the element of the right input of 00:00:00.031 of k = 'c'" in said(stream.why("a"))
+    stream.process(right=rows(("d", 90)))  # the left input's element has set the value, earlier: this one let it go
+    assert "The watermark of the left input is at 1970-01-01 00:00:00.059" in said(stream.why("a"))
+    assert "It was moved there in call 3, by the element of the right input of 00:00:00.090 of k = 'd'." in said(
+        stream.why("a")
+    )
+    with pytest.raises(SpecError, match="trace: must be the number of decisions"):
+        JOIN.open(trace=0)
+    assert JOIN.open(schemas=(SCHEMA, SCHEMA)).why("a").late is None

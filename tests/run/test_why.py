@@ -216,7 +216,7 @@ def test_a_join_tells_no_newest_element_that_never_came() -> None:
     assert "right input is at 2026-01-01 14:08:59.999, 1 min behind its newest element" in told
     stream.process(left=rows(("ann", 1, 2.0)))
     told = said(stream.why("ann"))
-    assert "Which rows were late is not recorded: side_output_late_data() does." in told
+    assert "Which rows were late is not recorded: open(trace=10_000) does." in told
 
 
 def test_rows_of_the_stream_are_counted() -> None:

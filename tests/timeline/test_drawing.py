@@ -2,12 +2,15 @@
 
 import importlib.util
 import re
+import warnings
 from xml.etree import ElementTree
 
+import pyarrow as pa
 import pytest
 
 import fastwin as fw
 from fastwin.timeline.layout import BAR_ROW, DOT_ROW, panel, reach
+from fastwin.timeline.recorder import Recorder, Source
 from fastwin.timeline.recording import Arrived, Fired, Moved
 from fastwin.timeline.theme import COLOURS
 from fastwin.timeline.timeline import Timeline
@@ -139,3 +142,32 @@ def test_the_axis_reaches_as_far_as_something_lies():
     low, high = reach(Timeline((Arrived(KEY, 0), Fired(KEY, 0, 100, ""), Moved(110), Moved(fw.MAX_TIMESTAMP))))
     assert low <= 0
     assert 110 <= high < 130
+
+
+def test_a_text_that_is_longer_than_its_bar_stands_beside_it():
+    svg = _svg(
+        Timeline(
+            (Fired(KEY, 0, 100_000, "wide"), Fired(KEY, 20_000, 20_100, "left"), Fired(KEY, 99_800, 99_900, "right"))
+        )
+    )
+    places = {text: float(x) for x, text in re.findall(r'<text[^>]* x="([\d.]+)"[^>]*>(wide|left|right)<', svg)}
+    wide, left, right = (float(x) for x in re.findall(r'<use [^>]*x="([\d.]+)"[^>]*miter"', svg))
+    assert places["wide"] < wide - 100  # in the middle of its bar, whose mark is at its end
+    assert places["left"] > left + 10
+    assert places["right"] < right - 10
+
+
+def test_watermarks_without_anything_between_them_are_one_step():
+    recorder = Recorder(Source(("k",), "ts"))
+    for key, time in (("a", 1), ("b", 5), ("b", 9), ("a", 10)):
+        recorder.arrived(pa.table({"k": [key], "ts": [time]}))
+        recorder.moved(time)
+    recorder.moved(fw.MAX_TIMESTAMP)
+    moved = [one.watermark_ms for one in recorder.timeline("a").entries if isinstance(one, Moved)]
+    assert moved == [9, 10, fw.MAX_TIMESTAMP]
+
+
+def test_three_and_a_half_days_have_an_axis_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _svg(Timeline(tuple(Arrived(KEY, 1_431_857_100_000 + hour * 3_600_000) for hour in range(0, 86, 5))))

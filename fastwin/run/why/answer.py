@@ -81,7 +81,10 @@ def why(subject: Subject, key: Any, at: Any = None, window: Any = None) -> WhyRe
         shown.append(words.none_at(len(held)))
     shown.sort(key=lambda one: (one.end is None, one.end or 0, one.start or 0))
     newest = operator.newest if operator.newest > MIN_TIMESTAMP else None
-    said = words.time(newest, subject.journal) if subject.said_of_time is None else subject.said_of_time
+    if subject.said_of_time is None:
+        said = words.time(newest, subject.journal)
+    else:
+        said = (*subject.said_of_time, *words.mover(subject.journal))
     rows = words.rows(None if known is None else late, [one for one in fired if id(one) not in told], subject.journal)
     return WhyReport(
         key=plain,

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-__all__ = ["Decision", "Fired", "Journal", "Late", "Moved"]
+__all__ = ["Decision", "Fired", "Journal", "Late", "Moved", "Side"]
+
+Side = Literal["left", "right"] | None
+"""Which input of a join; None: there is one input alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +18,7 @@ class Moved:
     """The watermark has moved. call: the number of the stream's call. before, watermark: ms.
 
     by: an element, the caller, the wait for elements that was over, or state that was restored. key, time: of the
-    element.
+    element. side: of a join, which input the element is of.
     """
 
     call: int
@@ -24,6 +27,7 @@ class Moved:
     by: Literal["element", "caller", "idle", "restore"]
     key: Any = None
     time: int | None = None
+    side: Side = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +51,17 @@ class Fired:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """An element came too late. time: of the element, ms. watermark: as it stood. moved: what had brought it there."""
+    """An element came too late. time: of the element, ms. watermark: as it stood. moved: what had brought it there.
+
+    side: of a join, which input it is of.
+    """
 
     call: int
     key: Any
     time: int
     watermark: int
     moved: Moved | None
+    side: Side = None
 
 
 Decision = Moved | Fired | Late

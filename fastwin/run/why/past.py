@@ -9,10 +9,10 @@ from typing import Any
 
 from fastwin.run.planner import Plan
 from fastwin.run.results import Metrics
-from fastwin.run.why.journal import Fired, Journal, Late, Moved
+from fastwin.run.why.journal import Fired, Journal, Late, Moved, Side
 from fastwin.run.why.timetext import TimeText
 from fastwin.run.why.windowsat import late_from
-from fastwin.spec.joinending import TIME as JOINED_TIME
+from fastwin.spec.joinending import JoinEnding
 
 __all__ = ["MOST", "PastWords"]
 
@@ -59,7 +59,7 @@ class PastWords:
     def _by(self, moved: Moved) -> str:
         if moved.by == "element":
             assert moved.time is not None
-            return f"by the element of {self._at(moved.time)} of {self._key(moved.key)}"
+            return f"by the {_element(moved.side)} of {self._at(moved.time)} of {self._key(moved.key)}"
         return {
             "caller": "by advance_watermark()",
             "idle": "because no element had come for so long (idle=)",
@@ -96,8 +96,7 @@ class PastWords:
         told = [f"{count:,} {what}" for what, count in counts.items() if count]
         said = [f"Of all {found.events:,} rows of all keys so far: {', '.join(told)}."] if told else []
         if journal is None:
-            records = "side_output_late_data()" if self._plan.spec.time_column == JOINED_TIME else "open(trace=10_000)"
-            return [*said, f"Which rows were late is not recorded: {records} does."] if counts["late"] else said
+            return [*said, "Which rows were late is not recorded: open(trace=10_000) does."] if counts["late"] else said
         assert late is not None
         said += [self._last_firing(fired)] if fired else []
         said += [self._late(one, journal) for one in late[-MOST:]]
@@ -126,8 +125,11 @@ class PastWords:
 
     def _late(self, late: Late, journal: Journal) -> str:
         """Says by which watermark an element was late, and what had moved it there."""
-        said = f"The element of {self._at(late.time)} came late, in call {late.call:,}"
-        limit = late_from(self._plan.spec, late.time)
+        said = f"The {_element(late.side)} of {self._at(late.time)} came late, in call {late.call:,}"
+        spec, lateness = self._plan.spec, None
+        if isinstance(spec.ending, JoinEnding) and late.side is not None:
+            lateness = spec.ending.lateness[late.side == "right"]
+        limit = late_from(spec, late.time, lateness)
         gone = limit is not None and limit <= late.watermark
         windows = f", and its windows were gone from {self._at(limit)} on" if gone and limit is not None else ""
         said = f"{said}: the watermark was at {self._at(late.watermark)}{windows}"
@@ -138,6 +140,10 @@ class PastWords:
             return f"{said}. {self._mover(moved).replace('It was moved there', 'It had been moved')}"
         assert moved.time is not None
         return (
-            f"{said}. The element of {self._at(moved.time)} of {self._key(moved.key)} had moved it past that, in "
-            f"call {moved.call:,}."
+            f"{said}. The {_element(moved.side)} of {self._at(moved.time)} of {self._key(moved.key)} had moved it past "
+            f"that, in call {moved.call:,}."
         )
+
+
+def _element(side: Side) -> str:
+    return "element" if side is None else f"element of the {side} input"

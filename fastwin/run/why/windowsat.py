@@ -55,11 +55,12 @@ def windows_at(assigner: Any, time: int, name: str | None = None) -> list[Wanted
     return None
 
 
-def late_from(spec: SpecBuilder, time: int) -> int | None:
+def late_from(spec: SpecBuilder, time: int, lateness_ms: int | None = None) -> int | None:
     """Returns the watermark, ms, from which on an element of a time is late, if no session of others takes it.
 
-    None: nobody can tell.
+    lateness_ms: that is allowed to it; None: what the spec allows. Returns None where nobody can tell.
     """
     found = windows_at(spec.assigner, time) or []
     ends = [one.window.end for one in found if isinstance(one.window, TimeWindow)]
-    return max(ends) - 1 + spec.lateness_ms if ends else None
+    allowed = spec.lateness_ms if lateness_ms is None else lateness_ms
+    return max(ends) - 1 + allowed if ends else None

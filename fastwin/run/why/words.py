@@ -71,7 +71,7 @@ class Words(PastWords):
         said = []
         if self._plan.spec.time_column is not None and (self._event_time or not _counts(trigger_of(self._plan.spec))):
             said += self._of_watermark(newest)
-            said += [] if journal is None or journal.moved is None else [self._mover(journal.moved)]
+            said += self.mover(journal)
         if self._plan.waits_for_clock:
             clock = self._metrics.processing_time
             said.append(
@@ -80,6 +80,10 @@ class Words(PastWords):
                 else "The stream's clock has not been set; nothing fires by it before advance_processing_time()."
             )
         return tuple(said)
+
+    def mover(self, journal: Journal | None) -> list[str]:
+        """Returns what is to be said of what moved the watermark, where there is a journal."""
+        return [] if journal is None or journal.moved is None else [self._mover(journal.moved)]
 
     def _of_watermark(self, newest: int | None) -> list[str]:
         follows, watermark = self._follows, self._watermark
