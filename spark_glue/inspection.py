@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,16 +15,23 @@ from fastwin.errors import SpecError, StateError
 from fastwin.run.replica import open_replica
 from fastwin.run.why.answer import key_columns, time_text_for
 from fastwin.run.why.timetext import TimeText
+from spark_glue.health.pastmarks import PastMarks, records_of
 from spark_glue.plan.frameplan import LOCAL_MS
+from spark_glue.plan.keygroups import number_of
 from spark_glue.plan.types import conform, output_schema, spark_struct
 from spark_glue.state.stored import Checkpoint, Progress, checkpoint_of, plan_of, replica_of, shares_in
 
 __all__ = ["inspect", "key_fields", "why"]
 
+_COUNTED = (
+    "Late rows are counted in the query's progress, as dropped or late; which ones they were is not stored.",
+    "With side_output_late_data() they come out in the column late: ask with the key and the time of one.",
+)
+
 
 def why(
     checkpoint: str | StreamingQuery,
-    spec: fw.WindowSpec,
+    spec: fw.WindowSpec | fw.JoinSpec,
     *,
     key: Any = None,
     at: Any = None,
@@ -55,21 +62,30 @@ def why(
     known = None if progress is None or stored.operators > 1 else progress.watermark
     said = _said(time_text, progress, stream.watermark, stored.operators)
     report = stream.why_as_of(fw.MIN_TIMESTAMP if known is None else known, said, time_text, key, at, window)
-    counted = "Late rows are counted in the query's progress, as dropped or late; which ones they were is not stored."
-    return replace(report, rows=(*report.rows, counted))
+    assigner = plan.spec.assigner
+    if stored.operators > 1 or assigner is None or not assigner.is_event_time():
+        return replace(report, rows=(*report.rows, *_COUNTED))
+    past = PastMarks(stored.marks(), records_of(checkpoint), time_text, plan.spec)
+    windows = tuple(replace(one, sentences=(*one.sentences, *past.of_window(one))) for one in report.windows)
+    return replace(report, windows=windows, rows=(*report.rows, *past.of_rows(), *_COUNTED))
 
 
 def inspect(
-    checkpoint: str | StreamingQuery, spec: fw.WindowSpec, *, keys: Sequence[Any] | None = None, operator: int = 0
+    checkpoint: str | StreamingQuery,
+    spec: fw.WindowSpec | fw.JoinSpec,
+    *,
+    keys: Sequence[Any] | None = None,
+    shares: Iterable[int] | None = None,
+    operator: int = 0,
 ) -> DataFrame:
     """Returns the windows in a query's stored state as a frame: a row for each key and window.
 
     checkpoint, spec, operator: as in ``why``. keys: only the shares of these keys are read, which may hold others as
-    well; None: all.
+    well. shares: only the shares of these numbers, counted from 0, among all or those of the keys. None: all.
 
     The columns are those of ``Stream.inspect``, and ``share``. The state is read by Spark's tasks, a share at a time,
-    when the frame is: filter it and write it as any other. Shares of more than a gigabyte need a session whose
-    ``spark.sql.execution.arrow.maxBytesPerBatch`` is small, such as 64m. Of a running query read it soon: a batch's
+    when the frame is: filter it and write it as any other. A task holds one share, as the query does; so big states go
+    share by share, with ``shares=range(0, 8)`` and so on. Of a running query read it soon: a batch's
     state is kept as long as Spark keeps the last ones (``spark.sql.streaming.minBatchesToRetain``). Raises as ``why``
     does.
     """
@@ -83,6 +99,9 @@ def inspect(
         if isinstance(keys, str | bytes):
             raise SpecError(f"keys: must be a list of keys, got {keys!r}")
         groups = {stored.group_of(plan, key_columns(plan, key)) for key in keys}
+    if shares is not None:
+        wanted = _numbers(shares)
+        groups = {group for group in (stored.heads if groups is None else groups) if number_of(group) in wanted}
     empty = open_replica(plan, coalesce=True).inspect().schema
     if "share" in empty.names:
         raise SpecError("inspect: the frame has a column 'share'; rename the key or the aggregate of that name")
@@ -98,10 +117,19 @@ def inspect(
                 columns = [conform(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
                 yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
 
-    return stored.chunks(groups).mapInArrow(looked_at, struct)
+    return stored.pieces(groups).mapInArrow(looked_at, struct)
 
 
-def key_fields(checkpoint: str | StreamingQuery, spec: fw.WindowSpec, operator: int = 0) -> list[pa.Field]:
+def _numbers(shares: Any) -> set[int]:
+    found = set(shares) if isinstance(shares, Iterable) else {shares}
+    if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in found):
+        raise SpecError(f"shares: must be numbers of shares, such as range(0, 8), got {shares!r}")
+    return found
+
+
+def key_fields(
+    checkpoint: str | StreamingQuery, spec: fw.WindowSpec | fw.JoinSpec, operator: int = 0
+) -> list[pa.Field]:
     """Returns the key columns of stored state. Raises as ``why`` does."""
     delta = Checkpoint(checkpoint_of(checkpoint), operator, "why").a_delta
     if delta is None:
@@ -114,11 +142,14 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _check_spec(spec: Any) -> None:
-    if not isinstance(spec, fw.WindowSpec):
-        raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
+    if not isinstance(spec, fw.WindowSpec | fw.JoinSpec):
+        raise SpecError(
+            f"spec: must be what apply was given, a WindowSpec or a JoinSpec as built from fastwin.key_by(...), got "
+            f"{type(spec).__name__}"
+        )
 
 
-def _planned(spec: fw.WindowSpec, delta: bytes, call: str) -> fw.Plan:
+def _planned(spec: fw.WindowSpec | fw.JoinSpec, delta: bytes, call: str) -> fw.Plan:
     try:
         return plan_of(spec, delta)
     except SpecError as problem:

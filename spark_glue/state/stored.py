@@ -21,14 +21,20 @@ from fastwin.columns.keys import KeyCodec
 from fastwin.columns.schemas import text_to_schema
 from fastwin.errors import SpecError, StateError
 from fastwin.run.replica import Replica, open_replica
+from fastwin.spec.joinending import SIDE, TIME
 from fastwin.state.chunks import decode, owner
+from fastwin.state.identity import StateSpec
 from spark_glue.plan.frameplan import LOCAL_MS
 from spark_glue.plan.keygroups import LEDGER_ID, ids, number_of
 from spark_glue.state.log import StoredHead, head_in, joined
+from spark_glue.state.marks import Marks, marks_in
 
 __all__ = ["Checkpoint", "Progress", "checkpoint_of", "plan_of", "replica_of", "shares_in"]
 
 CHUNK_COLUMNS = ["key_group", "chunk", "data"]
+_ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_BATCH_BYTES = 1 << 29  # of a record batch on its way to Python
+_PIECE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -52,15 +58,32 @@ def checkpoint_of(query: Any, argument: str = "checkpoint") -> str:
     raise SpecError(f"{argument}: must be a checkpoint's path or a StreamingQuery, got {query!r}")
 
 
-def plan_of(spec: fw.WindowSpec, delta: bytes) -> fw.Plan:
-    """Returns the plan of a spec for the input that a delta was made of."""
-    schema = text_to_schema(decode(delta, owner(delta)).meta["input_schema"])
+def plan_of(spec: fw.WindowSpec | fw.JoinSpec, delta: bytes) -> fw.Plan:
+    """Returns the plan of a spec for the input that a delta was made of. Raises SpecError where it is none of it."""
+    meta = decode(delta, owner(delta)).meta
+    schema = text_to_schema(meta["input_schema"])
+    if isinstance(spec, fw.JoinSpec):
+        return _plan_of_join(spec, schema, StateSpec.from_json(meta["spec"]))
     if LOCAL_MS in schema.names:
         spec = replace(spec, time_column=LOCAL_MS)
     return fw.plan(spec, schema, hidden=(LOCAL_MS,))
 
 
-def replica_of(spec: fw.WindowSpec, deltas: list[bytes], call: str) -> Replica:
+def _plan_of_join(join: fw.JoinSpec, schema: pa.Schema, stored: StateSpec) -> fw.Plan:
+    names = [*join.left.keys, SIDE, TIME]
+    if schema.names[: len(names)] != names:
+        raise SpecError(f"{join.method}: the state has the columns {', '.join(schema.names)}, and not those of a join")
+    plans = [fw.plan(spec, schema) for spec in join.united_specs(schema)]
+    columns = _columns_of(join, stored)
+    return next((plan for plan in plans if _columns_of(join, plan.config.state) == columns), plans[-1])
+
+
+def _columns_of(join: fw.JoinSpec, state: StateSpec) -> str:
+    """Returns which columns are left ones and right ones, as the state says it."""
+    return dict(state.parts).get(join.method, "").partition("left=")[2]
+
+
+def replica_of(spec: fw.WindowSpec | fw.JoinSpec, deltas: list[bytes], call: str) -> Replica:
     """Returns a stream in the state that the deltas of a share, at least one, lead to. call: for errors.
 
     Raises StateError where they are of another spec, or damaged.
@@ -76,10 +99,15 @@ def replica_of(spec: fw.WindowSpec, deltas: list[bytes], call: str) -> Replica:
 def shares_in(
     rows: Iterable[tuple[int, int, bytes]], heads: dict[int, StoredHead]
 ) -> Iterator[tuple[int, list[bytes]]]:
-    """Yields each share's number and its deltas. rows: those of CHUNK_COLUMNS, a share's one after the other."""
+    """Yields each share's number and its deltas.
+
+    rows: those of CHUNK_COLUMNS, a share's one after the other, and the pieces of a chunk in their order.
+    """
     for group, mine in groupby(rows, itemgetter(0)):
         if group in heads:
-            parts = {number: bytes(data) for _, number, data in mine}
+            parts = {
+                number: b"".join(bytes(data) for *_, data in pieces) for number, pieces in groupby(mine, itemgetter(1))
+            }
             yield number_of(group), [joined(parts, entry) for entry in heads[group].log.entries]
 
 
@@ -123,6 +151,18 @@ class Checkpoint:
         columns = rows.select("key.key_group", "user_map_key.chunk", "user_map_value.data")
         return columns.toDF(*CHUNK_COLUMNS).sortWithinPartitions("key_group")
 
+    def pieces(self, groups: Iterable[int] | None = None) -> DataFrame:
+        """Returns ``chunks`` cut into pieces, so small that a record batch of them stays below Arrow's two gigabytes.
+
+        Spark sends so many rows to a Python worker at a time, however long they are.
+        """
+        rows = int(self.spark.conf.get(_ROWS_KEY) or 0)
+        size = _PIECE if rows <= 0 else max(1, min(_PIECE, _BATCH_BYTES // rows))
+        start = F.explode(F.expr(f"sequence(0, greatest(length(data) - 1, 0), {size})")).alias("start")
+        return self.chunks(groups).select("key_group", "chunk", "data", start).selectExpr(
+            "key_group", "chunk", f"substring(data, start + 1, {size}) as data"
+        )  # fmt: skip
+
     def shares(self, groups: Iterable[int] | None = None) -> Iterator[tuple[int, list[bytes]]]:
         """Yields each share's number and the deltas of its log. One of Spark's partitions is in memory at a time."""
         return shares_in((tuple(row) for row in self.chunks(groups).toLocalIterator()), self.heads)
@@ -152,6 +192,14 @@ class Checkpoint:
         told = self._log_entry("offsets", batch), self._log_entry("commits", batch)
         marks = [told[0].get("batchWatermarkMs"), told[1].get("nextBatchWatermarkMs")]
         return Progress(batch, *(mark or None for mark in marks))
+
+    def marks(self) -> Marks:
+        """Returns the watermarks of the micro-batches that Spark has kept its log of, 100 by default."""
+        batch = self._batch
+        if batch is None:
+            return Marks(())
+        texts = self.spark.read.option("wholetext", True).text(f"{self._path}/offsets")
+        return marks_in(texts.select(F.input_file_name(), "value").collect(), batch)
 
     @property
     def _batch(self) -> int | None:

@@ -35,8 +35,8 @@ GLUE_FLOORS = [
     "plan",
     "state session",
     "stages",
-    "export health inspection progress sinks",
-    "apply doctor",
+    "export health progress sinks",
+    "apply doctor inspection",
     "",
     "apps",
 ]

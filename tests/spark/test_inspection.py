@@ -60,6 +60,10 @@ def expected(watermark: int) -> dict[tuple, tuple]:
     return {window: tuple(values) for window, values in held.items()}
 
 
+def said(report: fw.WhyReport) -> str:
+    return " ".join(report.text.split())
+
+
 def told(frame) -> dict[tuple, tuple]:
     rows = frame.selectExpr("k", "unix_millis(window_start)", "unix_millis(window_end)", "n", "total").collect()
     return {tuple(row)[:3]: tuple(row)[3:] for row in rows}
@@ -95,22 +99,38 @@ def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, mon
     assert first.fires_at == first.end - 1
     assert any("the last one that was committed" in sentence for sentence in report.time)
     stopped = spark_glue.inspect(checkpoint, SPEC)
-    before = spark.conf.get(BATCH_BYTES_KEY)
-    spark.conf.set(BATCH_BYTES_KEY, 1)  # the chunks of a share come in many batches
     assert told(stopped) == expected(watermark)
+    with monkeypatch.context() as patched:
+        patched.setattr("spark_glue.state.stored._PIECE", 100)
+        cut = spark_glue.inspect(checkpoint, SPEC)
+    before = spark.conf.get(BATCH_BYTES_KEY)
+    spark.conf.set(BATCH_BYTES_KEY, 1)  # the chunks of a share come in many batches, and in pieces
+    assert told(cut) == expected(watermark)
     spark.conf.set(BATCH_BYTES_KEY, before)
     assert {"fired", "fires_at", "fires_by", "gone_at", "timers", "bytes", "share"} < set(stopped.columns)
     some = told(spark_glue.inspect(checkpoint, SPEC, keys=["k3"]))
     assert {key: some[key] for key in some if key[0] == "k3"} == {
         key: value for key, value in expected(watermark).items() if key[0] == "k3"
     }
+    pieces = told(spark_glue.inspect(checkpoint, SPEC, shares=[0])) | told(
+        spark_glue.inspect(checkpoint, SPEC, shares={1})
+    )
+    assert len(spark_glue.inspect(checkpoint, SPEC, shares=range(1)).collect()) < len(pieces)
+    assert pieces == expected(watermark)
     gone = spark_glue.why(checkpoint, SPEC, key="k0", at="2026-01-01T00:00:30+00:00")
     assert [window.held for window in gone.windows] == [False, False]
     assert "It is gone" in gone.windows[0].sentences[0]
+    passed = "The watermark passed its end in micro-batch"
+    assert any(sentence.startswith(passed) for sentence in gone.windows[1].sentences)
+    assert "moved it there" not in gone.text  # a path alone does not know of the rows
+    asked = spark_glue.why(query, SPEC, key="k0", at="2026-01-01T00:00:30+00:00")
+    assert "A row of 2026-01-01 01:01:26.999, or up to 1 ms later, in micro-batch 0 moved it there." in said(asked)
     with pytest.raises(StateError, match=r"why: .*written by another spec"):
         spark_glue.why(checkpoint, SPEC.allowed_lateness("1 s"), key="k0")
     with pytest.raises(SpecError, match="key must be a value for each of k"):
         spark_glue.why(checkpoint, SPEC, key=("k0", 1))
+    with pytest.raises(SpecError, match="shares: must be numbers of shares"):
+        spark_glue.inspect(checkpoint, SPEC, shares="0")
     with pytest.raises(SpecError, match="keys: must be a list of keys"):
         spark_glue.inspect(checkpoint, SPEC, keys="k0")
     with pytest.raises(SpecError, match="has no state that can be read"):
@@ -133,7 +153,6 @@ def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, mon
     assert "only showing top 1 row" in shown
     with pytest.raises(SpecError, match="--key: give it once for each of k"):
         run(["why", *common])
-    spark.conf.set(BATCH_BYTES_KEY, before)
 
 
 def run(arguments: list[str]) -> int:
@@ -147,7 +166,7 @@ def run(arguments: list[str]) -> int:
 
 def test_arguments(tmp_path):
     for call in (spark_glue.why, spark_glue.inspect):
-        with pytest.raises(SpecError, match="spec: must be a WindowSpec"):
+        with pytest.raises(SpecError, match="spec: must be what apply was given"):
             call(str(tmp_path), None)
         with pytest.raises(SpecError, match="checkpoint: must be a checkpoint's path or a StreamingQuery"):
             call(7, SPEC)
@@ -173,7 +192,7 @@ def test_a_key_is_looked_for_in_its_share(keys, key):
         ("minutes", "must be MODULE:NAME"),
         ("no.such.module:minutes", "cannot be imported"),
         ("no/such/file.py:minutes", "cannot be imported"),
-        ("fastwin:Count", "is no WindowSpec but type"),
+        ("fastwin:Count", "is no WindowSpec or JoinSpec but type"),
         ("fastwin.times:nothing", "'fastwin.times' has no 'nothing'"),
     ],
 )

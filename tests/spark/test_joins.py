@@ -3,12 +3,13 @@
 import warnings
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
 
 import fastwin as fw
 import spark_glue
-from fastwin.errors import SpecError
+from fastwin.errors import SpecError, StateError
 from spark_glue.plan.catalyst import FORMAT_KEY
 from tests.support.spark_events import START_MS
 from tests.support.spark_streams import Recorder, Source, assert_same_rows, micro_batches, part, start
@@ -85,6 +86,23 @@ def test_a_stream_that_starts_again_gives_what_this_process_gives(spark, tmp_pat
             assert_same_rows(found, pa.concat_tables(mains))
     assert late > 0
     assert sum(batch.rows.num_rows for batch in batches) > 100
+    told = spark_glue.inspect(str(tmp_path / "checkpoint"), join).toArrow()
+    held = stream.inspect()
+    names = ["k", "window_start", "window_end", "left_rows", "right_rows", "gone_at"]
+    assert held.num_rows > 5
+    assert_same_rows(told.select(names), held.select(names))
+    report = spark_glue.why(query, join, key=3)
+    mine = held.filter(pc.equal(held["k"], 3))
+    assert [window.held for window in report.windows] == [True] * mine.num_rows
+    assert [window.holds["left_rows"] for window in report.windows] == mine.sort_by("window_end")[
+        "left_rows"
+    ].to_pylist()
+    with pytest.raises(
+        StateError, match=r"another spec .*window_join\('inner', left=\['ts', 'v'\], right=\['v_right', 'at'\]"
+    ):
+        spark_glue.why(query, fw.window_join(join.left, join.right, WINDOW), key=3)
+    with pytest.raises(StateError, match="and not those of a join"):
+        spark_glue.why(query, fw.window_join(join.right, join.left, WINDOW), key=3)
 
 
 @pytest.mark.parametrize("how", ["inner", "left"])

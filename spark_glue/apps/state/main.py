@@ -16,16 +16,11 @@ import spark_glue
 from fastwin.errors import SpecError
 from spark_glue.apps.console import stderr_to
 from spark_glue.inspection import key_fields
-from spark_glue.plan.catalyst import BATCH_BYTES_KEY
 
 __all__ = ["COMMANDS", "load_spec"]
 
-_BATCH_BYTES = (
-    64 << 20
-)  # of stored state that come to a Python worker at a time: an Arrow batch ends at a gigabyte or two
 
-
-def load_spec(text: str) -> fw.WindowSpec:
+def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
     """Returns the specification that ``module:name`` or ``path.py:name`` names; modules are looked for here first.
 
     Raises SpecError where there is none.
@@ -51,15 +46,14 @@ def load_spec(text: str) -> fw.WindowSpec:
         spec = getattr(spec, part, None)
     if spec is None:
         raise SpecError(f"--spec: {where!r} has no {name!r}")
-    if not isinstance(spec, fw.WindowSpec):
-        raise SpecError(f"--spec: {name!r} in {where!r} is no WindowSpec but {type(spec).__name__}")
+    if not isinstance(spec, fw.WindowSpec | fw.JoinSpec):
+        raise SpecError(f"--spec: {name!r} in {where!r} is no WindowSpec or JoinSpec but {type(spec).__name__}")
     return spec
 
 
 def _session(arguments: argparse.Namespace, log: Path) -> Any:
     with stderr_to(log):
         spark = spark_glue.session("fastwin", arguments.master, {"spark.ui.enabled": False})
-        spark.conf.set(BATCH_BYTES_KEY, _BATCH_BYTES)
         spark.sparkContext.setLogLevel("OFF")
     return spark
 
