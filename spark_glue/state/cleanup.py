@@ -7,6 +7,7 @@ import atexit
 import os
 import warnings
 import weakref
+from contextlib import suppress
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -24,6 +25,7 @@ from spark_glue.state.folders import forget_run, sweep
 
 __all__ = ["forget_when_ended"]
 
+_LAST_WORDS_MS, _IN_CALL_MS = 1_000, 10_000
 _listeners: "weakref.WeakKeyDictionary[SparkSession, _Listener]" = weakref.WeakKeyDictionary()
 
 
@@ -66,6 +68,8 @@ class _Listener(StreamingQueryListener):
 
     def _forget_all(self, pid: int) -> None:
         if os.getpid() == pid:
+            with suppress(Exception):  # of a session that is over
+                _take_listeners(self._spark())
             for query in self._queries:
                 forget_run(query)
 
@@ -76,6 +80,22 @@ class _Listener(StreamingQueryListener):
             jvm: Any = SparkContext._jvm
             self._wrapper = jvm.PythonStreamingQueryListenerWrapper(_Brief(self))
         return self._wrapper
+
+
+def _take_listeners(spark: SparkSession | None) -> None:
+    """Takes all of Python's listeners from a session whose driver ends while queries run.
+
+    Spark would go on calling them, and print a trace for each call that nobody answers any more.
+    """
+    if spark is None or SparkContext._active_spark_context is None:
+        return
+    streams, bus = spark._jsparkSession.streams(), spark.sparkContext._jsc.sc().listenerBus()
+    with suppress(Exception):  # more comes than is told of: what comes from now on is told to nobody
+        bus.waitUntilEmpty(_LAST_WORDS_MS)
+    for listener in streams.listListeners():
+        if listener.getClass().getSimpleName() == "PythonStreamingQueryListenerWrapper":
+            streams.removeListener(listener)
+    bus.waitUntilEmpty(_IN_CALL_MS)  # one of them may be in a call
 
 
 class _Brief(JStreamingQueryListener):

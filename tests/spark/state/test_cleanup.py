@@ -81,7 +81,8 @@ def sink(frame, batch_id):
     print("FILES", len(list(cache_root().glob("*/*"))), flush=True)
 
 spark = spark_glue.session(master="local[1]", config={"spark.ui.enabled": False})
-spark.sparkContext.setLogLevel("OFF")
+spark.sparkContext.setLogLevel("ERROR")
+spark.streams.addListener(spark_glue.progress_listener())
 query, _ = started(spark, Path(sys.argv[1]), sink)
 query.processAllAvailable()
 """
@@ -89,7 +90,7 @@ query.processAllAvailable()
 
 @pytest.mark.slow
 def test_a_driver_that_ends_leaves_nothing(tmp_path):
-    """Its query still runs, and nobody stops it."""
+    """Its query still runs, and nobody stops it. Spark's listeners are told of its end by nobody: they are gone."""
     done = subprocess.run(
         [sys.executable, "-c", APP, str(tmp_path / "query")],
         env=os.environ | {ROOT_VARIABLE: str(tmp_path / "cache"), "PYSPARK_PYTHON": sys.executable},
@@ -102,3 +103,4 @@ def test_a_driver_that_ends_leaves_nothing(tmp_path):
     told = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("FILES")]
     assert told[0] > 0, done.stdout
     assert not list((tmp_path / "cache").glob("*/*"))
+    assert "py4j" not in done.stderr.lower(), done.stderr[-3000:]
