@@ -147,6 +147,64 @@ def test_no_input_at_all(ill):
 
 
 @BULK
+def test_times_that_are_all_bad(ill):
+    wrong = pa.table([["a"] * 3, [-1_000, -2_000, -3_000]], schema=SCHEMA)
+    found = ill(COUNTED, wrong, keep="all-rows-bad", watermark="10 s")
+    assert found["all rows bad"].evidence["bad"] == 3
+
+
+@BULK
+def test_silence_while_windows_are_open(spark, tmp_path):
+    source, key = Source(tmp_path, SCHEMA), "spark.sql.streaming.noDataProgressEventInterval"
+    source.put(rows(0, 30))
+    frame = spark_glue.apply(COUNTED, source.frame(spark), watermark="10 s")
+    before = spark.conf.get(key, None)
+    spark.conf.set(key, "100")
+    try:
+        query = start(frame, tmp_path, lambda rows, batch: rows.collect())
+    finally:
+        spark.conf.unset(key) if before is None else spark.conf.set(key, before)
+    query.processAllAvailable()
+    end = time.monotonic() + 60
+    while "silent input" not in (found := spark_glue.doctor(query)) and time.monotonic() < end:
+        time.sleep(0.2)
+    query.stop()
+    assert found["silent input"].evidence["open_windows"] == 1
+
+
+@BULK
+def test_far_more_partitions_than_cores(ill, spark):
+    count = 8 * spark.sparkContext.defaultParallelism
+    settings = {"spark.sql.shuffle.partitions": str(count)}
+    found = ill(COUNTED, rows(0), keep="many-partitions", watermark="10 s", settings=settings)
+    assert found["many partitions"].evidence["partitions"] == count
+
+
+@BULK
+def test_a_query_that_has_failed(spark, tmp_path):
+    source = Source(tmp_path, SCHEMA)
+    source.put(pa.table([["a"], [-1_000]], schema=SCHEMA))
+    with pytest.warns(UserWarning, match="one row with a date far ahead ends the query"):
+        frame = spark_glue.apply(COUNTED.bad_rows("raise"), source.frame(spark), watermark="1 s")
+    query = start(frame, tmp_path, lambda rows, batch: rows.collect())
+    with pytest.raises(Exception, match="BadRowError"):
+        query.awaitTermination(120)
+    found = spark_glue.doctor(query)
+    assert [one.name for one in found][:1] == ["failed"]
+
+
+@BULK
+def test_a_query_without_windows(spark, tmp_path):
+    source = Source(tmp_path, SCHEMA)
+    source.put(rows(1))
+    query = start(source.frame(spark), tmp_path, lambda rows, batch: rows.collect())
+    query.processAllAvailable()
+    found = spark_glue.doctor(query)
+    query.stop()
+    assert "no windows" in found
+
+
+@BULK
 def test_another_state_store(ill, spark, tmp_path):
     source = Source(tmp_path, SCHEMA)
     source.put(rows(1))
