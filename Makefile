@@ -15,6 +15,8 @@ SHELL := /bin/bash
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PY := .venv/bin/python
+# What makes a release: for each Python an environment, since it builds wheels for its own.
+TOOLS := build/tools-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 KERNELS := $(shell find fastwin -name '*.pyx' -o -name '*.pxd')
 STUBBED := $(subst /,.,$(basename $(shell find fastwin -name '*.pyi')))
 CHECKED_TESTS := $(addprefix tests/,aggregates columns core functions operators run spec state triggers windows test_times.py)
@@ -67,15 +69,15 @@ format: .venv/.installed ## let ruff format the Python files and mend what it ca
 	.venv/bin/ruff format .
 
 # It needs nothing of the development environment: the build brings its own, and the wheel is built from the sdist alone.
-wheel: build/tools/.ready | check-compiler ## build sdist and wheel into dist/, and check them as an index would
+wheel: $(TOOLS)/.ready | check-compiler ## build sdist and wheel into dist/, and check them as an index would
 	$(PYTHON) .ci/changelog.py
 	rm -rf dist
-	build/tools/bin/python -m build $(ARGS)
-	build/tools/bin/python -m twine check --strict dist/*
-	build/tools/bin/check-wheel-contents dist/*.whl
+	$(TOOLS)/bin/python -m build $(ARGS)
+	$(TOOLS)/bin/python -m twine check --strict dist/*
+	$(TOOLS)/bin/check-wheel-contents dist/*.whl
 
 manylinux: wheel ## make the wheel fit for other Linux machines, and try it in an empty environment without a compiler
-	PATH="$(CURDIR)/build/tools/bin:$$PATH" build/tools/bin/python -m auditwheel repair --wheel-dir build/repaired dist/*-linux_*.whl
+	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" $(TOOLS)/bin/python -m auditwheel repair --wheel-dir build/repaired dist/*-linux_*.whl
 	rm -f dist/*-linux_*.whl
 	mv build/repaired/*.whl dist/
 	$(PYTHON) -m venv --clear build/bare
@@ -145,11 +147,10 @@ build/spark-%/.installed: | .venv/.installed
 	@$(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
 	@touch $@
 
-# What makes a release, apart from what develops it.
-build/tools/.ready: pyproject.toml | check-python
-	@echo "Installing what builds and checks wheels into build/tools"
-	@$(PYTHON) -m venv --clear build/tools
-	@build/tools/bin/python -m pip install --quiet $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["release"])')
+$(TOOLS)/.ready: pyproject.toml | check-python
+	@echo "Installing what builds and checks wheels into $(TOOLS)"
+	@$(PYTHON) -m venv --clear $(TOOLS)
+	@$(TOOLS)/bin/python -m pip install --quiet $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["release"])')
 	@touch $@
 
 check-python:
