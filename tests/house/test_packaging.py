@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -142,6 +143,15 @@ def test_wheel_imports_without_the_source_tree(wheel: zipfile.ZipFile, tmp_path:
     )
     assert done.returncode == 0, done.stderr
     assert all(name.startswith(str(tmp_path)) for name in done.stdout.split())
+
+
+def test_the_install_page_names_the_systems_of_the_configuration() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    linux = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["cibuildwheel"]["linux"]
+    images = {name for key, name in linux.items() if key.endswith("-image")}
+    assert set(re.findall(r"`((?:many|musl)linux_\w+)`", page)) == images
+    (glibc,) = {name.removeprefix("manylinux_").replace("_", ".") for name in images if name.startswith("many")}
+    assert f"glibc {glibc} or newer" in page
 
 
 def test_published_pxd_files_compile(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
