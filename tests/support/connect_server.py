@@ -26,7 +26,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @contextmanager
-def serving(folder: Path, seconds: float = 90) -> Iterator[str]:
+def serving(folder: Path, seconds: float = 300) -> Iterator[str]:
     """Runs a server, and yields the URL for its clients. folder: for its log and for what it writes."""
     folder.mkdir(parents=True, exist_ok=True)
     with socket.socket() as probe:

@@ -22,11 +22,12 @@ TAKEN = {
     "double": T.DoubleType(),
     "decimal": T.DecimalType(38, 10),
     "date": T.DateType(),
-    "time": T.TimeType(6),
     "timestamp": T.TimestampType(),
     "timestamp_ntz": T.TimestampNTZType(),
     "interval": T.DayTimeIntervalType(),
 }
+if hasattr(T, "TimeType"):  # from Spark 4.1 on
+    TAKEN["time"] = T.TimeType(6)
 NO_KEY = {
     "array": T.ArrayType(T.LongType()),
     "map": T.MapType(T.StringType(), T.LongType()),
