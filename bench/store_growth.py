@@ -12,7 +12,7 @@ import resource
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -132,9 +132,9 @@ def _used(url: str) -> int:
     return int(told["used_memory"]) - sum(int(told.get(name, 0)) for name in apart)
 
 
-def _points(kind: str, sizes: list[int], panes: int) -> list[Point]:
-    found = []
-    for keys in sizes:
+def _points(kind: str, sizes: list[tuple[int, int]]) -> Iterator[Point]:
+    """Yields what stores of so many keys, and panes of each, are like."""
+    for keys, panes in sizes:
         folder = Path(tempfile.mkdtemp(prefix="store-growth-"))
         server: Any = None
         try:
@@ -149,10 +149,9 @@ def _points(kind: str, sizes: list[int], panes: int) -> list[Point]:
             if server is not None:
                 server.stop()
             shutil.rmtree(folder, ignore_errors=True)
-        found.append(one)
         told = ", ".join(f"{name} {value:,.2f}" for name, value in one.items() if name not in ("x", "panes"))
         print(f"{kind}, {keys:,} keys, {one['panes']:,} panes: {told}", flush=True)
-    return found
+        yield one
 
 
 def draw(curves: dict[str, list[Point]], target: Path) -> None:
@@ -166,7 +165,8 @@ def draw(curves: dict[str, list[Point]], target: Path) -> None:
     figure, axes = plt.subplots(1, len(shown), figsize=(4 * len(shown), 3.2), layout="constrained")
     for axis, name in zip(axes, shown, strict=True):
         for kind, points in curves.items():
-            told = [one for one in points if name in one]  # a run that was ended has not all
+            panes = points[0]["panes"] // points[0]["x"]  # one size of keys; a run that was ended has not all
+            told = [one for one in points if name in one and one["panes"] == panes * one["x"]]
             axis.plot([one["x"] for one in told], [one[name] for one in told], marker="o", label=kind)
         axis.set(xscale="log", xlabel="keys", title=name)
         axis.set_ylim(bottom=0)
@@ -179,15 +179,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.store_growth", description=__doc__)
     parser.add_argument("--keys", type=int, nargs="+", default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--panes", type=int, default=10, help="of each key (%(default)s)")
+    parser.add_argument(
+        "--most", type=int, default=0, metavar="PANES", help="at last, the most keys with so many panes each"
+    )
     parser.add_argument("--only", choices=("RocksDB", "Redis"))
     arguments = parser.parse_args()
     target = RESULTS / "store_growth.json"
+    sizes = [(keys, arguments.panes) for keys in arguments.keys]
+    sizes += [(max(arguments.keys), arguments.most)] if arguments.most else []
+    RESULTS.mkdir(exist_ok=True)
     curves = json.loads(target.read_text()) if arguments.only and target.exists() else {}
     for kind in ("RocksDB", "Redis"):
         if arguments.only in (None, kind):
-            curves[kind] = _points(kind, arguments.keys, arguments.panes)
-    RESULTS.mkdir(exist_ok=True)
-    target.write_text(json.dumps(curves, indent=1) + "\n")
+            curves[kind] = []
+            for one in _points(kind, sizes):  # each is kept as soon as it is there: a large one takes hours
+                curves[kind].append(one)
+                target.write_text(json.dumps(curves, indent=1) + "\n")
     draw(curves, RESULTS / "store_growth.png")
 
 
