@@ -33,8 +33,9 @@ def requests_of(spark: SparkSession, lines: Path, end: Path, made: Events, *, co
     """Returns a stream of module, ts, visitor and line, the last for malformed lines alone, which have nothing else.
 
     lines: a folder of logs, plain or with Hadoop's endings for compressed ones. end: an empty folder; a file of JSON
-    with ``ms`` put there later is one event of no module, which brings the watermark to that time. copies: whether
-    ``lines`` has copies, which Spark deletes when it has read them.
+    with ``ms`` put there later is one event of no module, which brings the watermark to that time; of several files,
+    each is read by a micro-batch of its own. copies: whether ``lines`` has copies, which Spark deletes when it has read
+    them.
     """
     reader = spark.readStream.option("cleanSource", "delete" if copies else "off")
     text = reader.text(re.sub(r"([\\*?{}\[\],])", r"\\\1", str(lines)))
@@ -46,7 +47,7 @@ def requests_of(spark: SparkSession, lines: Path, end: Path, made: Events, *, co
         F.sum("skipped").alias("skipped"),
         F.unix_millis(F.max("ts")).alias("newest_ms"),
     ).where("events is null")
-    last = spark.readStream.schema("ms bigint").json(str(end))
+    last = spark.readStream.schema("ms bigint").option("maxFilesPerTrigger", 1).json(str(end))
     last = last.selectExpr("null as module", "timestamp_millis(ms) as ts", "null as visitor", "null as line")
     return parsed.select("module", "ts", "visitor", "line").union(last)
 
