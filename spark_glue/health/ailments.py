@@ -13,6 +13,7 @@ __all__ = ["diagnose"]
 
 _DAY_MS = 86_400_000
 _MOST = 0.9  # of all: nearly all
+_FEW_LATE = 0.1  # of all
 _FEW_BATCHES = 3  # that show a habit
 _MANY_BATCHES = 5
 _LONG_DELAY_MS = 3_600_000
@@ -218,6 +219,23 @@ def _all_late(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     )
 
 
+def _many_late(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    """Not all, but more than come late by themselves."""
+    fed = [one for one in _fed(batches) if one.watermark_ms is not None][-_RECENT:]
+    events, late = sum(one.count("events") for one in fed), sum(one.late for one in fed)
+    if late < _FEW_LATE * events or not 0 < late < _MOST * events:
+        return None
+    worst = max(fed, key=lambda one: one.late)
+    return Finding(
+        "many rows late",
+        f"{late:,} of the last {events:,} rows ({share(late, events)}) were late; most of them, {worst.late:,}, in "
+        f"micro-batch {worst.id}, whose watermark was {moment(worst.watermark_ms or 0)}",
+        "a longer watermark= or .allowed_lateness(...), and .side_output_late_data() to see them; files and partitions "
+        "that are read in the order of their times",
+        {"late": late, "events": events, "batch_id": worst.id, "watermark_ms": worst.watermark_ms},
+    )
+
+
 def _all_bad(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     fed = _fed(batches)[-_RECENT:]
     bad = sum(one.count("bad") for one in fed)
@@ -328,6 +346,7 @@ _CHECKS: tuple[Check, ...] = (
     _all_bad,
     _future_date,
     _all_late,
+    _many_late,
     _idle_input,
     _silent,
     _long_delay,
@@ -341,6 +360,7 @@ _CHECKS: tuple[Check, ...] = (
 # What needs no telling where one of these is found.
 _EXPLAINED = {
     "all rows late": {"date in the future"},
+    "many rows late": {"date in the future"},
     "silent input": {"idle input"},
     "no input": {"failed", "wrong store"},
     "failed": {"wrong store"},

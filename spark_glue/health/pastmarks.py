@@ -38,6 +38,8 @@ class PastMarks:
         if window.end is None:
             return []
         ended, gone = window.end - 1, window.gone_at
+        if gone is not None and gone > ended and self.marks.first_past(gone) == self.marks.first_past(ended):
+            return self._passed(gone, "The watermark passed its end, and its allowed lateness,", True)
         said = self._passed(ended, "The watermark passed its end", gone == ended)
         if gone is not None and gone > ended:
             said += self._passed(gone, "The watermark passed its allowed lateness", True)

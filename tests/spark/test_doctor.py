@@ -117,6 +117,12 @@ def test_rows_that_are_all_late(ill):
 
 
 @BULK
+def test_a_file_that_comes_behind_a_later_one(ill):
+    found = ill(COUNTED, rows(0), rows(5_000, 5_001), rows(6_000, 100, 101), keep="many-rows-late", watermark="10 s")
+    assert found["many rows late"].evidence["late"] == 2
+
+
+@BULK
 def test_a_delay_that_is_longer_than_the_data(ill):
     found = ill(COUNTED, rows(0, 3_600), keep="delay-longer-than-the-data", watermark="30 days")
     evidence = found["delay longer than the data"].evidence

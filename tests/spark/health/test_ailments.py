@@ -99,8 +99,10 @@ def test_a_jump_within_the_past_is_a_wrong_date_only_where_rows_are_late_then():
     assert names([record(0, **old), record(1, **new, late=100), record(2, **new, late=100)]) == ["date in the future"]
 
 
-def test_most_but_not_all_rows_late_is_no_finding():
-    assert names([record(n, dropped=80) for n in range(5)]) == []
+def test_a_tenth_of_the_rows_late_is_told_and_nearly_all_is_another_finding():
+    assert names([record(n, dropped=9) for n in range(5)]) == []
+    assert names([record(n, dropped=10) for n in range(5)]) == ["many rows late"]
+    assert names([record(n, dropped=80) for n in range(5)]) == ["many rows late"]
     assert names([record(n, dropped=95) for n in range(5)]) == ["all rows late"]
 
 

@@ -57,6 +57,8 @@ def test_a_window_with_allowed_lateness_has_two_moments():
     assert "passed its allowed lateness in micro-batch 2, which began at 1970-01-01 00:01:00" in gone
     assert gone.endswith("rows of it are late from that one on.")
     assert past.of_window(window(100, 99)) == []
+    (both,) = past.of_window(window(21, 30))
+    assert both.startswith("The watermark passed its end, and its allowed lateness, in micro-batch 2, which began")
 
 
 def test_the_row_that_moved_it_is_told_where_the_query_tells_of_it():
