@@ -6,16 +6,17 @@ import time
 from typing import Literal
 
 from fastwin.errors import SpecError
+from fastwin.run.inputclocks import time_of_quiet_inputs
 from fastwin.times import MIN_TIMESTAMP, Duration, to_ms
 
-__all__ = ["DataWatermark", "data_watermark"]
+__all__ = ["DataWatermark", "data_watermark", "idle_time"]
 
 
 class DataWatermark:
     """Tells the watermark after each batch.
 
     delay_ms: how far elements may be out of order. idle_ms: after how long without elements, by the machine's clock,
-    the watermark goes up to the newest one; None: never.
+    the watermark goes up to the newest one, and on with the clock; None: never.
     """
 
     def __init__(self, delay_ms: int, idle_ms: int | None) -> None:
@@ -44,8 +45,18 @@ class DataWatermark:
         if newest > MIN_TIMESTAMP:
             self.restart()
             return max(newest - self._delay_ms - 1, MIN_TIMESTAMP)
-        idle = self._idle_ms is not None and time.monotonic() - self._last_element >= self._idle_ms / 1_000
-        return ever if idle else MIN_TIMESTAMP
+        if self._idle_ms is None:
+            return MIN_TIMESTAMP
+        quiet_ms = int((time.monotonic() - self._last_element) * 1_000 + 1e-6)  # 0.1 s in steps are not quite 100 ms
+        return MIN_TIMESTAMP if quiet_ms < self._idle_ms else time_of_quiet_inputs(ever, quiet_ms, self._idle_ms)
+
+
+def idle_time(idle: Duration | None, *, follows: bool) -> int | None:
+    """Returns after how long an input without elements is idle, ms. follows: whether a watermark follows the data."""
+    idle_ms = None if idle is None else to_ms(idle, argument="idle")
+    if idle_ms is not None and (idle_ms < 1 or not follows):
+        raise SpecError(f"idle: must be at least 1 ms, and needs a watermark= that follows the data, got {idle_ms} ms")
+    return idle_ms
 
 
 def data_watermark(
@@ -57,7 +68,5 @@ def data_watermark(
         delay_ms = 0 if watermark == "monotonous" else to_ms(watermark, argument="watermark")
         if delay_ms < 0:
             raise SpecError(f"watermark: must not be negative, got {delay_ms} ms")
-    idle_ms = None if idle is None else to_ms(idle, argument="idle")
-    if idle_ms is not None and (idle_ms < 1 or delay_ms is None):
-        raise SpecError(f"idle: must be at least 1 ms, and needs a watermark= that follows the data, got {idle_ms} ms")
+    idle_ms = idle_time(idle, follows=delay_ms is not None)
     return None if delay_ms is None else DataWatermark(delay_ms, idle_ms)

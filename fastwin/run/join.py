@@ -157,14 +157,18 @@ class JoinSpec:
         *,
         schemas: tuple[pa.Schema, pa.Schema] | None = None,
         trace: int | None = None,
+        idle: Duration | None = None,
     ) -> JoinStream:
         """Opens a stream in this process: ``process(left=..., right=...)``; see ``JoinStream``.
 
         watermark: how far the elements of each input may be out of order; time is the lesser of both. None: the caller
             calls ``advance_watermark``. schemas: of the inputs; None: the first call brings rows of both.
         trace: keeps so many decisions for ``JoinStream.why``, as ``WindowSpec.open`` does. None: none.
+        idle: needs a ``watermark``. An input without elements for so long, by the machine's clock, no longer holds time
+            back. While both are quiet, each call of ``process()`` moves time up to the newest element, and on with the
+            clock. None: both are waited for.
         """
-        return JoinStream((self.left, self.right), self.bind, watermark, schemas, trace)
+        return JoinStream((self.left, self.right), self.bind, watermark, schemas, trace, idle)
 
     def explain(self) -> Explanation:
         """Says how it runs."""

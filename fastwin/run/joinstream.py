@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, SupportsIndex
@@ -13,6 +14,8 @@ from fastwin.columns.checking import Limits, good_rows
 from fastwin.columns.schemas import check_time_type, conform
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError, StateError
+from fastwin.run.datawatermark import idle_time
+from fastwin.run.inputclocks import InputClocks
 from fastwin.run.joinbound import Bound
 from fastwin.run.opening import open_stream
 from fastwin.run.reading import columns_named
@@ -49,11 +52,13 @@ class JoinStream(ShownStream):
         watermark: tuple[Duration, Duration] | None,
         schemas: tuple[pa.Schema, pa.Schema] | None,
         trace: int | None = None,
+        idle: Duration | None = None,
     ) -> None:
         self._sides, self._bind_schemas = sides, bind
         self._delays = None if watermark is None else _delays(watermark)
         self._watermarks = [MIN_TIMESTAMP, MIN_TIMESTAMP]
-        self._newest = [MIN_TIMESTAMP, MIN_TIMESTAMP]
+        self._idle_ms = idle_time(idle, follows=watermark is not None)
+        self._clocks = InputClocks.begin(2, _now_ms())
         self._bound: Bound | None = None
         self._stream: Stream | None = None
         self._bad = self._late = self._dropped = self._calls = 0
@@ -111,13 +116,16 @@ class JoinStream(ShownStream):
         results = [stream.process(pa.concat_tables(united))] if united else []
         moved: list[tuple[pa.Table, int, Side] | None] = [None, None]
         if self._delays is not None:
+            now = _now_ms()
+            self._clocks = self._clocks.hear(newest, now)
             for side, delay in enumerate(self._delays):
                 rows, reached = newest_rows[side], newest[side] - delay - 1
                 if rows is None:
                     continue
-                self._newest[side] = max(self._newest[side], newest[side])
                 if reached > self._watermarks[side]:
                     self._watermarks[side], moved[side] = reached, (rows, newest[side], SIDES[side])
+            if self._idle_ms is not None:
+                self._let_idle_go_on(self._delays, self._idle_ms, now)
         results.append(self._advance(moved))
         return self._result(results)
 
@@ -129,6 +137,15 @@ class JoinStream(ShownStream):
             return stream.advance_watermark(watermark)
         held_by = self._watermarks.index(watermark)  # its element, if it moved; else that of the other one, which held
         return stream.advance_by(watermark, self._calls, moved[held_by] or moved[1 - held_by])
+
+    def _let_idle_go_on(self, delays: tuple[int, int], idle_ms: int, now: int) -> None:
+        """Brings the watermarks of idle inputs to where they hold nothing back."""
+        idle = self._clocks.idle(now, idle_ms)
+        active = [mark for mark, quiet in zip(self._watermarks, idle, strict=True) if not quiet]
+        reached = min(active) if active else self._clocks.watermark(delays, now, idle_ms)
+        self._watermarks = [
+            max(mark, reached) if quiet else mark for mark, quiet in zip(self._watermarks, idle, strict=True)
+        ]
 
     def advance_watermark(
         self, watermark: int | None = None, *, left: int | None = None, right: int | None = None
@@ -196,7 +213,7 @@ class JoinStream(ShownStream):
             if at == MIN_TIMESTAMP:
                 said.append(f"The {name} input has no watermark yet.")
                 continue
-            newest, behind = self._newest[side], ""
+            newest, behind = self._clocks.newest[side], ""
             if self._delays is not None and at == newest - self._delays[side] - 1:
                 behind = f", {format_ms(self._delays[side])} behind its newest element, which is of "
                 behind += time_text.text(newest)
@@ -246,8 +263,18 @@ class JoinStream(ShownStream):
             watermarks = [left, right]
             inner.append(chunk[_HEADER.size :])
         stream.restore(inner)
-        self._watermarks, self._newest = watermarks, [MIN_TIMESTAMP, MIN_TIMESTAMP]
+        self._watermarks = watermarks
+        self._clocks = InputClocks(self._newest_of(watermarks), (_now_ms(),) * 2)
         self._bad = self._late = self._dropped = 0
+
+    def _newest_of(self, watermarks: list[int]) -> tuple[int, ...]:
+        """Returns the newest times of both inputs, as far as their watermarks tell."""
+        known = [MIN_TIMESTAMP < mark < MAX_TIMESTAMP and self._delays is not None for mark in watermarks]
+        delays = self._delays or (0, 0)
+        return tuple(
+            min(mark + delay + 1, MAX_TIMESTAMP) if one else MIN_TIMESTAMP
+            for mark, delay, one in zip(watermarks, delays, known, strict=True)
+        )
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("a stream cannot be copied or pickled; restore(snapshot()) into another one")
@@ -255,6 +282,10 @@ class JoinStream(ShownStream):
     def _check_invariants(self) -> None:
         if self._stream is not None:
             self._stream._check_invariants()
+
+
+def _now_ms() -> int:
+    return int(time.monotonic() * 1_000 + 1e-6)
 
 
 def _delays(watermark: tuple[Duration, Duration]) -> tuple[int, int]:

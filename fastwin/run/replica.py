@@ -13,6 +13,8 @@ from fastwin.run.stream import Stream
 from fastwin.run.why.answer import why
 from fastwin.run.why.report import WhyReport
 from fastwin.run.why.timetext import TimeText
+from fastwin.state.chunks import read_meta
+from fastwin.state.gathering import gathered
 from fastwin.state.refresh import Refresh
 
 __all__ = ["Replica", "open_replica"]
@@ -52,6 +54,9 @@ class Replica(Stream):
         A fresh stream takes all deltas from a fresh one's first. Raises StateError as restore() does; the state is
         of no use then, and every call but restore() is refused.
         """
+        self._caught_up(deltas)
+
+    def _caught_up(self, deltas: list[bytes]) -> None:
         operator = self._planned("catch_up")
         try:
             operator.apply(deltas)
@@ -61,6 +66,33 @@ class Replica(Stream):
                 raise
             raise StateError(f"catch_up: the state makes no sense: {problem}") from problem
         self._take_times(operator)
+
+    @alone
+    def parts(self, key_groups: int) -> list[tuple[int, bytes]]:
+        """Returns all state as chunks of one key group each, with its number; ``gather`` takes them. O(groups x rows).
+
+        key_groups: into how many the keys are divided. What has changed must have been saved. The stream is to be left
+        as it is then: its chain of chunks has gone on.
+        """
+        operator = self._planned("parts")
+        groups, turn, found = tuple(range(key_groups)), 0, []
+        while turn < key_groups:
+            part = operator.delta(Refresh(key_groups, groups, turn))
+            meta = read_meta(part)
+            if meta["rows"]:  # without rows it may be of several groups
+                found.append((turn, part))
+            turn += meta["refreshed"]
+        return found
+
+    @alone
+    def gather(self, parts: list[bytes]) -> None:
+        """Takes parts of the state of other replicas of this plan, of different keys, into a fresh one.
+
+        Its watermark is then the highest of theirs. Raises StateError as ``catch_up`` does.
+        """
+        self._planned("gather")
+        assert self._plan is not None
+        self._caught_up(gathered(parts, self._plan.config))
 
     @alone
     def why_as_of(

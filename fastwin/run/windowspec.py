@@ -60,7 +60,8 @@ class WindowSpec(SpecBuilder):
         max_future_skew: rows further ahead of the clock are bad rows. None: no limit.
         idle: needs a ``watermark``. When no element has come for so long by the machine's clock, the elements that
             could be out of order are not waited for any longer: the next ``process`` call without rows brings the
-            watermark up to the newest timestamp. None: they are waited for.
+            watermark up to the newest timestamp, and each one after it further, as far as the clock has gone on.
+            None: they are waited for.
         trace: keeps so many decisions for ``Stream.why``: what fired and by what, what was late, what moved the
             watermark. None: none are kept, and nothing is spent on it.
         """
