@@ -11,6 +11,7 @@ try:
     from spark_glue.health.findings import Finding, Findings
     from spark_glue.inspection import inspect, why
     from spark_glue.progress import BatchMetrics, batch_metrics, metrics_listener, progress_listener
+    from spark_glue.prometheus import prometheus_listener
     from spark_glue.session import session
     from spark_glue.sinks.database import to_database
     from spark_glue.sinks.route import route
@@ -31,6 +32,7 @@ __all__ = [
     "inspect",
     "metrics_listener",
     "progress_listener",
+    "prometheus_listener",
     "route",
     "session",
     "to_database",

@@ -2,6 +2,8 @@
 
 import importlib.util
 import warnings
+from dataclasses import replace
+from pathlib import Path
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -9,18 +11,20 @@ from pyspark.sql import functions as F
 
 import fastwin as fw
 from fastwin.errors import SpecError
+from fastwin.run.datawatermark import idle_time
 from fastwin.state.identity import Migrate, check_migrate
 from fastwin.times import Duration, format_ms, to_ms
 from spark_glue.plan.catalyst import Watermark, prefers_columns, watermark_of
 from spark_glue.plan.chaining import check_chain, with_window_time
 from spark_glue.plan.compat import check_streams, is_connect
 from spark_glue.plan.connect import check_server, guard_clock
-from spark_glue.plan.frameplan import plan_frame
+from spark_glue.plan.frameplan import FramePlan, plan_frame
 from spark_glue.plan.keygroups import check_key_groups
 from spark_glue.plan.outputs import output_for
 from spark_glue.session import check_state_store, warn_of_format
 from spark_glue.stages.batchframe import run_batch
 from spark_glue.stages.counters import check_name
+from spark_glue.stages.history import begun_from, watermark_after
 from spark_glue.stages.joined import run_joined
 from spark_glue.stages.operator import run_stream
 from spark_glue.stages.pack import pack_frame
@@ -39,6 +43,9 @@ def apply(
     name: str | Observation = "fastwin",
     chain: bool = False,
     migrate: Migrate = None,
+    idle: Duration | None = None,
+    history: str | Path | DataFrame | None = None,
+    goes_on: bool = False,
 ) -> DataFrame:
     """Windows a Spark frame as the specification says; returns a frame, streaming if ``df`` is.
 
@@ -68,6 +75,17 @@ def apply(
         another name, and ``"wider types"`` allows longer integers, and double for float, in keys and aggregated
         columns. A set allows several: ``{"added aggregates", "changed functions"}``.
 
+    idle: for a streaming frame with ``watermark=``: an input without good rows for so long, by the times of the
+        micro-batches, no longer holds time back. While all are quiet, time goes up to the newest row, and on with the
+        clock. Such a query runs micro-batches without data, too, and has a watermark of its own, which other frames of
+        the query do not hold back. Fixed for the life of a checkpoint is whether it is given, not how long it is.
+
+    history: for a streaming frame with ``watermark=``: what the first micro-batch of a new checkpoint starts from: a
+        batch frame with rows of the past, or a folder that ``export_state`` has written. Windows that the watermark of
+        the history has passed do not fire again. Later starts have no use for it.
+    goes_on: for a batch frame with ``watermark=`` that is such a history: windows that are still open at its watermark
+        do not fire. What comes out, and what the stream gives, is what one long stream would have given.
+
     Result columns: the keys, ``window_start``, ``window_end`` (TIMESTAMP) and the aggregates. If the spec hands out
     late or bad rows there are also the structs ``late`` and ``bad`` with the input's columns, and a struct ``side_tag``
     for each side output; a row has either the main columns or one struct (see ``route``).
@@ -88,6 +106,9 @@ def apply(
         check_migrate(migrate)
         frames, delays = _check_join(spec, df, watermark, name, chain)
         skew_ms = _duration(max_future_skew, "max_future_skew")
+        idle_ms = idle_time(idle, follows=delays is not None or not frames[0].isStreaming)
+        if history is not None or goes_on:
+            raise SpecError("history: a join starts from nothing; history= and goes_on= are for one input")
         if delays is not None and skew_ms is not None:
             _warn_of_dates(spec.left)
         return run_joined(
@@ -99,6 +120,7 @@ def apply(
             coalesce=True if coalesce is None else coalesce,
             name=name,
             migrate=migrate,
+            idle_ms=idle_ms,
         )
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
@@ -116,18 +138,29 @@ def apply(
     coalesce = _coalesce(spec, coalesce)
     check_migrate(migrate)
     own = _check_streaming(spec, df, delay_ms) if df.isStreaming else None
+    idle_ms = idle_time(idle, follows=not df.isStreaming or (delay_ms is not None and own is None))
 
-    chained = own is not None and own.chained
-    frame_plan = plan_frame(
-        spec,
-        df,
-        key_groups=key_groups,
-        skew_ms=skew_ms,
-        coalesce=coalesce,
-        migrate=migrate,
-        own_watermark=own is not None,
-        chained=chained,
-    )
+    def planned(frame: DataFrame) -> FramePlan:
+        return plan_frame(
+            spec,
+            frame,
+            key_groups=key_groups,
+            skew_ms=skew_ms,
+            coalesce=coalesce,
+            migrate=migrate,
+            own_watermark=own is not None,
+            chained=own is not None and own.chained,
+            idle_ms=idle_ms,
+            delays=() if delay_ms is None else (delay_ms,),
+        )
+
+    frame_plan, initial = planned(df), None
+    if history is not None or goes_on:
+        past_delay_ms = _check_history(spec, df, frame_plan, history, goes_on, None if own else delay_ms)
+        if goes_on:
+            frame_plan = replace(frame_plan, until_ms=watermark_after(df, frame_plan, past_delay_ms))
+        elif history is not None:
+            frame_plan, initial = begun_from(history, frame_plan, planned, past_delay_ms)
     if frame_plan.asks_time:
         _warn_of_dates(spec)
     if chain is not False:
@@ -138,12 +171,12 @@ def apply(
     if not df.isStreaming:
         result = run_batch(packed, frame_plan, output, name)
     else:
-        if frame_plan.carrier:
+        if frame_plan.carrier and idle_ms is None:
             # The carrier rows have done their work in the watermark; this filter, on the watermark's own column, stays
             # behind it.
             packed = packed.withWatermark("carrier", f"{delay_ms} milliseconds").where(F.col("carrier").isNull())
         forget_when_ended(df.sparkSession)
-        result = run_stream(packed, frame_plan, output, name)
+        result = run_stream(packed, frame_plan, output, name, initial)
     if chain:
         return with_window_time(result)
     clocked = df.isStreaming and frame_plan.time_mode == "ProcessingTime"
@@ -173,6 +206,24 @@ def _check_join(
     if delays[0] is None or delays[1] is None:
         raise SpecError(f"watermark: each input of a join needs one, got {watermark!r}")
     return (left, right), (delays[0], delays[1])
+
+
+def _check_history(
+    spec: fw.WindowSpec, df: DataFrame, frame_plan: FramePlan, history: object, goes_on: object, delay_ms: int | None
+) -> int:
+    """Checks the arguments of what a stream starts from; returns the delay of the watermark, ms."""
+    if history is not None and goes_on:
+        raise SpecError("history: it is for the stream, goes_on= for the history itself")
+    if history is not None and not isinstance(history, str | Path | DataFrame):
+        raise SpecError(f"history: must be a batch DataFrame, or what export_state has written, got {history!r}")
+    if isinstance(history, DataFrame) and history.isStreaming:
+        raise SpecError("history: must be a batch frame, got a streaming one")
+    name = "goes_on" if goes_on else "history"
+    if df.isStreaming == (name == "goes_on"):
+        raise SpecError(f"{name}: is for a {'batch' if name == 'goes_on' else 'streaming'} frame")
+    if delay_ms is None or frame_plan.plan.waits_for_clock:
+        raise SpecError(f"{name}: needs a watermark= for both, and windows and triggers of event time")
+    return delay_ms
 
 
 def _check_spec(spec: fw.WindowSpec) -> None:

@@ -1,4 +1,4 @@
-"""``export_state``: the open windows in the checkpoint of a stopped query, as files that people can read."""
+"""``export_state``: what is in the checkpoint of a stopped query, for people, and for another query to go on from."""
 
 import os
 import shutil
@@ -10,6 +10,9 @@ import pyarrow.parquet as pq
 import fastwin as fw
 from fastwin.errors import SpecError
 from fastwin.run.choice import trigger_of
+from fastwin.run.replica import Replica
+from fastwin.state.chunks import owner
+from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint
 from spark_glue.state.stored import Checkpoint, checkpoint_of, replica_of
 
 __all__ = ["export_state"]
@@ -18,62 +21,77 @@ WATERMARK_COLUMN = "watermark"
 
 
 def export_state(checkpoint: str, spec: fw.WindowSpec, path: str, operator: int = 0) -> int:
-    """Writes the open windows of a stopped query to Parquet files: what each would give if it fired now.
+    """Writes the state of a stopped query to files: Parquet that people can read, and what another query starts from.
 
     checkpoint: the folder that the query was given as ``checkpointLocation``. spec: that of ``apply``. path: a local
     folder, which must not be there yet; it gets a file for each share. operator: which of the query's stateful
     operators, as Spark counts them.
 
-    The columns are those of the result and ``watermark``, which the share had when it was visited last. Windows that
-    have fired, and are kept for late elements alone, are not among them. The checkpoint is only read. State passes
-    through the driver, share by share. Returns how many windows were written.
+    There is a row for each open window, with what it would give if it fired now: the columns are those of the result
+    and ``watermark``, which the share had when it was visited last. Windows that have fired, and are kept for late
+    elements alone, are not among them. With a trigger that does not fire each window once at its end, such as
+    CountTrigger, the columns are those of ``Stream.inspect``, with timers and what has fired, and ``watermark``.
 
-    The files appear all at once, when the last one is written. Raises SpecError if there is no Spark session, if
-    ``path`` is there, or for a trigger that does not fire each window once at its end, such as CountTrigger; StateError
-    for state of another spec.
+    Beside these, where readers of Parquet do not look, is all state as it is: ``apply(..., history=path)`` goes on from
+    it, with other numbers of key groups and partitions too. The checkpoint is only read. State passes through the
+    driver, share by share. Returns how many windows were written for people.
+
+    The files appear all at once, when the last one is written. Raises SpecError if there is no Spark session, or if
+    ``path`` is there; StateError for state of another spec.
     """
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
-    _check_trigger(spec)
     stored = Checkpoint(checkpoint_of(checkpoint), operator, "export_state")
     folder = Path(path)
     if folder.exists():
         raise SpecError(f"path: {path} is there already; name a new folder")
     hidden = folder.with_name(f".{folder.name}.{os.getpid()}")
-    written = 0
+    written, watermark, fingerprint = 0, fw.MIN_TIMESTAMP, b""
+    heads = stored.heads.values()
     try:
+        (hidden / STATE_FOLDER).mkdir(parents=True)
         for share, deltas in stored.shares():
-            table = _open_windows(spec, deltas)
+            if not deltas:
+                continue
+            stream = replica_of(spec, deltas, "export_state")
+            fingerprint, watermark = owner(deltas[-1]), max(watermark, stream.watermark)
+            parts = stream.parts(next(iter(heads)).key_groups)
+            state = pa.Table.from_pylist([{"part_of": group, "part": part} for group, part in parts], schema=STATE)
+            pq.write_table(state, hidden / STATE_FOLDER / f"share-{share:05d}.parquet")
+            table = _windows(spec, stream)
             if table.num_rows:
-                hidden.mkdir(parents=True, exist_ok=True)
                 pq.write_table(table, hidden / f"share-{share:05d}.parquet")
                 written += table.num_rows
-        if written:
+        if fingerprint:
+            progress = stored.progress()
+            marks = []
+            if progress is not None and stored.operators == 1:  # else it may be the watermark of others
+                marks = [progress.watermark, progress.next_watermark]
+            told = max([watermark, *(mark for mark in marks if mark is not None)])
+            about = Savepoint(next(iter(heads)).key_groups, None if told < 0 else told, fingerprint.hex())
+            about.write(hidden)
             hidden.rename(folder)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
     return written
 
 
-def _check_trigger(spec: fw.WindowSpec) -> None:
-    """Raises SpecError unless each window fires once at its end."""
+def _fires_once(spec: fw.WindowSpec) -> bool:
+    """Returns whether each window fires once, at its end."""
     if spec.assigner is None:
-        return
+        return True
     trigger = trigger_of(spec)
     inner = trigger.trigger if isinstance(trigger, fw.PurgingTrigger) else trigger
-    if not isinstance(inner, fw.EventTimeTrigger | fw.ProcessingTimeTrigger):
-        raise SpecError(
-            f"export_state: it writes what windows give at their end, and the trigger {trigger} fires at other times; "
-            f"EventTimeTrigger and ProcessingTimeTrigger can be exported"
-        )
+    return isinstance(inner, fw.EventTimeTrigger | fw.ProcessingTimeTrigger)
 
 
-def _open_windows(spec: fw.WindowSpec, deltas: list[bytes]) -> pa.Table:
-    if not deltas:
-        return pa.table({})
-    stream = replica_of(spec, deltas, "export_state")
+def _windows(spec: fw.WindowSpec, stream: Replica) -> pa.Table:
+    """Returns the windows of a stream for people; the stream is of no use then."""
     watermark = stream.watermark
-    fired = [stream.advance_watermark(fw.MAX_TIMESTAMP).main, stream.finish_processing_time().main]
-    table = pa.concat_tables(fired)
+    if _fires_once(spec):
+        fired = [stream.advance_watermark(fw.MAX_TIMESTAMP).main, stream.finish_processing_time().main]
+        table = pa.concat_tables(fired)
+    else:
+        table = stream.inspect()
     told = None if watermark == fw.MIN_TIMESTAMP else watermark
     return table.append_column(WATERMARK_COLUMN, pa.array([told] * table.num_rows, pa.timestamp("ms", tz="UTC")))

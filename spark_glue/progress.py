@@ -29,7 +29,8 @@ class BatchMetrics:
     micro-batch began. duration_ms: of the whole micro-batch. newest_ms: the newest event time in the micro-batch's
     input, of all frames of the query, and up to 1 ms low; lag_ms: how far that is behind ``time``; None: there was no
     input with a watermark. watermark_ms: None: there is none yet. worker_bytes: the most memory that a Python worker
-    has taken so far. The others are counters, see docs/spark.md.
+    has taken so far; live_bytes: the most that one keeps of streams. held_by: with ``idle=``, the number of the input
+    that holds time back; None: all are quiet, or Spark makes the watermark. The others are counters, see docs/spark.md.
     """
 
     query_id: str
@@ -60,7 +61,16 @@ class BatchMetrics:
     write_ms: int
     log_deltas: int
     log_bytes: int
+    loaded_cold: int
+    loaded_behind: int
+    loaded_damaged: int
+    loaded_changed: int
+    deltas_caught_up: int
+    deltas_loaded: int
+    copies_hit: int
     worker_bytes: int
+    live_bytes: int
+    held_by: int | None
 
 
 def batch_metrics(progress: StreamingQueryProgress) -> list[BatchMetrics]:
@@ -119,7 +129,9 @@ class _Listener(StreamingQueryListener):
 
 def _metrics(progress: Any, name: str, counters: Mapping[str, Any]) -> BatchMetrics:
     begun = _moment(progress.timestamp)
-    newest = _milliseconds(progress.eventTime.get("max"))
+    counted = dict(counters)
+    held, own = counted.pop("held_by"), counted.pop("frame_newest_ms")
+    newest = own or _milliseconds(progress.eventTime.get("max"))
     return BatchMetrics(
         query_id=str(progress.id),
         run_id=str(progress.runId),
@@ -130,7 +142,8 @@ def _metrics(progress: Any, name: str, counters: Mapping[str, Any]) -> BatchMetr
         duration_ms=progress.batchDuration,
         newest_ms=newest,
         lag_ms=None if newest is None else round(begun.timestamp() * 1_000) - newest,
-        **counters,
+        held_by=held - 1 if held else None,
+        **counted,
     )
 
 

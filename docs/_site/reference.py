@@ -157,6 +157,7 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "batch_metrics",
                 "metrics_listener",
                 "BatchMetrics",
+                "prometheus_listener",
                 "doctor",
                 "Findings",
                 "Finding",

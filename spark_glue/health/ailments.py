@@ -146,8 +146,9 @@ def _idle_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
         "idle input",
         f"{stands}, because time is that of the slowest input, and this one has been silent for the last "
         f"{len(recent)} micro-batches with rows: {names}",
-        "let the silent input send a row now and then (a heartbeat with the current time), or leave it out; what it "
-        "holds back fires as soon as it speaks",
+        'give apply idle="1 minute", or how long a pause may be: an input without rows for so long is not waited for; '
+        "it needs a new checkpoint, so until then let the silent input send a row now and then (a heartbeat with the "
+        "current time); what it holds back fires as soon as it speaks",
         {"silent": names, "watermark_ms": mark, "newest_ms": newest, "batches": len(recent)},
     )
 
@@ -161,13 +162,14 @@ def _silent(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     fed = batches[len(batches) - 1 - last]
     quiet = batches[-1].at_ms - fed.at_ms
     mark = _watermark(batches)
-    if mark is None:
+    if mark is None or len({one.watermark_ms for one in batches[-last:]} - {None}) > 1:  # by idle=, time goes on
         return None
     return Finding(
         "silent input",
         f"the last row came {duration(quiet)} ago; the watermark follows the rows, so it stays at {moment(mark)}, and "
         f"{opened:,} windows stay open",
-        "that is right as long as rows may still come; at the end of an input, send a row with a later time",
+        'that is right as long as rows may still come; with apply(..., idle="1 minute"), which needs a new checkpoint, '
+        "time goes on with the clock; at the end of an input, send a row with a later time",
         {"quiet_ms": quiet, "watermark_ms": mark, "open_windows": opened},
     )
 

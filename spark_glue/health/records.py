@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from spark_glue.stages.counters import COUNTERS, WATERMARK, WORKER_BYTES
+from spark_glue.stages.counters import COUNTERS, LEVELS, SHOWN, WATERMARK
 
 __all__ = ["MicroBatch", "Setup", "Tasks", "read_records"]
 
@@ -104,14 +104,14 @@ def _read(record: Mapping[str, Any]) -> MicroBatch:
 
 
 def _counters(observed: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """Returns the counters of all frames: added up, but for the watermark and the memory of a worker."""
+    """Returns the counters of all frames: added up, but for the watermark and other levels."""
     found: dict[str, int] = {}
     for told in observed.values():
-        if not set(told) >= set(COUNTERS) - {WATERMARK}:
+        if not set(told) >= set(SHOWN) - {WATERMARK}:
             continue  # what a user observes
         for name in COUNTERS:
             value = int(told.get(name) or 0)
-            most = name in (WATERMARK, WORKER_BYTES)
+            most = name == WATERMARK or name in LEVELS
             found[name] = max(found.get(name, 0), value) if most else found.get(name, 0) + value
     return found
 

@@ -42,6 +42,10 @@ class FramePlan:
     chained: whether the rows come from windows before, in the same micro-batch whose watermark made these fire.
     migrate: what may have changed since the state was written, see ``apply``.
     operator: tells this ``apply`` from others, of the same spec too.
+    idle_ms: after how long without rows an input is not waited for, for which shares make the watermark themselves;
+    None: it is Spark's. delays: how far the rows of each input may be out of order, ms. input: which of them this is.
+    start_ms: the watermark that a stream starts with, which history has brought; None: none. until_ms: the watermark
+    that a batch frame ends with; None: the end of time.
     """
 
     spec: fw.WindowSpec
@@ -57,6 +61,11 @@ class FramePlan:
     chained: bool = False
     migrate: Migrate = None
     operator: str = ""
+    idle_ms: int | None = None
+    delays: tuple[int, ...] = ()
+    input: int = 0
+    start_ms: int | None = None
+    until_ms: int | None = None
 
     @cached_property
     def plan(self) -> fw.Plan:
@@ -79,7 +88,7 @@ class FramePlan:
     @cached_property
     def time_mode(self) -> TimeMode:
         """What the timers of a stream wait for."""
-        if self.plan.waits_for_clock:
+        if self.plan.waits_for_clock or self.idle_ms is not None:
             return "ProcessingTime"
         return "None" if self.time_column is None else "EventTime"
 
@@ -105,6 +114,9 @@ def plan_frame(
     migrate: Migrate,
     own_watermark: bool,
     chained: bool,
+    idle_ms: int | None = None,
+    delays: tuple[int, ...] = (),
+    input_number: int = 0,
 ) -> FramePlan:
     """Returns the plan of a spec over a frame. skew_ms: see ``FramePlan.max_future_skew_ms``; it is for streams.
 
@@ -133,6 +145,9 @@ def plan_frame(
         chained=chained,
         migrate=migrate,
         operator=uuid.uuid4().hex,
+        idle_ms=idle_ms if df.isStreaming else None,
+        delays=delays,
+        input=input_number,
     )
     check_keys(df.schema, spec.keys)
     check_columns(df.schema, planned.packed_schema.names)

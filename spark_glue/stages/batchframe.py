@@ -59,6 +59,9 @@ def _results(
         elif packet.blob is not None:
             result = stream.process(pa.Table.from_batches([decode(packet.blob, frame_plan.plan.input_schema)]))
             yield from output.result_rows(result)
+    if frame_plan.until_ms is not None:
+        yield from output.result_rows(stream.advance_watermark(frame_plan.until_ms))
+        return
     yield from output.result_rows(stream.advance_watermark(fw.MAX_TIMESTAMP))
     yield from output.result_rows(stream.finish_processing_time())
 

@@ -16,6 +16,7 @@ from spark_glue.plan.compat import is_observation
 
 __all__ = [
     "COUNTERS",
+    "LEVELS",
     "SHOWN",
     "WATERMARK",
     "WORK",
@@ -49,11 +50,20 @@ WORKER_BYTES = "worker_bytes"
 """The most memory that a Python worker has taken so far; not added up either."""
 SHOWN = (*_GROWING, *_LEVELS, "state_bytes", WATERMARK)
 """What a line of counters has. ``state_bytes``: written to the state store."""
-WORK = ("streams_kept", "streams_caught_up", "streams_loaded", "load_ms", "write_ms", "log_deltas", "log_bytes")
+WORK = (
+    *("streams_kept", "streams_caught_up", "streams_loaded", "load_ms", "write_ms", "log_deltas", "log_bytes"),
+    *("loaded_cold", "loaded_behind", "loaded_damaged", "loaded_changed"),
+    *("deltas_caught_up", "deltas_loaded", "copies_hit"),
+)
 """How state was kept: visits of shares whose stream stood there, went on by deltas, or was loaded whole; the time for
-that, and for storing; deltas in the logs of the shares that were visited, and their bytes."""
+that, and for storing; deltas in the logs of the shares that were visited, and their bytes. Then why streams were
+loaded; how many deltas were taken to go on and to load; and how many of these were copies of the machine."""
+LEVELS = (WORKER_BYTES, "live_bytes", "frame_newest_ms", "held_by")
+"""The highest of all visits. ``live_bytes``: of the streams that a worker keeps. ``frame_newest_ms``: the newest event
+time, 0 where the frame does not make its watermark itself. ``held_by``: 1 + the number of the input that holds time
+back; 0: none, or not known."""
 
-COUNTERS = (*SHOWN, *WORK, WORKER_BYTES)
+COUNTERS = (*SHOWN, *WORK, *LEVELS)
 """All names, in the order in which they travel."""
 
 
@@ -68,7 +78,7 @@ def count(
     """Returns the counters of what a stream has done between two looks at its metrics.
 
     bad: bad rows that the stream has not seen. kept: bytes written to the state store, and the watermark; None: the
-    stream ends here, and all state with it. work: what is known of WORK.
+    stream ends here, and all state with it. work: what is known of WORK and LEVELS.
     """
     found = {name: getattr(after, metric) - getattr(before, metric) for name, metric in _GROWING.items()}
     found["bad"] += bad
@@ -77,7 +87,7 @@ def count(
     written, watermark = kept or (0, 0)
     found |= {"state_bytes": written, WATERMARK: max(0, watermark)}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return found | dict.fromkeys(WORK, 0) | {WORKER_BYTES: peak} | dict(work or {})
+    return found | dict.fromkeys((*WORK, *LEVELS), 0) | {WORKER_BYTES: peak} | dict(work or {})
 
 
 def counters_text(counters: Mapping[str, int]) -> str:
@@ -100,7 +110,7 @@ def check_name(name: object, streaming: bool) -> None:
 def observed(frame: DataFrame, name: str | Observation, counters: Column) -> DataFrame:
     """Returns the frame with its counters observed. counters: arrays in the order of COUNTERS, or null."""
     columns = {counter: counters[i] for i, counter in enumerate(COUNTERS)}
-    newest, most = F.max(columns.pop(WATERMARK)), F.max(columns.pop(WORKER_BYTES))
+    newest = F.max(columns.pop(WATERMARK))
+    most = [F.coalesce(F.max(columns.pop(level)), F.lit(0)).alias(level) for level in LEVELS]
     sums: list[Column] = [F.coalesce(F.sum(column), F.lit(0)).alias(counter) for counter, column in columns.items()]
-    highest = [F.when(newest > 0, newest).alias(WATERMARK), F.coalesce(most, F.lit(0)).alias(WORKER_BYTES)]
-    return frame.observe(name, *sums, *highest)
+    return frame.observe(name, *sums, F.when(newest > 0, newest).alias(WATERMARK), *most)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -13,6 +13,7 @@ from fastwin.run.joinstream import LATE_SIDES
 from fastwin.spec.joinending import SIDE, TIME
 from fastwin.state.identity import Migrate
 from spark_glue.plan.catalyst import prefers_columns, quoted, watermark_of
+from spark_glue.plan.eventtimes import milliseconds
 from spark_glue.plan.frameplan import plan_frame
 from spark_glue.plan.outputs import SIDE_PREFIX, output_for
 from spark_glue.plan.types import arrow_schema, check_columns
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["run_joined"]
 
 _POLICY_KEY = "spark.sql.streaming.multipleWatermarkPolicy"
-_PER_MS = {"us": 1_000, "ns": 1_000_000}
 
 
 def run_joined(
@@ -43,8 +43,12 @@ def run_joined(
     coalesce: bool,
     name: str | Observation,
     migrate: Migrate,
+    idle_ms: int | None = None,
 ) -> DataFrame:
-    """Returns the result frame of a join. delays: of the watermarks, ms; None: the frames are no streams."""
+    """Returns the result frame of a join. delays: of the watermarks, ms; None: the frames are no streams.
+
+    idle_ms: after how long without rows an input is not waited for; None: it is.
+    """
     bound = join.bind(arrow_schema(frames[0].schema), arrow_schema(frames[1].schema))
     for frame in frames:
         check_columns(frame.schema, frame.schema.names)
@@ -61,27 +65,35 @@ def run_joined(
             migrate=migrate,
             own_watermark=False,
             chained=False,
+            idle_ms=idle_ms,
+            delays=delays or (),
+            input_number=number,
         )
-        for frame in both
+        for number, frame in enumerate(both)
     ]
     frame_plan = plans[0]
     if plans[1].schema.types != frame_plan.schema.types:
         raise SpecError(f"{join.method}: the keys of the frames are of other types; cast one of them")
     session = frames[0].sparkSession
     output = output_for(frame_plan, both[0].schema, session.conf.get("spark.sql.caseSensitive") == "true")
-    packed = [pack_frame(one, frame_plan, prefers_columns(one, frame_plan.packed_schema.names)) for one in both]
+    packed = [
+        pack_frame(one, plan, prefers_columns(one, frame_plan.packed_schema.names))
+        for one, plan in zip(both, plans, strict=True)
+    ]
     if delays is None:
         result = run_batch(packed[0].unionAll(packed[1]), frame_plan, output, name)
     else:
         policy = session.conf.get(_POLICY_KEY)
-        if policy != "min":
+        if policy != "min" and idle_ms is None:
             raise SpecError(
                 f"{join.method}: time is the lesser of both watermarks, so {_POLICY_KEY} must be min, got {policy}"
             )
-        carried = [
-            one.withWatermark("carrier", f"{delay} milliseconds").where(F.col("carrier").isNull())
-            for one, delay in zip(packed, delays, strict=True)
-        ]
+        carried = packed
+        if idle_ms is None:
+            carried = [
+                one.withWatermark("carrier", f"{delay} milliseconds").where(F.col("carrier").isNull())
+                for one, delay in zip(packed, delays, strict=True)
+            ]
         forget_when_ended(session)
         assert isinstance(name, str)
         result = run_stream(carried[0].unionAll(carried[1]), frame_plan, output, name)
@@ -95,7 +107,9 @@ def _united(bound: Bound, side: int, frames: tuple[DataFrame, DataFrame]) -> Dat
         F.col(quoted(name)).cast(_key_type(frames, bound, at)).alias(key)
         for at, (name, key) in enumerate(zip(own.keys, bound.spec.keys, strict=True))
     ]
-    columns += [F.lit(side).cast("tinyint").alias(SIDE), _milliseconds(frame, own).alias(TIME)]
+    time = own.time_column
+    assert time is not None
+    columns += [F.lit(side).cast("tinyint").alias(SIDE), milliseconds(frame, time, own.time_unit).alias(TIME)]
     for which, named in enumerate(bound.columns):
         for name, column in named:
             kind = frames[which].schema[column].dataType
@@ -107,17 +121,6 @@ def _united(bound: Bound, side: int, frames: tuple[DataFrame, DataFrame]) -> Dat
 def _key_type(frames: tuple[DataFrame, DataFrame], bound: Bound, at: int) -> T.DataType:
     left, right = (frame.schema[side.keys[at]].dataType for frame, side in zip(frames, bound.sides, strict=True))
     return left if left == right else T.LongType()  # bind() has refused what is no number
-
-
-def _milliseconds(frame: DataFrame, spec: fw.WindowSpec) -> Column:
-    assert spec.time_column is not None
-    column = F.col(quoted(spec.time_column))
-    if not isinstance(frame.schema[spec.time_column].dataType, T.LongType):
-        return F.unix_millis(column.cast("timestamp"))
-    if spec.time_unit == "s":
-        return column * 1_000
-    per = _PER_MS.get(spec.time_unit or "ms")
-    return column if per is None else ((column - F.pmod(column, F.lit(per))) / per).cast("long")
 
 
 def _with_late_sides(bound: Bound, result: DataFrame) -> DataFrame:

@@ -1,6 +1,7 @@
 """The stateful operator: Spark's transformWithStateInPandas, with one stream for each share of the key groups."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -15,7 +16,9 @@ from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import LEDGER_ID, number_of
 from spark_glue.plan.outputs import Output, ResultKind, result_tables
 from spark_glue.stages.counters import count, observed
+from spark_glue.stages.history import gathered_stream
 from spark_glue.stages.packets import Packet, PacketKind, decode, encode, pieces, result_frames
+from spark_glue.stages.shareclocks import ShareClocks
 from spark_glue.stages.sharetimers import ShareTimers
 from spark_glue.stages.unpack import operator_struct, row_frames, unpack_frame
 from spark_glue.stages.worker import query_id, settle, shares_of
@@ -26,11 +29,14 @@ from spark_glue.state.shares import Opened, States, Stored
 __all__ = ["WindowProcessor", "run_stream"]
 
 
-def run_stream(packed: DataFrame, frame_plan: FramePlan, output: Output, name: str) -> DataFrame:
-    """Returns the result frame of a stream's packed rows. name: of the counters."""
+def run_stream(
+    packed: DataFrame, frame_plan: FramePlan, output: Output, name: str, initial: DataFrame | None = None
+) -> DataFrame:
+    """Returns the result frame of a stream's packed rows. name: of the counters. initial: rows of history.INITIAL."""
     processor = WindowProcessor(frame_plan, output if output.is_flat else None)
+    begin = None if initial is None else initial.groupBy("key_group")
     results = packed.groupBy("key_group").transformWithStateInPandas(
-        processor, operator_struct(output), "append", frame_plan.time_mode
+        processor, operator_struct(output), "append", frame_plan.time_mode, begin
     )
     counters = F.split("counters", ",").cast("array<bigint>")
     return unpack_frame(observed(results, name, counters), output)
@@ -53,7 +59,9 @@ class WindowProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         settle()
         frame_plan, plan = self._frame_plan, self._frame_plan.plan
-        self._timers = ShareTimers(handle, frame_plan.time_mode)
+        idle_ms = frame_plan.idle_ms
+        self._clocks = None if idle_ms is None else ShareClocks(handle, frame_plan.delays, idle_ms)
+        self._timers = ShareTimers(handle, frame_plan.time_mode, self._clocks, frame_plan.start_ms)
         shares = shares_of(frame_plan.key_groups)
         identity = Identity(
             plan.fingerprint.hex(), plan.config.state, frame_plan.key_groups, shares, frame_plan.migrate
@@ -76,6 +84,13 @@ class WindowProcessor(StatefulProcessor):
         good = [packet for packet in packets if packet.kind in (PacketKind.GOOD, PacketKind.PARTIAL)]
         bad_rows = sum(packet.rows for packet in bad)
         bad_blobs = [packet.blob for packet in bad if packet.blob is not None]
+        told = [(packet.seq, packet.rows) for packet in packets if packet.kind == PacketKind.CLOCK]
+        if told and self._clocks is not None:
+            self._clocks.hear(told, timerValues)
+            if not good:
+                self._timers.wait(timerValues)  # the timer comes behind all input, and fires what is due
+                if not bad:
+                    return
         if not good:
             yield from self._frames([], count(fw.Metrics(), fw.Metrics(), bad=bad_rows, kept=(0, 0)), bad_blobs)
             return
@@ -89,13 +104,30 @@ class WindowProcessor(StatefulProcessor):
         visit.store(self._states, share, self._timers, timerValues)
         yield from self._frames(visit.results, visit.counters(bad_rows), bad_blobs)
 
+    def handleInitialState(self, key: tuple[Any, ...], initialState: Any, timerValues: TimerValues) -> None:  # noqa: N802, N803
+        parts = sorted(zip(initialState["part_of"].tolist(), map(bytes, initialState["part"]), strict=True))
+        share = number_of(key[0])
+        opened = self._states.open(share)
+        if opened.how != "new":  # Spark hands over what a share gets in several pieces
+            parts = opened.stream.parts(self._frame_plan.key_groups) + parts
+        stream = gathered_stream(self._frame_plan, [part for _, part in parts])
+        timer = self._timers.set(stream, timerValues, opened.head.timer, None)
+        head = replace(opened.head, earlier=True)  # so all of it is stored
+        self._states.store(share, Opened(stream, stream.metrics, head), stream.metrics, timer)
+
     def handleExpiredTimer(  # noqa: N802
         self,
         key: tuple[Any, ...],
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
+        if self._clocks is not None:
+            self._clocks.hear([], timerValues)
         if self._timers.nothing_due(timerValues):
+            if self._clocks is not None:  # time has gone on all the same
+                kept = 0, self._clocks.watermark(timerValues)
+                told = self._timers.told(timerValues)
+                yield from self._frames([], count(fw.Metrics(), fw.Metrics(), kept=kept, work=told))
             return
         share = number_of(key[0])
         visit = Visit(self._frame_plan, self._states.open(share))
@@ -124,6 +156,7 @@ class Visit:
         self._stream = opened.stream
         self._after = opened.before
         self._stored = Stored(0, 0)
+        self._told: dict[str, int] = {}
         self.results: list[fw.Result] = []
 
     def advance(self, timers: ShareTimers, values: TimerValues) -> None:
@@ -155,6 +188,7 @@ class Visit:
         self, states: States, share: int, timers: ShareTimers, values: TimerValues, expired: int | None = None
     ) -> None:
         """Stores the stream and sees to its timer. expired: the timer that led here; Spark removes that one itself."""
+        self._told = timers.told(values)
         timer = timers.set(self._stream, values, self._opened.head.timer, expired)
         self._after = self._stream.metrics
         self._stored = states.store(share, self._opened, self._after, timer)
@@ -164,9 +198,15 @@ class Visit:
         opened, stored = self._opened, self._stored
         work = {"load_ms": opened.load_ms, "write_ms": stored.ms}
         work |= {"log_deltas": stored.deltas, "log_bytes": stored.log_bytes}
+        work["live_bytes"] = stored.live
         if opened.how != "new":
             work[f"streams_{opened.how}"] = 1
-        return count(opened.before, self._after, bad=bad_rows, kept=(stored.written, self._stream.watermark), work=work)
+        if opened.how == "caught_up":
+            work |= {"deltas_caught_up": opened.deltas, "copies_hit": opened.copies}
+        elif opened.how == "loaded":
+            work |= {"deltas_loaded": opened.deltas, "copies_hit": opened.copies, f"loaded_{opened.why}": 1}
+        kept = stored.written, self._stream.watermark
+        return count(opened.before, self._after, bad=bad_rows, kept=kept, work=work | self._told)
 
 
 def _blobs(results: Iterable[fw.Result], bad_blobs: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

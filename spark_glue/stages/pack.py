@@ -107,11 +107,15 @@ class Packer:
 
     def _closing_rows(self) -> list[PackedRow]:
         rows = [self._row(LEDGER_ID, PacketKind.LEDGER, 0, None)]
-        if self._frame_plan.carrier and self._newest is not None:
+        if self._newest is None or not self._frame_plan.carrier:
+            return rows
+        if self._frame_plan.idle_ms is None:
             # One millisecond less than the newest: Spark subtracts the delay alone, Flink's strategy one more.
             carrier_us = min(self._newest - 1, _LAST_CARRIER_MS) * 1000
             rows.append((LEDGER_ID, self._mapper, self._seq, PacketKind.LEDGER, 0, None, carrier_us))
-        return rows
+            return rows
+        told = PacketKind.CLOCK, self._newest, None, None
+        return rows + [(int(one), self._mapper, self._frame_plan.input, *told) for one in self._ids]
 
     def _flush(self) -> pa.RecordBatch | None:
         rows = self._frame_plan.input_rows(self._buffer)

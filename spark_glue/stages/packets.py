@@ -45,6 +45,7 @@ class PacketKind(IntEnum):
     BAD = 1  # rows that the policy diverts; or, without a blob, only their number
     LEDGER = 2  # nothing: it makes the query's own record be compared
     PARTIAL = 3  # partial results for the operator
+    CLOCK = 4  # nothing: ``rows`` is the newest time, ms, of the input whose number is ``seq``
 
 
 PACKED = pa.schema(

@@ -6,6 +6,7 @@ from pyspark.sql.streaming.stateful_processor import TimerValues
 
 import fastwin as fw
 from spark_glue.plan.frameplan import TimeMode
+from spark_glue.stages.shareclocks import ShareClocks
 
 __all__ = ["ShareTimers"]
 
@@ -17,11 +18,21 @@ class ShareTimers:
 
     In processing time Spark's timers know the clock alone. A share in which something waits for the watermark is
     therefore visited in every micro-batch. ``nothing_due`` tells, before any state is read, whether that was needless.
+
+    clocks: make the watermark; None: it is Spark's. start_ms: the watermark to start with; None: none.
     """
 
-    def __init__(self, handle: StatefulProcessorHandle, mode: TimeMode) -> None:
+    def __init__(
+        self,
+        handle: StatefulProcessorHandle,
+        mode: TimeMode,
+        clocks: ShareClocks | None = None,
+        start_ms: int | None = None,
+    ) -> None:
+        self._start = 0 if start_ms is None else start_ms
         self._handle = handle
         self._mode = mode
+        self._clocks = clocks
         # What is waited for: the first timers of the share, and the timer of Spark's that is set for them.
         self._waiting = handle.getValueState("waiting", _WAITING) if mode == "ProcessingTime" else None
 
@@ -35,9 +46,21 @@ class ShareTimers:
         now = values.getCurrentProcessingTimeInMs()
         if now > stream.processing_time:
             results.append(stream.advance_processing_time(now, before=True))
-        if self._mode != "None" and values.getCurrentWatermarkInMs() > 0:
-            results.append(stream.advance_watermark(values.getCurrentWatermarkInMs()))
+        watermark = self._watermark(values)
+        if self._mode != "None" and watermark > 0:
+            results.append(stream.advance_watermark(watermark))
         return results
+
+    def _watermark(self, values: TimerValues) -> int:
+        spark_s = int(values.getCurrentWatermarkInMs())
+        return max(spark_s if self._clocks is None else self._clocks.watermark(values), self._start)
+
+    def told(self, values: TimerValues) -> dict[str, int]:
+        """Returns what is to be counted of the inputs, where shares make their watermark themselves."""
+        if self._clocks is None:
+            return {}
+        newest, holder = self._clocks.state(values)
+        return {"frame_newest_ms": max(newest, 0), "held_by": 0 if holder is None else holder + 1}
 
     def nothing_due(self, values: TimerValues) -> bool:
         """Returns whether an expired timer of the current share means nothing, and if so sets the next one."""
@@ -45,11 +68,21 @@ class ShareTimers:
             return False
         event, processing, _ = self._waiting.get() or (None, None, None)
         now = values.getCurrentProcessingTimeInMs()
-        if event is None or event <= values.getCurrentWatermarkInMs() or (processing is not None and processing < now):
+        if event is None and self._clocks is None:
+            return False
+        if (event is not None and event <= self._watermark(values)) or (processing is not None and processing < now):
             return False
         self._handle.registerTimer(now + 1)
         self._waiting.update((event, processing, now + 1))
         return True
+
+    def wait(self, values: TimerValues) -> None:
+        """Sees to it that the current share, which makes its watermark itself, is visited in each micro-batch."""
+        assert self._waiting is not None
+        if self._waiting.get() is None:
+            now = values.getCurrentProcessingTimeInMs()
+            self._handle.registerTimer(now + 1)
+            self._waiting.update((None, None, now + 1))
 
     def set(self, stream: fw.Stream, values: TimerValues, before: int | None, expired: int | None) -> int | None:
         """Sets the current share's timer for a stream; returns it if the caller is to remember it.
@@ -67,7 +100,7 @@ class ShareTimers:
         _, _, before = self._waiting.get() or (None, None, None)
         processing, now = stream.next_processing_timer(), values.getCurrentProcessingTimeInMs()
         timer = None
-        if event is not None:
+        if event is not None or self._clocks is not None:
             timer = now + 1  # in the next micro-batch, which may have another watermark
         elif processing is not None:
             timer = max(min(processing, fw.MAX_TIMESTAMP - 1), now) + 1

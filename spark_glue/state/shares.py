@@ -26,6 +26,8 @@ class Opened:
     """A stream in the state of a share; what it counted before; and the head of the share's log.
 
     how: it stood there ("kept"), went on by deltas ("caught_up"), was "loaded" whole, or is "new". load_ms: it took.
+    why: it had to be loaded: the worker had none ("cold"), one too far behind ("behind"), copies were "damaged", or the
+    spec has "changed". deltas: how many it has taken. copies: how many of them this machine had a copy of.
     """
 
     stream: Replica
@@ -33,16 +35,23 @@ class Opened:
     head: Head
     how: Literal["kept", "caught_up", "loaded", "new"] = "new"
     load_ms: int = 0
+    why: Literal["", "cold", "behind", "damaged", "changed"] = ""
+    deltas: int = 0
+    copies: int = 0
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What storing a share has written, bytes; how long it took; how many deltas its log has, and their bytes."""
+    """What storing a share has written, bytes; how long it took; how many deltas its log has, and their bytes.
+
+    live: bytes of the streams that the worker keeps.
+    """
 
     written: int
     ms: int
     deltas: int = 0
     log_bytes: int = 0
+    live: int = 0
 
 
 class States:
@@ -60,6 +69,7 @@ class States:
         self._shelf = shelf
         self._place = (run, frame_plan.operator, frame_plan.plan.fingerprint)
         self._live = LIVE if live is None else live
+        self._copies = 0  # that the stream opened last has found
 
     def open(self, share: int) -> Opened:
         """Returns the stream of the current share, whose number is given, in the state that the store knows.
@@ -67,13 +77,15 @@ class States:
         Raises StateError if the stored state is damaged or of another query.
         """
         begun = time.monotonic()
+        self._copies = 0
         opened = self._open(share)
-        opened = replace(opened, load_ms=_ms_since(begun))
+        opened = replace(opened, load_ms=_ms_since(begun), copies=self._copies)
         if opened.how == "loaded":
             log = opened.head.log
             _LOG.info(
-                "share %d: loaded %d deltas of %d bytes in %d ms", share, len(log.entries), log.size, opened.load_ms
-            )
+                "share %d: loaded %d deltas of %d bytes in %d ms, %s: %d copies were here",
+                share, len(log.entries), log.size, opened.load_ms, opened.why, opened.copies,
+            )  # fmt: skip
         return opened
 
     def _open(self, share: int) -> Opened:
@@ -86,16 +98,18 @@ class States:
                 return Opened(left.stream, left.metrics, head, "kept")
             for _, missing in head.log.since_one_of({left.token}):
                 if self._catches_up(left.stream, missing):
-                    return Opened(left.stream, left.stream.metrics, head, "caught_up")
+                    return Opened(left.stream, left.stream.metrics, head, "caught_up", deltas=len(missing))
         entries = head.log.entries
         if head.earlier:
-            return self._fresh(head, [self._migrated(self._log.read(entry)) for entry in entries])
+            return self._fresh(head, [self._migrated(self._log.read(entry)) for entry in entries], "changed")
         try:
-            return self._fresh(head, [self._fetch(entry) for entry in entries])
-        except StateError:
+            return self._fresh(head, [self._fetch(entry) for entry in entries], "cold" if left is None else "behind")
+        except StateError as problem:
+            _LOG.warning("share %d: copies are damaged, so it is read from the state store: %s", share, problem)
             for entry in entries:  # perhaps only the copies are damaged
                 self._shelf.remove(entry.token)
-            return self._fresh(head, [self._log.read(entry) for entry in entries])
+            self._copies = 0
+            return self._fresh(head, [self._log.read(entry) for entry in entries], "damaged")
 
     def _migrated(self, delta: bytes) -> bytes:
         try:
@@ -113,17 +127,22 @@ class States:
             return False
         return True
 
-    def _fresh(self, head: Head, deltas: list[bytes]) -> Opened:
+    def _fresh(
+        self, head: Head, deltas: list[bytes], why: Literal["", "cold", "behind", "damaged", "changed"] = ""
+    ) -> Opened:
         stream = open_replica(self._frame_plan.plan, coalesce=self._frame_plan.coalesce)
         if deltas:
             stream.catch_up(deltas)
-        return Opened(stream, stream.metrics, head, "loaded" if deltas else "new")
+        how: Literal["loaded", "new"] = "loaded" if deltas else "new"
+        return Opened(stream, stream.metrics, head, how, why=why if deltas else "", deltas=len(deltas))
 
     def _fetch(self, entry: Entry) -> bytes:
         data = self._shelf.get(entry.token, entry.size)
         if data is None:
             data = self._log.read(entry)
             self._shelf.put(entry.token, data)
+        else:
+            self._copies += 1
         return data
 
     def store(self, share: int, opened: Opened, after: fw.Metrics, timer: int | None) -> Stored:
@@ -159,7 +178,7 @@ class States:
         assert token is not None
         self._shelf.put(token, delta)
         self._live.put((*self._place, share), Live(token, opened.stream, after, after.state_bytes))
-        return Stored(written, _ms_since(begun), len(head.log.entries), head.log.size)
+        return Stored(written, _ms_since(begun), len(head.log.entries), head.log.size, self._live.nbytes)
 
 
 def _ms_since(begun: float) -> int:

@@ -31,6 +31,8 @@ from spark_glue.state.marks import Marks, marks_in
 
 __all__ = ["Checkpoint", "Progress", "checkpoint_of", "plan_of", "replica_of", "shares_in"]
 
+CLOCKS = "inputs"
+"""The state variable of shares that make their watermark themselves, see ``stages.shareclocks``."""
 CHUNK_COLUMNS = ["key_group", "chunk", "data"]
 _ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH_BYTES = 1 << 29  # of a record batch on its way to Python
@@ -189,6 +191,9 @@ class Checkpoint:
         batch = self._batch
         if batch is None:
             return None
+        own = self._own_marks()
+        if own is not None:
+            return Progress(batch, *own)
         told = self._log_entry("offsets", batch), self._log_entry("commits", batch)
         marks = [told[0].get("batchWatermarkMs"), told[1].get("nextBatchWatermarkMs")]
         return Progress(batch, *(mark or None for mark in marks))
@@ -200,6 +205,16 @@ class Checkpoint:
             return Marks(())
         texts = self.spark.read.option("wholetext", True).text(f"{self._path}/offsets")
         return marks_in(texts.select(F.input_file_name(), "value").collect(), batch)
+
+    def _own_marks(self) -> tuple[int | None, int | None] | None:
+        """Returns the watermarks of the last micro-batch and of the next, if the query makes them itself (idle=)."""
+        mine = next((row.operatorProperties for row in self._metadata if row.operatorId == self._operator), None)
+        variables = json.loads(mine or "{}").get("stateVariables", ())
+        if CLOCKS not in [one.get("stateName") for one in variables]:
+            return None
+        row = self._state(CLOCKS).select(F.max("value.watermark"), F.max("value.next")).first()
+        marks = (None, None) if row is None else row
+        return tuple(None if mark is None or mark <= 0 else int(mark) for mark in marks)  # type: ignore[return-value]
 
     @property
     def _batch(self) -> int | None:
@@ -215,7 +230,7 @@ class Checkpoint:
     @cached_property
     def _metadata(self) -> list[Any]:
         found = self.spark.read.format("state-metadata").load(self._path)
-        return found.select("operatorId", "maxBatchId").collect()
+        return found.select("operatorId", "maxBatchId", "operatorProperties").collect()
 
     def _log_entry(self, folder: str, batch: int) -> dict[str, Any]:
         """Returns what Spark's own log says of a micro-batch."""

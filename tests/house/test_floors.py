@@ -36,7 +36,7 @@ GLUE_FLOORS = [
     "state session",
     "stages",
     "export health progress sinks",
-    "apply doctor inspection",
+    "apply doctor inspection prometheus",
     "",
     "apps",
 ]

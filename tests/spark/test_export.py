@@ -46,17 +46,3 @@ def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
 def test_arguments(tmp_path):
     with pytest.raises(SpecError, match="spec: must be a WindowSpec"):
         spark_glue.export_state(str(tmp_path), None, str(tmp_path / "other"))
-
-
-@pytest.mark.parametrize(
-    "trigger",
-    [
-        fw.CountTrigger.of(3),
-        fw.PurgingTrigger.of(fw.CountTrigger.of(3)),
-        fw.NeverTrigger(),
-        fw.ContinuousEventTimeTrigger.of("1 s"),
-    ],
-)
-def test_windows_that_would_be_left_out_are_refused(tmp_path, trigger):
-    with pytest.raises(SpecError, match=r"export_state: .* the trigger .* fires at other times; EventTimeTrigger and"):
-        spark_glue.export_state(str(tmp_path), SPEC.trigger(trigger), str(tmp_path / "other"))

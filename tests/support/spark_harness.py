@@ -12,7 +12,7 @@ from spark_glue.stages.packets import RESULT, PacketKind, decode, encode
 from tests.support.spark_fakes import FakeHandle
 from tests.support.spark_jobs import frame_plan_for
 
-__all__ = ["SCHEMA", "SPEC", "Harness", "counts", "packet", "packet_row"]
+__all__ = ["SCHEMA", "SPEC", "Harness", "clock", "counts", "packet", "packet_row"]
 
 SPEC = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.int64())])
@@ -21,8 +21,8 @@ SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.int64())])
 class Harness:
     """One task after the other over the same state, with new processors, as Spark does it."""
 
-    def __init__(self, spec: fw.WindowSpec = SPEC) -> None:
-        self.frame_plan = frame_plan_for(SCHEMA.empty_table(), spec)
+    def __init__(self, spec: fw.WindowSpec = SPEC, **changes) -> None:
+        self.frame_plan = frame_plan_for(SCHEMA.empty_table(), spec, **changes)
         self.handle = FakeHandle()
         self.counters: dict[str, int] = {}
 
@@ -67,6 +67,11 @@ def packet(*rows: tuple[int, int], mapper: int = 0, seq: int = 0) -> dict:
     batch = pa.RecordBatch.from_pylist([{"k": k, "ts": ts} for k, ts in rows], schema=SCHEMA)
     blob = encode(batch).to_pybytes()
     return packet_row(mapper=mapper, seq=seq, kind=int(PacketKind.GOOD), rows=len(rows), blob=blob)
+
+
+def clock(newest: int, number: int = 0) -> dict:
+    """Returns the row that tells a share of the newest time of an input."""
+    return packet_row(seq=number, kind=int(PacketKind.CLOCK), rows=newest)
 
 
 def packet_row(**values) -> dict:

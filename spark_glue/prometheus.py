@@ -1,0 +1,121 @@
+"""``prometheus_listener``: the metrics of each micro-batch, as Prometheus reads them from a port of the driver."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming import StreamingQueryListener
+
+from fastwin.errors import SpecError
+from fastwin.machine.packages import explained
+from spark_glue.progress import BatchMetrics, metrics_listener
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+__all__ = ["prometheus_listener"]
+
+_LOG = logging.getLogger(__name__)
+
+_COUNTED = {
+    "events": "Rows taken.",
+    "late": "Rows sent to the late output.",
+    "dropped": "Late rows that were dropped.",
+    "bad": "Bad rows.",
+    "unassigned": "Rows that no window took.",
+    "fired": "Result rows.",
+    "unfired": "Windows that went without ever firing.",
+    "state_bytes": "Bytes written to the state store.",
+    "streams_kept": "Visits of shares whose stream stood in the worker.",
+    "streams_caught_up": "Visits of shares whose stream went on by deltas.",
+    "streams_loaded": "Visits of shares whose stream was loaded whole.",
+    "loaded_cold": "Of these, because the worker had none.",
+    "loaded_behind": "Of these, because the worker's was too far behind.",
+    "loaded_damaged": "Of these, because copies were damaged.",
+    "loaded_changed": "Of these, because the spec has changed.",
+    "deltas_caught_up": "Deltas taken to go on.",
+    "deltas_loaded": "Deltas taken to load streams whole.",
+    "copies_hit": "Deltas of which the machine had a copy.",
+}
+_COUNTED_MS = {"load_ms": "Time for loading streams.", "write_ms": "Time for storing them."}
+_CHANGES = {"open_windows": "Open windows", "timers": "Timers", "state_rows": "Rows of state"}
+_LEVELS = {
+    "log_deltas": "Deltas in the logs of the shares that were visited.",
+    "log_bytes": "Bytes of these.",
+    "worker_bytes": "The most memory that a Python worker has taken.",
+    "live_bytes": "The most bytes of streams that a worker keeps.",
+    "batch_id": "The last micro-batch.",
+}
+_TIMES = {
+    "duration_ms": "How long the last micro-batch took.",
+    "newest_ms": "The newest event time, seconds since 1970.",
+    "lag_ms": "How far that is behind the micro-batch's time.",
+    "watermark_ms": "The watermark, seconds since 1970.",
+}
+_LABELS = ("query", "frame")
+
+
+def prometheus_listener(
+    port: int | None = 9108, address: str = "127.0.0.1", registry: CollectorRegistry | None = None
+) -> StreamingQueryListener:
+    """Returns a listener that keeps the metrics of each micro-batch for Prometheus, and serves them as text.
+
+    port: of the driver, where ``/metrics`` answers; None: nothing is served, as you serve the registry yourself.
+    address: to listen on; ``"0.0.0.0"``: all. registry: of ``prometheus_client``; None: a new one.
+
+    Use it with ``spark.streams.addListener(spark_glue.prometheus_listener())``. All names begin with
+    ``fastwin_query_``, and the labels ``query`` (its name, else its id) and ``frame`` (the ``name=`` of ``apply``) tell
+    queries apart. Sums count from the start of the listener. Raises NotInstalledError without the package
+    prometheus-client, SpecError for a port that is none, OSError for one that is taken.
+    """
+    if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65_536):
+        raise SpecError(f"prometheus_listener: port must be None or from 1 to 65535, got {port!r}")
+    try:
+        import prometheus_client as prometheus
+    except ImportError as problem:
+        raise explained("prometheus_listener", "serve", problem) from None
+    found = prometheus.CollectorRegistry() if registry is None else registry
+    kept = _Kept(prometheus, found)
+    if port is not None:
+        prometheus.start_http_server(port, address, found)
+        _LOG.info("prometheus_listener: serves metrics on http://%s:%d/metrics", address, port)
+    return metrics_listener(kept.take)
+
+
+class _Kept:
+    """The metrics of all queries, in a registry."""
+
+    def __init__(self, prometheus: Any, registry: CollectorRegistry) -> None:
+        def gauge(name: str, text: str) -> Any:
+            return prometheus.Gauge(f"fastwin_query_{name}", text, _LABELS, registry=registry)
+
+        def counter(name: str, text: str) -> Any:
+            return prometheus.Counter(f"fastwin_query_{name}", text, _LABELS, registry=registry)
+
+        self._counted = {name: counter(name, text) for name, text in _COUNTED.items()}
+        self._counted_ms = {name: counter(_seconds(name), text) for name, text in _COUNTED_MS.items()}
+        self._changes = {name: gauge(name, f"{text}, since the listener began.") for name, text in _CHANGES.items()}
+        self._levels = {name: gauge(name, text) for name, text in _LEVELS.items()}
+        self._times = {name: gauge(_seconds(name), text) for name, text in _TIMES.items()}
+        self._holds = gauge("held_by", "The number of the input that holds time back, with idle=; -1: none is known.")
+
+    def take(self, metrics: BatchMetrics) -> None:
+        """Takes the metrics of a micro-batch."""
+        labels = metrics.query_name or metrics.query_id, metrics.frame
+        for name, metric in self._counted.items():
+            metric.labels(*labels).inc(getattr(metrics, name))
+        for name, metric in self._counted_ms.items():
+            metric.labels(*labels).inc(getattr(metrics, name) / 1_000)
+        for name, metric in self._changes.items():
+            metric.labels(*labels).inc(getattr(metrics, f"{name}_change"))
+        for name, metric in self._levels.items():
+            metric.labels(*labels).set(getattr(metrics, name))
+        for name, metric in self._times.items():
+            if (value := getattr(metrics, name)) is not None:
+                metric.labels(*labels).set(value / 1_000)
+        self._holds.labels(*labels).set(-1 if metrics.held_by is None else metrics.held_by)
+
+
+def _seconds(name: str) -> str:
+    return name.removesuffix("_ms") + "_seconds"

@@ -1,0 +1,122 @@
+"""History: what a query starts from, instead of from nothing. Rows of the past, or what another query has saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from fastwin.errors import SpecError
+from fastwin.run.replica import Replica, open_replica
+from spark_glue.plan.catalyst import prefers_columns
+from spark_glue.plan.compat import applied_to_groups
+from spark_glue.plan.eventtimes import newest_time
+from spark_glue.plan.frameplan import FramePlan
+from spark_glue.plan.keygroups import ids, number_of
+from spark_glue.plan.types import spark_struct
+from spark_glue.stages.pack import pack_frame
+from spark_glue.stages.packets import PACKED, PacketKind, decode
+from spark_glue.stages.worker import settle, shares_of
+from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint
+
+__all__ = ["INITIAL", "begun_from", "gathered_stream", "watermark_after"]
+
+INITIAL = pa.schema([PACKED.field("key_group"), *STATE])
+"""A part of state, and the id of the share that it goes to."""
+
+
+def watermark_after(history: DataFrame, frame_plan: FramePlan, delay_ms: int) -> int | None:
+    """Returns the watermark behind a batch frame of history, ms; None: it has no good rows. Runs a job."""
+    assert frame_plan.time_column is not None
+    newest = newest_time(history, frame_plan.time_column, frame_plan.spec.time_unit)
+    return None if newest is None else newest - delay_ms - 1
+
+
+def begun_from(
+    history: str | Path | DataFrame, frame_plan: FramePlan, replan: Callable[[DataFrame], FramePlan], delay_ms: int
+) -> tuple[FramePlan, DataFrame | None]:
+    """Returns the plan of a stream that starts from history, and its state as rows of INITIAL; None: there is none.
+
+    history: what ``export_state`` has written, or a batch frame. replan: plans the spec for another frame. delay_ms: of
+    the watermark. Raises SpecError for history that does not fit.
+    """
+    if isinstance(history, DataFrame):
+        return _begun_from_rows(history, frame_plan, replan(history), delay_ms)
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    saved = Savepoint.read(str(history))
+    if saved.fingerprint != frame_plan.plan.fingerprint.hex():
+        raise SpecError(f"history: {history} was saved by another spec, or of other columns; both must be the same")
+    frame_plan = replace(frame_plan, start_ms=saved.watermark)
+    folder = Path(history) / STATE_FOLDER
+    if not folder.exists():
+        return frame_plan, None
+    state = spark.read.schema(spark_struct(STATE)).parquet(str(folder))
+    if saved.key_groups != frame_plan.key_groups:
+        state = state.mapInArrow(partial(_divided_anew, frame_plan), spark_struct(STATE))
+    return frame_plan, state.mapInArrow(partial(_sent, frame_plan.key_groups), spark_struct(INITIAL))
+
+
+def _begun_from_rows(
+    history: DataFrame, frame_plan: FramePlan, past: FramePlan, delay_ms: int
+) -> tuple[FramePlan, DataFrame | None]:
+    if past.plan.fingerprint != frame_plan.plan.fingerprint or not past.plan.input_schema.equals(
+        frame_plan.plan.input_schema
+    ):
+        raise SpecError("history: its columns have other names or types than those of the stream")
+    until = watermark_after(history, past, delay_ms)
+    if until is None:
+        return frame_plan, None
+    packed = pack_frame(history, past, prefers_columns(history, past.packed_schema.names))
+    state = applied_to_groups(packed, "key_group", partial(_state_of_group, past, until), spark_struct(STATE))
+    sent = state.mapInArrow(partial(_sent, frame_plan.key_groups), spark_struct(INITIAL))
+    return replace(frame_plan, start_ms=until), sent
+
+
+def gathered_stream(frame_plan: FramePlan, parts: list[bytes]) -> Replica:
+    """Returns a stream with the state of parts."""
+    stream = open_replica(frame_plan.plan, coalesce=frame_plan.coalesce)
+    stream.gather(parts)
+    return stream
+
+
+def _state_of_group(frame_plan: FramePlan, until: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs the rows of a key group as one micro-batch, up to a watermark; what fires is not looked at here."""
+    settle()
+    found: list[tuple[int, int, int, bytes]] = []
+    for batch in batches:
+        columns = (batch[name].to_pylist() for name in ("key_group", "mapper", "seq", "kind", "blob"))
+        found += [tuple(row[:3] + row[4:]) for row in zip(*columns, strict=True) if row[3] == PacketKind.GOOD]
+    if not found:
+        return
+    group = number_of(found[0][0])
+    schema = frame_plan.plan.input_schema
+    rows = pa.Table.from_batches([decode(blob, schema) for *_, blob in sorted(found)], schema)
+    stream = open_replica(frame_plan.plan, coalesce=frame_plan.coalesce)
+    stream.process(rows)
+    stream.advance_watermark(until)
+    stream.snapshot()
+    yield _rows([(group, part) for _, part in stream.parts(1)])
+
+
+def _divided_anew(frame_plan: FramePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for part in batch["part"].to_pylist():
+            yield _rows(gathered_stream(frame_plan, [part]).parts(frame_plan.key_groups))
+
+
+def _sent(key_groups: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Says for each part to which share it goes."""
+    shares = shares_of(key_groups)
+    to = ids(shares)
+    for batch in batches:
+        whose = pa.array([int(to[group % shares]) for group in batch["part_of"].to_pylist()], pa.int32())
+        yield pa.RecordBatch.from_arrays([whose, *batch.columns], schema=INITIAL)
+
+
+def _rows(parts: list[tuple[int, bytes]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"part_of": group, "part": part} for group, part in parts], schema=STATE)

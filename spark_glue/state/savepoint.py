@@ -1,0 +1,51 @@
+"""A savepoint: all state of a stopped query in files, from which another query starts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from fastwin.errors import SpecError
+
+__all__ = ["STATE", "STATE_FOLDER", "Savepoint"]
+
+STATE_FOLDER = "_state"
+"""Beside the files that people read, which do not see it: Parquet's readers leave names with an underscore out."""
+_ABOUT = "_savepoint.json"
+_FORMAT = 1
+
+STATE = pa.schema([("part_of", pa.int32()), ("part", pa.binary())])
+"""State divided by keys: the number of a key group, and a chunk of it, see ``Replica.parts``."""
+
+
+@dataclass(frozen=True)
+class Savepoint:
+    """What is to be known of a savepoint before its state is read.
+
+    key_groups: into how many its keys are divided. watermark: that of the next micro-batch, ms; None: none yet.
+    fingerprint: of the spec, in hex.
+    """
+
+    key_groups: int
+    watermark: int | None
+    fingerprint: str
+
+    def write(self, folder: Path) -> None:
+        """Writes this to the folder of a savepoint."""
+        (folder / _ABOUT).write_text(json.dumps({"format": _FORMAT} | asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: str) -> Savepoint:
+        """Returns what is known of the savepoint in a folder. Raises SpecError if there is none."""
+        try:
+            fields = json.loads((Path(path) / _ABOUT).read_text(encoding="utf-8"))
+            version = fields.pop("format")
+            found = cls(**fields)
+        except (OSError, ValueError, TypeError, KeyError) as problem:
+            raise SpecError(f"history: {path} is no folder that export_state has written: {problem}") from problem
+        if version != _FORMAT:
+            raise SpecError(f"history: {path} has format {version}, this version of fastwin reads {_FORMAT}")
+        return found

@@ -1,0 +1,77 @@
+"""Metrics of micro-batches as Prometheus reads them, without Spark."""
+
+import dataclasses
+import socket
+import sys
+import urllib.request
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+import spark_glue
+from fastwin.errors import NotInstalledError, SpecError
+from spark_glue.stages.counters import COUNTERS
+
+TEXT = ("query_id", "run_id", "query_name", "frame", "time")
+
+
+def told(batch: int, **counters: int) -> SimpleNamespace:
+    values = dict.fromkeys(COUNTERS, 0) | counters
+    progress = SimpleNamespace(
+        id="q", runId="r", name="clicks", batchId=batch, timestamp="2024-01-01T09:00:00.000Z", batchDuration=250,
+        eventTime={}, observedMetrics={"fastwin": SimpleNamespace(asDict=lambda: values)},
+    )  # fmt: skip
+    return SimpleNamespace(progress=progress)
+
+
+def value(registry: CollectorRegistry, name: str) -> float | None:
+    return registry.get_sample_value(f"fastwin_query_{name}", {"query": "clicks", "frame": "fastwin"})
+
+
+@pytest.fixture
+def names(monkeypatch):
+    monkeypatch.setattr("spark_glue.progress.named_values", lambda row: row.asDict())
+
+
+def test_sums_and_levels(names):
+    registry = CollectorRegistry()
+    listener = spark_glue.prometheus_listener(port=None, registry=registry)
+    nine = round(datetime(2024, 1, 1, 9, tzinfo=UTC).timestamp() * 1_000)
+    listener.onQueryProgress(told(0, events=5, open_windows_change=3, load_ms=1_500, watermark_ms=nine - 60_000))
+    listener.onQueryProgress(
+        told(1, events=2, open_windows_change=-1, live_bytes=7, held_by=2, frame_newest_ms=nine - 4_000)
+    )
+    assert value(registry, "events_total") == 7
+    assert value(registry, "open_windows") == 2
+    assert value(registry, "load_seconds_total") == 1.5
+    assert value(registry, "live_bytes") == 7
+    assert value(registry, "lag_seconds") == 4
+    assert value(registry, "held_by") == 1
+    assert value(registry, "duration_seconds") == 0.25
+    assert value(registry, "batch_id") == 1
+
+
+def test_every_metric_is_there(names):
+    registry = CollectorRegistry()
+    spark_glue.prometheus_listener(port=None, registry=registry).onQueryProgress(told(0))
+    kept = {metric.name.removeprefix("fastwin_query_") for metric in registry.collect()}
+    for field in dataclasses.fields(spark_glue.BatchMetrics):
+        name = field.name.removesuffix("_change")
+        assert field.name in TEXT or name in kept or name.removesuffix("_ms") + "_seconds" in kept, field.name
+
+
+def test_it_is_served_and_refused(names, monkeypatch):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    listener = spark_glue.prometheus_listener(port)
+    listener.onQueryProgress(told(0, fired=3))
+    text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30).read().decode()
+    assert 'fastwin_query_fired_total{frame="fastwin",query="clicks"} 3.0' in text
+    with pytest.raises(SpecError, match="port must be None or from 1 to 65535, got 0"):
+        spark_glue.prometheus_listener(0)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(NotInstalledError, match=r"fastwin\[.*serve"):
+        spark_glue.prometheus_listener(None)
