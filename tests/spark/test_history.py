@@ -1,0 +1,89 @@
+"""Queries that start from history: rows of the past, or the state of another query; as one long stream."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastwin as fw
+import spark_glue
+from fastwin.errors import SpecError
+from tests.support.spark_events import START_MS, events
+from tests.support.spark_streams import Recorder, Source, part, rows_of, start
+
+BASE = fw.key_by("k").event_time("ts").bad_rows("drop")
+SLIDING = (
+    BASE.window(fw.SlidingEventTimeWindows.of("2 min", "1 min"))
+    .allowed_lateness("30 s")
+    .side_output_late_data()
+    .aggregate(n=fw.Count(), total=fw.Sum("v"), mean=fw.Mean("v"))
+)
+COUNTED = BASE.window(fw.TumblingEventTimeWindows.of("5 min")).trigger(fw.CountTrigger.of(7)).aggregate(n=fw.Count())
+PAST = [events(i, 150, start_ms=START_MS + i * 80_000, span_ms=80_000) for i in range(2)]
+LIVE = [events(5 + i, 150, start_ms=START_MS + (2 + i) * 60_000, span_ms=90_000) for i in range(2)]
+LATE = events(9, 60, start_ms=START_MS, span_ms=150_000)
+
+
+def streamed(spark, folder: Path, spec, tables, **arguments) -> pa.Table:
+    """Runs a query over tables, one in each micro-batch, and returns what it gives."""
+    folder.mkdir(exist_ok=True)
+    source = Source(folder, tables[0].schema)
+    source.put(*tables)
+    recorder = Recorder()
+    arguments = {"watermark": "20 s", "key_groups": 6} | arguments
+    frame = spark_glue.apply(spec, source.frame(spark), **arguments)
+    start(frame, folder, recorder, available_now=True).awaitTermination()
+    return pa.concat_tables(recorder.tables.values())
+
+
+def assert_same(found: list[pa.Table], expected: pa.Table) -> None:
+    for name in ("main", "late") if "late" in expected.column_names else ("main",):
+        tables = [part(table, name) for table in found]
+        assert rows_of(pa.concat_tables([table for table in tables if table.num_rows])) == rows_of(part(expected, name))
+        assert part(expected, name).num_rows > 0
+
+
+def test_a_batch_of_the_past_then_a_stream_is_one_long_stream(spark, tmp_path):
+    whole = pa.concat_tables(PAST)
+    expected = streamed(spark, tmp_path / "long", SLIDING, [whole, *LIVE, LATE])
+    past = spark.createDataFrame(whole)
+    batch = spark_glue.apply(SLIDING, past, watermark="20 s", goes_on=True).toArrow()
+    live = streamed(spark, tmp_path / "live", SLIDING, [*LIVE, LATE], history=past)
+    assert batch.num_rows > 0
+    assert_same([batch, live], expected)
+    with pytest.raises(SpecError, match="history: its columns have other names or types"):
+        streamed(spark, tmp_path / "other", SLIDING, LIVE, history=past.withColumn("v", past.v.cast("double")))
+
+
+@pytest.mark.parametrize("spec", [SLIDING, COUNTED], ids=["sliding", "counted"])
+def test_saved_state_goes_on_in_other_parts(spark, tmp_path, spec):
+    expected = streamed(spark, tmp_path / "long", spec, [*PAST, *LIVE, LATE])
+    before = streamed(spark, tmp_path / "before", spec, PAST)
+    path = tmp_path / "saved"
+    written = spark_glue.export_state(str(tmp_path / "before" / "checkpoint"), spec, str(path))
+    readable = pq.read_table(path)
+    assert readable.num_rows == written > 0
+    assert ("timers" in readable.column_names) == (spec is COUNTED)
+    shuffle = "spark.sql.shuffle.partitions"
+    partitions = spark.conf.get(shuffle)
+    spark.conf.set(shuffle, 3)
+    try:
+        after = streamed(spark, tmp_path / "after", spec, [*LIVE, LATE], history=path, key_groups=5)
+    finally:
+        spark.conf.set(shuffle, partitions)
+    assert_same([before, after], expected)
+
+
+def test_arguments(spark, tmp_path):
+    frame = Source(tmp_path, LIVE[0].schema).frame(spark)
+    past = spark.createDataFrame(PAST[0])
+    for history in (3, frame, str(tmp_path)):
+        with pytest.raises(SpecError, match="history: "):
+            spark_glue.apply(SLIDING, frame, watermark="1 s", history=history)
+    with pytest.raises(SpecError, match="history: is for a streaming frame"):
+        spark_glue.apply(SLIDING, past, watermark="1 s", history=past)
+    with pytest.raises(SpecError, match="goes_on: is for a batch frame"):
+        spark_glue.apply(SLIDING, frame, watermark="1 s", goes_on=True)
+    with pytest.raises(SpecError, match="goes_on: needs a watermark="):
+        spark_glue.apply(SLIDING, past, goes_on=True)
