@@ -1,5 +1,6 @@
 """Shows an example's results: `python NAME.py` over a table, `python NAME.py --spark` on a Spark stream."""
 
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -52,7 +53,9 @@ def _frame(spark: Any, files: Path, batches: Sequence[pa.Table]) -> Any:
     """Returns a streaming frame that brings a batch at a time."""
     files.mkdir()
     for number, batch in enumerate(batches):
-        pq.write_table(batch, files / f"{number}.parquet")
+        path = files / f"{number}.parquet"
+        pq.write_table(batch, path)
+        os.utime(path, (number, number))  # Spark takes the oldest first
     schema = spark.read.parquet(str(files)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(files))
 

@@ -16,7 +16,7 @@ def run_notebook(name: str, folder: Path) -> None:
     told = [_texts(cell) for cell in kept.cells]
     NotebookClient(kept, timeout=500, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
     for number, (cell, before) in enumerate(zip(kept.cells, told, strict=True)):
-        assert _texts(cell) == before, f"{name}, cell {number}:\n{cell.source}"
+        assert _texts(cell) == before, f"{name}, cell {number} gave {_texts(cell)}:\n{cell.source}"
         assert all("image/svg+xml" in out.get("data", {}) for out in cell.get("outputs", []) if "Timeline(" in str(out))
 
 
