@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, PySparkException, PythonException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
@@ -73,8 +73,8 @@ def check_server(df: DataFrame) -> None:
     """
     try:
         _ = df.select("*").schema  # the frame's own may be known already
-    except AnalysisException as problem:
-        if problem.getCondition() == _IN_FLOW:
+    except PySparkException as problem:
+        if _IN_FLOW in (problem.getCondition() or str(problem)):  # 4.1 has it in the text alone
             raise SpecError(
                 "df: in the function of a flow Spark lets nobody look at a frame, and apply has to; call apply outside "
                 "of that function, in the same file, and return its frame there"
