@@ -106,7 +106,9 @@ AGGREGATES = [("count", None), ("sum", 0), ("mean", 0)]
 
 
 @pytest.mark.parametrize("kind", ["flights", pytest.param("random", marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [name if name == "sessions" else pytest.param(name, marks=pytest.mark.long) for name in CASES]
+)
 def test_all_ways_agree_where_the_watermark_covers_the_disorder(spark, tmp_path, january, name, kind):
     case, stream = CASES[name], stream_of(kind, name, january)
     spec = stream.spec(case)

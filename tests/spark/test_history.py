@@ -56,7 +56,9 @@ def test_a_batch_of_the_past_then_a_stream_is_one_long_stream(spark, tmp_path):
         streamed(spark, tmp_path / "other", SLIDING, LIVE, history=past.withColumn("v", past.v.cast("double")))
 
 
-@pytest.mark.parametrize("spec", [SLIDING, COUNTED], ids=["sliding", "counted"])
+@pytest.mark.parametrize(
+    "spec", [pytest.param(SLIDING, id="sliding", marks=pytest.mark.long), pytest.param(COUNTED, id="counted")]
+)
 def test_saved_state_goes_on_in_other_parts(spark, tmp_path, spec):
     expected = streamed(spark, tmp_path / "long", spec, [*PAST, *LIVE, LATE])
     before = streamed(spark, tmp_path / "before", spec, PAST)

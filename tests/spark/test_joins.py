@@ -50,7 +50,7 @@ def grouped(lateness: str = "0 s") -> fw.JoinSpec:
     return fw.co_group(*inputs(lateness), WINDOW, matches, output="pairs bigint, first string")
 
 
-@pytest.mark.parametrize("made", [join_of, grouped])
+@pytest.mark.parametrize("made", [join_of, pytest.param(grouped, marks=pytest.mark.long)])
 def test_a_stream_that_starts_again_gives_what_this_process_gives(spark, tmp_path, made):
     join = made(lateness="5 s")
     tables = ("left", LEFT, left_rows), ("right", RIGHT, right_rows)
