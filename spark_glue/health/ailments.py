@@ -24,6 +24,14 @@ _SKEW = 3.0  # times the median task
 _LONG_TASK_MS = 500
 _PARTITIONS = 8  # for each core
 
+_ANY_ERROR = (
+    "mend what it names and start the query again with the same checkpoint; see Errors on the page Troubleshooting"
+)
+_KNOWN_ERRORS = {
+    "Python worker failed to connect back": "Spark gives a Python worker ten seconds to start, and the machine was too "
+    "busy: start the query again with the same checkpoint, with less beside it or fewer cores in local[...]",
+}
+
 Check = Callable[[list[MicroBatch], Setup], Finding | None]
 
 
@@ -68,7 +76,7 @@ def _failed(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     return Finding(
         "failed",
         f"the query ended with an error: {setup.error}",
-        "mend what it names and start the query again with the same checkpoint; see Errors on the page Troubleshooting",
+        next((mend for sign, mend in _KNOWN_ERRORS.items() if sign in setup.error), _ANY_ERROR),
         {"error": setup.error},
     )
 

@@ -288,3 +288,11 @@ def test_a_time_in_thousands_of_windows() -> None:
     report = stream.why("ann", at=MS + 30 * MINUTE)
     assert sum(window.held for window in report.windows) == 31 * 60
     assert sum(not window.held for window in report.windows) == 20
+
+
+def test_a_sketch_is_told_by_what_it_counts():
+    table = pa.table({"ts": [1, 2, 3], "user": [1, 2, 2], "text": [b"a", b"HYLL", b"b"]})
+    keyed = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+    stream = keyed.aggregate(users=fw.HyperLogLog("user", output="sketch"), least=fw.Min("text")).open()
+    stream.process(table)
+    assert "It holds users = a sketch of about 2 values, least = b'HYLL'." in stream.why(None).text

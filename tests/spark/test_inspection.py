@@ -1,6 +1,7 @@
 """Why and inspect of a query's stored state, while it runs and when it has been stopped; from the shell as well."""
 
 import json
+import re
 from argparse import ArgumentParser
 from collections import defaultdict
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from fastwin.columns.keys import KeyCodec
 from fastwin.errors import SpecError, StateError
 from fastwin.run.why.answer import key_columns
 from spark_glue.apps.state import inspect_command, why_command
-from spark_glue.apps.state.main import load_spec
+from spark_glue.apps.state.main import load_spec, shares_in_text
 from spark_glue.plan.catalyst import BATCH_BYTES_KEY
 from spark_glue.plan.keygroups import number_of
 from spark_glue.state.book import DeltaLog
@@ -151,6 +152,13 @@ def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, mon
     shown = capsys.readouterr().out
     assert "k3" in shown
     assert "only showing top 1 row" in shown
+    assert run(["inspect", *common, "--key", "k3"]) == 0
+    keys = re.findall(r"^\|(k\d) ", capsys.readouterr().out, re.MULTILINE)
+    assert keys == ["k3"] * sum(key[0] == "k3" for key in expected(watermark))
+    assert run(["inspect", *common, "--shares", "0", "--rows", "1000"]) == 0
+    assert len(re.findall(r"^\|k\d ", capsys.readouterr().out, re.MULTILINE)) == len(
+        told(spark_glue.inspect(checkpoint, SPEC, shares=[0]))
+    )
     with pytest.raises(SpecError, match="--key: give it once for each of k"):
         run(["why", *common])
 
@@ -162,6 +170,13 @@ def run(arguments: list[str]) -> int:
     inspect_command(commands)
     parsed = parser.parse_args(arguments)
     return parsed.run(parsed)
+
+
+def test_shares_as_text():
+    assert shares_in_text("0-2, 5") == {0, 1, 2, 5}
+    for text in ("", "a", "3-1", "-1"):
+        with pytest.raises(SpecError, match="--shares: must be numbers such as 0-7 or 0,3,5"):
+            shares_in_text(text)
 
 
 def test_arguments(tmp_path):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 from typing import Any
 
+from fastwin import hyperloglog
+from fastwin.errors import SketchError
 from fastwin.run.choice import trigger_of
 from fastwin.run.datawatermark import DataWatermark
 from fastwin.run.planner import Plan
@@ -319,6 +322,9 @@ def _shown(value: Any) -> str:
     match value:
         case float():
             return f"{value:.6g}"
+        case bytes() if value.startswith(b"HYLL"):
+            with suppress(SketchError):
+                return f"a sketch of about {hyperloglog.estimate(value):,} values"
         case datetime() | date() | time():
             return str(value)
         case list():

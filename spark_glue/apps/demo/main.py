@@ -7,11 +7,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
@@ -24,55 +24,18 @@ from spark_glue.apps.demo.chart import draw
 from spark_glue.apps.demo.pace import measure, write_rows
 from spark_glue.apps.demo.progress import HEADER, Tally, follow
 from spark_glue.apps.demo.source import Source, flights, own_file, write_parts
+from spark_glue.apps.demo.specs import specs_text
+from spark_glue.apps.specfile import how_to_ask, specs_in
 
-__all__ = ["page_spec", "run", "specs"]
+__all__ = ["run"]
 
 _Sink = Callable[[DataFrame, int], object]
+_QUERIES = ("tumbling", "sliding", "sessions")
+_SPECS = "specs.py"
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
 }
-
-
-def specs(source: Source, arguments: argparse.Namespace) -> dict[str, fw.WindowSpec]:
-    """Returns the three specs of the demo, by the names of their queries."""
-    aggregates: dict[str, Any] = {"n": fw.Count()}
-    if source.delay is not None:
-        aggregates["mean_delay"] = fw.Mean(source.delay)
-    keyed = fw.key_by(source.key).event_time(source.time)
-    return {
-        "tumbling": keyed.window(fw.TumblingEventTimeWindows.of(arguments.hop))
-        .side_output_late_data()
-        .bad_rows("divert")
-        .aggregate(**aggregates),
-        "sliding": keyed.window(fw.SlidingEventTimeWindows.of(arguments.window, arguments.slide))
-        .bad_rows("drop")
-        .aggregate(n=fw.Count()),
-        "sessions": fw.key_by(source.session_key)
-        .event_time(source.time)
-        .window(fw.EventTimeSessionWindows.with_gap(arguments.gap))
-        .bad_rows("drop")
-        .aggregate(n=fw.Count(), first=fw.Min(source.time), last=fw.Max(source.time)),
-    }
-
-
-def page_spec(source: Source, arguments: argparse.Namespace) -> fw.WindowSpec:
-    """Returns the spec whose windows the page shows: how many events there are, and of how many aircraft.
-
-    An element that is late for its pane is not late for the windows over it, so panes are kept as long as a window.
-    """
-    aggregates: dict[str, Any] = {"pv": fw.Count()}
-    if source.session_key != source.key:
-        aggregates["uv"] = fw.HyperLogLog(source.session_key)
-    windows = fw.SlidingEventTimeWindows.of(arguments.window, arguments.slide)
-    return (
-        fw.key_by(source.key)
-        .event_time(source.time)
-        .window(windows)
-        .allowed_lateness(arguments.window)
-        .bad_rows("drop")
-        .aggregate(**aggregates)
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -84,16 +47,17 @@ def run(arguments: argparse.Namespace) -> int:
     to_ms(arguments.watermark, argument="--watermark")
     own = arguments.events is not None
     source = own_file(arguments.events, arguments.key, arguments.time) if own else flights()
-    wanted = specs(source, arguments)
+    text = specs_text(source, arguments)
+    found = specs_in(text)
+    wanted, page, panes = {name: found[name] for name in _QUERIES}, found["shown"], found["page"]
     for spec in wanted.values():
         fw.plan(spec, source.table.schema)  # a wrong option shall show before Spark starts
-    page = page_spec(source, arguments)
-    page.panes()
     out = fresh_folder(arguments.out, "demo")
+    (out / _SPECS).write_text(text, encoding="utf-8")
     print(f"fastwin demo: {source.table.num_rows:,} {source.name}, in order of arrival")
     for name, spec in wanted.items():
         print(f"  {name:<9} per {spec.keys[0]}: {spec.assigner}")
-    print(f"  page      per {page.keys[0]}: {page.panes().assigner}, kept in a store")
+    print(f"  page      per {page.keys[0]}: {panes.assigner}, kept in a store")
     parts = write_parts(source.table, arguments.batches, out / "input")
     print(
         f"  as {parts} micro-batches, watermark {arguments.watermark} behind the newest event; starting Spark ...\n",
@@ -109,13 +73,19 @@ def run(arguments: argparse.Namespace) -> int:
         sinks: dict[str, _Sink] = {name: _sink(name, spec, out) for name, spec in wanted.items()}
         sinks["page"] = spark_glue.to_store(f"rocksdb:{out / 'store'}", page)
         _say(HEADER)
-        tallies = {}
+        tallies, ails = {}, []
         # One after another: two cores do not get more done by four queries, and the first figures are there sooner.
-        for name, spec in (wanted | {"page": page.panes()}).items():
+        for name, spec in (wanted | {"page": panes}).items():
             frame = spark_glue.apply(spec, stream, watermark=arguments.watermark)
-            tallies[name] = follow(_start(name, frame, sinks[name], out), _say)
+            query = _start(name, frame, sinks[name], out)
+            try:
+                tallies[name] = follow(query, _say)
+            except StreamingQueryException as problem:
+                raise SpecError(_failure(name, query, out)) from problem
+            ails += [f"{name}: {finding.what}" for finding in spark_glue.doctor(query)]
         seconds = time.monotonic() - started
         _report(arguments, source, wanted, tallies, seconds, out)
+        _say("\nThe doctor says\n  " + ("\n  ".join(ails) or "nothing is wrong with any of the queries"))
         if arguments.pace:
             write_rows(arguments.pace, out / "rows")
             measure(spark, arguments.pace, out, _say)
@@ -132,6 +102,13 @@ def _say(line: str) -> None:
 def _start(name: str, frame: DataFrame, sink: _Sink, out: Path) -> StreamingQuery:
     writer = frame.writeStream.queryName(name).option("checkpointLocation", str(out / "checkpoints" / name))
     return writer.trigger(availableNow=True).foreachBatch(sink).start()
+
+
+def _failure(name: str, query: StreamingQuery, out: Path) -> str:
+    """Returns what is to be said of a query that has failed."""
+    found = spark_glue.doctor(query)
+    said = f"{found['failed'].what}\n  Mend: {found['failed'].mend}" if "failed" in found else "the query ended"
+    return f"demo: {name}: {said}\n  Spark's messages: {os.path.relpath(out / 'spark.log')}"
 
 
 def _sink(name: str, spec: fw.WindowSpec, out: Path) -> _Sink:
@@ -193,9 +170,13 @@ def _say_where(arguments: argparse.Namespace, source: Source, wanted: dict[str, 
         ("results (Parquet)", list(wanted)),
         ("late and bad rows", ["late", "bad"]),
         ("chart", [chart.name]),
+        ("specifications", [_SPECS]),
         ("Spark's messages", ["spark.log"]),
     ):
         print(f"  {what:<19}{', '.join(os.path.relpath(out / name) for name in names)}")
+    print("\nWhat windows hold, and why one has fired or has not, is read from the state of a query:")
+    for command in how_to_ask(out / "checkpoints" / "tumbling", out / _SPECS, "tumbling", source.table[source.key][0]):
+        print(f"  {command}")
     shown = "departures and aircraft" if source.delay is not None else source.noun
     print(f"\nTo see the {shown} of the last {arguments.window} on a page, start this and open the address it prints:")
     print(f"  {_how_to_serve(source, out)}")

@@ -27,6 +27,7 @@ from spark_glue.apps.pvuv.modules import Counted, Events, module_of
 from spark_glue.apps.pvuv.progress import Batches, Clock
 from spark_glue.apps.pvuv.requests import requests_of
 from spark_glue.apps.pvuv.spool import GZIP, Spool
+from spark_glue.apps.specfile import how_to_ask, specs_in
 
 __all__ = ["run", "spec_of"]
 
@@ -46,15 +47,30 @@ _SMALL_BYTES = 64 * 2**20
 _KEY_GROUPS = 8
 _STORE_VARIABLE = "FASTWIN_STORE"
 _LOOKED_AT = 100
-_LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 1
 _OPTIONS = ("log", "module", "visitor", "count", "window", "slide", "watermark")
+
+
+_SPECS = """\
+\"\"\"What the query of this run computes. fastwin why and fastwin inspect read it: --spec specs.py:panes\"\"\"
+
+import fastwin as fw
+
+# Page views and unique visitors of each module. Malformed lines are bad rows.
+shown = (
+    fw.key_by("module")
+    .event_time("ts")
+    .window(fw.SlidingEventTimeWindows.of({window!r}, {slide!r}))
+    .bad_rows("divert")
+    .aggregate(pv=fw.Count(), uv=fw.HyperLogLog("visitor"))
+)
+panes = shown.panes()  # what the stream computes; the store puts windows together
+"""
 
 
 def spec_of(window: str, slide: str) -> fw.WindowSpec:
     """Returns the spec: page views and unique visitors per module. Malformed lines are its bad rows."""
-    windows = fw.SlidingEventTimeWindows.of(window, slide)
-    keyed = fw.key_by("module").event_time("ts").window(windows).bad_rows("divert")
-    return keyed.aggregate(pv=fw.Count(), uv=fw.HyperLogLog("visitor"))
+    return specs_in(_SPECS.format(window=window, slide=slide))["shown"]
 
 
 def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> int:
@@ -63,6 +79,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> i
     made, delay_ms = _checked(arguments, spec)
     _check_log(arguments)
     out = _folder(arguments)
+    (out / "specs.py").write_text(_SPECS.format(window=arguments.window, slide=arguments.slide), encoding="utf-8")
     url = arguments.store or os.environ.get(_STORE_VARIABLE) or f"rocksdb:{out / 'store'}"
     with Clock() as clock:
         clock.say(f"{arguments.log} to {_without_password(url)}: {_told(made.count)}")
@@ -84,15 +101,19 @@ def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> i
             frame = spark_glue.apply(spec.panes(), requests, watermark=arguments.watermark, key_groups=_KEY_GROUPS)
             sinks = spark_glue.route(main=sink, bad=_malformed_to(out / "malformed.log"))
             writer = frame.writeStream.queryName("pvuv").option("checkpointLocation", str(out / "checkpoint"))
+            if arguments.follow:  # no more often than somebody looks whether there is something new
+                writer = writer.trigger(processingTime=f"{_LOOK_SECONDS} seconds")
             query = writer.foreachBatch(sinks).start()
             try:
                 if arguments.follow:
                     assert spool is not None
-                    _follow(query, spool, batches, stop or threading.Event())
+                    _follow(query, spool, batches, clock, stop or threading.Event())
                 else:
                     _to_the_end(query, batches, clock, out / "end", to_ms(arguments.slide) + delay_ms)
             finally:
                 query.stop()
+            for finding in spark_glue.doctor(query):
+                clock.say(f"the doctor: {finding.what}")
         except StreamingQueryException as problem:
             if any(name in str(problem) for name in ("ZipException", "EOFException")):
                 raise SpecError(f"ACCESS_LOG: {arguments.log} cannot be read: it is a damaged gzip") from None
@@ -173,12 +194,15 @@ def _lines(log: Path, out: Path, follow: bool, lines: int) -> tuple[Path, Spool 
     return folder, None
 
 
-def _follow(query: StreamingQuery, spool: Spool, batches: Batches, stop: threading.Event) -> None:
+def _follow(query: StreamingQuery, spool: Spool, batches: Batches, clock: Clock, stop: threading.Event) -> None:
     """Goes on with what the log gets, until Ctrl-C, or until it is stopped."""
     with suppress(KeyboardInterrupt):
         while not stop.wait(_LOOK_SECONDS) and query.isActive:
             spool.look()
+            begins = batches.count == 0
             batches.look(query)
+            if begins and batches.count:
+                clock.at("following the log, until Ctrl-C")
     _drain(query, batches)
 
 
@@ -282,6 +306,9 @@ def _report(
         print(f"Malformed lines: {os.path.relpath(out / 'malformed.log')}")
     if not arguments.serve:
         print(f"The page:        fastwin serve --store {_without_password(url)}")
+    if found is not None and found.num_rows:
+        why, _ = how_to_ask(out / "checkpoint", out / "specs.py", "panes", found["module"][0])
+        print(f"Why, of a pane:  {why}")
 
 
 def _seconds(clock: Clock, batches: Batches) -> str:

@@ -13,7 +13,8 @@ examples:
 _INSPECT_EPILOG = """\
 examples:
   fastwin inspect --checkpoint checkpoint --spec shops.py:spec
-  fastwin inspect --checkpoint checkpoint --spec shops:spec --where "shop = 'north'" --out open-windows
+  fastwin inspect --checkpoint checkpoint --spec shops.py:spec --key north
+  fastwin inspect --checkpoint checkpoint --spec shops:spec --shares 0-7 --where "n > 100" --out open-windows
 """
 
 
@@ -51,6 +52,19 @@ def inspect_command(commands: argparse._SubParsersAction) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_common(parser)
+    parser.add_argument(
+        "--key",
+        action="append",
+        metavar="VALUE",
+        help="only the windows of this key, of which the share alone is read; of several columns, once for each, in "
+        "their order",
+    )
+    parser.add_argument(
+        "--shares",
+        metavar="NUMBERS",
+        help="only these shares, such as 0-7 or 0,3,5: a part of the keys each, one for each partition of the state; "
+        "so a big state can be read in pieces",
+    )
     parser.add_argument(
         "--where", metavar="SQL", help="only these windows: a condition on the columns, such as \"user = 'ann'\""
     )

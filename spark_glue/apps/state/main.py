@@ -17,7 +17,7 @@ from fastwin.errors import SpecError
 from spark_glue.apps.console import stderr_to
 from spark_glue.inspection import key_fields
 
-__all__ = ["COMMANDS", "load_spec"]
+__all__ = ["COMMANDS", "load_spec", "shares_in_text"]
 
 
 def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
@@ -86,12 +86,34 @@ def _key(texts: list[str], fields: list[pa.Field]) -> tuple[Any, ...]:
     return tuple(values)
 
 
+def shares_in_text(text: str) -> set[int]:
+    """Returns the numbers in a text such as ``0-7`` or ``0,3,5``. Raises SpecError where it has others."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()) or int(last or first) < int(first):
+            raise SpecError(f"--shares: must be numbers such as 0-7 or 0,3,5, got {text!r}")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
 def _inspect(arguments: argparse.Namespace) -> int:
     spec = load_spec(arguments.spec)
     with tempfile.TemporaryDirectory() as folder:
         spark = _session(arguments, Path(folder) / "spark.log")
         try:
-            frame = spark_glue.inspect(arguments.checkpoint, spec, operator=arguments.operator)
+            key: tuple[Any, ...] = ()
+            if arguments.key is not None:
+                key = _key(arguments.key, key_fields(arguments.checkpoint, spec, arguments.operator))
+            frame = spark_glue.inspect(
+                arguments.checkpoint,
+                spec,
+                keys=[key] if key else None,
+                shares=None if arguments.shares is None else shares_in_text(arguments.shares),
+                operator=arguments.operator,
+            )
+            for column, value in zip(frame.columns, key, strict=False):  # key columns come first
+                frame = frame.where(frame[column].eqNullSafe(value))
             if arguments.where is not None:
                 frame = frame.where(arguments.where)
             if arguments.out is not None:

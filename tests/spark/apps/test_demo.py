@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fastwin.__main__ import main
+from spark_glue.apps.specfile import specs_in
+from spark_glue.apps.state.main import load_spec
 
 ROOT = Path(__file__).resolve().parents[3]
 HOUR = 3_600_000
@@ -51,6 +54,12 @@ def test_each_query_and_the_pace(tmp_path):
     assert 0 < int(windows.replace(",", "")) <= int(rows.replace(",", "")) <= 12_000
     assert (tmp_path / "demo-output" / "chart.png").stat().st_size > 10_000
     assert "-m fastwin serve --store rocksdb:demo-output/store" in done.stdout
+    assert "\nThe doctor says\n" in done.stdout
+    (command,) = re.findall(r"^  (\S+ -m fastwin inspect .*)$", done.stdout, re.MULTILINE)
+    words = shlex.split(command)
+    assert words[-4:] == ["--spec", "demo-output/specs.py:tumbling", "--key", "north"]
+    given = load_spec(f"{tmp_path}/{words[-3]}")
+    assert repr(given) == repr(specs_in((tmp_path / "demo-output" / "specs.py").read_text())["tumbling"])
 
 
 @pytest.mark.parametrize("option", ["--batches", "--pace"])

@@ -20,6 +20,7 @@ from spark_glue.apps.pvuv import command
 from spark_glue.apps.pvuv import main as pvuv
 from spark_glue.apps.pvuv.accesslog import first_lines, parse_lines
 from spark_glue.apps.pvuv.modules import OTHER, Events, module_of
+from spark_glue.apps.state.main import load_spec
 from tests.support.redis_server import RedisServer
 
 PANE, DAY = 180_000, 86_400_000
@@ -261,6 +262,9 @@ def test_log_to_store(spark, tmp_path, monkeypatch, capsys, source):
     assert "images, styles, scripts and fonts do not count" in told.splitlines()[0]
     assert re.search(r"^[\d.]+ s: [\d.]+ s starting Spark, [\d.]+ s the first micro-batch, ", told, re.MULTILINE)
     assert f"fastwin serve --store rocksdb:{tmp_path / 'out' / 'store'}" in told
+    assert f"--spec {os.path.relpath(tmp_path / 'out' / 'specs.py')}:panes --key " in told
+    panes = load_spec(f"{tmp_path / 'out' / 'specs.py'}:panes")
+    assert repr(panes) == repr(pvuv.spec_of("24h", "3m").panes())
     kept = (tmp_path / "out" / "malformed.log").read_text().splitlines()
     assert len(kept) == malformed and set(kept) <= set(lines)
 

@@ -184,6 +184,8 @@ def test_stores_formats_and_errors():
     assert names([record(0)], Setup(first_format=True)) == ["state format 1"]
     assert names([record(0)], Setup(running=False, error="[STREAM_FAILED] x")) == ["failed"]
     assert names([], Setup(running=False, error="x", store="a.HDFSBacked")) == ["wrong store"]
+    busy = diagnose([record(0)], Setup(running=False, error="Python worker failed to connect back. SQLSTATE: XXKST"))
+    assert "ten seconds" in busy["failed"].mend
 
 
 def test_several_frames_are_added_up_and_what_users_observe_is_not():
