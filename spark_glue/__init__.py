@@ -12,6 +12,7 @@ try:
     from spark_glue.inspection import inspect, why
     from spark_glue.progress import BatchMetrics, batch_metrics, metrics_listener, progress_listener
     from spark_glue.prometheus import prometheus_listener
+    from spark_glue.rescale import rescale
     from spark_glue.session import session
     from spark_glue.sinks.database import to_database
     from spark_glue.sinks.route import route
@@ -33,6 +34,7 @@ __all__ = [
     "metrics_listener",
     "progress_listener",
     "prometheus_listener",
+    "rescale",
     "route",
     "session",
     "to_database",

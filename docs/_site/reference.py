@@ -153,6 +153,7 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "why",
                 "inspect",
                 "export_state",
+                "rescale",
                 "progress_listener",
                 "batch_metrics",
                 "metrics_listener",

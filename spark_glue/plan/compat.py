@@ -23,6 +23,7 @@ __all__ = [
     "applied_to_groups",
     "arrow_schema_of",
     "arrow_type_of",
+    "check_repartitions",
     "check_streams",
     "checkpoint_format",
     "has_columnar_input",
@@ -31,6 +32,7 @@ __all__ = [
     "is_observation",
     "lacking",
     "named_values",
+    "repartition_offline",
     "spark_struct_of",
     "spark_type_of",
 ]
@@ -42,6 +44,7 @@ _COLUMNAR_INPUT = (4, 2)
 _TIME_TYPE = (4, 1)
 _CONNECT_STREAMS = (4, 1)
 _SECOND_FORMAT = (4, 1)
+_REPARTITIONS = (4, 3)
 
 
 def _version(text: str) -> tuple[int, int]:
@@ -158,6 +161,21 @@ def check_streams(spark: SparkSession) -> None:
             f"transformWithState there; the client is {pyspark.__version__}, the server {spark.version}; batch frames "
             f"work, and so do streams in a session without Connect"
         )
+
+
+def check_repartitions(spark: SparkSession) -> None:
+    """Raises SpecError if a session's version of Spark cannot move the state of a stopped query to other partitions."""
+    if is_connect(spark) or _HERE < _REPARTITIONS:
+        what = "a session of Spark Connect" if is_connect(spark) else f"Spark {pyspark.__version__}"
+        raise SpecError(
+            f"rescale: needs Spark {_told(_REPARTITIONS)} or newer without Spark Connect, which moves state to other "
+            f"partitions, and this is {what}; export_state, and a new checkpoint with history=, work everywhere"
+        )
+
+
+def repartition_offline(spark: SparkSession, checkpoint: str, partitions: int) -> None:
+    """Moves the state of a stopped query to so many partitions, by its groups, as one more micro-batch in its log."""
+    spark._streamingCheckpointManager.repartition(checkpoint, partitions)
 
 
 def checkpoint_format(spark: SparkSession) -> str:

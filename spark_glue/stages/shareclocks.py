@@ -44,6 +44,13 @@ class ShareClocks:
         pairs = [value for pair in zip(clocks.newest, clocks.heard, strict=True) for value in pair]
         self._state.update((*pairs, now, watermark, coming))
 
+    def begin(self, known: Sequence[int] | None) -> None:
+        """Gives the current share what another one knows, as the state store has it; None: nothing."""
+        if known is None:
+            self._state.clear()
+        else:
+            self._state.update(tuple(known))
+
     def watermark(self, values: TimerValues) -> int:
         """Returns the current share's watermark in this micro-batch; int64 min for none yet. After ``hear``."""
         return self._load(values.getCurrentProcessingTimeInMs())[2]

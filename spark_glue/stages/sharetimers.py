@@ -111,6 +111,15 @@ class ShareTimers:
             self._waiting.update((event, processing, timer))
         return None
 
+    def forget(self, before: int | None) -> None:
+        """Removes the current share's timer. before: that which ``set`` has returned."""
+        if self._waiting is not None:
+            found = self._waiting.get()
+            before = None if found is None else found[2]
+            self._waiting.clear()
+        if before is not None and self._mode != "None":
+            self._handle.deleteTimer(before)
+
     def _change(self, before: int | None, timer: int | None, expired: int | None) -> None:
         if timer == before:
             return

@@ -4,6 +4,7 @@ Spark's groups here are shares: all key groups that sit on one partition. A shar
 every micro-batch, and the chunks of its deltas, written once.
 """
 
+import copy
 import hashlib
 import json
 import struct
@@ -102,6 +103,12 @@ class StateLog:
         self._head = handle.getValueState("head", _HEAD)
         self._chunks = handle.getMapState("chunks", _CHUNK_NO, _CHUNK)
 
+    def of(self, identity: Identity) -> "StateLog":
+        """Returns the log of the same state for another identity."""
+        other = copy.copy(self)
+        other._identity = identity
+        return other
+
     def load(self, share: int) -> Head:
         """Returns the head of the current share, whose number is given.
 
@@ -171,6 +178,10 @@ class StateLog:
                 and fields.get("spec") == self._identity.spec.to_json()
             ):
                 return
+        self.seal()
+
+    def seal(self) -> None:
+        """Writes the query's own record, whatever there was. The current share is as in ``sign``."""
         self._head.update((_pack(self._fields() | {"spec": self._identity.spec.to_json()}),))
 
     def _fields(self) -> dict[str, Any]:

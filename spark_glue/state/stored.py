@@ -24,7 +24,7 @@ from fastwin.run.replica import Replica, open_replica
 from fastwin.spec.joinending import SIDE, TIME
 from fastwin.state.chunks import decode, owner
 from fastwin.state.identity import StateSpec
-from spark_glue.plan.frameplan import LOCAL_MS
+from spark_glue.plan.frameplan import LOCAL_MS, TimeMode
 from spark_glue.plan.keygroups import LEDGER_ID, ids, number_of
 from spark_glue.state.log import StoredHead, head_in, joined
 from spark_glue.state.marks import Marks, marks_in
@@ -208,13 +208,34 @@ class Checkpoint:
 
     def _own_marks(self) -> tuple[int | None, int | None] | None:
         """Returns the watermarks of the last micro-batch and of the next, if the query makes them itself (idle=)."""
-        mine = next((row.operatorProperties for row in self._metadata if row.operatorId == self._operator), None)
-        variables = json.loads(mine or "{}").get("stateVariables", ())
-        if CLOCKS not in [one.get("stateName") for one in variables]:
+        if not self._has_clocks:
             return None
         row = self._state(CLOCKS).select(F.max("value.watermark"), F.max("value.next")).first()
         marks = (None, None) if row is None else row
         return tuple(None if mark is None or mark <= 0 else int(mark) for mark in marks)  # type: ignore[return-value]
+
+    @cached_property
+    def clocks(self) -> tuple[int, ...] | None:
+        """What all shares know of the inputs, as ``ShareClocks`` stores it, if they make the watermark (idle=)."""
+        if not self._has_clocks:
+            return None
+        latest = self._state(CLOCKS).select("value.*").orderBy(F.col("seen").desc()).first()
+        return None if latest is None else tuple(latest)
+
+    @property
+    def _has_clocks(self) -> bool:
+        return CLOCKS in [one.get("stateName") for one in self._properties.get("stateVariables", ())]
+
+    @property
+    def time_mode(self) -> TimeMode:
+        """What the operator's timers wait for."""
+        return self._properties["timeMode"]
+
+    @property
+    def _properties(self) -> dict[str, Any]:
+        """What Spark has noted of the operator."""
+        mine = next((row.operatorProperties for row in self._metadata if row.operatorId == self._operator), None)
+        return json.loads(mine or "{}")
 
     @property
     def _batch(self) -> int | None:

@@ -35,7 +35,7 @@ GLUE_FLOORS = [
     "plan",
     "state session",
     "stages",
-    "export health progress sinks",
+    "export health progress rescale sinks",
     "apply doctor inspection prometheus",
     "",
     "apps",

@@ -1,9 +1,9 @@
-"""``fastwin why`` and ``fastwin inspect``: what the checkpoint of a query says of its windows."""
+"""``fastwin why``, ``inspect`` and ``rescale``: what a query's checkpoint says of its windows, and a new one of it."""
 
 import argparse
 from collections.abc import Callable
 
-__all__ = ["inspect_command", "why_command"]
+__all__ = ["inspect_command", "rescale_command", "why_command"]
 
 _WHY_EPILOG = """\
 examples:
@@ -15,6 +15,13 @@ examples:
   fastwin inspect --checkpoint checkpoint --spec shops.py:spec
   fastwin inspect --checkpoint checkpoint --spec shops.py:spec --key north
   fastwin inspect --checkpoint checkpoint --spec shops:spec --shares 0-7 --where "n > 100" --out open-windows
+"""
+_RESCALE_EPILOG = """\
+examples:
+  fastwin rescale --checkpoint checkpoint --to wider --spec shops.py:spec --partitions 16
+  fastwin rescale --checkpoint checkpoint --to wider --spec shops:spec --partitions 16 --key-groups 128
+
+Then start the query with the new folder as its checkpointLocation, and with the same number of key groups in apply.
 """
 
 
@@ -73,16 +80,37 @@ def inspect_command(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=_later("inspect"))
 
 
+def rescale_command(commands: argparse._SubParsersAction) -> None:
+    """Adds the parser of ``rescale`` to the command line."""
+    parser = commands.add_parser(
+        "rescale",
+        help="write a stopped query's checkpoint anew, for more or fewer shuffle partitions",
+        description="Write the checkpoint of a stopped query anew, for another number of shuffle partitions and of key "
+        "groups. The query goes on from it where it has stopped. The old checkpoint is only read.",
+        epilog=_RESCALE_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_place(parser)
+    parser.add_argument("--to", required=True, metavar="DIR", help="the new checkpoint, which is not there yet")
+    parser.add_argument("--partitions", required=True, type=int, metavar="N", help="how many shuffle partitions")
+    parser.add_argument("--key-groups", type=int, metavar="N", help="how many key groups (as many as before)")
+    parser.set_defaults(run=_later("rescale"))
+
+
 def _add_common(parser: argparse.ArgumentParser) -> None:
+    _add_place(parser)
+    parser.add_argument(
+        "--operator", type=int, default=0, metavar="N", help="which of several stateful operators (%(default)s)"
+    )
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoint", required=True, metavar="DIR", help="what the query had as checkpointLocation")
     parser.add_argument(
         "--spec",
         required=True,
         metavar="MODULE:NAME",
         help="where the query's specification is: a module, or a file's path, and its name there",
-    )
-    parser.add_argument(
-        "--operator", type=int, default=0, metavar="N", help="which of several stateful operators (%(default)s)"
     )
     parser.add_argument("--master", default="local[2]", metavar="URL", help="Spark master (%(default)s)")
 

@@ -1,4 +1,4 @@
-"""Runs ``fastwin why`` and ``fastwin inspect``."""
+"""Runs ``fastwin why``, ``fastwin inspect`` and ``fastwin rescale``."""
 
 import argparse
 import importlib
@@ -125,4 +125,20 @@ def _inspect(arguments: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = {"why": _why, "inspect": _inspect}
+def _rescale(arguments: argparse.Namespace) -> int:
+    spec = load_spec(arguments.spec)
+    with tempfile.TemporaryDirectory() as folder:
+        spark = _session(arguments, Path(folder) / "spark.log")
+        try:
+            last = spark_glue.rescale(
+                arguments.checkpoint, spec, arguments.to, arguments.partitions, arguments.key_groups
+            )
+        finally:
+            spark.stop()
+    groups = "" if arguments.key_groups is None else f", and key_groups={arguments.key_groups} in apply"
+    print(f"{arguments.to}: {arguments.partitions} partitions, up to micro-batch {last}")
+    print(f"Start the query with it as checkpointLocation{groups}.")
+    return 0
+
+
+COMMANDS = {"why": _why, "inspect": _inspect, "rescale": _rescale}

@@ -1,0 +1,126 @@
+"""The files of a stopped query's checkpoint, wherever it is kept: to copy them, and to change their log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from fastwin.errors import SpecError
+
+__all__ = ["CheckpointFiles", "LogEntry"]
+
+_PATHS = "stateSchemaFilePaths"
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """What Spark's log says of a micro-batch: its metadata, and behind them a line for each source.
+
+    version: of the log, which is its first line.
+    """
+
+    metadata: dict[str, Any]
+    sources: tuple[str, ...] = ()
+    version: str = "v1"
+
+    def text(self) -> str:
+        """Returns the contents of the log's file."""
+        return "\n".join([self.version, json.dumps(self.metadata, separators=(",", ":")), *self.sources])
+
+
+class CheckpointFiles:
+    """A checkpoint's folder, read and written through Spark's own file systems. path: its folder."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._jvm: Any = spark._jvm
+        self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()
+        self._root = self._path_of(path)
+        self._fs = self._root.getFileSystem(self._conf)
+        self.path = str(self._fs.makeQualified(self._root))
+
+    def _path_of(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path)
+
+    def _in(self, name: str) -> Any:
+        return self._path_of(f"{self.path}/{name}")
+
+    def exists(self, name: str = "") -> bool:
+        """Whether the folder, or something in it, is there."""
+        return bool(self._fs.exists(self._in(name) if name else self._root))
+
+    def copy_to(self, path: str) -> CheckpointFiles:
+        """Copies all to a new folder, and returns that."""
+        other = self._at(path)
+        self._jvm.org.apache.hadoop.fs.FileUtil.copy(self._fs, self._root, other._fs, other._root, False, self._conf)
+        other._moved_from(self.path, other.path)
+        return other
+
+    def rename_to(self, path: str) -> None:
+        """Gives the folder another name. Raises SpecError if that could not be done."""
+        other = self._at(path)
+        self._moved_from(self.path, other.path)
+        if not self._fs.rename(self._root, other._root):
+            raise SpecError(f"to: {self.path} could not be renamed to {path}")
+
+    def _at(self, path: str) -> CheckpointFiles:
+        other = object.__new__(CheckpointFiles)
+        other._jvm, other._conf, other._root = self._jvm, self._conf, self._path_of(path)
+        other._fs = other._root.getFileSystem(self._conf)
+        other.path = str(other._fs.makeQualified(other._root))
+        return other
+
+    def _moved_from(self, before: str, now: str) -> None:
+        """Corrects the records in which Spark names files of the checkpoint by their whole paths."""
+        for found in self._fs.globStatus(self._in("state/*/_metadata/v2/*")) or ():
+            path = found.getPath()
+            text = self._read(path)
+            if _PATHS in text:
+                self._write(path, text.replace(f'"{before}/', f'"{now}/'))
+
+    def remove(self, name: str = "") -> None:
+        """Removes the folder, or something in it, if it is there."""
+        self._fs.delete(self._in(name) if name else self._root, True)
+
+    def move(self, name: str, to: str) -> None:
+        """Moves something within the folder, if it is there."""
+        if self.exists(name):
+            self._fs.mkdirs(self._in(to).getParent())
+            self._fs.rename(self._in(name), self._in(to))
+
+    def has(self, log: str, batch: int) -> bool:
+        """Whether a log has an entry of a micro-batch."""
+        return self.exists(f"{log}/{batch}")
+
+    def last(self, log: str) -> int:
+        """Returns the number of the last entry of a log; -1: it has none."""
+        found = self._fs.globStatus(self._in(f"{log}/*")) or ()
+        names = [str(one.getPath().getName()) for one in found]
+        return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+    def entry(self, log: str, batch: int) -> LogEntry:
+        """Returns a log's entry of a micro-batch. Raises SpecError for one that cannot be read."""
+        version, *lines = self._read(self._in(f"{log}/{batch}")).splitlines() or [""]
+        if not lines or not lines[0].startswith("{"):
+            raise SpecError(f"{self.path}/{log}/{batch}: cannot be read: it begins with {version!r}")
+        return LogEntry(json.loads(lines[0]), tuple(lines[1:]), version)
+
+    def write(self, log: str, batch: int, entry: LogEntry) -> None:
+        """Writes a log's entry of a micro-batch, over the one that was there."""
+        self._write(self._in(f"{log}/{batch}"), entry.text())
+
+    def _read(self, path: Any) -> str:
+        stream = self._fs.open(path)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def _write(self, path: Any, text: str) -> None:
+        stream = self._fs.create(path, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()

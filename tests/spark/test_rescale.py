@@ -1,0 +1,150 @@
+"""Checkpoints for other numbers of partitions and key groups: the query goes on as an undisturbed one."""
+
+import shutil
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+import spark_glue
+from fastwin.errors import SpecError, StateError
+from spark_glue.plan.compat import _HERE, _REPARTITIONS
+from tests.support.spark_events import START_MS, events
+from tests.support.spark_streams import Recorder, Source, await_batches, part, rows_of, start
+
+pytestmark = pytest.mark.skipif(_HERE < _REPARTITIONS, reason="Spark moves stored state from 4.3 on")
+
+BASE = fw.key_by("k").event_time("ts").bad_rows("drop")
+SLIDING = (
+    BASE.window(fw.SlidingEventTimeWindows.of("2 min", "1 min"))
+    .allowed_lateness("30 s")
+    .side_output_late_data()
+    .aggregate(n=fw.Count(), total=fw.Sum("v"), mean=fw.Mean("v"))
+)
+COUNTED = BASE.window(fw.TumblingEventTimeWindows.of("5 min")).trigger(fw.CountTrigger.of(7)).aggregate(n=fw.Count())
+FEW = BASE.window(fw.TumblingEventTimeWindows.of("1 min")).aggregate(n=fw.Count())
+BEFORE = [events(i, 120, start_ms=START_MS + i * 80_000, span_ms=80_000) for i in range(2)]
+AFTER = [events(5 + i, 120, start_ms=START_MS + (2 + i) * 60_000, span_ms=90_000) for i in range(2)]
+AFTER.append(events(9, 60, start_ms=START_MS, span_ms=150_000))
+SHUFFLE = "spark.sql.shuffle.partitions"
+
+
+@pytest.fixture
+def partitions(spark):
+    """Sets the number of shuffle partitions, for new checkpoints."""
+    before = spark.conf.get(SHUFFLE)
+    yield lambda number: spark.conf.set(SHUFFLE, number)
+    spark.conf.set(SHUFFLE, before)
+
+
+def run(spark, folder: Path, spec, source, recorder, **arguments) -> None:
+    """Runs a query until all files that there are have been read."""
+    arguments = {"watermark": "20 s", "key_groups": 6} | arguments
+    frame = spark_glue.apply(spec, source.frame(spark), **arguments)
+    start(frame, folder, recorder, available_now=True).awaitTermination()
+
+
+def assert_same(spec, found: Recorder, expected: Recorder) -> None:
+    for name in ("main", "late") if spec.late_output else ("main",):
+        both = []
+        for recorder in (found, expected):
+            tables = [part(table, name) for table in recorder.tables.values()]
+            both.append(rows_of(pa.concat_tables([table for table in tables if table.num_rows])))
+        assert both[0] == both[1]
+        assert both[1]
+
+
+def rescaled(spark, tmp_path, spec, before: int, now: int, key_groups: int, partitions) -> None:
+    """Runs a query, divides its checkpoint anew, goes on, and compares with one that was left alone."""
+    long, short = tmp_path / "long", tmp_path / "short"
+    undisturbed, recorder = Recorder(), Recorder()
+    partitions(before)
+    for folder in (long, short):
+        folder.mkdir()
+    source = Source(long, BEFORE[0].schema)
+    source.put(*BEFORE, *AFTER)
+    run(spark, long, spec, source, undisturbed)
+    source = Source(short, BEFORE[0].schema)
+    source.put(*BEFORE)
+    run(spark, short, spec, source, recorder)
+    old, after = short / "checkpoint", tmp_path / "after"
+    new = after / "checkpoint"
+    last = spark_glue.rescale(str(old), spec, str(new), partitions=now, key_groups=key_groups)
+    assert last == max(recorder.tables) + 1 + (before != now)
+    assert [path.name for path in after.iterdir()] == ["checkpoint"]
+    with pytest.raises(SpecError, match=r"to: .* is there already"):
+        spark_glue.rescale(str(old), spec, str(new), partitions=now)
+    with pytest.raises(StateError, match="rescale: the state was written for another spec"):
+        spark_glue.rescale(str(old), FEW, str(short / "other"), partitions=now)
+    commit = next((old / "commits").glob(f"{max(recorder.tables)}"))
+    commit.rename(old / "aside")  # as when a query is stopped in the middle of a micro-batch
+    with pytest.raises(SpecError, match="was begun and not finished"):
+        spark_glue.rescale(str(old), spec, str(short / "other"), partitions=now)
+    assert {path.name for path in short.iterdir()} == {"input", "checkpoint"}
+    shutil.rmtree(old)  # nothing of it is needed
+    source.put(*AFTER)
+    read = len(recorder.tables)
+    run(spark, after, spec, source, recorder, key_groups=key_groups)
+    assert min(list(recorder.tables)[read:]) == last + 1
+    assert len({path.name for path in (new / "state" / "0").iterdir() if path.name.isdecimal()}) >= now
+    assert_same(spec, recorder, undisturbed)
+
+
+def test_a_query_goes_on_in_more_partitions(spark, tmp_path, partitions):
+    rescaled(spark, tmp_path, SLIDING, 2, 5, 7, partitions)
+
+
+def test_arguments(tmp_path):
+    with pytest.raises(SpecError, match="spec: must be what apply was given"):
+        spark_glue.rescale(str(tmp_path), None, "new", partitions=2)
+    with pytest.raises(SpecError, match="partitions: must be a number from 1 on, got 0"):
+        spark_glue.rescale(str(tmp_path), FEW, "new", partitions=0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("spec", "before", "now", "key_groups"),
+    [(SLIDING, 5, 2, 6), (COUNTED, 2, 3, 6), (COUNTED, 5, 2, 4), (SLIDING, 2, 2, 9)],
+)
+def test_a_query_goes_on_in_other_parts(spark, tmp_path, partitions, spec, before, now, key_groups):
+    rescaled(spark, tmp_path, spec, before, now, key_groups, partitions)
+
+
+@pytest.mark.long
+def test_a_watermark_of_its_own_goes_along(spark, tmp_path, partitions):
+    """With idle=, each share makes the watermark itself: those that are new have to know what the others do."""
+    long, short, after = (tmp_path / name for name in ("long", "short", "after"))
+    found, expected = Recorder(), Recorder()
+    partitions(2)
+    for folder, tables, recorder in ((long, [*BEFORE, *AFTER], expected), (short, BEFORE, found)):
+        folder.mkdir()
+        source = Source(folder, BEFORE[0].schema)
+        source.put(*tables)
+        until_read(spark, folder, source, recorder)
+    last = spark_glue.rescale(str(short / "checkpoint"), SLIDING, str(after / "checkpoint"), partitions=5)
+    source.put(*AFTER)
+    until_read(spark, after, source, found)
+    assert last + 1 in found.tables
+    assert_same(SLIDING, found, expected)
+
+
+def until_read(spark, folder: Path, source, recorder) -> None:
+    """Runs a query with idle=, which has no end, until all is read and the watermark has followed."""
+    frame = spark_glue.apply(SLIDING, source.frame(spark), watermark="20 s", key_groups=6, idle="1 hour")
+    query = start(frame, folder, recorder)
+    try:
+        log, until = folder / "checkpoint" / "sources" / "0" / str(source.count - 1), time.monotonic() + 120
+        while not log.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        batches = len(recorder.tables)
+        await_batches(recorder, query, batches + 4)
+    finally:
+        query.stop()
+    offsets, commits = (
+        max(int(one.name) for one in (folder / "checkpoint" / log).iterdir() if one.name.isdecimal())
+        for log in ("offsets", "commits")
+    )
+    if offsets != commits:  # a micro-batch without rows was stopped in the middle
+        (folder / "checkpoint" / "offsets" / str(offsets)).unlink()
