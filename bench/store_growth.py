@@ -188,12 +188,13 @@ def main() -> None:
     sizes = [(keys, arguments.panes) for keys in arguments.keys]
     sizes += [(max(arguments.keys), arguments.most)] if arguments.most else []
     RESULTS.mkdir(exist_ok=True)
-    curves = json.loads(target.read_text()) if arguments.only and target.exists() else {}
+    curves = json.loads(target.read_text()) if target.exists() else {}
     for kind in ("RocksDB", "Redis"):
         if arguments.only in (None, kind):
-            curves[kind] = []
             for one in _points(kind, sizes):  # each is kept as soon as it is there: a large one takes hours
-                curves[kind].append(one)
+                size = one["x"], one["panes"]
+                others = [other for other in curves.get(kind, ()) if (other["x"], other["panes"]) != size]
+                curves[kind] = sorted([*others, one], key=lambda point: (point["panes"], point["x"]))
                 target.write_text(json.dumps(curves, indent=1) + "\n")
     draw(curves, RESULTS / "store_growth.png")
 
