@@ -4,8 +4,10 @@ pictures."""
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from fastwin.serve.app import Settings
@@ -13,6 +15,7 @@ from tests.support.browser import chromium
 from tests.support.clicks import clicks
 from tests.support.page import settle, wait
 
+PANE = 180_000
 SHOTS = os.environ.get("FASTWIN_SCREENSHOTS")
 LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 375), "dark phone": ("dark", 375)}
 TEXTS = """
@@ -53,10 +56,16 @@ def check_looks(driver, state: str) -> None:
     assert luminance(backgrounds["light"]) > 0.7 > 0.1 > luminance(backgrounds["dark"])
 
 
-@pytest.mark.parametrize("state", ["empty", "token", "stale", "broken", "down"])
+@pytest.mark.parametrize("state", ["empty", "token", "fine", "stale", "broken", "down"])
 def test_states_in_light_and_dark_and_on_a_phone(make_service, tmp_path, state):
     settings = Settings(token="very secret" if state == "token" else None, refresh_ms=200)
-    service = make_service(settings, table=clicks(0 if state == "empty" else 500))
+    table = clicks(0 if state == "empty" else 500)
+    if state == "fine":  # up to now
+        end = int(time.time() * 1_000) // PANE * PANE
+        past = table["ts"].cast(pa.int64()).to_numpy()
+        times = pa.array(past - past.max() + end - PANE - 1, pa.timestamp("ms", tz="UTC"))
+        table = table.set_column(table.column_names.index("ts"), "ts", times)
+    service = make_service(settings, table=table)
     with chromium(tmp_path / "profile") as driver:
         if state == "down":
             shutil.rmtree(tmp_path / "store0")
@@ -65,4 +74,6 @@ def test_states_in_light_and_dark_and_on_a_phone(make_service, tmp_path, state):
             settle(driver)
             shutil.rmtree(tmp_path / "store0")
         wait(driver, lambda d: d.execute_script("return document.body.dataset.state") == state)
+        if state in ("fine", "stale"):
+            settle(driver)
         check_looks(driver, state)

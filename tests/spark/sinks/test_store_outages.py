@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 import redis
+from pyspark.errors import StreamingQueryException
 
 import spark_glue
 from fastwin.errors import SpecError, StoreError, StoreUnavailableError
 from fastwin.store import PaneStore
 from spark_glue.sinks.patience import patiently
 from tests.support.clicks import FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
+from tests.support.cut_network import Network
 from tests.support.numbered_clicks import batch, spec
 from tests.support.redis_server import RedisServer
 from tests.support.spark_streams import Source
@@ -174,6 +176,71 @@ def test_task_fails_when_its_patience_ends(spark, server):
     with pytest.raises(Exception, match=r"StoreUnavailableError.* is out of reach.*tried for 1 s") as caught:
         writer(frame, (1, 0))
     assert type(caught.value).__name__ == "PythonException"
+
+
+@pytest.fixture
+def network(server) -> Iterator[Network]:
+    made = Network(server.port)
+    yield made
+    made.stop()
+
+
+def url_over(network: Network) -> str:
+    return f"redis://127.0.0.1:{network.port}/0?socket_timeout=0.5"
+
+
+def panes_of(store: PaneStore, batches: int) -> set[int]:
+    return set(store.query(start=FIRST, end=FIRST + batches * 3 * MINUTE)["pv"].to_pylist())
+
+
+@pytest.mark.parametrize("lost", [{}, {"asks": False}], ids=["all", "answers"])
+def test_cut_network_that_is_mended(spark, server, network, lost):
+    """Nobody is told that nothing comes through: driver and tasks ask again, and each pane is counted once."""
+    sink = spark_glue.to_store(url_over(network), spec(), patience="1 minute")
+    sink(spark.createDataFrame(batch(0).to_pandas()), 0)
+    network.cut(**lost)
+    timer = threading.Timer(OUTAGE_SECONDS, network.mend)
+    timer.start()
+    assert sink(spark.createDataFrame(batch(1).to_pandas()), 1).stored == 50
+    timer.join()
+    with PaneStore.open(server.url, read_only=True) as store:
+        assert panes_of(store, 2) == {1 + 2} and store.meta().version == 2
+
+
+def test_cut_network_beyond_patience(spark, server, network, tmp_path):
+    """The task fails, and with it the query; started again from its checkpoint, it has lost nothing."""
+    schema = batch(0).schema
+    source = Source(tmp_path, schema)
+    source.put(*(batch(number) for number in range(3)))
+    seen = []
+
+    def run(patience: str, cut_at: int | None = None) -> None:
+        sink = spark_glue.to_store(url_over(network), spec(), patience=patience)
+        write = sink._from_executors
+
+        def cutting(panes, revision):
+            if revision[1] == cut_at:
+                network.cut(asks=False)  # within the batch: what tasks write arrives, and they do not hear of it
+            return write(panes, revision)
+
+        sink._from_executors = cutting
+
+        def put(frame, batch_id):
+            seen.append(batch_id)
+            sink(frame, batch_id)
+
+        writer = source.frame(spark).writeStream.foreachBatch(put).trigger(availableNow=True)
+        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+
+    with pytest.raises(StreamingQueryException, match="StoreUnavailableError"):
+        run("1 second", cut_at=1)
+    with PaneStore.open(server.url, read_only=True) as store:
+        assert store.meta().version == 1 and store.watermark == FIRST + 3 * MINUTE  # that of the batch before
+    network.mend()
+    run("1 minute")
+    assert seen == [0, 1, 1, 2]
+    with PaneStore.open(server.url, read_only=True) as store:
+        assert panes_of(store, 3) == {1 + 2 + 3} and store.meta().version == 3
 
 
 def test_patience_begins_with_the_first_failure(monkeypatch):
