@@ -28,6 +28,7 @@ __all__ = [
     "in_first_format",
     "is_columnar",
     "operators_of",
+    "partitions_of",
     "prefers_columns",
     "query_id_of",
     "query_of",
@@ -132,6 +133,20 @@ class RunningQuery:
             f"query can go on; to be safe from it, start the query anew with an empty checkpoint folder in a session "
             f"with {FORMAT_KEY}=2, as spark_glue.session sets it"
         )
+
+
+def partitions_of(frame: DataFrame) -> int | None:
+    """Returns the number of a frame's partitions; None where that cannot be told without a job."""
+    if not hasattr(frame, "_jdf"):
+        return None
+
+    def count() -> int | None:
+        execution = frame._jdf.queryExecution()
+        if execution.executedPlan().nodeName() == "AdaptiveSparkPlan":  # it has to run for that
+            return None
+        return execution.toRdd().getNumPartitions()
+
+    return told("the partitions of a sink's frame", count, None)
 
 
 def query_of(frame: DataFrame) -> RunningQuery | None:

@@ -14,7 +14,7 @@ from fastwin.errors import FastwinError, SpecError, StoreError, StoreUnavailable
 from fastwin.spec.panes import window_of
 from fastwin.store import PaneStore, Revision, Written
 from fastwin.times import Duration, to_ms
-from spark_glue.plan.catalyst import query_id_of, query_of, quoted
+from spark_glue.plan.catalyst import partitions_of, query_id_of, query_of, quoted
 from spark_glue.plan.outputs import SIDE_PREFIX
 from spark_glue.plan.types import arrow_schema
 from spark_glue.sinks.patience import patiently
@@ -176,14 +176,17 @@ class StoreSink:
         assert self._store is not None
         done: _Done = Written(), None, None
         schema = arrow_schema(panes.schema)
-        panes.persist()
+        alone = partitions_of(panes) == 1  # then nothing needs to be counted, nor kept for a second look
+        if not alone:
+            panes.persist()
         try:
-            for some in _portions(panes):
+            for some in [panes] if alone else _portions(panes):
                 table = some.toArrow().cast(schema)
                 written = self._store.put(table, revision, advance=False)
                 done = _joined(done, (written, *_bounds(table)))
         finally:
-            panes.unpersist()
+            if not alone:
+                panes.unpersist()
         return done
 
     def _from_executors(self, panes: DataFrame, revision: Revision) -> _Done:

@@ -28,6 +28,7 @@ from spark_glue.apps.pvuv.progress import Batches, Clock
 from spark_glue.apps.pvuv.requests import requests_of
 from spark_glue.apps.pvuv.spool import GZIP, Spool
 from spark_glue.apps.specfile import how_to_ask, specs_in
+from spark_glue.apps.warming import warm_up
 
 __all__ = ["run", "spec_of"]
 
@@ -94,6 +95,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> i
         try:
             with stderr_to(out / "spark.log"):
                 spark = spark_glue.session("fastwin pvuv", arguments.master, _settings(arguments))
+            warm_up(spark)
             clock.at("the first micro-batch, for which Spark plans the query and starts Python workers")
             if arguments.serve:
                 page = _serve(url, arguments.port)

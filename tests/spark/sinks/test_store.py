@@ -197,6 +197,25 @@ def test_portions_are_bounded(spark, tmp_path, monkeypatch):
         sink(frame, 1)
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_one_partition_is_fetched_at_once(spark, tmp_path, monkeypatch, shuffled):
+    """Nothing is counted or kept before; a plan that Spark arranges while it runs is asked nothing."""
+    from spark_glue.sinks import store as module
+
+    portions = []
+    inner = module._portions
+    monkeypatch.setattr(module, "_portions", lambda panes: portions.append(True) or inner(panes))
+    spark.conf.set("spark.sql.adaptive.enabled", str(shuffled).lower())
+    try:
+        frame = spark.createDataFrame(SPEC.panes().run(clicks(200)).main.to_pandas())
+        frame = frame.repartition(1) if shuffled else frame.coalesce(1)
+        sink = spark_glue.to_store(f"rocksdb:{tmp_path / 'store'}", SPEC)
+        assert sink(frame, 0).stored == frame.count() and bool(portions) == shuffled
+        sink.close()
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", "false")
+
+
 def test_side_outputs_need_route(spark, tmp_path):
     spec = SPEC.side_output_late_data()
     source = feed(tmp_path, clicks(300))
