@@ -1,4 +1,11 @@
 # Elements as user code sees them.
+from fastwin.core.typedefs cimport int64_t, uint8_t
+
+cdef struct Numbers:            # a column that is read where Arrow has it
+    const char* values          # of 64 bits each; NULL for other columns
+    const uint8_t* valid        # 0 for null; NULL where none is
+    bint floats
+
 cdef class RowType:
     cdef object __weakref__
     cdef readonly tuple names
@@ -8,12 +15,16 @@ cdef class Rows:
     cdef readonly RowType type
     cdef list arrays            # Arrow arrays, until they are decoded
     cdef list decoded           # Python lists
+    cdef Numbers* numbers       # by column
+    cdef list views             # the numpy arrays that these look into
+    cdef Py_ssize_t latest      # the column of numbers that was read last
     cdef readonly Py_ssize_t n
     cdef void** held            # by place: the rows that somebody keeps, which are not counted as references here
     cdef Py_ssize_t live        # how many these are
     cdef list sparse            # where it says that few are left; None while the rows are those of the current call
 
     cdef list column(self, Py_ssize_t j)
+    cdef object value(self, Py_ssize_t j, Py_ssize_t i)
     cdef Row row(self, Py_ssize_t i)
     cdef int hold(self, Row row) except -1
     cdef int close(self, list sparse) except -1

@@ -9,11 +9,16 @@ import pyarrow as pa
 cimport cython
 from libc.stdlib cimport calloc, free
 
+from fastwin.core.typedefs cimport int64_t, uint8_t
+
+from fastwin.columns.buffers import aligned, stored, validity
 from fastwin.columns.decoding import from_objects, take_column
 from fastwin.columns.pythonvalues import decodes_later, python_values
 
 cdef enum:
     FEWEST = 64                 # rows of a call, below which each that is kept gets values of its own
+
+cdef tuple NUMBERS = (pa.int64(), pa.float64())
 
 __all__ = ["Row", "RowType", "Rows", "TimedRow", "row_of", "row_type", "rows_to_arrays"]
 
@@ -41,7 +46,7 @@ cdef class RowType:
 
 
 cdef class Rows:
-    """The rows of a record batch; columns are decoded when first asked for, once.
+    """The rows of a record batch; columns are decoded when first asked for, once, or read where they are.
 
     Rows that are kept beyond their call read from it as long as they are many. A few get values of their own: what was
     read with them shall not live as long as they do.
@@ -52,9 +57,33 @@ cdef class Rows:
         self.arrays = [batch.column(j) for j in range(batch.num_columns)]
         self.decoded = [None] * len(self.arrays)
         self.n = batch.num_rows
+        self.numbers = <Numbers*> calloc(max(len(self.arrays), 1), sizeof(Numbers))
+        if self.numbers == NULL:
+            raise MemoryError(f"Rows: no memory for {len(self.arrays)} columns")
+        self._look_into()
 
     def __dealloc__(self):
         free(self.held)
+        free(self.numbers)
+
+    def _look_into(self):
+        """Finds the columns that are numbers of 64 bits: a window reads few of many, and in its own order."""
+        cdef const int64_t[::1] values
+        cdef const uint8_t[::1] valid
+        cdef Py_ssize_t j
+        self.views = []
+        for j in range(len(self.arrays)):
+            array = self.arrays[j]
+            if self.n == 0 or array is None or array.type not in NUMBERS:
+                continue
+            values = numbers = aligned(stored(array, np.int64))
+            self.numbers[j].values = <const char*> &values[0]
+            self.numbers[j].floats = array.type == pa.float64()
+            marks = validity(array)
+            if marks is not None:
+                valid = marks
+                self.numbers[j].valid = &valid[0]
+            self.views += [numbers, marks]
 
     cdef list column(self, Py_ssize_t j):
         values = self.decoded[j]
@@ -63,6 +92,17 @@ cdef class Rows:
             self.decoded[j] = values
             self.arrays[j] = None
         return <list> values
+
+    cdef object value(self, Py_ssize_t j, Py_ssize_t i):
+        cdef const Numbers* numbers = self.numbers + j
+        if numbers.values == NULL:
+            return self.column(j)[i]
+        self.latest = j
+        if numbers.valid != NULL and not numbers.valid[i]:
+            return None
+        if numbers.floats:
+            return (<const double*> numbers.values)[i]
+        return (<const int64_t*> numbers.values)[i]
 
     cdef Row row(self, Py_ssize_t i):
         cdef Row row = Row.__new__(Row)
@@ -101,6 +141,7 @@ cdef class Rows:
                     self.arrays[j] = pa.concat_arrays([self.arrays[j], self.arrays[j][:0]])     # without its batch
                 else:
                     self.column(j)
+        self._look_into()
         self.sparse = sparse
         return 0
 
@@ -167,7 +208,7 @@ cdef class Row:
     cdef object value(self, Py_ssize_t j):
         if self.values is not None:
             return self.values[j]
-        return self.rows.column(j)[self.i]
+        return self.rows.value(j, self.i)
 
     def __getattribute__(self, str name):
         j = self.type.index.get(name)

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from fastwin.errors import SpecError
-from spark_glue.plan.compat import Py4JError, has_columnar_input, has_second_format, is_connect
+from spark_glue.plan.compat import Py4JError, has_columnar_input, has_second_format, is_connect, metadata_of
 from spark_glue.plan.connect import NEVER_ENDS, analyzed
 
 __all__ = [
@@ -224,9 +224,8 @@ def in_first_format(query: Any) -> bool:
 def _watermark(query: Any) -> int | None:
     """Returns the watermark of the micro-batch that a query has begun last, ms. 0 is Spark's for none."""
     last = query.offsetLog().getLatest()
-    if not last.isDefined() or not last.get()._2().metadataOpt().isDefined():
-        return None
-    return int(last.get()._2().metadataOpt().get().batchWatermarkMs()) or None
+    begun = metadata_of(last.get()._2()) if last.isDefined() else None
+    return None if begun is None else int(begun.batchWatermarkMs()) or None
 
 
 def _share_watermark(operators: Sequence[Any]) -> bool:

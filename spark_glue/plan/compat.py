@@ -31,6 +31,7 @@ __all__ = [
     "is_connect",
     "is_observation",
     "lacking",
+    "metadata_of",
     "named_values",
     "repartition_offline",
     "spark_struct_of",
@@ -45,6 +46,7 @@ _TIME_TYPE = (4, 1)
 _CONNECT_STREAMS = (4, 1)
 _SECOND_FORMAT = (4, 1)
 _REPARTITIONS = (4, 3)
+_OFFSETS_BY_NAME = (4, 2)
 
 
 def _version(text: str) -> tuple[int, int]:
@@ -84,6 +86,12 @@ def named_values(row: Row) -> dict[str, Any]:
         return found
     names = [field["name"] for field in found["schema"]["fields"]]
     return dict(zip(names, found["values"], strict=True))
+
+
+def metadata_of(offsets: Any) -> Any | None:
+    """Returns what Spark's own log of offsets says of a micro-batch beside them; None if it says nothing."""
+    found = offsets.metadataOpt() if _HERE >= _OFFSETS_BY_NAME else offsets.metadata()
+    return found.get() if found.isDefined() else None
 
 
 def _lowest(spark: SparkSession) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 # Fetched into the cache ahead of the code that reads it: Python objects of a list, by their places in it, what lists
 # and tuples among them hold, and the rows of timers. Step by step, each reads what the one before it has fetched.
 # Nothing is owned here, so no Python code may run between reading a place and fetching from it.
+from fastwin.columns.row cimport Numbers, Row
 from fastwin.core.typedefs cimport idx_t
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.timers.timer cimport Timer
@@ -14,6 +15,7 @@ cdef enum:
     INDEX_AHEAD = 8
     ITEMS_AHEAD = 8
     VALUES_AHEAD = 4
+    NUMBERS_AHEAD = 2
 
 cdef extern from *:
     """
@@ -31,6 +33,7 @@ cdef extern from *:
     """
     ctypedef struct PyObject
     PyObject** items_of "fastwin_items"(PyObject* held) noexcept nogil
+    void* type_of "Py_TYPE"(PyObject* held) noexcept nogil
     Py_ssize_t size_of "Py_SIZE"(PyObject* held) noexcept nogil
 
 
@@ -56,6 +59,24 @@ cdef inline void fetch_values(PyObject* held) noexcept nogil:
     if items != NULL:
         for i in range(min(size_of(held), MOST_ITEMS)):
             prefetch(items[i])
+
+
+cdef inline void fetch_numbers(PyObject* held) noexcept:
+    """Fetches what rows among the items will be asked for, if it is what others were asked for last."""
+    cdef PyObject** items = items_of(held)
+    cdef const Numbers* numbers
+    cdef Row row
+    cdef Py_ssize_t i
+    if items == NULL:
+        return
+    for i in range(min(size_of(held), MOST_ITEMS)):
+        if type_of(items[i]) != <void*> Row:
+            return
+        row = <Row> items[i]
+        if row.rows is not None:
+            numbers = row.rows.numbers + row.rows.latest
+            if numbers.values != NULL:
+                prefetch(numbers.values + 8 * row.i)
 
 
 cdef inline void fetch_all(list objects, const idx_t* places, Py_ssize_t n) noexcept:
@@ -106,6 +127,11 @@ cdef inline void fetch_due(TimerQueue timers, WindowTable table, list objects, l
         place = place_in(objects, <idx_t> timer.namespace)
         if place != NULL:
             fetch_values(place[0])
+    timer = timers.coming(NUMBERS_AHEAD)
+    if timer != NULL:
+        place = place_in(objects, <idx_t> timer.namespace)
+        if place != NULL:
+            fetch_numbers(place[0])
     timer = timers.coming(INDEX_AHEAD)
     if timer != NULL and timer.namespace < table.rows.top:
         window = table.at(<idx_t> timer.namespace)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import spark_glue
 from tests.support.spark_streams import MicroBatch, Recorder, Source, assert_same_rows, micro_batches, start
+from tests.support.spark_versions import newest
 from tests.support.stored_specs import QUERIES, SCHEMA, STORED
 
 FOLDER = STORED / "checkpoint"
@@ -59,6 +60,7 @@ def go_on(spark: SparkSession, name: str, folder: Path, inputs: list[pa.Table]) 
     return micro_batches(query, recorder)
 
 
+@newest
 @pytest.mark.usefixtures("partitions")
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_query_goes_on(spark: SparkSession, tmp_path: Path, name: str) -> None:
