@@ -1,16 +1,13 @@
 """Fixtures: the race, and what goes into the JSON beside the times."""
 
-import importlib.metadata
 import os
 from collections import defaultdict
 from typing import Any
 
 import pytest
 
-from bench import scale
+from bench import host, scale
 from bench.race import Race, recorded_clock
-
-_LIBRARIES = ("fastwin", "numpy", "pyarrow", "polars", "duckdb", "pandas", "sortedcontainers", "pyspark", "Cython")
 
 
 def pytest_configure() -> None:
@@ -28,16 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
     machine_info.pop("node", None)
-    versions = {}
-    for name in _LIBRARIES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    import fastwin
-
-    versions["fastwin"] = fastwin.__version__
-    machine_info["versions"] = versions
+    machine_info["versions"] = host.versions()
     machine_info["cores"] = os.cpu_count()
     machine_info["peer_threads"] = scale.PEER_THREADS
     machine_info["load_at_start"] = os.getloadavg()[0] if hasattr(os, "getloadavg") else None

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 __all__ = ["EPOCH_MS", "PER_KEY_MS", "SPAN_MS", "events", "text_keys"]
 
@@ -39,6 +40,5 @@ def events(
 
 def text_keys(table: pa.Table) -> pa.Table:
     """Returns the table with its keys as text such as ``device-1000003``."""
-    keys, codes = np.unique(table["key"].to_numpy(), return_inverse=True)
-    names = pa.array([f"device-{key}" for key in keys.tolist()])
-    return table.set_column(0, "key", names.take(pa.array(codes)))
+    names = pc.binary_join_element_wise("device", table["key"].cast(pa.string()), "-")
+    return table.set_column(0, "key", names)

@@ -1,4 +1,4 @@
-"""What fastwin is held against on tables: polars, DuckDB and pandas, each in the fastest form found for it.
+"""What fastwin is held against on tables: polars, DuckDB, pandas and others, each in the fastest form found for it.
 
 Each function returns a contender whose result is an Arrow table with the columns of WINDOW_COLUMNS (tumbling) or
 SESSION_COLUMNS; times are int64 ms. Input is handed over in the library's own format, outside the timing.
@@ -17,6 +17,8 @@ __all__ = [
     "SESSION_COLUMNS",
     "WINDOW_COLUMNS",
     "canonical",
+    "on_chdb",
+    "on_datafusion",
     "on_duckdb",
     "on_polars",
     "sessions",
@@ -137,7 +139,7 @@ def on_duckdb(events: pa.Table, sql: str, answer: Callable, other: pa.Table | No
     for name, table in (("events", events), ("other", other)):
         if table is not None:
             connection.register("given", table)
-            connection.execute(f"CREATE TABLE {name} AS SELECT key, epoch_ms(ts) AS t, ts, value FROM given")
+            connection.execute(f"CREATE TABLE {name} AS SELECT *, epoch_ms(ts) AS t FROM given")
             connection.unregister("given")
     return Contender(lambda: connection.sql(sql).to_arrow_table(), answer=answer, threads=PEER_THREADS)
 
@@ -165,6 +167,42 @@ def _sql_sessions(gap_ms: int) -> str:
         SELECT key, min(t) AS window_start, max(t) + {gap_ms} AS window_end, {_sql_aggregates(AGGREGATES)}
         FROM numbered GROUP BY key, session
     """
+
+
+# --- others with SQL ---
+
+
+def on_datafusion(events: pa.Table, sql: str, answer: Callable) -> Contender | Unavailable:
+    """Returns a contender that runs a statement over the table ``events``, whose times are ``t``, ms."""
+    datafusion = need("datafusion")
+    if isinstance(datafusion, Unavailable):
+        return datafusion
+    context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(PEER_THREADS))
+    batches = _with_millis(events).to_batches(max_chunksize=-(-len(events) // (4 * PEER_THREADS)))
+    context.register_record_batches("events", [batches[part::PEER_THREADS] for part in range(PEER_THREADS)])
+    return Contender(lambda: context.sql(sql).to_arrow_table(), answer=answer, threads=PEER_THREADS)
+
+
+def on_chdb(events: pa.Table, sql: str, answer: Callable) -> Contender | Unavailable:
+    """Returns a contender that runs a statement over the table ``events``, whose times are ``t``, ms."""
+    chdb = need("chdb.session")
+    if isinstance(chdb, Unavailable):
+        return chdb
+    connection = chdb.Session()
+    given = _with_millis(events)  # chDB finds it by its name
+    columns = [  # a column that may hold nulls costs more
+        name if column.null_count else f"assumeNotNull({name}) AS {name}"
+        for name, column in zip(given.column_names, given.columns, strict=True)
+    ]
+    connection.query(
+        f"CREATE OR REPLACE TABLE events ENGINE = Memory AS SELECT {', '.join(columns)} FROM Python(given)"
+    )
+    asked = f"{sql} SETTINGS max_threads = {PEER_THREADS}"
+    return Contender(lambda: connection.query(asked, "ArrowTable"), answer=answer, threads=PEER_THREADS)
+
+
+def _with_millis(events: pa.Table) -> pa.Table:
+    return events.drop_columns(["ts"]).append_column("t", events["ts"].cast(pa.int64()))
 
 
 # --- pandas ---

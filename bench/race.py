@@ -18,7 +18,20 @@ import pytest
 
 from bench.scale import Scale
 
-__all__ = ["OURS", "Bar", "Contender", "Entry", "Race", "Unavailable", "Work", "Works", "need", "recorded_clock"]
+__all__ = [
+    "OURS",
+    "Bar",
+    "Contender",
+    "Entry",
+    "Lane",
+    "Race",
+    "Unavailable",
+    "Work",
+    "Works",
+    "compete",
+    "need",
+    "recorded_clock",
+]
 
 OURS = "fastwin"
 
@@ -136,7 +149,7 @@ def recorded_clock() -> float:
 
 
 @dataclass
-class _Lane:
+class Lane:
     """A contender in a race: its durations, or why there are none."""
 
     contender: Contender
@@ -196,7 +209,7 @@ class Race:
         self._selected = selected
         self._name: str | None = None
         self._entry: Entry | Exception | None = None
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, Lane] = {}
 
     def report(self, work: Work, name: str, benchmark: Any, *resources: Any) -> None:
         """Enters a contender's durations as rounds of a pytest-benchmark; runs the work if it has not run yet."""
@@ -205,7 +218,8 @@ class Race:
             self._name, self._entry, self._lanes = work.name, None, {}
             try:
                 self._entry = work.make(self.scale, *resources)
-                self._lanes = self._run(self._entry, self._selected[work.name], practise_only=not benchmark.enabled)
+                chosen = self._selected[work.name]
+                self._lanes = compete(self._entry, chosen, self.scale, practise_only=not benchmark.enabled)
             except Exception as problem:
                 self._entry = problem
         entry = self._entry
@@ -227,28 +241,34 @@ class Race:
         _ticks = itertools.chain.from_iterable((0.0, seconds) for seconds in lane.seconds)
         benchmark.pedantic(_nothing, rounds=max(len(lane.seconds), 1))
 
-    def _run(self, entry: Entry, names: list[str], practise_only: bool) -> dict[str, _Lane]:
-        lanes = {
-            name: _Lane(contender)
-            for name, contender in entry.contenders.items()
-            if name in names and not isinstance(contender, Unavailable)
-        }
+
+def compete(entry: Entry, names: Sequence[str], scale: Scale, practise_only: bool = False) -> dict[str, Lane]:
+    """Runs the named contenders of an entry in turns, after each has practised and the answers were compared.
+
+    practise_only: nothing is timed. A contender that fails, or whose answer is not that of the first one, keeps its
+    ``problem``; those that are unavailable have no lane.
+    """
+    lanes = {
+        name: Lane(contender)
+        for name, contender in entry.contenders.items()
+        if name in names and not isinstance(contender, Unavailable)
+    }
+    for lane in lanes.values():
+        if not lane.contender.clocked:
+            lane.practise()
+        if not practise_only:
+            lane.warm_up(scale.spark_warm_s)
+    answers = {name: lane.answer for name, lane in lanes.items() if lane.answer is not None}
+    for name, answer in answers.items():
+        first = next(iter(answers))
+        if answer != answers[first]:
+            lanes[name].problem = AssertionError(f"{entry.label}: {name} and {first} do not agree")
+        lanes[name].answer = None
+    while any(lane.wants_more(scale) for lane in lanes.values()) and not practise_only:
         for lane in lanes.values():
-            if not lane.contender.clocked:
-                lane.practise()
-            if not practise_only:
-                lane.warm_up(self.scale.spark_warm_s)
-        answers = {name: lane.answer for name, lane in lanes.items() if lane.answer is not None}
-        for name, answer in answers.items():
-            first = next(iter(answers))
-            if answer != answers[first]:
-                lanes[name].problem = AssertionError(f"{entry.label}: {name} and {first} do not agree")
-            lanes[name].answer = None
-        while any(lane.wants_more(self.scale) for lane in lanes.values()) and not practise_only:
-            for lane in lanes.values():
-                if lane.wants_more(self.scale):
-                    lane.attempt()
-        return lanes
+            if lane.wants_more(scale):
+                lane.attempt()
+    return lanes
 
 
 def _nothing() -> None:

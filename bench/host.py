@@ -1,0 +1,59 @@
+"""The machine and the versions of libraries that a result was made with."""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from bench.scale import PEER_THREADS
+
+__all__ = ["about", "commit", "versions"]
+
+_LIBRARIES = (
+    "numpy", "pyarrow", "polars", "duckdb", "datafusion", "chdb", "pandas", "sortedcontainers", "pyspark", "Cython",
+)  # fmt: skip
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of fastwin and of those libraries that are installed."""
+    import fastwin
+
+    found = {"fastwin": fastwin.__version__}
+    for name in _LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def about() -> dict[str, Any]:
+    """Returns what is worth knowing of this machine."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return {
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "peer_threads": PEER_THREADS,
+        "load_at_start": load,
+        "python_version": platform.python_version(),
+    }
+
+
+def commit() -> str | None:
+    """Returns the commit that is checked out, or None outside of a repository."""
+    done = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or None
+
+
+def _cpu() -> str | None:
+    told = Path("/proc/cpuinfo")
+    for line in told.read_text(encoding="utf-8").splitlines() if told.is_file() else ():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return None
