@@ -48,6 +48,7 @@ soak: .venv/.compiled | java ## kill and disturb queries on Spark for about an h
 
 bench: .venv/.compiled | java ## run the benchmarks, print the table, keep JSON and chart in bench/results
 	$(PY) -m bench $(ARGS)
+	$(if $(ARGS),,$(PY) -m bench.matrix)
 	$(if $(ARGS),,$(PY) -m bench.growth)
 	$(if $(ARGS),,$(PY) -m bench.memory)
 	$(if $(ARGS),,$(PY) -m bench.store_growth)

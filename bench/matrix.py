@@ -2,7 +2,7 @@
 
 Every cell asks fastwin, on one thread and on two, and polars, DuckDB, DataFusion and chDB on two. They take turns after
 their answers were compared, and medians count. Prints a table, writes results/matrix.json, and draws the heat map
-results/matrix.png. ``--quick`` takes about a minute and keeps nothing; ``--only TEXT`` chooses cells.
+results/matrix.png. ``--quick`` takes small sizes, ``--only TEXT`` chooses cells; both write matrix-partial instead.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def main() -> int:
         print(table(summary))
         heatmap.draw(summary, given.json.with_suffix(".png"))
         return 0
-    size = replace(scale.SCALES["quick" if given.quick else os.environ.get(scale.VARIABLE, "full")], patience_s=6.0)
+    size = replace(scale.SCALES["quick" if given.quick else os.environ.get(scale.VARIABLE, "full")], patience_s=2.0)
     whole = size.name == "full" and not given.only
     target = RESULTS / ("matrix.json" if whole else "matrix-partial.json")
     RESULTS.mkdir(exist_ok=True)
