@@ -1,17 +1,12 @@
 # One row for each (key id, pane start), found through a table of its own in each pane.
 cimport cython
 
-from fastwin.core.typedefs cimport NONE, idx_t, ts_t, uint64_t
+from fastwin.core.typedefs cimport NONE, idx_t, ts_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.keys.keytable cimport KeyTable
 from fastwin.core.panes.panelist cimport Pane, PaneList, order_panes, pane_at
+from fastwin.core.panes.visits cimport place
 from fastwin.core.rows.rowstore cimport RowStore
-
-
-@cython.overflowcheck(False)
-cdef inline Py_ssize_t place(idx_t key, Py_ssize_t size) noexcept nogil:
-    # Fibonacci hashing: ids are dense, this spreads them.
-    return <Py_ssize_t> ((<uint64_t> key * <uint64_t> 0x9E3779B97F4A7C15) >> 32) & (size - 1)
 
 
 @cython.final

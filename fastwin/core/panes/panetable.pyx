@@ -15,6 +15,7 @@ from fastwin.core.memory.pages cimport ask_large_pages, prefetch
 from fastwin.core.rows.rowstore cimport Head
 from fastwin.core.panes.panelist cimport (
     append_pane, bytes_of_panes, follows_all, free_first_panes, free_panes, order_panes, reserve_panes)
+from fastwin.core.panes.visits cimport CHAINS, Chains, chains_of, fill_index, follow, place, put
 from fastwin.core.panes.slices cimport Slicer, slice_of, slicer_of
 from fastwin.core.timemath cimport TIME_BITS, are_within, check_duration, check_times
 
@@ -78,10 +79,8 @@ cdef class PaneTable:
 
     cdef int resize_index(self, Pane* pane, Py_ssize_t rows) except -1 nogil:
         """Makes the index anew for ``rows`` rows: by key id where that takes no more memory than hashing does."""
-        cdef Py_ssize_t size = FIRST_INDEX, at
-        cdef idx_t slot = pane.newest
+        cdef Py_ssize_t size = FIRST_INDEX
         cdef idx_t* index
-        cdef Head* head
         cdef bint direct
         while 5 * size < 8 * rows:
             size *= 2
@@ -94,13 +93,7 @@ cdef class PaneTable:
                 raise MemoryError(f"PaneTable: no memory for an index of {size}")
         ask_large_pages(index, size * sizeof(idx_t))
         memset(index, 0xFF, size * sizeof(idx_t))
-        while slot != NONE:
-            head = self.rows.head(slot)
-            at = head.key if direct else place(head.key, size)
-            while index[at] != NONE:
-                at = (at + 1) & (size - 1)
-            index[at] = slot
-            slot = head.link
+        fill_index(index, size, direct, pane, self.rows)
         free(pane.index)
         pane.index = index
         pane.index_size = size
@@ -109,7 +102,6 @@ cdef class PaneTable:
 
     cdef idx_t ensure_row(self, Pane* pane, idx_t key) except -1 nogil:
         """Returns the slot of the row, made if need be, and marks it dirty; rows.reserve() has made room."""
-        cdef Py_ssize_t at
         cdef idx_t slot = self.find_row(pane, key)
         if slot != NONE:
             self.rows.mark(slot)
@@ -121,10 +113,7 @@ cdef class PaneTable:
         pane.newest = slot
         pane.count += 1
         self.keys.retain(key)
-        at = key if pane.direct else place(key, pane.index_size)
-        while pane.index[at] != NONE:
-            at = (at + 1) & (pane.index_size - 1)
-        pane.index[at] = slot
+        put(pane.index, pane.index_size, pane.direct, slot, self.rows)
         return slot
 
     cdef int ensure_in_pane(self, Pane* pane, const idx_t* keys, Py_ssize_t n, idx_t* slots) except -1 nogil:
@@ -316,7 +305,7 @@ cdef class PaneTable:
         return total
 
     def slots_of(self, ts_t start):
-        """Returns the slots of a pane's rows, oldest first: int32[rows]; empty if there is no such pane."""
+        """Returns the slots of the rows of the pane at ``start``, if there is one, oldest first: int32[rows]."""
         return self.slots_from(start, start, 0)
 
     def slots_from(self, ts_t first, ts_t last, Py_ssize_t most):
@@ -324,8 +313,10 @@ cdef class PaneTable:
 
         most: of the panes behind the first one, so many that they have no more rows than that together with it.
         """
-        cdef Py_ssize_t at = self.lower_bound(first), stop = at, n = 0
-        cdef idx_t slot, _row
+        cdef Py_ssize_t at = self.lower_bound(first), stop = at, n = 0, i
+        cdef Py_ssize_t[CHAINS] ends
+        cdef idx_t slot, rows = 0, _row
+        cdef Chains chains
         while stop < self.known.count and self.known.panes[stop].start <= last:
             if n and n + self.known.panes[stop].count > most:
                 break
@@ -333,20 +324,23 @@ cdef class PaneTable:
             stop += 1
         out = np.empty(n, dtype=np.int32)
         cdef idx_t[::1] view = out
-        while stop > at:
-            stop -= 1
-            slot = self.known.panes[stop].newest
-            for _row in range(self.known.panes[stop].count):
-                n -= 1
-                view[n] = slot
-                slot = self.rows.head(slot).link
+        n = 0
+        while at < stop:
+            chains = chains_of(&self.known, at, stop, self.rows)
+            for i in range(chains.n):
+                ends[i] = n = n + self.known.panes[at + i].count
+                rows = max(rows, self.known.panes[at + i].count)
+            for _row in range(rows):
+                for i in range(chains.n):
+                    slot = follow(&chains, i, self.rows)
+                    if slot != NONE:
+                        ends[i] -= 1
+                        view[ends[i]] = slot
+            at += chains.n
         return out
 
     def ensure(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None):
-        """Returns the slots of (keys[i], starts[i]), fresh rows where there was none, marked dirty: int32[n].
-
-        Raises as add() does.
-        """
+        """Returns the slots of (keys[i], starts[i]), new rows where there was none, dirty; raises as add(): int32[n]."""
         cdef Py_ssize_t n = keys.shape[0], at = 0
         check_length("starts", starts.shape[0], n)
         check_ids("keys", keys, self.keys.top)
@@ -360,18 +354,24 @@ cdef class PaneTable:
 
     def drop_before(self, ts_t start):
         """Frees the panes that start before ``start``, and the keys that no row holds any more. O(rows freed)."""
-        cdef Py_ssize_t gone = self.lower_bound(start), i
-        cdef idx_t slot, after
+        cdef Py_ssize_t gone = self.lower_bound(start), at = 0, i
+        cdef Chains chains
+        cdef idx_t slot
+        cdef bint more
         if gone == 0:
             return
         with nogil:
-            for i in range(gone):
-                slot = self.known.panes[i].newest
-                while slot != NONE:
-                    after = self.rows.head(slot).link
-                    self.keys.release_later(self.rows.head(slot).key)
-                    self.rows.release(slot)
-                    slot = after
+            while at < gone:
+                chains, more = chains_of(&self.known, at, gone, self.rows), True
+                at += chains.n
+                while more:
+                    more = False
+                    for i in range(chains.n):
+                        slot = follow(&chains, i, self.rows)
+                        if slot != NONE:
+                            self.keys.release_later(self.rows.head(slot).key)
+                            self.rows.release(slot)
+                            more = True
             free_first_panes(&self.known, gone)
             self.keys.bury()
             self.rows.trim()
