@@ -340,7 +340,7 @@ cdef class PaneTable:
         return out
 
     def ensure(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None):
-        """Returns the slots of (keys[i], starts[i]), new rows where there was none, dirty; raises as add(): int32[n]."""
+        """Returns the slots of (keys[i], starts[i]), new ones where there was none, dirty: int32[n]. As add()."""
         cdef Py_ssize_t n = keys.shape[0], at = 0
         check_length("starts", starts.shape[0], n)
         check_ids("keys", keys, self.keys.top)

@@ -24,8 +24,8 @@ cdef inline Py_ssize_t place(idx_t key, Py_ssize_t size) noexcept nogil:
 cdef inline bint lie_together(const Pane* pane, RowStore rows) noexcept nogil:
     """Whether a pane's newest rows are neighbours, as where elements come in order: then the processor looks ahead."""
     cdef idx_t slot = pane.newest
-    cdef int i
-    for i in range(AHEAD):
+    cdef int _i
+    for _i in range(AHEAD):
         if slot == NONE:
             return True
         slot = rows.head(slot).link
