@@ -43,10 +43,10 @@ _ALIVE = ".alive"
 _said: set[str] = set()
 
 
-def say_once(text: str) -> None:
-    """Writes a warning to the log, the first time in this process."""
-    if text not in _said:
-        _said.add(text)
+def say_once(text: str, topic: str = "") -> None:
+    """Writes a warning to the log, the first time in this process that it is about ``topic``; by itself, the text."""
+    if (topic or text) not in _said:
+        _said.add(topic or text)
         _LOG.warning("%s", text)
 
 
@@ -87,7 +87,8 @@ def _cache_base() -> Path:
         elif (free := shutil.disk_usage(_MEMORY).free) < _LEAST_FREE:
             say_once(
                 f"copies of state: {_MEMORY} has {free >> 20} MB free, fewer than {_LEAST_FREE >> 20}; they lie in "
-                f"{other}"
+                f"{other}",
+                topic=f"no room in {_MEMORY}",
             )
         else:
             return _MEMORY

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -272,7 +273,8 @@ def test_without_room_in_memory_the_log_says_once_where_copies_lie(root, tmp_pat
         memory.mkdir()
     monkeypatch.delenv(folders.ROOT_VARIABLE)
     monkeypatch.setattr(folders, "_MEMORY", memory)
-    monkeypatch.setattr(folders, "_LEAST_FREE", 1 << 62)
+    free = iter(range(60 << 20, 0, -(1 << 20)))  # others write there as well
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
     monkeypatch.setattr(folders.tempfile, "gettempdir", lambda: str(other))
     for token in "ab":
         assert Shelf("run").put(token, b"x")
