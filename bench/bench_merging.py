@@ -196,6 +196,8 @@ def _near(aggregate: fw.Aggregate, expression: Callable[[Any], Any], label: str)
     return make
 
 
+# polars as its eager frames answer it, with 16,384 registers and an error of 0.6 % here, as ours is; its lazy frames
+# answer sooner, with an error of 6 %.
 WORKS.add("table-distinct", "value", ("polars",))(
     _near(fw.HyperLogLog("v"), lambda pl: pl.col("v").approx_n_unique(), "table: distinct, about")
 )

@@ -169,6 +169,8 @@ def test_owned_cells_are_checked() -> None:
         b"\0" * (4 + 4 * 4_096),
         b"\1\0\0\0" + b"\0\0\0\xff" + b"\0" * 12,
         b"\0" * 20_000,
+        b"\2\0\0\x80" + b"\1\1\0\0",
+        b"\0\0\0\x80" + b"\0\0\0\xff",
     ],
     ids=lambda blob: str(len(blob)),
 )

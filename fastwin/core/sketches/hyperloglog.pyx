@@ -6,7 +6,7 @@ import numpy as np
 
 cimport cython
 
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint32_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport VALUE, Accumulator as Base, Column, Merge, Take
@@ -15,43 +15,20 @@ from fastwin.core.memory.bounds cimport check_ids, check_offsets, offset_t
 from fastwin.core.memory.owned cimport block_in, bytes_in, drop_block, reserve_block, size_in
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.rows.rowstore cimport RowStore
+from fastwin.core.sketches.entries cimport FIRST_PLACES, MOST_LISTED, MOST_PLACES, REGISTERS
+from fastwin.core.sketches.redis_hash cimport hash_of_number, murmur
 from fastwin.core.sketches.redis_string cimport CUT_OFF, MOST_BYTES, NO_SKETCH, ODD_ENCODING, ODD_SIZE, ODD_VALUE
 from fastwin.core.sketches.redis_string cimport READ_ALL, READ_RUN, TOO_LONG, Reading, Run
 from fastwin.core.sketches.redis_string cimport begin_reading, expand, next_run, write_sketch
-from fastwin.core.sketches.registers cimport FIRST_PLACES, HASH_BITS, MOST_PLACES, REGISTERS, cardinality, count_values
-from fastwin.core.sketches.registers cimport index_of, is_table, merge_registers, murmur, place_of, places_in
-from fastwin.core.sketches.registers cimport raise_at_once, raise_register, value_of
+from fastwin.core.sketches.registers cimport HASH_BITS, LISTED, cardinality, count_values, entries_in, entry_of
+from fastwin.core.sketches.registers cimport index_of, is_all, is_list, is_table, merge_registers, place_of
+from fastwin.core.sketches.registers cimport raise_at_once, raise_register, save_form
 from fastwin.errors import SketchError
 
 __all__ = ["HyperLogLog", "Sketch", "redis_hash_int64", "redis_hash_text", "redis_hash_uint64"]
 
 cdef enum:
     AHEAD = 8
-
-# All numbers of two digits.
-cdef bytes _PAIRS = b"".join([b"%02d" % pair for pair in range(100)])
-cdef const char* PAIRS = _PAIRS
-
-
-cdef inline int64_t write_digits(uint8_t* end, uint64_t size, bint negative) noexcept nogil:
-    """Writes decimal text that ends before ``end``; returns its length."""
-    cdef uint8_t* at = end
-    cdef uint64_t rest
-    while size >= 100:
-        rest = size % 100
-        size = size // 100
-        at -= 2
-        memcpy(at, PAIRS + 2 * rest, 2)
-    if size >= 10:
-        at -= 2
-        memcpy(at, PAIRS + 2 * size, 2)
-    else:
-        at -= 1
-        at[0] = <uint8_t> (48 + size)
-    if negative:
-        at -= 1
-        at[0] = 45
-    return end - at
 
 
 def redis_hash_text(const offset_t[::1] offsets not None, const uint8_t[::1] data not None):
@@ -73,8 +50,6 @@ def redis_hash_text(const offset_t[::1] offsets not None, const uint8_t[::1] dat
 def redis_hash_int64(const int64_t[::1] values not None):
     """Returns the hash of the decimal text of each value as Redis has it: int64[n]. O(n)."""
     cdef Py_ssize_t i, n = values.shape[0]
-    cdef uint8_t[32] text
-    cdef int64_t length
     cdef uint64_t size
     out = np.empty(n, dtype=np.int64)
     cdef int64_t[::1] view = out
@@ -83,22 +58,18 @@ def redis_hash_int64(const int64_t[::1] values not None):
             size = <uint64_t> values[i]
             if values[i] < 0:
                 size = ~size + 1        # also right for the lowest int64
-            length = write_digits(&text[0] + 32, size, values[i] < 0)
-            view[i] = <int64_t> murmur(&text[0] + 32 - length, length)
+            view[i] = <int64_t> hash_of_number(size, values[i] < 0)
     return out
 
 
 def redis_hash_uint64(const uint64_t[::1] values not None):
     """Returns the hash of the decimal text of each value as Redis has it: int64[n]. O(n)."""
     cdef Py_ssize_t i, n = values.shape[0]
-    cdef uint8_t[32] text
-    cdef int64_t length
     out = np.empty(n, dtype=np.int64)
     cdef int64_t[::1] view = out
     with nogil:
         for i in range(n):
-            length = write_digits(&text[0] + 32, values[i], False)
-            view[i] = <int64_t> murmur(&text[0] + 32 - length, length)
+            view[i] = <int64_t> hash_of_number(values[i], False)
     return out
 
 
@@ -137,9 +108,8 @@ cdef class HyperLogLog(Base):
             if not has(column.valid, i):
                 continue
             cell = rows + slots[i] * stride + self.at
-            if not raise_at_once(cell, index_of(hashes[i]), value_of(hashes[i])):
-                if not raise_register(cell, index_of(hashes[i]), value_of(hashes[i])):
-                    self.starved = True
+            if not raise_at_once(cell, entry_of(hashes[i])) and not raise_register(cell, entry_of(hashes[i])):
+                self.starved = True
 
     cdef void merge(self, Merge pairs) noexcept nogil:
         cdef Py_ssize_t i
@@ -153,7 +123,7 @@ cdef class HyperLogLog(Base):
         for i in range(rows.n):
             for k in range(64):
                 counts[k] = 0
-            count_values(wanted(rows, i) + self.at, &counts[0])
+            count_values(<char*> wanted(rows, i) + self.at, &counts[0])
             (<int64_t*> values)[i] = cardinality(&counts[0])
             marks[i] = VALUE            # a count is never null
 
@@ -174,18 +144,24 @@ cdef class HyperLogLog(Base):
         ends[n] = total
         return ends_out, out[:total].copy(), None
 
+    cdef bint tidy(self, char* row) noexcept nogil:
+        return save_form(row + self.at)
+
     cdef bint sound(self, const char* row) noexcept nogil:
-        cdef Py_ssize_t places = places_in(row + self.at), i, found = 0
-        cdef const uint32_t* table = <const uint32_t*> bytes_in(row + self.at)
+        # States hold tables, partial results lists as well.
+        cdef Py_ssize_t n = entries_in(row + self.at), i, found = 0
+        cdef const uint32_t* entries = <const uint32_t*> bytes_in(row + self.at)
         if size_in(row + self.at) in (0, REGISTERS):
             return True
-        if not FIRST_PLACES <= places <= MOST_PLACES or places & (places - 1) or size_in(row + self.at) % 4:
+        if size_in(row + self.at) % 4 or n < 0:
             return False
-        for i in range(places):
-            found += table[1 + i] != 0
-            if table[1 + i] >> 8 >= REGISTERS:
+        for i in range(1, n + 1):
+            found += entries[i] != 0
+            if entries[i] >> 8 >= REGISTERS:
                 return False
-        return found == table[0] and found < places
+        if is_list(row + self.at):
+            return n <= MOST_LISTED and entries[0] - LISTED <= <uint32_t> n
+        return FIRST_PLACES <= n <= MOST_PLACES and n & (n - 1) == 0 and found == entries[0] and found < n
 
 
 cdef str _fault(int found, Reading reading, Run run):
@@ -214,8 +190,8 @@ cdef class Sketch:
     def __dealloc__(self):
         drop_block(<char*> &self.block)
 
-    cdef int _raise(self, uint32_t index, uint8_t value) except -1:
-        if not raise_register(<char*> &self.block, index, value):
+    cdef int _raise(self, uint32_t entry) except -1:
+        if not raise_register(<char*> &self.block, entry):
             raise MemoryError("Sketch: no memory for its registers")
         return 0
 
@@ -223,7 +199,7 @@ cdef class Sketch:
         """Adds values by their hashes; see redis_hash_text(). O(n)."""
         cdef Py_ssize_t i
         for i in range(hashes.shape[0]):
-            self._raise(index_of(<uint64_t> hashes[i]), value_of(<uint64_t> hashes[i]))
+            self._raise(entry_of(<uint64_t> hashes[i]))
 
     def merge(self, Sketch other not None):
         """Makes each register at least what it is in another sketch."""
@@ -246,7 +222,7 @@ cdef class Sketch:
             found = next_run(&reading, &run)
             if found == READ_RUN:
                 for i in range(run.index, run.index + run.length):
-                    other._raise(<uint32_t> i, run.value)
+                    other._raise(<uint32_t> i << 8 | run.value)
         if found != READ_ALL:
             raise SketchError(_fault(found, reading, run))
         self.merge(other)
@@ -262,7 +238,7 @@ cdef class Sketch:
         """Returns how many distinct values there are, about."""
         cdef int64_t[64] counts
         memset(&counts, 0, sizeof(counts))
-        count_values(<const char*> &self.block, &counts[0])
+        count_values(<char*> &self.block, &counts[0])
         return cardinality(&counts[0])
 
     def to_bytes(self):
@@ -273,8 +249,13 @@ cdef class Sketch:
 
     def _check(self):
         """Raises AssertionError where an invariant does not hold."""
+        cdef const char* cell
         registers = self.registers()
         assert registers.max() <= HASH_BITS + 1, "a register is too large"
-        if size_in(<const char*> &self.block) and is_table(<const char*> &self.block):
-            held = (<const uint32_t*> bytes_in(<const char*> &self.block))[0]
-            assert held == np.count_nonzero(registers), f"{np.count_nonzero(registers)} registers, counted {held}"
+        cell = <const char*> &self.block
+        if size_in(cell) and not is_all(cell):
+            first, held = (<const uint32_t*> bytes_in(cell))[0], np.count_nonzero(registers)
+            if is_table(cell):
+                assert held == first, f"{held} registers, counted {first}"
+            else:
+                assert first - LISTED <= held <= entries_in(cell), f"{held} registers, {first - LISTED} settled"

@@ -2,8 +2,9 @@
 from libc.string cimport memcmp, memcpy, memset
 
 from fastwin.core.typedefs cimport int64_t, uint8_t, uint32_t, uint64_t
-from fastwin.core.memory.owned cimport bytes_in, size_in
-from fastwin.core.sketches.registers cimport HASH_BITS, REGISTERS, is_table, places_in
+from fastwin.core.memory.owned cimport bytes_in
+from fastwin.core.sketches.entries cimport REGISTERS
+from fastwin.core.sketches.registers cimport HASH_BITS, entries_in, is_all, raise_in_all
 
 cdef enum:
     HEADER_BYTES = 16
@@ -14,17 +15,14 @@ cdef enum:
 
 cdef inline void expand(const char* cell, uint8_t* registers) noexcept nogil:
     """Writes all registers, one byte each."""
-    cdef const uint32_t* table = <const uint32_t*> bytes_in(cell)
+    cdef const uint32_t* entries = <const uint32_t*> bytes_in(cell) + 1
     cdef Py_ssize_t i
-    memset(registers, 0, REGISTERS)
-    if size_in(cell) == 0:
-        return
-    if not is_table(cell):
+    if is_all(cell):
         memcpy(registers, bytes_in(cell), REGISTERS)
         return
-    for i in range(places_in(cell)):
-        if table[1 + i]:
-            registers[(table[1 + i] >> 8) & (REGISTERS - 1)] = table[1 + i] & 0xff
+    memset(registers, 0, REGISTERS)
+    for i in range(entries_in(cell)):
+        raise_in_all(registers, entries[i])
 
 
 cdef inline int64_t write_sparse(const uint8_t* registers, uint8_t* out, int64_t room) noexcept nogil:

@@ -6,10 +6,11 @@ from libc.string cimport memset
 
 from fastwin.core.typedefs cimport int64_t, uint8_t, uint32_t
 from fastwin.core.memory.bounds cimport check_length, check_offsets
+from fastwin.core.sketches.entries cimport REGISTERS
 from fastwin.core.sketches.hyperloglog import Sketch
 from fastwin.core.sketches.redis_string cimport MOST_BYTES, READ_ALL, READ_RUN, Reading, Run
 from fastwin.core.sketches.redis_string cimport begin_reading, next_run, write_registers
-from fastwin.core.sketches.registers cimport REGISTERS, cardinality
+from fastwin.core.sketches.registers cimport cardinality
 
 __all__ = ["union_windows"]
 
