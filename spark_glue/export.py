@@ -1,5 +1,6 @@
 """``export_state``: what is in the checkpoint of a stopped query, for people, and for another query to go on from."""
 
+import logging
 import os
 import shutil
 from pathlib import Path
@@ -16,6 +17,8 @@ from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint
 from spark_glue.state.stored import Checkpoint, checkpoint_of, replica_of
 
 __all__ = ["export_state"]
+
+_LOG = logging.getLogger(__name__)
 
 WATERMARK_COLUMN = "watermark"
 
@@ -71,6 +74,7 @@ def export_state(checkpoint: str, spec: fw.WindowSpec, path: str, operator: int 
             about = Savepoint(next(iter(heads)).key_groups, None if told < 0 else told, fingerprint.hex())
             about.write(hidden)
             hidden.rename(folder)
+            _LOG.info("export_state: %s has %d windows, and all state as it is", folder, written)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
     return written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ from spark_glue.state.stored import Checkpoint, plan_of
 
 __all__ = ["rescale"]
 
+_LOG = logging.getLogger(__name__)
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _MARK, _NEXT_MARK = "batchWatermarkMs", "nextBatchWatermarkMs"
 _ASIDE = "rescaling"
@@ -76,6 +78,10 @@ def rescale(
         frame_plan = replace(frame_plan, idle_ms=1, delays=(0,) * ((len(clocks) - 3) // 2))
     rows = _rows(stored, spec, before, now)
     target = CheckpointFiles(stored.spark, to)
+    _LOG.info(
+        "rescale: %s is divided anew: %d key groups in %d shares become %d in %d",
+        old.path, before.key_groups, before.shares, now.key_groups, now.shares,
+    )  # fmt: skip
     hidden = f"{target.path}.{_ASIDE}"
     new = old.copy_to(hidden)
     try:
@@ -85,6 +91,7 @@ def rescale(
         processor = RescalingProcessor(frame_plan, stored.time_mode, before, now, clocks)
         number = _run(new, rows, processor, stored.time_mode)
         new.rename_to(to)
+        _LOG.info("rescale: %s is ready; its state was stored by micro-batch %d", to, number)
     finally:
         new.remove()
     return number

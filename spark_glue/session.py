@@ -1,5 +1,6 @@
 """``session``: a Spark session in which streaming frames can be windowed."""
 
+import logging
 import os
 import sys
 import warnings
@@ -24,6 +25,7 @@ __all__ = [
 
 STATE_STORE_KEY = "spark.sql.streaming.stateStore.providerClass"
 STATE_STORE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_LOG = logging.getLogger(__name__)
 _CHANGELOG_KEY = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _SNAPSHOTS_KEY = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
 _PYTHON_KEY = "spark.pyspark.python"
@@ -100,6 +102,7 @@ def session(
         if given.get(key) is None:  # neither config nor spark-submit says anything
             built.conf.set(key, value)
     _keep_worker_memory(built.sparkContext)
+    _LOG.info("session: Spark %s at %s", built.version, built.sparkContext.master)
     return built
 
 

@@ -138,7 +138,7 @@ def _answer(answers: Answers, name: str, public: str | None = None) -> Callable[
         except SpecError as problem:
             return _error(400, f"{problem}.")
         except FastwinError as problem:
-            _log.warning("%s", problem)
+            _log.warning("serve: the store does not answer: %s", problem)
             empty = isinstance(problem, EmptyStoreError)
             sentence = f"The store does not answer as it should: {problem}."
             content = {

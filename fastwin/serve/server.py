@@ -32,6 +32,7 @@ __all__ = ["STORE_VARIABLE", "bind", "make_server", "run"]
 STORE_VARIABLE = "FASTWIN_STORE"
 """The environment variable with the URL of the store, for URLs that hold a password."""
 
+_log = logging.getLogger("fastwin.serve")
 _CONNECTIONS = 512
 _WORKERS = 64
 _TURN_SECONDS = 0.001  # threads that make answers let the one that hands them out have its turn
@@ -121,6 +122,7 @@ def _work(bound: socket.socket, store: str, settings: Settings, limits: Limits, 
         log.propagate = False
     sys.setswitchinterval(_TURN_SECONDS)
     server, answers = make_server(store, settings, limits)
+    _log.info("serve: process %d answers at port %d", os.getpid(), bound.getsockname()[1])
     try:
         with contextlib.suppress(KeyboardInterrupt):  # the usual end; uvicorn passes it on when all is closed
             server.run(sockets=[bound])

@@ -1,5 +1,6 @@
 """Several processes that answer at one address. Each has its own store, cache and limits; the counters are of all."""
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -16,6 +17,7 @@ from fastwin.serve.metrics import SHARED_FOLDER
 
 __all__ = ["run_workers"]
 
+_log = logging.getLogger("fastwin.serve")
 _PAUSE_SECONDS = 1.0
 _END_SECONDS = 20.0
 
@@ -44,6 +46,9 @@ def run_workers(count: int, work: Callable[..., None], bound: socket.socket, *ar
                     if process.sentinel in gone:
                         process.join()
                         print(f"fastwin serve: a worker ended with {process.exitcode}", file=sys.stderr, flush=True)
+                        _log.info(
+                            "serve: process %d ended with %s, and another one starts", process.pid, process.exitcode
+                        )
                         _forget(process.pid)
                         time.sleep(_PAUSE_SECONDS)
                         processes[at] = start()

@@ -7,6 +7,7 @@ Records: ``m`` the meta as JSON; ``k`` + key: the end of the key's last pane; ``
 from __future__ import annotations
 
 import json
+import logging
 import struct
 import threading
 import time
@@ -29,6 +30,7 @@ from fastwin.times import Duration
 __all__ = ["RocksStore"]
 
 _META, _KEY, _PANE, _BLOCK, _QUERY = b"m", b"k", b"p", b"t", b"q"
+_LOG = logging.getLogger(__name__)
 _START = struct.Struct(">Q")
 _BIAS = 1 << 63
 _BLOCKS_AT_ONCE = 1_000
@@ -97,6 +99,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             stored = self._stored()
             if mark_is_empty(self._path) and stored["identity"]:
                 write_mark(self._path, Mark(stored["identity"], stored["version"]))
+                _LOG.warning("rocksdb: the mark of %s was empty, and is written anew", self._path)
             mark = read_mark(self._path)
             if mark is not None and mark.missing_from(stored):
                 raise StoreError(self._behind(mark, stored))
@@ -147,6 +150,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 self._mark, self._looked = mark, time.monotonic()
                 return
         if reader is not None:
+            _LOG.info("rocksdb: %s was replaced or went back, so it is opened anew", self._path)
             reader.drop()
             self._reader = self._db = None
         self._reader = Reader(self._rocks, self._path)

@@ -23,6 +23,7 @@ _FEW_ROWS = 10_000  # in a micro-batch, whose fixed cost is then more than its w
 _SKEW = 3.0  # times the median task
 _LONG_TASK_MS = 500
 _PARTITIONS = 8  # for each core
+_FEW_LOADING = 0.1  # of the time of the micro-batches
 
 _ANY_ERROR = (
     "mend what it names and start the query again with the same checkpoint; see Errors on the page Troubleshooting"
@@ -303,9 +304,9 @@ def _reloads(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     visited = [one for one in worked if sum(map(one.count, _VISITS))][-_RECENT:]
     loaded = sum(one.count("streams_loaded") for one in visited)
     visits = sum(one.count(name) for one in visited for name in _VISITS)
-    if len(visited) < _FEW_BATCHES or loaded < visits / 2:
+    took = sum(one.count("load_ms") for one in visited)  # of all tasks, which run side by side
+    if len(visited) < _FEW_BATCHES or loaded < visits / 2 or took < _FEW_LOADING * sum(b.duration_ms for b in visited):
         return None
-    took = sum(one.count("load_ms") for one in visited)
     return Finding(
         "state reloaded",
         f"{loaded:,} of {visits:,} visits of a share ({share(loaded, visits)}) read its state from the state store, "

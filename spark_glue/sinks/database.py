@@ -1,5 +1,6 @@
 """``to_database``: a sink for foreachBatch that keeps the newest results in a table of a database."""
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -14,6 +15,7 @@ from fastwin.spec.checks import BOUNDS, CHANGE
 
 __all__ = ["to_database"]
 
+_LOG = logging.getLogger(__name__)
 _MARKS: dict[str, Callable[[int], str]] = {
     "qmark": lambda at: "?",
     "format": lambda at: "%s",
@@ -64,6 +66,7 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
                 newest[tuple(row[place] for place in places)] = change, row  # in order: a key is in one partition
             _upsert(connection, table, names, places, newest)
             connection.commit()
+            _LOG.debug("to_database: batch %d: %d rows were put into %s", batch_id, len(newest), table)
         except BaseException:
             connection.rollback()
             raise

@@ -1,5 +1,6 @@
 """``to_store``: a sink for foreachBatch that keeps the panes of a stream in a pane store."""
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,6 +22,7 @@ from spark_glue.sinks.patience import patiently
 
 __all__ = ["StoreSink", "to_store"]
 
+_LOG = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 100_000
 _REPORT = "stored long, outdated long, expired long, first long, last long, problem string, server string"
 
@@ -130,6 +132,7 @@ class StoreSink:
         end = self._end(store, frame, last)
         if end is not None or mark is not None:
             store.advance_watermark(end, first, mark=mark)
+        _LOG.debug("to_store: batch %d: %d panes were put", batch_id, written.stored)
         return written
 
     def _end(self, store: PaneStore, frame: DataFrame, last: int | None) -> int | None:
@@ -169,6 +172,7 @@ class StoreSink:
         if not self._accept_loss:
             raise StoreError(what)
         warnings.warn(what, stacklevel=4)
+        _LOG.warning("to_store: the store goes on without the batches that it has lost, as accept_loss=True says")
         store.accept_loss()
 
     def _from_driver(self, panes: DataFrame, revision: Revision) -> _Done:

@@ -1,5 +1,6 @@
 """The stateful operator: Spark's transformWithStateInPandas, with one stream for each share of the key groups."""
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,8 @@ from spark_glue.state.log import Identity, StateLog
 from spark_glue.state.shares import Opened, States, Stored
 
 __all__ = ["WindowProcessor", "run_stream"]
+
+_LOG = logging.getLogger(__name__)
 
 
 def run_stream(
@@ -63,11 +66,11 @@ class WindowProcessor(StatefulProcessor):
         self._clocks = None if idle_ms is None else ShareClocks(handle, frame_plan.delays, idle_ms)
         self._timers = ShareTimers(handle, frame_plan.time_mode, self._clocks, frame_plan.start_ms)
         shares = shares_of(frame_plan.key_groups)
+        query = query_id()
         identity = Identity(
-            plan.fingerprint.hex(), plan.config.state, frame_plan.key_groups, shares, frame_plan.migrate
+            plan.fingerprint.hex(), plan.config.state, frame_plan.key_groups, shares, frame_plan.migrate, query
         )
         self._log = StateLog(handle, identity)
-        query = query_id()
         self._states = States(frame_plan, self._log, shares, Shelf(query), query)
 
     def handleInputRows(  # noqa: N802
@@ -114,6 +117,7 @@ class WindowProcessor(StatefulProcessor):
         timer = self._timers.set(stream, timerValues, opened.head.timer, None)
         head = replace(opened.head, earlier=True)  # so all of it is stored
         self._states.store(share, Opened(stream, stream.metrics, head), stream.metrics, timer)
+        _LOG.info("share %d: begins with %d rows of history", share, stream.metrics.state_rows)
 
     def handleExpiredTimer(  # noqa: N802
         self,

@@ -1,10 +1,15 @@
 """What a task must know about its query, and what is done once in each Python worker."""
 
 import gc
+import logging
+import os
 
 from pyspark import TaskContext
 
-__all__ = ["query_id", "settle", "shares_of"]
+__all__ = ["LOG_VARIABLE", "log_to_stderr", "query_id", "settle", "shares_of"]
+
+LOG_VARIABLE = "FASTWIN_LOG"
+"""In the environment of the workers: the level from which their loggers write to stderr."""
 
 # Spark fixes the number of partitions of state in the checkpoint. spark.sql.shuffle.partitions may change when a query
 # starts again; before Spark had a key of its own for state, it was the fixed number.
@@ -43,5 +48,24 @@ def settle() -> None:
     if _settled or TaskContext.get() is None:
         return
     _settled = True
+    log_to_stderr(os.environ.get(LOG_VARIABLE, ""))
     gc.collect()
     gc.freeze()
+
+
+def log_to_stderr(level: str) -> None:
+    """Lets the loggers of fastwin write to stderr, which Spark keeps for each executor. level: its name; empty: none.
+
+    A name that is none is told of by a warning, and nothing else is changed.
+    """
+    if not level:
+        return
+    if level.upper() not in logging.getLevelNamesMapping():
+        logging.getLogger(__name__).warning("%s: must be a level such as INFO, got %r", LOG_VARIABLE, level)
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"))
+    for name in ("fastwin", "spark_glue"):
+        logger = logging.getLogger(name)
+        logger.setLevel(level.upper())
+        logger.addHandler(handler)

@@ -4,6 +4,7 @@ It removes those that lie on its machine; in local mode these are all. Elsewhere
 """
 
 import atexit
+import logging
 import os
 import warnings
 import weakref
@@ -25,6 +26,7 @@ from spark_glue.state.folders import forget_run, sweep
 
 __all__ = ["forget_when_ended"]
 
+_LOG = logging.getLogger(__name__)
 _LAST_WORDS_MS, _IN_CALL_MS = 1_000, 10_000
 _listeners: "weakref.WeakKeyDictionary[SparkSession, _Listener]" = weakref.WeakKeyDictionary()
 
@@ -64,6 +66,7 @@ class _Listener(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         self._queries.discard(str(event.id))
         forget_run(str(event.id))
+        _LOG.info("query %s has ended: its copies of state on this machine are gone", event.id)
         sweep()
 
     def _forget_all(self, pid: int) -> None:

@@ -149,6 +149,7 @@ def hold(folder: Path) -> None:
     if folder in _held and not folder.is_dir():
         _let_go(folder)
     if folder not in _held:
+        _LOG.debug("copies of state: this worker uses %s", folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(folder / _ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -192,6 +193,7 @@ def _sweep(folder: Path) -> None:
         if time.time() - os.fstat(handle).st_mtime < _IDLE_S:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while anybody holds it, this process included
         shutil.rmtree(folder, ignore_errors=True)
+        _LOG.info("copies of state: %s was removed, as no worker uses it", folder)
     finally:
         os.close(handle)
 

@@ -7,6 +7,7 @@ every micro-batch, and the chunks of its deltas, written once.
 import copy
 import hashlib
 import json
+import logging
 import struct
 import zlib
 from collections.abc import Mapping
@@ -23,6 +24,8 @@ from fastwin.state.signing import SIGNATURE_BYTES, check_signature, is_signing, 
 from spark_glue.state.book import DeltaLog, Entry
 
 __all__ = ["CHUNK_BYTES", "Head", "Identity", "StateLog", "StoredHead", "head_in", "joined"]
+
+_LOG = logging.getLogger(__name__)
 
 CHUNK_BYTES = 4 << 20
 """No value in the state store is larger than this."""
@@ -43,7 +46,8 @@ class Identity:
     """What must be the same for the life of a checkpoint, or changed only in ways that are safe.
 
     fingerprint: of the spec, in hex. spec: what the state depends on. key_groups: how many there are. shares: into how
-    many Spark's partitions divide them. migrate: what may have changed, see ``StateSpec.check_follows``.
+    many Spark's partitions divide them. migrate: what may have changed, see ``StateSpec.check_follows``. query: its id,
+    which signed state tells of; None: it is not looked at.
     """
 
     fingerprint: str
@@ -51,6 +55,7 @@ class Identity:
     key_groups: int
     shares: int
     migrate: Migrate = None
+    query: str | None = None
 
     @cached_property
     def types(self) -> str:
@@ -59,6 +64,9 @@ class Identity:
 
     def check(self, fields: dict[str, Any]) -> None:
         """Raises StateError if state with these fields was written by another query, naming what differs."""
+        theirs = fields.get("query", self.query)  # what was not signed, or by earlier versions, does not tell
+        if self.query is not None and is_signing() and theirs != self.query:
+            raise StateError(f"state: it was signed for the query {theirs}, and this is the query {self.query}")
         if fields["key_groups"] != self.key_groups:
             raise StateError(
                 f"key_groups: the checkpoint was made with key_groups={fields['key_groups']}, this query has "
@@ -169,15 +177,15 @@ class StateLog:
         The current share is the one that all of a query's tasks know (keygroups.LEDGER_ID). Because every batch with
         input comes here, a query that does not belong to its checkpoint fails before it changes any state.
         """
-        value = self._head.get()
-        if value is not None:
+        value, one = self._head.get(), self._identity
+        if value is None:
+            _LOG.info("state begins: %d key groups in %d shares", one.key_groups, one.shares)
+        else:
             _, fields = _unpack(bytes(value[0]))
-            self._identity.check(fields)
-            if (
-                fields["fingerprint"] == self._identity.fingerprint
-                and fields.get("spec") == self._identity.spec.to_json()
-            ):
+            one.check(fields)
+            if fields["fingerprint"] == one.fingerprint and fields.get("spec") == one.spec.to_json():
                 return
+            _LOG.info("state goes on under a changed specification; each share is rewritten when it is visited")
         self.seal()
 
     def seal(self) -> None:
@@ -186,7 +194,8 @@ class StateLog:
 
     def _fields(self) -> dict[str, Any]:
         one = self._identity
-        return {"key_groups": one.key_groups, "shares": one.shares, "fingerprint": one.fingerprint, "types": one.types}
+        told = {"key_groups": one.key_groups, "shares": one.shares, "fingerprint": one.fingerprint, "types": one.types}
+        return told | ({"query": one.query} if one.query is not None and is_signing() else {})
 
     def _remove(self, entries: "list[Entry] | tuple[Entry, ...]") -> None:
         for entry in entries:

@@ -172,6 +172,11 @@ class States:
         cleaned = after.watermark - lateness + 1 if after.watermark > fw.MIN_TIMESTAMP + lateness else None
         head, gone = self._log.append(replace(head, timer=timer), delta, meta, len(groups), cleaned)
         written = len(delta) + self._log.save(head)
+        if gone:
+            _LOG.debug(
+                "share %d: forgot %d deltas, %d of %d bytes are left",
+                share, len(gone), len(head.log.entries), head.log.size,
+            )  # fmt: skip
         for entry in gone:
             self._shelf.remove(entry.token)
         token = head.log.token

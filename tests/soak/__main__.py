@@ -1,6 +1,6 @@
-"""``make soak``: the query killed, its workers and tasks disturbed, tasks attempted twice, hundreds of micro-batches.
+"""``make soak``: drivers, workers, tasks and machines killed, tasks attempted twice, hundreds of micro-batches.
 
-python -m tests.soak [kills] [faults] [attempts] [resident] [doctor] [--kills 20] [--batches 500] [--seed N]
+python -m tests.soak [kills] [faults] [attempts] [machines] [resident] [doctor] [--kills 20] [--batches 500] [--seed N]
 
 Prints what it does as it does it, and a report at the end. Ends with 1 if anything was lost, twice or different, or did
 not return to where it was.
@@ -27,7 +27,7 @@ from tests.soak.workload import KINDS, tables
 from tests.support.spark_streams import Source
 
 INPUT_BATCHES = 12
-PARTS = ("kills", "faults", "attempts", "resident", "doctor")
+PARTS = ("kills", "faults", "attempts", "machines", "resident", "doctor")
 
 
 class Soak:
@@ -160,6 +160,15 @@ class Soak:
             spark.stop()
         return f"{batches} micro-batches\n    second bottom: {held[1]}\n    last:          {held[-1]}"
 
+    def machines(self, count: int) -> str:
+        """Loses machines of a cluster in mid-batch, with all that they have."""
+        folder = self.folder / "machines"
+        command = [sys.executable, "-m", "tests.soak.cluster", str(folder), "--kills", str(count)]
+        command += ["--seed", str(self.options.seed)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 0, "see above"
+        return done.stdout.splitlines()[-2]
+
     def doctor(self) -> str:
         """Runs the queries that have what the doctor looks for, all of them."""
         tests = "tests/spark/test_doctor.py"
@@ -177,7 +186,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     # Without a part, argparse looks for the default itself among the choices.
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[], help="which ones; all if none is named")
-    parser.add_argument("--kills", type=int, default=20, help="runs that are killed (20)")
+    parser.add_argument("--kills", type=int, default=20, help="runs that are killed, and machines that are lost (20)")
     parser.add_argument("--batches", type=int, default=500, help="micro-batches of the resident query (500)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30), help="of all that is random")
     options = parser.parse_args(arguments)
@@ -200,6 +209,8 @@ def main() -> int:
             soak.part("files in the cache spoilt", soak.spoilt)
         if "kills" in options.parts:
             soak.part("drivers killed", lambda: soak.kills(options.kills))
+        if "machines" in options.parts:
+            soak.part("machines lost", lambda: soak.machines(options.kills))
         if "resident" in options.parts:
             soak.part("keys that come and go", lambda: soak.resident(options.batches))
         if "doctor" in options.parts:

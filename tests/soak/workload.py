@@ -33,12 +33,12 @@ def spec_of(kind: str) -> fw.WindowSpec:
     return kept.aggregate(n=fw.Count(), total=fw.Sum("v"), low=fw.Min("x"))
 
 
-def tables(seed: int, batches: int, rows: int = 500) -> list[pa.Table]:
+def tables(seed: int, batches: int, rows: int = 500, keys: int = _KEYS) -> list[pa.Table]:
     """Returns the input of micro-batches. Windows fire in every one, and some rows are late."""
     rng = np.random.default_rng(seed)
     table = events(seed, batches * rows, keys="string", span_ms=batches * 75_000, null_times=0.01)
-    keys = pa.array([f"key {key}" if key else None for key in rng.integers(0, _KEYS, table.num_rows)])
-    table = table.set_column(0, "k", keys)
+    names = pa.array([f"key {key}" if key else None for key in rng.integers(0, keys, table.num_rows)])
+    table = table.set_column(0, "k", names)
     jitter = rng.normal(0, 30_000, table.num_rows)
     arrival = pc.fill_null(table["ts"].cast(pa.int64()), 0).to_numpy() / 1000 + jitter
     table = table.take(pa.array(np.argsort(arrival, kind="stable")))

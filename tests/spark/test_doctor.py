@@ -147,7 +147,10 @@ def test_a_function_that_takes_long_for_one_key(ill):
 @BULK
 def test_state_that_does_not_fit(ill):
     small = {"FASTWIN_LIVE_BYTES": "1", "FASTWIN_CACHE_BYTES": "1"}
-    found = ill(COUNTED, *(rows(n) for n in range(6)), keep="state-reloaded", watermark="10 s", environment=small)
+    names = pa.array(range(1_000_000)).cast(pa.string())
+    much = pa.table([names, [START_MS] * len(names)], schema=SCHEMA)
+    inputs = much, *(rows(n) for n in range(5))
+    found = ill(COUNTED, *inputs, keep="state-reloaded", watermark="10 s", environment=small)
     assert found["state reloaded"].evidence["loaded"] >= 3
 
 

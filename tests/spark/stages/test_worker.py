@@ -1,4 +1,5 @@
 import gc
+import logging
 from collections.abc import Callable
 
 import pytest
@@ -47,3 +48,30 @@ def test_each_kind_of_task_settles_its_worker(monkeypatch, module: object, begin
     monkeypatch.setattr(module, "settle", lambda: calls.append(None))
     begin(frame_plan_for(SCHEMA.empty_table(), SPEC))
     assert len(calls) == 1
+
+
+@pytest.fixture
+def loggers():
+    """The loggers of fastwin, which are put back afterwards."""
+    found = [logging.getLogger(name) for name in ("fastwin", "spark_glue")]
+    before = [(one.level, list(one.handlers)) for one in found]
+    yield found
+    for one, (level, handlers) in zip(found, before, strict=True):
+        one.setLevel(level)
+        one.handlers[:] = handlers
+
+
+def test_a_worker_writes_its_log_to_stderr_where_it_is_told_to(loggers, capsys):
+    worker.log_to_stderr("info")
+    logging.getLogger("spark_glue.state.shares").info("share 3: loaded")
+    logging.getLogger("spark_glue.state.shares").debug("share 3: forgot")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("spark_glue.state.shares: share 3: loaded")
+
+
+def test_a_level_that_is_none_changes_nothing(loggers, caplog):
+    before = [list(one.handlers) for one in loggers]
+    worker.log_to_stderr("loud")
+    assert "FASTWIN_LOG: must be a level such as INFO, got 'loud'" in caplog.text
+    worker.log_to_stderr("")
+    assert [list(one.handlers) for one in loggers] == before

@@ -252,6 +252,25 @@ def test_a_head_that_is_not_signed_by_the_key_is_refused(handle, monkeypatch):
         log.load(0)
 
 
+def test_signed_state_is_of_one_query(handle, monkeypatch):
+    """Whoever can write to two checkpoints of one key cannot lay the state of one under the other."""
+    mine, other = (StateLog(handle, replace(ME, query=name)) for name in ("mine", "other"))
+    append(other, other.load(0), b"without a key")
+    assert mine.load(0).log.token is not None  # nothing was promised
+    monkeypatch.setenv(KEY_VARIABLE, "a key of some length")
+    nobody = StateLog(handle, ME)
+    nobody.save(Head())
+    assert mine.load(0) == Head()  # as earlier versions signed it
+    other.save(Head())
+    assert other.load(0) == Head()
+    assert nobody.load(0) == Head()
+    with pytest.raises(StateError, match="it was signed for the query other, and this is the query mine"):
+        mine.load(0)
+    other.seal()
+    with pytest.raises(StateError, match="signed for the query other"):
+        mine.sign()
+
+
 def test_wider_types_make_a_head_an_earlier_one_until_it_is_written(handle):
     wider = replace(ME, spec=replace(SPEC, keys="int64"), migrate="wider types")
     narrow = replace(ME, spec=replace(SPEC, keys="int16"))
