@@ -285,7 +285,7 @@ class EventTimeOperator(WatermarkOperator, Protocol):
         ends = [self._last_end(tables["rows"])] if len(slots) else []
         more["last_end"] = max([*ends, *([] if beside.last_end is None else [beside.last_end])], default=None)
         more |= {"rows": len(slots) + beside.rows, "cleaned": self._lateness.cleaned_at(self.watermark)}
-        more |= self._fed()
+        more |= self._fed() | {"held": len(self._keys)}
         blob = self._config.encode_state(
             kind,
             self.watermark,

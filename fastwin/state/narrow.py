@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.core.memory.widening import widen
+
 __all__ = ["narrowed", "widened"]
 
 _PIECES: Final = {1: (1,), 2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
@@ -68,18 +70,11 @@ def widened(table: pa.Table, notes: dict[str, list[Any]]) -> pa.Table:
     for name, (kind, size, least, first) in notes.items():
         if kind not in ("int32", "int64") or type(least) is not int or type(first) not in (int, type(None)):
             raise ValueError(f"column {name}: a note of {kind}, {least}, {first}")
-        dtype = np.dtype(kind)
-        values = table[name].to_numpy().astype(f"u{dtype.itemsize}")
-        shift = 0
-        for number, width in enumerate(_PIECES[size][:-1]):
-            shift += 8 * width
-            piece = _piece(name, number + 1)
-            values |= table[piece].to_numpy().astype(values.dtype) << np.array(shift, dtype=values.dtype)
-            table = table.drop_columns([piece])
-        numbers = values.view(dtype)
-        numbers += dtype.type(least)
-        if first is not None:
-            numbers[0] = first
-            numbers = np.cumsum(numbers, dtype=dtype)
+        names = [_piece(name, number) for number in range(len(_PIECES[size]))]
+        pieces = [table[piece].combine_chunks().to_numpy(zero_copy_only=False) for piece in names]
+        if [piece.dtype for piece in pieces] != [np.dtype(f"u{width}") for width in _PIECES[size]]:
+            raise ValueError(f"column {name}: {size} bytes in pieces of {[str(piece.dtype) for piece in pieces]}")
+        numbers = widen(pieces, np.dtype(kind).itemsize, least, first)
+        table = table.drop_columns(names[1:]) if names[1:] else table
         table = table.set_column(table.column_names.index(name), name, pa.array(numbers))
     return table

@@ -17,11 +17,13 @@ from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.panes.combiner import WindowCombiner
+from fastwin.core.panes.openends import OpenEnds
 from fastwin.core.panes.panetable import PaneTable
+from fastwin.core.panes.room import make_room
 from fastwin.core.panes.windowslider import WindowSlider
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.operators.aligned.looking import Slices, held_windows
-from fastwin.operators.aligned.slicing import Slicing, Windows
+from fastwin.operators.aligned.slicing import Slicing, Windows, within
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
@@ -62,6 +64,7 @@ class AlignedOperator(PanesOperator):
         self._panes = PaneTable(self._keys, self._accumulators)
         self._slider = self._new_slider()
         self._combiner = WindowCombiner(self._panes)
+        self._open_ends = OpenEnds(self._panes, slicing.step)
         self.chain = Chain()
         self.watermark = self._quiet_until = MIN_TIMESTAMP
         self.counters = Counters()
@@ -283,11 +286,18 @@ class AlignedOperator(PanesOperator):
         return gone if end is None else min(gone, end - 1)
 
     def open_windows(self) -> int:
-        """Counts (key, window) pairs with contents that are not cleaned yet. O(rows) where windows share slices."""
-        if not self._slicing.shared:
+        """Counts (key, window) pairs with contents that are not cleaned yet.
+
+        O(1), but O(slices + rows made since the last call) where windows share slices, and O(rows) with calendars.
+        """
+        slicing, watermark = self._slicing, self.watermark
+        if not slicing.shared:
             return len(self._panes)
-        first, last = self._slicing.kept_ends(self._panes.starts(), self.watermark, self._lateness.at(self.watermark))
-        return self._panes.count_ends(first, last, self._slicing.step)
+        starts, lateness = self._panes.starts(), self._lateness.at(watermark)
+        if slicing.bounds is not None:
+            return self._panes.count_ends(*slicing.kept_ends(starts, watermark, lateness), slicing.step)
+        since = MIN_TIMESTAMP if watermark == MIN_TIMESTAMP else within(slicing.end_after(watermark - lateness + 1))
+        return self._open_ends.count(*slicing.kept_ends(starts, MIN_TIMESTAMP, 0), since)
 
     def look(self, key: EncodedKeys | None = None) -> HeldWindows:
         """Returns the windows over the slices that there are."""
@@ -301,8 +311,8 @@ class AlignedOperator(PanesOperator):
 
     @property
     def state_bytes(self) -> int:
-        """Bytes allocated for panes, the window that slides over them, and keys."""
-        return self._panes.nbytes + self._slider.nbytes + self._keys.nbytes
+        """Bytes allocated for panes, the window that slides over them, keys, and the count of open windows."""
+        return self._panes.nbytes + self._slider.nbytes + self._keys.nbytes + self._open_ends.nbytes
 
     def _last_end(self, rows: pa.Table) -> int:
         return self._slicing.last_end(pc.max(rows["start"]).as_py())
@@ -333,6 +343,8 @@ class AlignedOperator(PanesOperator):
         if self._slicing.shared:
             self._slider.leave(kept)
         self._panes.drop_before(kept)
+        if fresh:
+            self._make_room(found)
         for chunk, live in found:
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
             columns = some_rows(load_rows(chunk.tables, ids, wanted), live)
@@ -340,6 +352,20 @@ class AlignedOperator(PanesOperator):
             fill_rows(self._accumulators, rows, slots, columns, HEAD_CELLS)
         self._keys.sweep()
         rows.clear_dirty()
+
+    def _make_room(self, found: list[tuple[Chunk, NDArray[np.bool_]]]) -> None:
+        """Makes room for the rows of chunks that are marked, as far as the chunks tell how many keys there are."""
+        held = max((chunk.meta.get("held", 0) for chunk, _ in found), default=0)
+        counts: dict[int, int] = {}
+        for chunk, live in found:
+            starts = chunk.tables["rows"]["start"].to_numpy()[live]
+            runs = np.flatnonzero(np.concatenate([[True], starts[1:] != starts[:-1]]))[: len(starts)]
+            for start, count in zip(starts[runs].tolist(), np.diff(runs, append=len(starts)).tolist(), strict=True):
+                counts[start] = counts.get(start, 0) + count
+        keys = min(held, sum(counts.values()))
+        if keys:
+            wanted = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
+            make_room(self._panes, keys, np.fromiter(counts, dtype=np.int64), np.minimum(wanted, keys))
 
     def _check(self) -> None:
         self._panes._check()

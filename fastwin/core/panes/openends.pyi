@@ -1,0 +1,12 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from fastwin.core.panes.panetable import PaneTable
+
+__all__ = ["OpenEnds"]
+
+class OpenEnds:
+    def __init__(self, panes: PaneTable, step: int) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
+    def count(self, first: NDArray[np.int64], last: NDArray[np.int64], since: int) -> int: ...

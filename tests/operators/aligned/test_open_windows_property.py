@@ -1,0 +1,49 @@
+"""How many windows are open, asked at any moment, beside a list of all (key, window) pairs."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastwin as fw
+
+KEYS = st.integers(0, 5)
+BATCHES = st.lists(st.tuples(KEYS, st.integers(0, 120)), max_size=12)
+STEPS = st.lists(st.tuples(BATCHES, st.none() | st.integers(0, 150), st.booleans()), max_size=12)
+WINDOWS = {
+    "sliding": (fw.SlidingEventTimeWindows.of(20, 5), lambda t: [(t // 5 - i) * 5 + 20 for i in range(4)]),
+    "two slices a slide": (
+        fw.SlidingEventTimeWindows.of(13, 5, offset=2),
+        lambda t: [start + 13 for start in range(2 - 20, 200, 5) if start <= t < start + 13],
+    ),
+    "cumulative": (
+        fw.CumulativeEventTimeWindows.of(24, 6),
+        lambda t: [end for end in range(t // 24 * 24 + 6, t // 24 * 24 + 25, 6) if t < end],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+@given(steps=STEPS, lateness=st.sampled_from([0, 7, 40]), restored=st.booleans())
+def test_open_windows_are_counted_at_any_moment(kind: str, steps: list, lateness: int, restored: bool) -> None:
+    assigner, ends_of = WINDOWS[kind]
+    spec = fw.key_by("k").event_time("t", unit="ms").window(assigner).allowed_lateness(lateness).aggregate(n=fw.Count())
+    schema = pa.schema([("k", pa.int64()), ("t", pa.int64())])
+    stream = spec.open(schema=schema)
+    pairs: set[tuple[int, int]] = set()
+    watermark = None
+    for rows, new, asked in steps:
+        stream.process(pa.table({"k": [k for k, _ in rows], "t": [t for _, t in rows]}, schema=schema))
+        pairs |= {(k, end) for k, t in rows for end in ends_of(t)}
+        if new is not None and (watermark is None or new > watermark):
+            watermark = new
+            stream.advance_watermark(new)
+        if watermark is not None:
+            pairs = {(k, end) for k, end in pairs if end - 1 + lateness > watermark}
+        if restored and asked:
+            chunk = stream.snapshot()
+            stream = spec.open(schema=schema)
+            stream.restore(chunk)
+        if asked:
+            assert stream.metrics.open_windows == len(pairs)
+    assert stream.metrics.open_windows == len(pairs)
