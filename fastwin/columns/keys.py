@@ -107,6 +107,11 @@ class KeyCodec:
         return table.intern_bytes(*keys) if table.is_bytes else table.intern_int64(*keys)
 
     @staticmethod
+    def encoded(table: KeyTable, ids: NDArray[np.int32]) -> tuple:
+        """Returns the encoded keys of ids, one for each."""
+        return table.take_bytes(ids) if table.is_bytes else table.take_int64(ids)
+
+    @staticmethod
     def hash(keys: EncodedKeys) -> NDArray[np.uint64]:
         """Returns the stable hash of encoded keys: uint64[n]."""
         if isinstance(keys, DictionaryKeys):
@@ -116,8 +121,7 @@ class KeyCodec:
     @staticmethod
     def groups(table: KeyTable, ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
         """Returns the key group of each key: its hash modulo ``count``, int32[n]."""
-        encoded = table.take_bytes(ids) if table.is_bytes else table.take_int64(ids)
-        return (KeyCodec.hash(encoded) % np.uint64(count)).astype(np.int32)
+        return (KeyCodec.hash(KeyCodec.encoded(table, ids)) % np.uint64(count)).astype(np.int32)
 
     @staticmethod
     def select(keys: EncodedKeys, rows: NDArray[np.int64]) -> EncodedKeys:
@@ -147,7 +151,7 @@ class KeyCodec:
             return []
         kinds = [field.type for field in self.out_fields]
         if len(kinds) == 1:
-            return [self._decode_column(table.take_bytes(ids) if table.is_bytes else table.take_int64(ids), kinds[0])]
+            return [self._decode_column(self.encoded(table, ids), kinds[0])]
         offsets, data, _ = table.take_bytes(ids)
         columns = decode_rows(offsets, data, [storage == "int64" for storage in self._storages])
         return [self._decode_column(column, kind) for column, kind in zip(columns, kinds, strict=True)]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.decoding import take_rows
+from fastwin.core.memory.gather import take
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Operator
 from fastwin.run.planner import Plan
@@ -17,13 +19,17 @@ from fastwin.run.stream import Stream
 from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["Part", "needed_columns", "run", "run_share", "runs_whole"]
+__all__ = ["Part", "has_few_windows", "needed_columns", "run", "run_pieces", "run_share", "runs_whole"]
+
+Piece = TypeVar("Piece")
 
 Part = tuple[pa.RecordBatch, NDArray[np.int64]]
 """Rows that have been checked, and their times, ms."""
 
 # As many rows as fit in the cache with the windows that they touch.
 _CACHED_ROWS = 1 << 19
+# So many tell what the others are like.
+_SAMPLE_ROWS = 1 << 15
 # Sessions of no more elements are made all at once.
 _WHOLE_ROWS = 1 << 23
 # So that none of their columns outgrows Arrow's 32-bit offsets.
@@ -64,16 +70,20 @@ class _Bounded(Stream):
         assert self._plan is not None
         if operator.takes_whole and (whole := _whole(self._plan, parts)) is not None:
             return operator.run(whole, self._each)
-        pieces = [
-            (rows.slice(at, _CACHED_ROWS), times[at : at + _CACHED_ROWS])
-            for rows, times in parts
-            for at in range(0, len(times), _CACHED_ROWS)
-        ]
 
         def feed(piece: Part) -> list[pa.RecordBatch]:
             return super(_Bounded, self)._feed(operator, [piece], late)
 
-        return _feed_pieces(operator, pieces, [int(times.min()) for _, times in pieces], feed)
+        pieces, firsts = _pieces(self._plan, operator, parts)
+        return _feed_pieces(operator, pieces, firsts, feed)
+
+
+def has_few_windows(plan: Plan, part: Part) -> bool:
+    """Whether rows like these are many for each row of state that they make: such state is small, and soon merged."""
+    rows, times = part
+    operator = plan.new_operator(False)
+    operator.process(plan.batch(rows.slice(0, _SAMPLE_ROWS), times[:_SAMPLE_ROWS]))
+    return 2 * operator.state_rows <= min(len(times), _SAMPLE_ROWS)
 
 
 def runs_whole(plan: Plan, table: pa.Table) -> bool:
@@ -85,19 +95,23 @@ def runs_whole(plan: Plan, table: pa.Table) -> bool:
     return table.select(needed_columns(plan)).nbytes <= _WHOLE_BYTES
 
 
-def run_share(plan: Plan, parts: Iterable[Part], rows: int, firsts: list[int]) -> list[pa.RecordBatch]:
-    """Runs a plan of built-in windows over rows that have been checked, to the end; returns what fires.
-
-    parts: rows with their times, looked at one by one. rows: how many there are in all. firsts: a time, ms, that no
-    row of a part is before.
-    """
+def run_share(plan: Plan, parts: list[Part]) -> list[pa.RecordBatch]:
+    """Runs a plan of built-in windows over rows that have been checked, to the end; returns what fires."""
     operator = plan.new_operator(False)
-    if operator.takes_whole and rows <= _WHOLE_ROWS:
-        parts = list(parts)
-        if (whole := _whole(plan, parts)) is not None:
-            return operator.run(whole)
-    main = _feed_pieces(operator, parts, firsts, lambda part: operator.process(plan.batch(*part)).main)
-    return main + operator.advance_watermark(MAX_TIMESTAMP)
+    if operator.takes_whole and (whole := _whole(plan, parts)) is not None:
+        return operator.run(whole)
+    pieces, firsts = _pieces(plan, operator, [_joined(plan, parts)] if parts else [])
+    return run_pieces(operator, pieces, firsts, lambda piece: operator.process(plan.batch(*piece)).main)
+
+
+def run_pieces(
+    operator: Operator, pieces: Iterable[Piece], firsts: list[int], feed: Callable[[Piece], list[pa.RecordBatch]]
+) -> list[pa.RecordBatch]:
+    """Feeds pieces one by one, after each fires what none to come can reach, and at last the rest; returns what fires.
+
+    firsts: a time, ms, that no row of a piece is before.
+    """
+    return _feed_pieces(operator, pieces, firsts, feed) + operator.advance_watermark(MAX_TIMESTAMP)
 
 
 def needed_columns(plan: Plan) -> list[str]:
@@ -110,10 +124,32 @@ def needed_columns(plan: Plan) -> list[str]:
     return list(dict.fromkeys([*plan.spec.keys, *plan.inputs.names])) or plan.input_schema.names[:1]
 
 
+def _pieces(plan: Plan, operator: Operator, parts: list[Part]) -> tuple[Iterator[Part], list[int]]:
+    """Returns parts in pieces that fit in the cache, and a time, ms, that no row of each is before.
+
+    Where neighbours are many windows apart, and these are many, all rows are put in order of their windows first.
+    """
+    scattered = any(operator.order_of(times[:_SAMPLE_ROWS]) is not None for _, times in parts)
+    if scattered and not has_few_windows(plan, parts[len(parts) // 2]):
+        rows, times = _joined(plan, parts)
+        order = operator.order_of(times)
+        if order is not None:
+            times = take(times, order)
+            bounds = range(0, len(times), _CACHED_ROWS)
+            pieces = ((take_rows(rows, order[at : at + _CACHED_ROWS]), times[at : at + _CACHED_ROWS]) for at in bounds)
+            return pieces, [int(times[at : at + _CACHED_ROWS].min()) for at in bounds]
+    found = [
+        (rows.slice(at, _CACHED_ROWS), times[at : at + _CACHED_ROWS])
+        for rows, times in parts
+        for at in range(0, len(times), _CACHED_ROWS)
+    ]
+    return iter(found), [int(times.min()) for _, times in found]
+
+
 def _feed_pieces(
-    operator: Operator, pieces: Iterable[Part], firsts: list[int], feed: Callable[[Part], list[pa.RecordBatch]]
+    operator: Operator, pieces: Iterable[Piece], firsts: list[int], feed: Callable[[Piece], list[pa.RecordBatch]]
 ) -> list[pa.RecordBatch]:
-    """Feeds pieces one by one, and after each fires what none to come can reach. firsts: see run_share()."""
+    """Feeds pieces one by one, and after each fires what none to come can reach. See run_pieces()."""
     earliest = np.minimum.accumulate(np.array(firsts, dtype=np.int64)[::-1])[::-1]
     main: list[pa.RecordBatch] = []
     for piece, first in zip(pieces, [*earliest.tolist()[1:], MIN_TIMESTAMP], strict=False):
@@ -127,9 +163,14 @@ def _whole(plan: Plan, parts: list[Part]) -> Batch | None:
     """Returns what sessions need of all rows, as one batch; None where that is too much for one."""
     if not parts or sum(len(times) for _, times in parts) > _WHOLE_ROWS:
         return None
-    if len(parts) == 1:
-        return plan.batch(*parts[0])
-    needed = [rows.select(needed_columns(plan)) for rows, _ in parts]
-    if sum(rows.nbytes for rows in needed) > _WHOLE_BYTES:
+    if len(parts) > 1 and sum(rows.select(needed_columns(plan)).nbytes for rows, _ in parts) > _WHOLE_BYTES:
         return None
-    return plan.batch(pa.concat_batches(needed), np.concatenate([times for _, times in parts]))
+    return plan.batch(*_joined(plan, parts))
+
+
+def _joined(plan: Plan, parts: list[Part]) -> Part:
+    """Returns all rows as one part, of several those columns alone that are read."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = pa.concat_batches([rows.select(needed_columns(plan)) for rows, _ in parts])
+    return rows, np.concatenate([times for _, times in parts])

@@ -1,8 +1,7 @@
-"""Runs a spec over a bounded input on several threads: each takes the elements of some of the keys."""
+"""Runs a spec over a bounded input on several threads: each takes whole pieces of it, or the elements of some keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
@@ -18,9 +17,11 @@ from fastwin.columns.keys import key_hash
 from fastwin.columns.schemas import conform
 from fastwin.columns.tables import as_table, has_small_chunks
 from fastwin.columns.units import warn_of_unit
+from fastwin.core.memory.gather import take
 from fastwin.errors import BadRowError, SpecError
+from fastwin.operators.protocol import Operator
 from fastwin.run import planner
-from fastwin.run.bounded import Part, needed_columns, run, run_share, runs_whole
+from fastwin.run.bounded import Part, has_few_windows, needed_columns, run, run_pieces, run_share, runs_whole
 from fastwin.run.planner import Plan
 from fastwin.run.reading import columns_mentioned
 from fastwin.run.results import Result
@@ -31,8 +32,11 @@ __all__ = ["run_threads"]
 
 # Below, starting threads and dividing the rows costs more than they save.
 _FEW_ROWS = 100_000
-# As many rows as a thread looks at together: what it takes of them stays in the cache.
-_THREAD_ROWS = 1 << 18
+# As many rows as a thread looks at together.
+_PIECE_ROWS = 1 << 19
+# As many rows as the elements of some keys have, about, so that their windows stay in the cache; and the most parts.
+_SHARE_ROWS = 1 << 18
+_MOST_SHARES = 64
 
 
 def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
@@ -52,11 +56,11 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     table = conform(table, plan.input_schema)
     if has_small_chunks(table):
         table = table.combine_chunks()
-    chunks = [rows for rows in table.to_batches(max_chunksize=_THREAD_ROWS) if rows.num_rows]
+    chunks = [rows for rows in table.to_batches(max_chunksize=_PIECE_ROWS) if rows.num_rows]
     before = accumulate((rows.num_rows for rows in chunks), initial=0)
     with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
         try:
-            checked = list(pool.map(lambda rows, at: _checked(plan, rows, at, threads), chunks, before))
+            checked = list(pool.map(lambda rows, at: _checked(plan, rows, at), chunks, before))
         except BadRowError:
             # Raises it again, as one thread does: it counts the bad rows of all pieces.
             return run(spec, table, plan=plan)
@@ -65,16 +69,14 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
             any(warn_of_unit(spec.time_column, piece.times) for piece in checked)  # up to the first that settles it
         diverted = [piece.diverted for piece in checked if piece.diverted is not None]
         pieces = [piece for piece in checked if len(piece.times)]
-        firsts = [int(piece.times.min()) for piece in pieces]
-
-        def run_one(number: int) -> list[pa.RecordBatch]:
-            rows = sum(int(np.count_nonzero(piece.thread == number)) for piece in pieces)
-            return run_share(plan, _share(pieces, number), rows, firsts)
-
-        results = list(pool.map(run_one, range(threads)))
+        some = pieces[len(pieces) // 2] if pieces and plan.operator_type.absorbs else None
+        if some is not None and has_few_windows(plan, (some.rows, some.times)):
+            results = _run_by_pieces(plan, pieces, pool)
+        else:
+            results = _run_by_keys(plan, pieces, threads, pool)
     return Result(
         timed(
-            pa.Table.from_batches([rows for result in results for rows in result], plan.config.main_schema),
+            pa.Table.from_batches(results, plan.config.main_schema),
             plan.spec.window_time,
         ),
         plan.input_schema.empty_table(),
@@ -85,27 +87,52 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Good rows, their times (int64[n], ms) and the thread that each is for (uint[n]); and the bad ones to divert."""
+    """Good rows and their times (int64[n], ms); and the bad ones to divert."""
 
     rows: pa.RecordBatch
     times: NDArray[np.int64]
-    thread: NDArray
     diverted: pa.RecordBatch | None
 
 
-def _checked(plan: Plan, rows: pa.RecordBatch, before: int, threads: int) -> _Piece:
+def _checked(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:
     spec = plan.spec
     assert spec.time_column is not None
     limits = plan.limits(Limits())
     good = good_rows(rows, spec.time_column, spec.bad_row_policy, limits, before)
-    # By the high bits: the low ones find the keys' places in tables.
-    high = key_hash(good.rows, spec.keys) >> np.uint64(32)
-    thread = ((high * np.uint64(threads)) >> np.uint64(32)).astype(np.min_scalar_type(threads - 1))
-    return _Piece(good.rows.select(needed_columns(plan)), good.times, thread, good.diverted)
+    return _Piece(good.rows.select(needed_columns(plan)), good.times, good.diverted)
 
 
-def _share(pieces: list[_Piece], number: int) -> Iterator[Part]:
-    """Yields the rows that are for a thread, with their times; made when asked for, so that they are in the cache."""
-    for piece in pieces:
-        of_it = np.flatnonzero(piece.thread == number)
-        yield take_rows(piece.rows, of_it), piece.times[of_it]
+def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
+    """Makes state of each piece on any thread; one operator takes them in order, and fires."""
+
+    def fed(piece: _Piece) -> Operator:
+        operator = plan.new_operator(False)
+        operator.process(plan.batch(piece.rows, piece.times))
+        return operator
+
+    operator = plan.new_operator(False)
+    firsts = [int(piece.times.min()) for piece in pieces]
+    return run_pieces(operator, pool.map(fed, pieces), firsts, operator.absorb)
+
+
+def _run_by_keys(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
+    """Runs the elements of some of the keys after those of others: all of a key on one thread."""
+    shares = max(threads, min(sum(len(piece.times) for piece in pieces) // _SHARE_ROWS, _MOST_SHARES))
+
+    def divide(piece: _Piece) -> list[NDArray[np.int64]]:
+        # By the high bits: the low ones find the keys' places in tables.
+        high = key_hash(piece.rows, plan.spec.keys) >> np.uint64(32)
+        share = ((high * np.uint64(shares)) >> np.uint64(32)).astype(np.uint16)
+        ends = np.cumsum(np.bincount(share, minlength=shares))
+        return np.split(np.argsort(share, kind="stable"), ends[:-1])  # a radix sort for 16 bits
+
+    divided = list(pool.map(divide, pieces))
+
+    def run_one(number: int) -> list[pa.RecordBatch]:
+        return run_share(plan, [_taken(piece, places[number]) for piece, places in zip(pieces, divided, strict=True)])
+
+    return [rows for result in pool.map(run_one, range(shares)) for rows in result]
+
+
+def _taken(piece: _Piece, places: NDArray[np.int64]) -> Part:
+    return take_rows(piece.rows, places), take(piece.times, places)

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
 from fastwin.run import threads as parallel
+from fastwin.run.bounded import Part
+from fastwin.run.planner import Plan
 
 WINDOWS = [
     fw.TumblingEventTimeWindows.of(100),
@@ -44,10 +47,17 @@ def rows_of(result: fw.Result) -> list:
 @pytest.fixture(autouse=True)
 def few_rows_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "_FEW_ROWS", 10)
-    monkeypatch.setattr(parallel, "_THREAD_ROWS", 300)
+    monkeypatch.setattr(parallel, "_PIECE_ROWS", 300)
+    monkeypatch.setattr(parallel, "_SHARE_ROWS", 250)
     monkeypatch.setattr("fastwin.columns.tables._SMALL_BATCH", 1)
 
 
+@pytest.fixture(params=[True, False], ids=["by pieces", "by keys"])
+def divided(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: request.param)
+
+
+@pytest.mark.usefixtures("divided")
 @pytest.mark.parametrize("assigner", WINDOWS, ids=str)
 @pytest.mark.parametrize("keys", [*([key] for key in KEYS), ["text", "int"], []], ids=str)
 def test_rows_are_those_of_one_thread(assigner: fw.WindowAssigner, keys: list[str]) -> None:
@@ -71,6 +81,7 @@ def test_bad_rows_are_told_by_their_place_in_the_input() -> None:
     assert rows_of(diverted) == rows_of(spec.bad_rows("drop").run(table))
 
 
+@pytest.mark.usefixtures("divided")
 @pytest.mark.parametrize("assigner", [*WINDOWS, fw.SlidingEventTimeWindows.of(100, 1_000)], ids=str)
 @pytest.mark.parametrize("bad", [slice(0, 700), slice(900, 2_000), slice(0, 2_000)], ids=["first", "last", "all"])
 def test_pieces_of_bad_rows_only(assigner: fw.WindowAssigner, bad: slice) -> None:
@@ -85,6 +96,69 @@ def test_pieces_of_bad_rows_only(assigner: fw.WindowAssigner, bad: slice) -> Non
     for threads in (1, 3):
         with pytest.raises(fw.BadRowError, match=f"row {bad.start} .*; {mask.sum()} of 2000 rows are bad"):
             spec.bad_rows("raise").run(table, threads=threads)
+
+
+CALENDAR = fw.CalendarEventTimeWindows.of("1 day", time_zone="Europe/Berlin")
+MANY = {
+    "n": fw.Count(), "s": fw.Sum("v"), "m": fw.Mean("v"), "x": fw.Min("float"), "first": fw.First("text"),
+    "last": fw.Last("v"), "latest": fw.ArgMax("text", "v"), "all": fw.Collect("v"), "distinct": fw.CountDistinct("v"),
+    "sketch": fw.HyperLogLog("v", output="sketch"), "half": fw.Quantile("v", 0.5), "top": fw.TopK("v", 3),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("divided")
+@pytest.mark.parametrize("order", ["sorted", "random", "newest first"])
+@pytest.mark.parametrize("assigner", [*WINDOWS[:3], fw.SlidingEventTimeWindows.of(100, 400), CALENDAR], ids=str)
+def test_what_came_first_is_the_same(assigner: fw.WindowAssigner, order: str) -> None:
+    """Each thread numbers what arrives from 0 on."""
+    table = table_of(2_000)
+    table = table.set_column(4, "t", pc.subtract(table["t"], pa.array(table["t"].to_numpy() % 20)))  # many at a time
+    if assigner is CALENDAR:
+        table = table.set_column(4, "t", pc.multiply(table["t"], pa.scalar(80_000_000)))
+    places = {"sorted": np.arange(2_000), "newest first": np.arange(1_999, -1, -1)}
+    table = table.take(places.get(order, np.random.default_rng(3).permutation(2_000)))
+    spec = fw.key_by("text").event_time("t", unit="ms").window(assigner).aggregate(**MANY)
+    assert rows_of(spec.run(table, threads=3)) == rows_of(spec.run(table))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("gap", [3_000, 10**7], ids=["few windows", "more than 16 bits number"])
+@pytest.mark.parametrize("assigner", [*WINDOWS[:3], fw.SlidingEventTimeWindows.of(300, 300)], ids=str)
+def test_elements_that_jump_between_windows(
+    assigner: fw.WindowAssigner, gap: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are put in order of their windows first, and are the rows of a stream all the same."""
+    monkeypatch.setattr("fastwin.operators.aligned.operator._SCATTERED", 5)
+    monkeypatch.setattr("fastwin.run.bounded._CACHED_ROWS", 170)
+    monkeypatch.setattr("fastwin.run.bounded.has_few_windows", lambda plan, part: False)
+    random = np.random.default_rng(5)
+    table = table_of(2_000)
+    times = random.integers(-gap, gap, 2_000)
+    table = table.set_column(4, "t", pa.array(times)).append_column("f", pa.array(random.normal(size=2_000)))
+    spec = fw.key_by("int").event_time("t", unit="ms").window(assigner)
+    spec = spec.aggregate(n=fw.Count(), s=fw.Sum("f"), x=fw.StdDev("f"), h=fw.Max("v"))
+    stream = spec.open()
+    stream.process(pa.concat_tables([table.slice(0, 900), table.slice(900)]))
+    expected = stream.advance_watermark(fw.MAX_TIMESTAMP).main
+    found = spec.run(pa.concat_tables([table.slice(0, 900), table.slice(900)]), threads=threads).main
+    if threads == 1:
+        assert found["window_end"].to_pylist() == expected["window_end"].to_pylist()
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected.to_pylist()))
+
+
+@pytest.mark.parametrize(("keys", "few"), [(3, True), (500, False)])
+def test_few_windows_are_told_from_many(keys: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    told = parallel.has_few_windows
+
+    def ask(plan: Plan, part: Part) -> bool:
+        asked.append(told(plan, part))
+        return asked[-1]
+
+    monkeypatch.setattr(parallel, "has_few_windows", ask)
+    table = pa.table({"int": np.arange(2_000) % keys, "t": np.arange(2_000), "v": np.arange(2_000)})
+    spec_of(WINDOWS[0], "int").run(table, threads=2)
+    assert asked == [few]
 
 
 @pytest.mark.parametrize("keys", [["int"], ["dictionary"]], ids=str)

@@ -1,7 +1,10 @@
 # Count, Sum, Min and Max of one int64 column without nulls, at most one of each: one visit to a row for all of them,
 # where members of a set that take their turns visit it once each. What stands in the cells is the same.
+cimport cython
+
 from fastwin.core.typedefs cimport idx_t, int64_t, uint64_t
-from fastwin.core.memory.int128 cimport add_int, add_total
+from fastwin.core.memory.equal cimport are_one
+from fastwin.core.memory.int128 cimport add_int, add_total, int128
 
 cdef enum:
     OTHER = 0                   # in no fused loop
@@ -51,9 +54,31 @@ cdef inline void add_all_four(const Fused* fused, char* rows, Py_ssize_t stride,
         cell[0] = max(cell[0], value)
 
 
+@cython.overflowcheck(False)
+cdef inline void add_run(const Fused* fused, char* row, Py_ssize_t n, const int64_t* values) noexcept nogil:
+    """Adds values to one row."""
+    cdef int64_t lowest = values[0], highest = values[0]
+    cdef int128 total = 0
+    cdef Py_ssize_t i
+    for i in range(n):
+        total += values[i]
+        lowest = min(lowest, values[i])
+        highest = max(highest, values[i])
+    add_one(fused, row, lowest)
+    if fused.at[COUNT]:
+        (<int64_t*> (row + fused.at[COUNT]))[0] += n - 1
+    if fused.at[TOTAL]:
+        (<int128*> (row + fused.at[TOTAL]))[0] += total - lowest
+    if fused.at[HIGHEST] and highest > (<int64_t*> (row + fused.at[HIGHEST]))[0]:
+        (<int64_t*> (row + fused.at[HIGHEST]))[0] = highest
+
+
 cdef inline void add_fused(const Fused* fused, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n,
                            const int64_t* values) noexcept nogil:
     cdef Py_ssize_t i
+    if n > 1 and values != NULL and are_one(slots, n):
+        add_run(fused, rows + slots[0] * stride, n, values)
+        return
     if fused.at[COUNT] and fused.at[TOTAL] and fused.at[LOWEST] and fused.at[HIGHEST]:
         add_all_four(fused, rows, stride, slots, n, values)
         return

@@ -128,43 +128,47 @@ cdef int check_fixed(Py_ssize_t n, const int64_t[::1] values, const uint8_t[::1]
 cdef int count_bytes(int64_t[::1] ends, const offset_t[::1] offsets, const uint8_t[::1] data,
                      const uint8_t[::1] valid) except -1:
     cdef Py_ssize_t i
+    cdef int64_t length, longest = 0
     check_offsets(offsets, data.shape[0])
     check_length("key columns", offsets.shape[0] - 1, ends.shape[0] - 1)
     if valid is not None:
         check_length("key columns: valid", valid.shape[0], ends.shape[0] - 1)
-    for i in range(ends.shape[0] - 1):
-        ends[i + 1] += PREFIX
-        if valid is None or valid[i]:
-            if offsets[i + 1] - offsets[i] > 0x7fffffff:
-                raise ValueError(f"key columns: a value has {offsets[i + 1] - offsets[i]} bytes, at most 2**31 - 1")
-            ends[i + 1] += offsets[i + 1] - offsets[i]
+    with nogil:
+        for i in range(ends.shape[0] - 1):
+            length = offsets[i + 1] - offsets[i] if valid is None or valid[i] else 0
+            longest = max(longest, length)
+            ends[i + 1] += PREFIX + length
+    if longest > 0x7fffffff:
+        raise ValueError(f"key columns: a value has {longest} bytes, at most 2**31 - 1")
     return 0
 
 
 cdef void write_bytes(uint8_t[::1] out, int64_t[::1] at, const offset_t[::1] offsets, const uint8_t[::1] data,
-                      const uint8_t[::1] valid) noexcept nogil:
+                      const uint8_t[::1] valid) noexcept:
     cdef Py_ssize_t i
     cdef int32_t length
-    for i in range(at.shape[0]):
-        length = 0
-        out[at[i]] = valid is None or valid[i]
-        if out[at[i]]:
-            length = <int32_t> (offsets[i + 1] - offsets[i])
-        memcpy(&out[at[i] + 1], &length, 4)
-        if length:
-            memcpy(&out[at[i] + PREFIX], &data[offsets[i]], length)
-        at[i] += PREFIX + length
+    with nogil:
+        for i in range(at.shape[0]):
+            length = 0
+            out[at[i]] = valid is None or valid[i]
+            if out[at[i]]:
+                length = <int32_t> (offsets[i + 1] - offsets[i])
+            memcpy(&out[at[i] + 1], &length, 4)
+            if length:
+                memcpy(&out[at[i] + PREFIX], &data[offsets[i]], length)
+            at[i] += PREFIX + length
 
 
 cdef void write_fixed(uint8_t[::1] out, int64_t[::1] at, const int64_t[::1] values,
-                      const uint8_t[::1] valid) noexcept nogil:
+                      const uint8_t[::1] valid) noexcept:
     cdef Py_ssize_t i
     cdef int64_t value
-    for i in range(at.shape[0]):
-        out[at[i]] = valid is None or valid[i]
-        value = values[i] if out[at[i]] else 0
-        memcpy(&out[at[i] + 1], &value, 8)
-        at[i] += FIXED
+    with nogil:
+        for i in range(at.shape[0]):
+            out[at[i]] = valid is None or valid[i]
+            value = values[i] if out[at[i]] else 0
+            memcpy(&out[at[i] + 1], &value, 8)
+            at[i] += FIXED
 
 
 def encode_rows(list columns not None, Py_ssize_t n):

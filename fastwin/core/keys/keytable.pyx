@@ -6,13 +6,13 @@ from libc.stdlib cimport free, realloc
 
 from fastwin.core.typedefs cimport NONE, idx_t, int32_t, int64_t, uint8_t, uint64_t
 from fastwin.core.memory.bounds cimport check_ids, check_int64, check_length, check_offsets, offset_t
+from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport (
-    count_places, empty_index, farthest, first_place, free_index, next_place, renew_index,
-    seed_index, stir, take_out)
+    count_places, empty_index, farthest, first_place, free_index, next_place, renew_index, seed_index, stir, take_out)
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.keys.texts cimport (
-    add_lengths, check_texts, copy_texts, drop_text, free_texts, hash_in_index, put_text, reserve_text_bytes,
-    reserve_texts, text_bytes)
+    add_lengths, check_texts, copy_texts, drop_text, free_texts, hash_in_index, hash_texts, put_text,
+    reserve_text_bytes, reserve_texts, text_bytes)
 
 cdef enum:
     AHEAD = 16                  # keys whose places are fetched beforehand
@@ -39,9 +39,8 @@ cdef class KeyTable:
 
     kind: ``"int64"`` or ``"bytes"``; anything else raises ValueError.
 
-    Rows retain and release the ids. An id that no row holds is forgotten, and handed out again later:
-    when its last row releases it, or by sweep() if it was interned since the sweep() before. So the ids
-    of new keys are good until sweep(), whether rows hold them or not.
+    Rows retain and release the ids. An id that no row holds is forgotten, and handed out again later: when its last row
+    releases it, or by sweep() if it was interned since the sweep() before. So those of new keys are good until then.
     """
 
     def __cinit__(self, kind):
@@ -210,15 +209,15 @@ cdef class KeyTable:
     cdef int intern_few(self, const int64_t* values, const uint8_t* valid, Py_ssize_t n, idx_t* ids) except -1 nogil:
         """Fills in the ids of up to KEYS_AT_ONCE keys, of which ``valid`` marks the null ones."""
         cdef uint64_t[KEYS_AT_ONCE] hashes
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, few = 1 if n and valid == NULL and are_one(values, n) else n
         cdef uint64_t start = self.index.start, factor = self.index.factor
         cdef idx_t key = NONE
         cdef int64_t value, before = 0
         self._reserve(1)
-        for i in range(n):
+        for i in range(few):
             hashes[i] = stir(start, <uint64_t> values[i], factor)
-        self._fetch(hashes, n)
-        for i in range(n):
+        self._fetch(hashes, few)
+        for i in range(few):
             if valid != NULL and not valid[i]:
                 ids[i] = self._null()
                 continue
@@ -232,6 +231,8 @@ cdef class KeyTable:
                 self.ints[key] = value
             ids[i] = key
             before = value
+        for i in range(few, n):
+            ids[i] = key
         return 0
 
     def intern_bytes(self, const offset_t[::1] offsets not None, const uint8_t[::1] data not None,
@@ -239,13 +240,12 @@ cdef class KeyTable:
         """Returns the ids of bytes keys ``data[offsets[i]:offsets[i + 1]]``: int32[n].
 
         offsets: int32 or int64[n + 1], ascending, within data. valid: uint8[n], 0 marks null.
-        Amortised O(n + bytes). Raises ValueError for a table of int64 keys, for offsets that do not
-        ascend within data, or a valid of another length.
+        Amortised O(n + bytes). Raises ValueError for a table of int64 keys, for offsets that do not ascend within
+        data, or a valid of another length.
         """
         cdef uint64_t[KEYS_AT_ONCE] hashes
-        cdef Py_ssize_t i, at, first = 0, stop = 0, n = offsets.shape[0] - 1
+        cdef Py_ssize_t i, first = 0, stop = 0, alike = 0, n = offsets.shape[0] - 1
         cdef idx_t key
-        cdef uint64_t h
         cdef int64_t length
         cdef const uint8_t* text
         cdef const uint8_t* start = &data[0] if data.shape[0] else NULL
@@ -261,21 +261,21 @@ cdef class KeyTable:
             for i in range(n):
                 if i == stop:
                     first, stop = i, min(n, i + KEYS_AT_ONCE)
-                    for at in range(first, stop):
-                        length = offsets[at + 1] - offsets[at]
-                        hashes[at - first] = hash_in_index(&self.index, start + offsets[at], length)
+                    alike = hash_texts(&self.index, start, &offsets[first], stop - first, hashes)
                     self._fetch(hashes, stop - first)
                 if valid is not None and not valid[i]:
                     ids[i] = self._null()
                     continue
+                if 0 < i - first < alike and (valid is None or valid[first]):
+                    ids[i] = ids[first]
+                    continue
                 text = start + offsets[i]
                 length = offsets[i + 1] - offsets[i]
-                h = hashes[i - first]
-                key = self._find_text(h, text, length)
+                key = self._find_text(hashes[i - first], text, length)
                 if key == NONE:
                     reserve_text_bytes(&self.texts, length)
-                    key = self._add(h)
-                    put_text(&self.texts, key, h, text, length)
+                    key = self._add(hashes[i - first])
+                    put_text(&self.texts, key, hashes[i - first], text, length)
                 ids[i] = key
         return out
 

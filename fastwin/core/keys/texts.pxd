@@ -3,6 +3,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
+from fastwin.core.memory.bounds cimport offset_t
 from fastwin.core.memory.hashindex cimport HashIndex, stir
 from fastwin.core.keys.hashing cimport last_word
 
@@ -51,6 +52,27 @@ cdef inline uint64_t hash_in_index(const HashIndex* index, const uint8_t* data, 
         h = stir(h, word, index.factor)
         at += 8
     return stir(h, last_word(data, n), index.factor) if at < n else h
+
+
+cdef inline Py_ssize_t count_alike(const uint8_t* data, const offset_t* offsets, Py_ssize_t n) noexcept nogil:
+    """Returns how many of n texts are as the first one, up to one that is not; n: at least one."""
+    cdef Py_ssize_t i
+    cdef int64_t length = offsets[1] - offsets[0]
+    for i in range(1, n):
+        if offsets[i + 1] - offsets[i] != length:
+            return i
+        if length and memcmp(data + offsets[i], data + offsets[0], length) != 0:
+            return i
+    return n
+
+
+cdef inline Py_ssize_t hash_texts(const HashIndex* index, const uint8_t* data, const offset_t* offsets, Py_ssize_t n,
+                                  uint64_t* hashes) noexcept nogil:
+    """Fills in the hashes of n texts; returns how many of them are as the first one, up to one that is not."""
+    cdef Py_ssize_t i, alike = count_alike(data, offsets, n)
+    for i in range(n):
+        hashes[i] = hashes[0] if 0 < i < alike else hash_in_index(index, data + offsets[i], offsets[i + 1] - offsets[i])
+    return alike
 
 
 cdef inline int reserve_texts(TextStore* store, Py_ssize_t ids) except -1 nogil:

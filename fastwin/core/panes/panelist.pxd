@@ -1,10 +1,15 @@
 # Panes: found by their starts through an index, and put in order only when somebody asks for the order.
+cimport cython
 from libc.stdlib cimport free, qsort, realloc
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcpy, memmove, memset
 
 from fastwin.core.typedefs cimport idx_t, ts_t, uint64_t
 from fastwin.core.memory.hashindex cimport (
     HashIndex, empty_index, empty_place, first_place, free_index, is_empty, next_place, resize_index, stir, take_out)
+
+cdef enum:
+    FIRST_PLACES = 16
+    RECENT = 256                # a power of two
 
 cdef struct Pane:
     ts_t start
@@ -24,10 +29,7 @@ cdef struct PaneList:
     Py_ssize_t ordered          # how many of them are by start, ascending; the others follow as they came
     Py_ssize_t capacity
     HashIndex index
-    Pane* latest                # the pane found last; NULL: none
-
-cdef enum:
-    FIRST_PLACES = 16
+    Pane* recent[RECENT]        # panes found lately, by their starts, stirred; NULL: none
 
 
 cdef inline uint64_t hash_start(const HashIndex* index, ts_t start) noexcept nogil:
@@ -52,16 +54,22 @@ cdef inline Py_ssize_t place_of(const HashIndex* index, ts_t start) noexcept nog
     return -1
 
 
+@cython.overflowcheck(False)
+cdef inline Py_ssize_t recent_place(ts_t start) noexcept nogil:
+    return <Py_ssize_t> ((<uint64_t> start * <uint64_t> 0x9E3779B97F4A7C15) >> 32) & (RECENT - 1)
+
+
 cdef inline Pane* pane_at(PaneList* known, ts_t start) noexcept nogil:
     """Returns the pane that starts at ``start``, or NULL."""
+    cdef Pane** likely = known.recent + recent_place(start)
     cdef Py_ssize_t at
-    if known.latest != NULL and known.latest.start == start:
-        return known.latest
+    if likely[0] != NULL and likely[0].start == start:
+        return likely[0]
     at = place_of(&known.index, start)
     if at < 0:
         return NULL
-    known.latest = (<PanePlace*> known.index.places)[at].pane
-    return known.latest
+    likely[0] = (<PanePlace*> known.index.places)[at].pane
+    return likely[0]
 
 
 cdef inline bint reserve_panes(PaneList* known) noexcept nogil:
@@ -90,7 +98,7 @@ cdef inline void append_pane(PaneList* known, Pane* pane) noexcept nogil:
     (<PanePlace*> known.index.places)[at].pane = pane
     (<PanePlace*> known.index.places)[at].start = pane.start
     known.ordered += follows_all(known, pane.start)
-    known.panes[known.count] = known.latest = pane
+    known.panes[known.count] = known.recent[recent_place(pane.start)] = pane
     known.count += 1
 
 
@@ -132,7 +140,7 @@ cdef inline void free_first_panes(PaneList* known, Py_ssize_t n) noexcept nogil:
         free(known.panes[i])
     known.count -= n
     known.ordered = known.count
-    known.latest = NULL
+    memset(known.recent, 0, sizeof(known.recent))
     memmove(known.panes, known.panes + n, known.count * sizeof(Pane*))
     if index.size > FIRST_PLACES and 16 * known.count < index.size:
         # Without memory for a smaller index, this one does as well.

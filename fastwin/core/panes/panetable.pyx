@@ -9,14 +9,15 @@ from libc.string cimport memset
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.memory.bounds cimport check_ids, check_length
+from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index
 from fastwin.core.keys.keytable cimport KeyTable
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch
 from fastwin.core.rows.rowstore cimport Head
 from fastwin.core.panes.panelist cimport (
     append_pane, bytes_of_panes, follows_all, free_first_panes, free_panes, order_panes, reserve_panes)
-from fastwin.core.panes.visits cimport CHAINS, Chains, chains_of, fill_index, follow, place, put
-from fastwin.core.panes.slices cimport Slicer, slice_of, slicer_of
+from fastwin.core.panes.visits cimport Chains, chains_of, fill_index, follow, list_rows, place, put
+from fastwin.core.panes.slices cimport Slicer, slicer_of, slices_of
 from fastwin.core.timemath cimport TIME_BITS, are_within, check_duration, check_times
 
 cdef enum:
@@ -121,6 +122,11 @@ cdef class PaneTable:
         cdef Py_ssize_t i, at
         cdef idx_t slot
         cdef bint far = self.rows.top * self.rows.stride > CACHED
+        if are_one(keys, n):
+            slot = self.ensure_row(pane, keys[0])
+            for i in range(n):
+                slots[i] = slot
+            return 0
         if far:
             for i in range(n):
                 prefetch(pane.index + (keys[i] if pane.direct else place(keys[i], pane.index_size)))
@@ -148,18 +154,15 @@ cdef class PaneTable:
     cdef int ensure_rows(self, const idx_t* keys, const ts_t* starts, Py_ssize_t n, idx_t* slots) except -1 nogil:
         """Fills the slots of up to BLOCK rows. What will be looked at is fetched first: the cache misses overlap."""
         cdef Pane* panes[BLOCK]
-        cdef Pane* pane = NULL
+        cdef Pane* pane
         cdef Py_ssize_t i, at
-        cdef bint far = self.rows.top * self.rows.stride > CACHED, one = True
+        cdef bint far = self.rows.top * self.rows.stride > CACHED
         self.rows.reserve(n)
-        for i in range(1, n):
-            one &= starts[i] == starts[0]
-        if one:
+        if are_one(starts, n):
             return self.ensure_in_pane(self.ensure_pane(starts[0]), keys, n, slots)
         for i in range(n):
-            if pane == NULL or pane.start != starts[i]:
-                pane = self.ensure_pane(starts[i])
-            panes[i] = pane
+            pane = self.find_pane(starts[i])
+            panes[i] = pane = self.ensure_pane(starts[i]) if pane == NULL else pane
             if far:
                 at = keys[i] if pane.direct else place(keys[i], pane.index_size)
                 prefetch(pane.index + at)
@@ -170,7 +173,11 @@ cdef class PaneTable:
                 if at < pane.index_size and pane.index[at] != NONE:
                     prefetch(self.rows.head(pane.index[at]))
         for i in range(n):
-            slots[i] = self.ensure_row(panes[i], keys[i])
+            slots[i] = self.find_row(panes[i], keys[i])
+            if slots[i] == NONE:
+                slots[i] = self.ensure_row(panes[i], keys[i])
+            else:
+                self.rows.mark(slots[i])
         return 0
 
     def add(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None, list columns not None):
@@ -249,8 +256,7 @@ cdef class PaneTable:
                         marks = &valid[at]
                     self.keys.intern_few(&values[at], marks, m, keys)
                     given = keys
-                for i in range(m):
-                    starts[i] = slice_of(&slicer, times[at + i])
+                slices_of(&slicer, &times[at], m, starts)
                 self.ensure_rows(given, starts, m, slots)
                 self.accumulators.add(self.rows, slots, m, at)
                 at += m
@@ -313,10 +319,7 @@ cdef class PaneTable:
 
         most: of the panes behind the first one, so many that they have no more rows than that together with it.
         """
-        cdef Py_ssize_t at = self.lower_bound(first), stop = at, n = 0, i
-        cdef Py_ssize_t[CHAINS] ends
-        cdef idx_t slot, rows = 0, _row
-        cdef Chains chains
+        cdef Py_ssize_t at = self.lower_bound(first), stop = at, n = 0
         while stop < self.known.count and self.known.panes[stop].start <= last:
             if n and n + self.known.panes[stop].count > most:
                 break
@@ -324,19 +327,8 @@ cdef class PaneTable:
             stop += 1
         out = np.empty(n, dtype=np.int32)
         cdef idx_t[::1] view = out
-        n = 0
-        while at < stop:
-            chains = chains_of(&self.known, at, stop, self.rows)
-            for i in range(chains.n):
-                ends[i] = n = n + self.known.panes[at + i].count
-                rows = max(rows, self.known.panes[at + i].count)
-            for _row in range(rows):
-                for i in range(chains.n):
-                    slot = follow(&chains, i, self.rows)
-                    if slot != NONE:
-                        ends[i] -= 1
-                        view[ends[i]] = slot
-            at += chains.n
+        if n:
+            list_rows(&self.known, at, stop, self.rows, &view[0])
         return out
 
     def ensure(self, const idx_t[::1] keys not None, const int64_t[::1] starts not None):

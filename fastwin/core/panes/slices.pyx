@@ -5,7 +5,7 @@ import numpy as np
 from libc.stdint cimport INT64_MAX
 
 from fastwin.core.typedefs cimport int64_t, uint8_t
-from fastwin.core.timemath cimport are_within, check_duration, check_times, is_in_bounds
+from fastwin.core.timemath cimport are_within, check_duration, check_times
 
 
 def all_within(const int64_t[::1] times not None, int64_t first, int64_t last):
@@ -34,7 +34,6 @@ def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide
     """
     cdef Py_ssize_t i, n = times.shape[0], skipped = 0
     cdef Slicer slicer
-    cdef int64_t t
     check_duration("size", size, 1)
     check_duration("slide", slide, 1)
     if not -slide < offset < slide:
@@ -45,13 +44,10 @@ def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide
     out, gaps = np.empty(n, dtype=np.int64), None
     cdef int64_t[::1] starts = out
     cdef uint8_t[::1] gap
-    with nogil:
-        for i in range(n):
-            t = times[i]
-            if not is_in_bounds(t):
-                with gil:
-                    check_times("times", times[i:])
-            starts[i] = slice_of(&slicer, t)
+    check_times("times", times)
+    if n:
+        with nogil:
+            slices_of(&slicer, &times[0], n, &starts[0])
     if slide > size:
         gaps = np.empty(n, dtype=np.uint8)
         gap = gaps

@@ -76,3 +76,24 @@ cdef inline idx_t follow(Chains* chains, Py_ssize_t i, RowStore rows) noexcept n
         if chains.slots[i] != NONE:
             prefetch(rows.head(chains.slots[i]))
     return slot
+
+
+cdef inline void list_rows(const PaneList* known, Py_ssize_t first, Py_ssize_t last, RowStore rows,
+                           idx_t* slots) noexcept nogil:
+    """Writes the slots of the rows of panes ``first`` to before ``last``, pane by pane, oldest first."""
+    cdef Py_ssize_t[CHAINS] ends
+    cdef Py_ssize_t i, n = 0
+    cdef idx_t slot, longest = 0, _row
+    cdef Chains chains
+    while first < last:
+        chains = chains_of(known, first, last, rows)
+        for i in range(chains.n):
+            ends[i] = n = n + known.panes[first + i].count
+            longest = max(longest, known.panes[first + i].count)
+        for _row in range(longest):
+            for i in range(chains.n):
+                slot = follow(&chains, i, rows)
+                if slot != NONE:
+                    ends[i] -= 1
+                    slots[ends[i]] = slot
+        first += chains.n

@@ -3,7 +3,7 @@
 cimport cython
 
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
-from fastwin.core.memory.bits cimport set_bit
+from fastwin.core.memory.bits cimport has_bit, set_bit
 
 cpdef enum:
     HEAD_CELLS = 3              # of 8 bytes: what each row begins with
@@ -51,4 +51,5 @@ cdef class RowStore:
         return self.head(slot).bits >> LIVE_BIT
 
     cdef inline void mark(self, idx_t slot) noexcept nogil:
-        set_bit(self.dirty, slot)
+        if not has_bit(self.dirty, slot):     # mostly it is marked, and writing would wait for the write before
+            set_bit(self.dirty, slot)

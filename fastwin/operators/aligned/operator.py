@@ -16,6 +16,7 @@ from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.memory.ordering import ordered
 from fastwin.core.panes.combiner import WindowCombiner
 from fastwin.core.panes.openends import OpenEnds
 from fastwin.core.panes.panetable import PaneTable
@@ -28,7 +29,7 @@ from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.lateness import Lateness
-from fastwin.operators.protocol import Counters, Fed, PanesOperator
+from fastwin.operators.protocol import Counters, Fed, Operator, PanesOperator
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.reading import newest_of, read_partials
@@ -39,6 +40,8 @@ __all__ = ["AlignedOperator"]
 
 # Fired rows are handed over while they are in the cache.
 _FLUSH_ROWS = 1 << 16
+# Elements in so many slices, of so many neighbours, are put in order before they are taken.
+_SCATTERED, _SAMPLE = 256, 4096
 
 
 class AlignedOperator(PanesOperator):
@@ -48,6 +51,7 @@ class AlignedOperator(PanesOperator):
     """
 
     name: ClassVar[str] = "aligned"
+    absorbs: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -143,8 +147,7 @@ class AlignedOperator(PanesOperator):
             others = self._accumulators.new_rows()
             slots = others.fresh(keys, starts)
             fill_rows(self._accumulators, others, slots, columns, HEAD_CELLS)
-            renumber_rows(self._accumulators, others, slots)
-            self._accumulators.merge_rows(self._panes.rows, self._panes.ensure(keys, starts), others, slots)
+            self._merge(keys, starts, others, slots)
             if slicing.shared and len(slots):
                 self._slider.absorb(others, slots)
             passed = starts < slicing.first_unpassed(self.watermark)
@@ -157,6 +160,37 @@ class AlignedOperator(PanesOperator):
                 main = list(self._fire_coalesced(keys, windows))
         self._keys.sweep()
         return main, late
+
+    def absorb(self, other: Operator) -> list[pa.RecordBatch]:
+        """Takes the slices of another operator of the same spec."""
+        assert isinstance(other, AlignedOperator)
+        rows, slots = other._panes.rows, other._panes.rows.slots()
+        starts = rows.starts(slots)
+        self._slicing.cover(starts)
+        ids = KeyCodec.intern(self._keys, KeyCodec.encoded(other._keys, rows.keys(slots)))
+        self._merge(ids, starts, rows, slots)
+        self._keys.sweep()
+        return []
+
+    def _merge(
+        self, ids: NDArray[np.int32], starts: NDArray[np.int64], others: RowStore, slots: NDArray[np.int32]
+    ) -> None:
+        """Merges rows that were put together elsewhere into the rows of their slices."""
+        renumber_rows(self._accumulators, others, slots)
+        self._accumulators.merge_rows(self._panes.rows, self._panes.ensure(ids, starts), others, slots)
+
+    def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Orders elements by their slices where neighbours are in many, if nothing tells when they came."""
+        if self._accumulators.remembers or self._slicing.grid is None or not len(times):
+            return None
+        self._slicing.cover(times)
+        if len(np.unique(self._slicing.assign(times[:_SAMPLE])[0])) < _SCATTERED:
+            return None
+        starts, _ = self._slicing.assign(times)
+        first, step = int(starts.min()), self._slicing.grid[0]
+        if self._slicing.grid[1] == 0 and (int(starts.max()) - first) // step < 1 << 16:
+            return np.argsort(((starts - first) // step).astype(np.uint16), kind="stable")  # a radix sort for 16 bits
+        return ordered([starts])[0].astype(np.int64)
 
     def _add(self, batch: Batch, starts: NDArray[np.int64]) -> NDArray[np.int32]:
         ids = KeyCodec.intern(self._keys, batch.keys)

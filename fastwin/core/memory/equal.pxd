@@ -1,0 +1,17 @@
+# Runs of equal values, as where there is one key, or elements come in order of time.
+from fastwin.core.typedefs cimport idx_t, int64_t
+
+ctypedef fused whole:
+    idx_t
+    int64_t
+
+
+cdef inline bint are_one(const whole* values, Py_ssize_t n) noexcept nogil:
+    """Whether all of n values are the same one; n: at least one."""
+    cdef whole first = values[0], other = 0
+    cdef Py_ssize_t i
+    if values[n - 1] != first:
+        return False
+    for i in range(n):
+        other |= values[i] ^ first
+    return other == 0
