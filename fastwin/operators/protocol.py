@@ -59,8 +59,6 @@ class Operator(Protocol):
     """Whether nobody can tell when in a bounded input a window fires, or on which thread: no user code looks on."""
     takes_whole: ClassVar[bool]
     """Whether ``run()`` is quicker than ``process()`` and a last ``advance_watermark()``."""
-    absorbs: ClassVar[bool]
-    """Whether there is ``absorb()``."""
 
     counters: Counters
     chain: Chain
@@ -92,14 +90,6 @@ class Operator(Protocol):
         For an operator that has taken none before. each: calls a function with each of some arguments, as ``map`` does,
         maybe on several threads.
         """
-
-    def absorb(self, other: Operator) -> list[pa.RecordBatch]:
-        """Takes the elements of another operator of the same spec, which came after its own; for neither a window that
-        they are in has passed. Returns nothing: nothing fires."""
-
-    def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Returns an order in which elements that come together are quicker to take, with the same results: int64[n],
-        the place of each. None: there is none that pays. times: int64[n], ms."""
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
         """Fires and cleans what is due; a watermark that does not advance is ignored."""
@@ -172,7 +162,7 @@ class Beside:
 
 
 class WatermarkOperator(Operator, Protocol):
-    """What the operators of event time windows have in common that run no user code."""
+    """What the operators of event time windows have in common that run no user code: all that may fire ahead."""
 
     _config: Config
     _keys: KeyTable
@@ -180,6 +170,7 @@ class WatermarkOperator(Operator, Protocol):
     may_fire_ahead: ClassVar[bool] = True
     takes_whole: ClassVar[bool] = False
     absorbs: ClassVar[bool] = False
+    """Whether there is ``absorb()``."""
 
     newest: int = MIN_TIMESTAMP
     processing_time: int | None = None
@@ -189,12 +180,14 @@ class WatermarkOperator(Operator, Protocol):
         """Takes all elements that there will ever be, and returns what fires until the end of time."""
         return [*self.process(batch).main, *self.advance_watermark(MAX_TIMESTAMP)]
 
-    def absorb(self, other: Operator) -> list[pa.RecordBatch]:
-        """Raises NotImplementedError: ``absorbs`` says so."""
-        raise NotImplementedError
+    def absorb(self, other: WatermarkOperator) -> list[pa.RecordBatch]:
+        """Takes the elements of another operator of the same spec, which came after its own; for neither a window that
+        they are in has passed. Returns nothing: nothing fires. Raises SpecError where ``absorbs`` says no."""
+        raise SpecError(f"absorb: the {self.name} operator takes elements alone")
 
     def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Returns None: as they come is as well as any."""
+        """Returns an order in which elements that come together are quicker to take, with the same results: int64[n],
+        the place of each. None: there is none that pays. times: int64[n], ms."""
         return None
 
     def advance_processing_time(self, time: int, final: bool = False, before: bool = False) -> list[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from fastwin.columns.decoding import take_rows
 from fastwin.core.memory.gather import take
 from fastwin.operators.batch import Batch
-from fastwin.operators.protocol import Operator
+from fastwin.operators.protocol import Operator, WatermarkOperator
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
 from fastwin.run.stream import Stream
 from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["Part", "has_few_windows", "needed_columns", "run", "run_pieces", "run_share", "runs_whole"]
+__all__ = ["Part", "has_few_windows", "needed_columns", "new_operator", "run", "run_pieces", "run_share", "runs_whole"]
 
 Piece = TypeVar("Piece")
 
@@ -74,7 +74,7 @@ class _Bounded(Stream):
         def feed(piece: Part) -> list[pa.RecordBatch]:
             return super(_Bounded, self)._feed(operator, [piece], late)
 
-        pieces, firsts = _pieces(self._plan, operator, parts)
+        pieces, firsts = _pieces(self._plan, cast(WatermarkOperator, operator), parts)
         return _feed_pieces(operator, pieces, firsts, feed)
 
 
@@ -97,11 +97,16 @@ def runs_whole(plan: Plan, table: pa.Table) -> bool:
 
 def run_share(plan: Plan, parts: list[Part]) -> list[pa.RecordBatch]:
     """Runs a plan of built-in windows over rows that have been checked, to the end; returns what fires."""
-    operator = plan.new_operator(False)
+    operator = new_operator(plan)
     if operator.takes_whole and (whole := _whole(plan, parts)) is not None:
         return operator.run(whole)
     pieces, firsts = _pieces(plan, operator, [_joined(plan, parts)] if parts else [])
     return run_pieces(operator, pieces, firsts, lambda piece: operator.process(plan.batch(*piece)).main)
+
+
+def new_operator(plan: Plan) -> WatermarkOperator:
+    """Returns a fresh operator of a plan of built-in windows."""
+    return cast(WatermarkOperator, plan.new_operator(False))
 
 
 def run_pieces(
@@ -124,7 +129,7 @@ def needed_columns(plan: Plan) -> list[str]:
     return list(dict.fromkeys([*plan.spec.keys, *plan.inputs.names])) or plan.input_schema.names[:1]
 
 
-def _pieces(plan: Plan, operator: Operator, parts: list[Part]) -> tuple[Iterator[Part], list[int]]:
+def _pieces(plan: Plan, operator: WatermarkOperator, parts: list[Part]) -> tuple[Iterator[Part], list[int]]:
     """Returns parts in pieces that fit in the cache, and a time, ms, that no row of each is before.
 
     Where neighbours are many windows apart, and these are many, all rows are put in order of their windows first.

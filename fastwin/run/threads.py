@@ -19,9 +19,18 @@ from fastwin.columns.tables import as_table, has_small_chunks
 from fastwin.columns.units import warn_of_unit
 from fastwin.core.memory.gather import take
 from fastwin.errors import BadRowError, SpecError
-from fastwin.operators.protocol import Operator
+from fastwin.operators.protocol import WatermarkOperator
 from fastwin.run import planner
-from fastwin.run.bounded import Part, has_few_windows, needed_columns, run, run_pieces, run_share, runs_whole
+from fastwin.run.bounded import (
+    Part,
+    has_few_windows,
+    needed_columns,
+    new_operator,
+    run,
+    run_pieces,
+    run_share,
+    runs_whole,
+)
 from fastwin.run.planner import Plan
 from fastwin.run.reading import columns_mentioned
 from fastwin.run.results import Result
@@ -69,7 +78,7 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
             any(warn_of_unit(spec.time_column, piece.times) for piece in checked)  # up to the first that settles it
         diverted = [piece.diverted for piece in checked if piece.diverted is not None]
         pieces = [piece for piece in checked if len(piece.times)]
-        some = pieces[len(pieces) // 2] if pieces and plan.operator_type.absorbs else None
+        some = pieces[len(pieces) // 2] if pieces and new_operator(plan).absorbs else None
         if some is not None and has_few_windows(plan, (some.rows, some.times)):
             results = _run_by_pieces(plan, pieces, pool)
         else:
@@ -105,12 +114,12 @@ def _checked(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:
 def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
     """Makes state of each piece on any thread; one operator takes them in order, and fires."""
 
-    def fed(piece: _Piece) -> Operator:
-        operator = plan.new_operator(False)
+    def fed(piece: _Piece) -> WatermarkOperator:
+        operator = new_operator(plan)
         operator.process(plan.batch(piece.rows, piece.times))
         return operator
 
-    operator = plan.new_operator(False)
+    operator = new_operator(plan)
     firsts = [int(piece.times.min()) for piece in pieces]
     return run_pieces(operator, pool.map(fed, pieces), firsts, operator.absorb)
 

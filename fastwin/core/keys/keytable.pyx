@@ -11,7 +11,7 @@ from fastwin.core.memory.hashindex cimport (
     count_places, empty_index, farthest, first_place, free_index, next_place, renew_index, seed_index, stir, take_out)
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.keys.texts cimport (
-    add_lengths, check_texts, copy_texts, drop_text, free_texts, hash_in_index, hash_texts, put_text,
+    add_lengths, check_texts, copy_texts, drop_text, free_texts, hash_texts, put_text,
     reserve_text_bytes, reserve_texts, text_bytes)
 
 cdef enum:

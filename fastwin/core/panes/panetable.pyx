@@ -213,7 +213,7 @@ cdef class PaneTable:
         between; None: they are on the grid. Returns the indices of what was passed over, ascending: int64[]. Raises as
         add() and assign_slices() do.
         """
-        cdef Py_ssize_t n = times.shape[0], at = 0, skipped = 0, m, i
+        cdef Py_ssize_t n = times.shape[0], at = 0, skipped = 0, m
         cdef idx_t[BLOCK] keys, slots
         cdef ts_t[BLOCK] starts
         cdef const idx_t* given

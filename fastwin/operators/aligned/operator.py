@@ -29,7 +29,7 @@ from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.lateness import Lateness
-from fastwin.operators.protocol import Counters, Fed, Operator, PanesOperator
+from fastwin.operators.protocol import Counters, Fed, PanesOperator, WatermarkOperator
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.reading import newest_of, read_partials
@@ -161,7 +161,7 @@ class AlignedOperator(PanesOperator):
         self._keys.sweep()
         return main, late
 
-    def absorb(self, other: Operator) -> list[pa.RecordBatch]:
+    def absorb(self, other: WatermarkOperator) -> list[pa.RecordBatch]:
         """Takes the slices of another operator of the same spec."""
         assert isinstance(other, AlignedOperator)
         rows, slots = other._panes.rows, other._panes.rows.slots()
