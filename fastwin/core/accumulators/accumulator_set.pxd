@@ -83,6 +83,8 @@ cdef class AccumulatorSet:
     cdef Py_ssize_t _n                  # how many
     cdef Column* _column
     cdef Fused _fused
+    cdef PyObject* _apart[MEMBER_BITS]      # those that the fused loop does not feed
+    cdef Py_ssize_t _apart_n
 
     cdef int _fuse(self) except -1
     cdef list hold(self, list columns, Py_ssize_t n)

@@ -105,6 +105,10 @@ cdef int raise_failure(Accumulator member) except -1:
     raise problem
 
 
+cdef int role_of(Accumulator member):
+    return member.role
+
+
 cdef class AccumulatorSet:
     """The accumulators of a row, side by side.
 
@@ -151,19 +155,21 @@ cdef class AccumulatorSet:
         free(self._column)
 
     cdef int _fuse(self) except -1:
-        """Finds out whether one loop can feed all members."""
+        """Finds the members that one loop can feed, all of one column; the others stay apart."""
         cdef Accumulator member
+        cdef int column = next((one.column for one in self.members if role_of(one) not in (OTHER, COUNT)), -1)
         self._fused.column = -1
         for member in self.members:
-            if member.role == OTHER or self._fused.at[member.role]:
-                return 0
-            if member.role != COUNT:
-                if self._fused.column not in (-1, member.column):
-                    return 0
-                self._fused.column = member.column
-                self._fused.seen |= member.seen
+            if member.role == OTHER or self._fused.at[member.role] or member.column not in (
+                    column, -1 if member.role == COUNT else column):
+                self._apart[self._apart_n] = <PyObject*> member
+                self._apart_n += 1
+                continue
             self._fused.at[member.role] = member.at
-        self._fused.on = True
+            if member.role != COUNT:
+                self._fused.column = column
+                self._fused.seen |= member.seen
+        self._fused.on = self._apart_n == 0 or self._n - self._apart_n > 1
         return 0
 
     def blank(self):
@@ -222,20 +228,19 @@ cdef class AccumulatorSet:
         """Adds values [offset, offset + n) of the held columns to the rows."""
         cdef Py_ssize_t i
         cdef const int64_t* values = NULL
-        cdef bint fused = self._fused.on
+        cdef Py_ssize_t n_apart = self._n
+        cdef PyObject** apart = self._kernels
         cdef Column column
-        cdef int read
-        for i in range(self.columns):
-            fused &= self._column[i].valid == NULL
-        if fused:
-            if self._fused.column >= 0:
-                values = <const int64_t*> self._column[self._fused.column].values + offset
+        cdef int read = self._fused.column
+        if self._fused.on and (read < 0 or self._column[read].valid == NULL):
+            if read >= 0:
+                values = <const int64_t*> self._column[read].values + offset
             add_fused(&self._fused, rows.data, rows.stride, slots, n, values)
-            return 0
-        for i in range(self._n):
+            apart, n_apart = self._apart, self._apart_n
+        for i in range(n_apart):
             column.values = NULL
             column.valid = column.text = NULL
-            read = (<Accumulator> self._kernels[i]).column
+            read = (<Accumulator> apart[i]).column
             if read >= 0:
                 column = self._column[read]
                 if column.values != NULL:
@@ -245,14 +250,14 @@ cdef class AccumulatorSet:
             column.all = self._column
             column.offset = offset
             column.arrived = self._before + offset
-            (<Accumulator> self._kernels[i]).add(rows.data, rows.stride, slots, n, column)
+            (<Accumulator> apart[i]).add(rows.data, rows.stride, slots, n, column)
         return self._check_failures()
 
     cdef int merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
                    Py_ssize_t n) except -1 nogil:
         """Merges rows of others into rows, in order; both stores have the layout of this set."""
         cdef Py_ssize_t i
-        if self._fused.on:
+        if self._fused.on and self._apart_n == 0:
             for i in range(n):
                 merge_one(&self._fused, rows.data + slots[i] * rows.stride,
                           others.data + from_slots[i] * rows.stride)

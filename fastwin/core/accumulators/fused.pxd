@@ -1,5 +1,5 @@
 # Count, Sum, Min and Max of one int64 column without nulls, at most one of each: one visit to a row for all of them,
-# where members of a set that take their turns visit it once each. What stands in the cells is the same.
+# where the other members of a set take their turns and visit it once each. What stands in the cells is the same.
 cimport cython
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint64_t
