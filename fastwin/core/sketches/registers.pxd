@@ -20,7 +20,7 @@ cdef enum:
     REGISTER_BITS = 14
     HASH_BITS = 50              # of the hash, behind those that choose the register
     FIRST_BYTES = 24            # of the block of a list: five entries, and no more memory than four would take
-    MOST_BYTES_LISTED = 4 * (MOST_LISTED + 1)
+    MOST_BYTES_LISTED = 8184    # of that block: the mark and MOST_LISTED entries
     MOST_TAKEN = 1536           # places of the largest table
 
 # A list begins with a uint32 of which the highest bit is set; the others say how many of its entries are of different
@@ -260,7 +260,7 @@ cdef inline void count_values(char* cell, int64_t* counts) noexcept nogil:
                 parts[0][entries[i] & 0x3f] += 1
             for i in range(1, 64):
                 counts[i] = parts[0][i] + parts[1][i] + parts[2][i] + parts[3][i]
-        counts[0] = REGISTERS - <int64_t> (entries[-1] & ~LISTED)
+        counts[0] = REGISTERS - <int64_t> ((<const uint32_t*> bytes_in(cell))[0] & ~LISTED)
         return
     values = bytes_in(cell)
     memset(&parts, 0, sizeof(parts))
