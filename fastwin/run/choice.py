@@ -58,11 +58,12 @@ def choose(spec: SpecBuilder) -> tuple[str, str]:
     special = _special(spec)
     if special is not None:
         return "general", special
-    if spec.fill_ms is not None:
-        return "filling", "windows are aligned to the clock, and those without elements are to be there, too"
     kind = type(spec.assigner)
     if isinstance(spec.assigner, NamedWindows):
-        return "several", f"windows are aligned and share one state: {_fed(spec.assigner)}"
+        filled = "" if spec.fill_ms is None else "; those without elements are to be there, too"
+        return "several", f"windows are aligned and share one state: {_fed(spec.assigner)}{filled}"
+    if spec.fill_ms is not None:
+        return "filling", "windows are aligned to the clock, and those without elements are to be there, too"
     if kind is TumblingEventTimeWindows:
         return "aligned", "windows are aligned to the clock, the trigger is the default one, aggregates merge"
     if kind is SlidingEventTimeWindows:

@@ -161,9 +161,9 @@ class Plan:
         if isinstance(self.spec.assigner, EventTimeSessionWindows):
             return SessionOperator(config, self.spec.assigner.gap_ms)
         if isinstance(self.spec.assigner, NamedWindows):
-            return SeveralOperator(config, self.spec.assigner.named)
+            return SeveralOperator(config, self.spec.assigner.named, self.spec.fill_ms)
         if self.spec.fill_ms is not None:
-            return FillingOperator(config, self._slicing(), self.spec.fill_ms)
+            return FillingOperator(config, self._slicing(), *self.spec.fill_ms)
         return AlignedOperator(config, self._slicing())
 
     def _slicing(self) -> Slicing:

@@ -48,8 +48,8 @@ class SpecBuilder:
     to the runner. late_output: whether late rows are handed out. bad_row_policy: one of BAD_ROW_POLICIES. sides:
     schemas of side outputs by tag. pane_info: whether results say which firing they are. changelog: what they change.
     window_time: whether they have the last millisecond of their windows. fill_ms: the longest gap whose empty windows
-    they have, None for none. ending: what is computed, None as long as that is open. origin: the spec whose panes these
-    are.
+    they have, of each window; None for none. ending: what is computed, None as long as that is open. origin: the spec
+    whose panes these are.
     """
 
     keys: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class SpecBuilder:
     pane_info: bool = False
     changelog: bool = False
     window_time: bool = False
-    fill_ms: int | None = None
+    fill_ms: tuple[int, ...] | None = None
     origin: SpecBuilder | None = None
 
     def event_time(self, column: str, *, unit: Unit | None = None) -> Self:
@@ -123,11 +123,18 @@ class SpecBuilder:
             )
         return self._with(assigner=assigner, fill_ms=fill_ms(assigner, fill, longest_gap))
 
-    def windows(self, **named: WindowAssigner) -> Self:
+    def windows(
+        self,
+        *,
+        fill: Literal["empty"] | None = None,
+        longest_gap: Duration | None = None,
+        **named: WindowAssigner,
+    ) -> Self:
         """Assigns elements to several windows at once: ``windows(minute=..., hour=...)``, instead of ``window``.
 
         named: windows of event time that tumble, slide, cumulate or go by a calendar, by the names that the column
             ``window`` of the results has.
+        fill, longest_gap: as in ``window``, of each of them.
 
         Each gives what a spec of its own gives; elements that are late for all of them are late. They share one state:
         elements go into the finest windows, and what these have aggregated goes into the coarser ones, if their slices
@@ -135,7 +142,8 @@ class SpecBuilder:
         Sums of floats are rounded as slices are added up. Raises SpecError for sessions and other windows, and with
         triggers, evictors, pane info, side outputs and functions in Python.
         """
-        return self._with(assigner=NamedWindows(tuple(named.items())), fill_ms=None)
+        assigner = NamedWindows(tuple(named.items()))
+        return self._with(assigner=assigner, fill_ms=fill_ms(assigner, fill, longest_gap))
 
     def count_window(self, size: int, slide: int | None = None) -> Self:
         """Groups elements by number instead of time: ``size`` at a time.

@@ -11,6 +11,7 @@ from fastwin.times import Duration, format_ms, to_ms
 from fastwin.triggers import EventTimeTrigger
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows
+from fastwin.windows.named_windows import NamedWindows
 from fastwin.windows.periods import DAY_MS
 from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.tumbling import TumblingEventTimeWindows
@@ -21,14 +22,23 @@ MOST_FILLED = 10_000
 """How many windows make up the longest gap that is filled, where no other is given."""
 
 
-def fill_ms(assigner: Any, fill: str | None, longest_gap: Duration | None) -> int | None:
-    """Returns the longest gap to fill, ms; None: none is. Raises SpecError for windows without a grid."""
+def fill_ms(assigner: Any, fill: str | None, longest_gap: Duration | None) -> tuple[int, ...] | None:
+    """Returns the longest gap to fill, ms, of each window that there is; None: none is.
+
+    Raises SpecError for windows without a grid.
+    """
     if fill is None:
         if longest_gap is not None:
             raise SpecError("window: longest_gap= goes with fill='empty' only")
         return None
     if fill != "empty":
         raise SpecError(f"window: fill must be None or 'empty', got {fill!r}")
+    if isinstance(assigner, NamedWindows):
+        return tuple(_longest(one, longest_gap) for _, one in assigner.named)
+    return (_longest(assigner, longest_gap),)
+
+
+def _longest(assigner: Any, longest_gap: Duration | None) -> int:
     step = _step(assigner)
     if longest_gap is None:
         return min(MOST_FILLED * step, MOST_GAP)
@@ -75,8 +85,8 @@ def check_fill(spec: Any) -> None:
                 f"window: fill='empty' goes with built-in aggregates and the default trigger; without elements, there "
                 f"is nothing for {what}"
             )
-    if spec.lateness_ms > spec.fill_ms:
+    if spec.lateness_ms > min(spec.fill_ms):
         raise SpecError(
-            f"window: longest_gap must be at least the allowed lateness, got {format_ms(spec.fill_ms)} and "
+            f"window: longest_gap must be at least the allowed lateness, got {format_ms(min(spec.fill_ms))} and "
             f"{format_ms(spec.lateness_ms)}"
         )

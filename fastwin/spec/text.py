@@ -52,7 +52,7 @@ def outputs_text(spec: Any) -> list[str]:
     """Returns what a spec says of empty windows, late elements and bad rows, for ``explain``, but for the defaults."""
     told = []
     if spec.fill_ms is not None:
-        gap = format_ms(spec.fill_ms)
+        gap = ", ".join(map(format_ms, dict.fromkeys(spec.fill_ms)))
         told.append(f"empty windows: a row each, where the windows with elements on both sides end up to {gap} apart")
     if spec.lateness_ms or spec.coalesce is not None:
         kept = f"allowed lateness: windows are kept for {format_ms(spec.lateness_ms)} after their end"
@@ -81,7 +81,8 @@ def _calls(spec: Any, *, state_only: bool) -> list[tuple[str, str]]:
         calls.append(("event_time", f"{spec.time_column!r}{unit}"))
     if spec.arrival:
         calls.append(("processing_time", ""))
-    fill = "" if spec.fill_ms is None else f", fill='empty', longest_gap={format_ms(spec.fill_ms)!r}"
+    gaps = sorted(set(spec.fill_ms or ()))  # of several that were not given, each window has its own
+    fill = "" if not gaps else ", fill='empty'" + (f", longest_gap={format_ms(gaps[0])!r}" if len(gaps) == 1 else "")
     calls.append(("window", f"{describe(spec.assigner)}{fill}"))
     if spec.firing is not None:
         calls.append(("trigger", describe(spec.firing)))

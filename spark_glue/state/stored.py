@@ -62,13 +62,17 @@ def checkpoint_of(query: Any, argument: str = "checkpoint") -> str:
 
 def plan_of(spec: fw.WindowSpec | fw.JoinSpec, delta: bytes) -> fw.Plan:
     """Returns the plan of a spec for the input that a delta was made of. Raises SpecError where it is none of it."""
-    meta = decode(delta, owner(delta)).meta
+    meta = _meta(delta)
     schema = text_to_schema(meta["input_schema"])
     if isinstance(spec, fw.JoinSpec):
         return _plan_of_join(spec, schema, StateSpec.from_json(meta["spec"]))
     if LOCAL_MS in schema.names:
         spec = replace(spec, time_column=LOCAL_MS)
     return fw.plan(spec, schema, hidden=(LOCAL_MS,))
+
+
+def _meta(delta: bytes) -> dict[str, Any]:
+    return decode(delta, owner(delta)).meta
 
 
 def _plan_of_join(join: fw.JoinSpec, schema: pa.Schema, stored: StateSpec) -> fw.Plan:
@@ -91,7 +95,11 @@ def replica_of(spec: fw.WindowSpec | fw.JoinSpec, deltas: list[bytes], call: str
     Raises StateError where they are of another spec, or damaged.
     """
     try:
-        stream = open_replica(plan_of(spec, deltas[-1]), coalesce=True)
+        plan = plan_of(spec, deltas[-1])
+        if plan.fingerprint != owner(deltas[-1]):
+            # In words, and not only by fingerprints, where words can tell it.
+            plan.config.state.check_follows(StateSpec.from_json(_meta(deltas[-1])["spec"]), None)
+        stream = open_replica(plan, coalesce=True)
         stream.catch_up(deltas)
     except StateError as problem:
         raise StateError(f"{call}: {problem}") from problem

@@ -101,7 +101,8 @@ def test_a_stream_that_starts_again_gives_what_this_process_gives(spark, tmp_pat
     if made is grouped:
         return
     with pytest.raises(
-        StateError, match=r"another spec .*window_join\('inner', left=\['ts', 'v'\], right=\['v_right', 'at'\]"
+        StateError,
+        match=r"another spec, .*window_join was 'full', .* is 'inner', left=\['ts', 'v'\], right=\['v_right', 'at'\]",
     ):
         spark_glue.why(query, fw.window_join(join.left, join.right, WINDOW), key=3)
     with pytest.raises(StateError, match="and not those of a join"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -31,13 +31,13 @@ class FillingOperator(AlignedOperator):
 
     longest_gap_ms: windows with elements that end further apart have no gap between them that is filled. Up to
     twice so long after its last window, and the allowed lateness, what is known of a key is forgotten: its marks, see
-    ``pass_windows``.
+    ``pass_windows``. shared: keys and accumulators of one of several operators, see AlignedOperator.
     """
 
     name: ClassVar[str] = "filling"
 
-    def __init__(self, config: Config, slicing: Slicing, longest_gap_ms: int) -> None:
-        super().__init__(config, slicing)
+    def __init__(self, config: Config, slicing: Slicing, longest_gap_ms: int, *shared: Any) -> None:
+        super().__init__(config, slicing, *shared)
         self._gap = longest_gap_ms
         self._marks = PaneTable(self._keys, AccumulatorSet([], HEAD_CELLS + MARK_CELLS))
         rows = self._accumulators.new_rows()

@@ -13,6 +13,7 @@ from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import SpecError
+from fastwin.operators.aligned.filling import FillingOperator
 from fastwin.operators.aligned.looking import Slices
 from fastwin.operators.aligned.operator import AlignedOperator
 from fastwin.operators.aligned.slicing import Slicing, within
@@ -20,7 +21,7 @@ from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 
-__all__ = ["Level"]
+__all__ = ["FillingLevel", "Level"]
 
 # Rows of slices that close are handed on while they are in the cache.
 _TOGETHER = 1 << 16
@@ -161,3 +162,11 @@ class Level(AlignedOperator):
     def _check(self) -> None:
         self._panes._check()
         self._slider._check()
+
+
+class FillingLevel(FillingOperator, Level):
+    """A level that hands out its windows without elements as well."""
+
+    def _check(self) -> None:
+        Level._check(self)
+        self._marks._check()

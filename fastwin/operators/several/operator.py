@@ -20,7 +20,7 @@ from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, put_together
 from fastwin.operators.protocol import Counters, Fed, WatermarkOperator
 from fastwin.operators.several.feeding import feeders, slicing_of
-from fastwin.operators.several.level import Level
+from fastwin.operators.several.level import FillingLevel, Level
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import row_order
@@ -32,26 +32,40 @@ from fastwin.windows.assigner import WindowAssigner
 
 __all__ = ["SeveralOperator"]
 
+_MARKS = ("mark_keys", "marks")
+"""Tables that a chunk has where windows without elements are to be there; see FillingOperator."""
+
 
 class SeveralOperator(WatermarkOperator):
     """Runs aligned windows of several kinds with the default trigger.
 
-    config: of the whole. windows: by their names, which the results bear. Elements go to the finest windows; what they
-    have aggregated goes on to the coarser ones, see Level.
+    config: of the whole. windows: by their names, which the results bear. longest_gaps_ms: of each, if its windows
+    without elements are to be there. Elements go to the finest windows; what they have aggregated goes on to the
+    coarser ones, see Level.
     """
 
     name: ClassVar[str] = "several"
 
-    def __init__(self, config: Config, windows: tuple[tuple[str, WindowAssigner], ...]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        windows: tuple[tuple[str, WindowAssigner], ...],
+        longest_gaps_ms: tuple[int, ...] | None = None,
+    ) -> None:
         self._config = config
         self._keys = config.codec.new_table()
         accumulators = config.new_accumulators(HEAD_CELLS)
         self._accumulators = accumulators
-        self._levels = []
-        for name, assigner in windows:
+        self._levels: list[Level] = []
+        for i, (name, assigner) in enumerate(windows):
             slicing = slicing_of(assigner)
             assert slicing is not None
-            self._levels.append(Level(replace(config, window=name), slicing, self._keys, accumulators))
+            own = replace(config, window=name)
+            if longest_gaps_ms is None:
+                level = Level(own, slicing, self._keys, accumulators)
+            else:
+                level = FillingLevel(own, slicing, longest_gaps_ms[i], self._keys, accumulators)
+            self._levels.append(level)
         self._feeders = feeders(windows)
         for level, feeder in zip(self._levels, self._feeders, strict=True):
             if feeder is not None:
@@ -157,14 +171,16 @@ class SeveralOperator(WatermarkOperator):
             return self._write("delta", changed)
         rest = [_without(rows.slots(), slots) for rows, slots in zip(stores, changed, strict=True)]
         none = np.empty(0, dtype=np.int32)
-        holding = np.concatenate([none, *(rows.keys(slots) for rows, slots in zip(stores[1:], rest[1:], strict=True))])
+        beside = [keys for level in self._levels if (keys := level._beside_keys()) is not None]
+        below = [rows.keys(slots) for rows, slots in zip(stores[1:], rest[1:], strict=True)]
+        holding = np.concatenate([none, *below, *beside])
         found = refresh.take(self._keys, stores[0], changed[0], holding)
         slots = [np.concatenate([changed[0], row_order(self._keys, stores[0], found.slots[len(changed[0]) :])])]
         for rows, dirty, clean in zip(stores[1:], changed[1:], rest[1:], strict=True):
             repeated = row_order(self._keys, rows, clean[found.keys[rows.keys(clean)]])
             slots.append(np.concatenate([dirty, repeated]))
         counts = [len(one) for one in changed]
-        return self._write("delta", slots, refresh, counts, refreshed=found.groups)
+        return self._write("delta", slots, refresh, counts, found.keys, refreshed=found.groups)
 
     def _write(
         self,
@@ -172,32 +188,40 @@ class SeveralOperator(WatermarkOperator):
         slots: list[NDArray[np.int32]],
         refresh: Refresh | None = None,
         changed: list[int] | None = None,
+        repeated: NDArray[np.bool_] | None = None,
         **more: Any,
     ) -> bytes:
-        keys, rows, parts = [], [], []
+        keys, rows, parts, marks = [], [], [], []
         for i, (level, held) in enumerate(zip(self._levels, slots, strict=True)):
             tidy_rows(self._accumulators, level._rows, held)
             tables = save_rows(self._config.codec, self._keys, level._rows, held, {"start": 1}, HEAD_CELLS)
-            last = level._last_end(tables["rows"]) if len(held) else None
+            beside = level._beside(kind, repeated)
+            ends = [beside.last_end, level._last_end(tables["rows"]) if len(held) else None]
+            last = max((end for end in ends if end is not None), default=None)
             parts.append([tables["keys"].num_rows, len(held), last, len(held) if changed is None else changed[i]])
+            if beside.tables:
+                marks.append(beside.tables)
+                parts[-1] += [marks[-1][name].num_rows for name in _MARKS]
             keys.append(tables["keys"])
             rows.append(tables["rows"])
-        ends = [last for _, _, last, _ in parts if last is not None]
-        more |= {"last_end": max(ends, default=None), "rows": sum(len(held) for held in slots), "levels": parts}
+        lasts = [part[2] for part in parts if part[2] is not None]
+        saved = sum(len(held) for held in slots) + sum(tables["marks"].num_rows for tables in marks)
+        more |= {"last_end": max(lasts, default=None), "rows": saved, "levels": parts}
         more |= fed_meta(self._accumulators)
         more |= {"cleaned": self._levels[0]._lateness.cleaned_at(self.watermark), "feeders": self._feeders}
         blob = self._config.encode_state(
             kind,
             self.watermark,
-            {"keys": pa.concat_tables(keys), "rows": pa.concat_tables(rows)},
+            {"keys": pa.concat_tables(keys), "rows": pa.concat_tables(rows)}
+            | {name: pa.concat_tables(tables[name] for tables in marks) for name in _MARKS if marks},
             newest=self.newest,
             chain=self.chain,
             complete=not self.state_rows,
             refresh=refresh,
             **more,
         )
-        for store in self._stores():
-            store.clear_dirty()
+        for level, held in zip(self._levels, slots, strict=True):
+            level._saved(held)
         return blob
 
     def _apply(self, chunks: list[Chunk]) -> None:
@@ -213,14 +237,14 @@ class SeveralOperator(WatermarkOperator):
 
     def _split(self, chunk: Chunk) -> list[Chunk]:
         """Returns what a chunk has of each level."""
-        found, key_at, row_at = [], 0, 0
-        for keys, rows, last, changed in chunk.meta["levels"]:
-            tables = {
-                "keys": chunk.tables["keys"].slice(key_at, keys),
-                "rows": chunk.tables["rows"].slice(row_at, rows),
-            }
+        found = []
+        at = dict.fromkeys(("keys", "rows", *_MARKS), 0)
+        for keys, rows, last, changed, *marks in chunk.meta["levels"]:
+            tables = {}
+            for name, n in zip(at, [keys, rows, *marks], strict=False):
+                tables[name] = chunk.tables[name].slice(at[name], n)
+                at[name] += n
             found.append(replace(chunk, meta={**chunk.meta, "last_end": last, "changed": changed}, tables=tables))
-            key_at, row_at = key_at + keys, row_at + rows
         return found
 
     def run(self, batch: Batch, each: Callable = map) -> list[pa.RecordBatch]:
@@ -231,7 +255,8 @@ class SeveralOperator(WatermarkOperator):
         for level in self._levels:
             level._check()
             assert level.watermark == self.watermark, "a level has another watermark"
-        held = np.concatenate([rows.keys(rows.slots()) for rows in self._stores()])
+        stores = [*self._stores(), *(one._marks.rows for one in self._levels if isinstance(one, FillingLevel))]
+        held = np.concatenate([rows.keys(rows.slots()) for rows in stores])
         assert len(np.unique(held)) == len(self._keys), "a key has no row"
 
 

@@ -1,5 +1,6 @@
 """Several windows over one stream: each gives what its own spec gives, through lateness, saves and partial results."""
 
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -76,8 +77,8 @@ def run(spec: fw.WindowSpec, steps: Any, *, coalesce: bool, partials: bool = Fal
     return found
 
 
-def expected(named: Any, spec: fw.WindowSpec, steps: Any, **how: Any) -> list[Any]:
-    own = [run(spec.window(one).aggregate(**AGGREGATES), steps, **how) for one in named.values()]
+def expected(named: Any, spec: fw.WindowSpec, steps: Any, filling: Any = MappingProxyType({}), **how: Any) -> list[Any]:
+    own = [run(spec.window(one, **filling).aggregate(**AGGREGATES), steps, **how) for one in named.values()]
     return [
         (sorted(row for name, found in zip(named, at, strict=True) for row in _with_window(found[0], name)),
          set.intersection(*(late for _, late in at)))
@@ -96,6 +97,18 @@ def test_each_equals_its_own_spec(named: Any, lateness: int, steps: Any, coalesc
     assert mine == expected(named, spec, steps, coalesce=coalesce)
 
 
+gaps = st.sampled_from([None, 50, 100, 1_000]).map(lambda gap: {"fill": "empty", "longest_gap": gap})
+
+
+@given(named=named, lateness=st.sampled_from([0, 1, 10, 50]), steps=steps, coalesce=st.booleans(), filling=gaps)
+def test_each_fills_its_gaps_as_its_own_spec_does(
+    named: Any, lateness: int, steps: Any, coalesce: bool, filling: Any
+) -> None:
+    spec = spec_of(lateness)
+    mine = run(spec.windows(**named, **filling).aggregate(**AGGREGATES), steps, coalesce=coalesce)
+    assert mine == expected(named, spec, steps, filling, coalesce=coalesce)
+
+
 nested = st.lists(
     st.one_of(
         st.builds(lambda n: fw.TumblingEventTimeWindows.of(4 * n), st.integers(1, 6)),
@@ -109,12 +122,13 @@ nested = st.lists(
 @example(  # what is late for the root is within the windows that slide on
     named={"root": fw.TumblingEventTimeWindows.of(4), "w0": fw.SlidingEventTimeWindows.of(16, 4)},
     lateness=50,
+    filling={},
     steps=[("e", [("a", 1), ("a", 5)]), ("w", 9), ("e", [("a", 5), ("b", 2)]), ("w", 11), ("w", 30)],
 )
-@given(named=nested, lateness=st.sampled_from([0, 10, 50]), steps=steps)
-def test_partial_results_give_the_same(named: Any, lateness: int, steps: Any) -> None:
+@given(named=nested, lateness=st.sampled_from([0, 10, 50]), steps=steps, filling=st.just({}) | gaps)
+def test_partial_results_give_the_same(named: Any, lateness: int, steps: Any, filling: Any) -> None:
     spec = spec_of(lateness, hand_out=False)
-    whole = spec.windows(**named).aggregate(**AGGREGATES)
+    whole = spec.windows(**named, **filling).aggregate(**AGGREGATES)
     assert plan(whole, SCHEMA).new_feeder(True) is not None
     mine = run(whole, steps, coalesce=True, partials=True)
-    assert mine == expected(named, spec, steps, coalesce=True, partials=True)
+    assert mine == expected(named, spec, steps, filling, coalesce=True, partials=True)
