@@ -4,12 +4,14 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 
 from fastwin.errors import FastwinError, StoreError, StoreUnavailableError
 from fastwin.serve.kept import Kept
+from fastwin.serve.lines import Chart, Lines
 from fastwin.serve.metrics import Metrics
 from fastwin.serve.params import CurrentRequest, Query, RequestError, SeriesRequest
 from fastwin.serve.plain import plain
@@ -20,6 +22,10 @@ __all__ = ["Answers", "EmptyStoreError"]
 _KEPT_BYTES = 64 * 2**20
 _TRIES = 3
 _FRESH_SECONDS = 0.1
+"""For how long answers go by what the store has said. In the second half of it, it is asked again meanwhile."""
+
+_AT_ONCE = 4
+"""How many may ask the store at once. More would take turns on the interpreter, and be no faster."""
 
 
 class EmptyStoreError(StoreError):
@@ -42,12 +48,17 @@ class Answers:
         self._open = open_store
         self._opened: PaneStore | None = None
         self._kept = Kept(kept_bytes, metrics or Metrics())
+        self._free = threading.BoundedSemaphore(_AT_ONCE)
+        self._lines = Lines(self._store, self._kept, self._checked, self._free)
         self._keys: tuple[Any, frozenset[str]] = None, frozenset()
         self._seen: tuple[Meta, float] | None = None  # what the store said, and when
         self._lock = threading.Lock()
+        self._looks = ThreadPoolExecutor(1, "fastwin-look")
+        self._looking = False
 
     def close(self) -> None:
         """Lets go of the store."""
+        self._looks.shutdown()
         with self._lock:
             if self._opened is not None:
                 self._opened.close()
@@ -74,6 +85,12 @@ class Answers:
             self._seen = meta, now
         return meta
 
+    def _look(self) -> None:
+        try:
+            self.meta()
+        finally:
+            self._looking = False
+
     def meta(self) -> Meta | None:
         """Returns what the store says of itself; None if it does not answer, or holds nothing."""
         try:
@@ -84,8 +101,12 @@ class Answers:
     def at_once(self, name: str, query: Query) -> bytes | None:
         """Returns the answer to /api/NAME if it is kept, of a store that was looked at just now; never waits."""
         seen = self._seen
-        if seen is None or time.monotonic() - seen[1] > _FRESH_SECONDS:
+        age = _FRESH_SECONDS if seen is None else time.monotonic() - seen[1]
+        if seen is None or age >= _FRESH_SECONDS:
             return None
+        if age > _FRESH_SECONDS / 2 and not self._looking:
+            self._looking = True
+            self._looks.submit(self._look)
         meta = seen[0]
         if name == "store" and not query:
             return _json(_described(meta))
@@ -115,7 +136,11 @@ class Answers:
         return self._steadily(self._keys_of, query)
 
     def _keys_of(self, query: Query, meta: Meta) -> bytes:
-        return self._once("keys", meta, None, lambda: (_json({"keys": _texts(self._store().keys(), meta)}), {}))
+        def answer() -> bytes:
+            with self._free:
+                return _json({"keys": _texts(self._store().keys(), meta)})
+
+        return self._once("keys", meta, None, answer)
 
     def current(self, query: Query) -> bytes:
         """Answers /api/current: one window of many keys, the highest first aggregate first."""
@@ -128,8 +153,9 @@ class Answers:
         assert end is not None
         start = end - asked.window_ms
 
-        def answer() -> tuple[bytes, dict[Any, bytes]]:
-            table = self._store().query(keys, start, end)
+        def answer() -> bytes:
+            with self._free:
+                table = self._store().query(keys, start, end)
             if asked.sort is not None:
                 table = table.sort_by([(asked.sort, "descending")])
             total, table = table.num_rows, table.slice(0, asked.limit)
@@ -144,7 +170,7 @@ class Answers:
                 "total": total,
                 "rows": [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)],
             }
-            return _json(found), {}
+            return _json(found)
 
         return self._once(asked, meta, start, answer)
 
@@ -157,48 +183,24 @@ class Answers:
         keys = self._known(asked.keys, meta)
         end = meta.watermark if asked.end_ms is None else asked.end_ms
         assert end is not None
-        start = end - asked.range_ms
-
-        first = start + asked.step_ms - asked.window_ms  # of the panes that are read
-        same = asked.window_ms, start, end, asked.step_ms, meta.stamp
+        chart = Chart(asked.window_ms, asked.step_ms, end - asked.range_ms, end)
         texts = [_text(key, meta) for key in keys]
 
-        def answer() -> tuple[bytes, dict[Any, bytes]]:
-            parts = {text: self._kept.part((text, same)) for text in texts}
-            new = self._series_of(
-                [key for key, text in zip(keys, texts, strict=True) if not parts[text]], asked, start, end, meta
-            )
+        def answer() -> bytes:
+            lines = self._lines.of(meta, chart, dict(zip(texts, keys, strict=True)))
             head = {
-                "start": start,
+                "start": chart.start,
                 "end": end,
                 "window_ms": asked.window_ms,
                 "step_ms": asked.step_ms,
                 "since": meta.since,
                 "version": meta.version,
                 "stamp": _stamp(meta),
-                "times": list(_times(asked, start, end)),
+                "times": list(chart.ends()),
             }
-            whole = b",".join(parts[text] or new[text] for text in texts)
-            found = _json(head)[:-1] + b',"series":[' + whole + b"]}"
-            return found, {(text, same): part for text, part in new.items()}
+            return _json(head)[:-1] + b',"series":[' + b",".join(lines[text] for text in texts) + b"]}"
 
-        return self._once(asked, meta, first, answer)
-
-    def _series_of(self, keys: list[tuple], asked: SeriesRequest, start: int, end: int, meta: Meta) -> dict[str, bytes]:
-        """Returns the series of keys as JSON, by their texts."""
-        if not keys:
-            return {}
-        table = self._store().series(keys, start, end, asked.window_ms, asked.step_ms)
-        points = asked.range_ms // asked.step_ms
-        rows = _columns(table, meta)
-        known = [_is_known(meta, time) for time in _times(asked, start, end)]
-        return {
-            rows["key"][at]: _json(
-                {"key": rows["key"][at]}
-                | {o.name: _with_gaps(rows[o.name][at : at + points], known) for o in meta.layout.outputs}
-            )
-            for at in range(0, table.num_rows, points)
-        }
+        return self._once(asked, meta, chart.ends()[0] - chart.window_ms, answer)
 
     def _known(self, texts: tuple[str, ...], meta: Meta) -> list[tuple]:
         """Returns the values of keys given as text. Raises RequestError for one that the store does not know."""
@@ -248,19 +250,14 @@ class Answers:
                 return now
         raise _MovedError("store: it was emptied, or went back, or dropped old panes, while it was read; ask again")
 
-    def _once(
-        self, asked: Any, meta: Meta, start: int | None, answer: Callable[[], tuple[bytes, dict[Any, bytes]]]
-    ) -> bytes:
-        """Returns a kept answer, or makes it. start: of the first pane that is read, ms; None: none is. answer: returns
-        it, and parts of it by their questions, of which others may be made."""
-        question = asked, meta.stamp
+    def _once(self, asked: Any, meta: Meta, start: int | None, answer: Callable[[], bytes]) -> bytes:
+        """Returns a kept answer, or makes it. start: of the first pane that is read, ms; None: none is."""
 
-        def make() -> tuple[bytes, dict[Any, bytes]]:
-            found, parts = answer()
-            steady = self._checked(meta, start).stamp == meta.stamp  # else it may have parts of another version
-            return found, parts | {question: found} if steady else {}
+        def make() -> tuple[bytes, bool]:
+            found = answer()
+            return found, self._checked(meta, start).stamp == meta.stamp  # else it may have parts of another version
 
-        return self._kept.once(question, make)
+        return self._kept.once((asked, meta.stamp), make)
 
 
 def _json(found: dict[str, Any]) -> bytes:
@@ -289,20 +286,6 @@ def _described(meta: Meta) -> dict[str, Any]:
 
 def _stamp(meta: Meta) -> str:
     return "-".join(map(str, meta.stamp))
-
-
-def _is_known(meta: Meta, end: int) -> bool:
-    """Returns whether the store has anything of a window that ends then: it is no zero where it has not."""
-    return (meta.since is None or end > meta.since) and (meta.watermark is None or end <= meta.watermark)
-
-
-def _with_gaps(values: list, known: list[bool]) -> list:
-    return [value if is_known else None for value, is_known in zip(values, known, strict=True)]
-
-
-def _times(asked: SeriesRequest, start: int, end: int) -> range:
-    """Returns the ends of the windows of a series."""
-    return range(start + asked.step_ms, end + 1, asked.step_ms)
 
 
 def _text(values: tuple, meta: Meta) -> str:

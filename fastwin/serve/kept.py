@@ -3,40 +3,38 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from typing import Any
 
 from fastwin.serve.metrics import Metrics
 
 __all__ = ["Kept"]
 
-_AT_ONCE = 4
-"""How many answers are made at once. More would take turns on the interpreter, and be no faster."""
-
 
 class Kept:
-    """Answers by their questions; safe to use from several threads.
+    """Answers, and what they are made of, by their questions; safe to use from several threads.
 
-    most: bytes of all answers, with their questions; the ones asked for longest ago go first.
+    most: bytes of all of them, with their questions; the ones asked for longest ago go first.
     """
 
     def __init__(self, most: int, metrics: Metrics) -> None:
         self._most = most
         self._metrics = metrics
-        self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._all: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._making: dict[Hashable, threading.Lock] = {}
         self._lock = threading.Lock()
-        self._free = threading.BoundedSemaphore(_AT_ONCE)
         self.size = 0
 
     def __len__(self) -> int:
-        return len(self._answers)
+        return len(self._all)
 
-    def part(self, question: Hashable) -> bytes | None:
-        """Returns a part of an answer, if it is kept."""
+    def part(self, question: Hashable) -> Any:
+        """Returns what is kept of a part of answers; None if nothing is."""
         with self._lock:
-            found = self._answers.get(question)
-            if found is not None:
-                self._answers.move_to_end(question)
-        return found
+            found = self._all.get(question)
+            if found is None:
+                return None
+            self._all.move_to_end(question)
+        return found[0]
 
     def get(self, question: Hashable) -> bytes | None:
         """Returns the answer to a question, if it is kept."""
@@ -45,10 +43,10 @@ class Kept:
             self._metrics.hits.inc()
         return found
 
-    def once(self, question: Hashable, make: Callable[[], tuple[bytes, dict[Hashable, bytes]]]) -> bytes:
+    def once(self, question: Hashable, make: Callable[[], tuple[bytes, bool]]) -> bytes:
         """Returns a kept answer, or makes it; of many that ask the same at once, one makes it and the others wait.
 
-        make: returns the answer, and what may be kept: answers by their questions.
+        make: returns the answer, and whether it may be kept.
         """
         found = self.get(question)
         if found is not None:
@@ -60,28 +58,25 @@ class Kept:
             if found is not None:
                 return found
             try:
-                with self._free:
-                    found, lasting = make()
+                found, lasts = make()
                 self._metrics.misses.inc()
-                for each, answer in lasting.items():
-                    self._keep(each, answer)
+                if lasts:
+                    self.keep(question, found, len(found))
             finally:
                 with self._lock:
                     self._making.pop(question, None)
             return found
 
-    def _keep(self, question: Hashable, found: bytes) -> None:
-        cost = _cost(question, found)
+    def keep(self, question: Hashable, found: Any, size: int) -> None:
+        """Keeps an answer or a part, of so many bytes, in place of what is kept of the question."""
+        size += len(repr(question)) + 200
         with self._lock:
-            if cost > self._most or question in self._answers:
-                return
-            self._answers[question] = found
-            before, self.size = self.size, self.size + cost
+            before = self.size
+            if question in self._all:
+                self.size -= self._all.pop(question)[1]
+            if size <= self._most:
+                self._all[question] = found, size
+                self.size += size
             while self.size > self._most:
-                self.size -= _cost(*self._answers.popitem(last=False))
+                self.size -= self._all.popitem(last=False)[1][1]
             self._metrics.kept_bytes.inc(self.size - before)
-
-
-def _cost(question: Hashable, found: bytes) -> int:
-    """Returns the bytes that an answer takes, with its question and a place in a dict."""
-    return len(found) + len(repr(question)) + 200

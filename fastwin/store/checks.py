@@ -14,7 +14,7 @@ from fastwin.store.records import Revision
 from fastwin.store.spans import FIRST_MS, LAST_MS, Span, time_text
 from fastwin.times import format_ms
 
-__all__ = ["check_on_grid", "check_size", "checked_revision", "checked_watermark", "pane_starts"]
+__all__ = ["check_on_grid", "check_size", "checked_revision", "checked_watermark", "earliest", "pane_starts"]
 
 _MAX_PANES = 5_000_000
 
@@ -28,6 +28,11 @@ def checked_revision(revision: Any) -> Revision:
     if not (0 <= epoch < 2**53 and 0 <= batch < 2**53):
         raise SpecError(f"revision: both parts must be from 0 to 2**53 - 1, got {revision!r}")
     return epoch, batch
+
+
+def earliest(*times: int | None) -> int | None:
+    """Returns the earliest of times; None if none is known."""
+    return min((int(at) for at in times if at is not None), default=None)
 
 
 def pane_starts(table: pa.Table, layout: Layout) -> np.ndarray:

@@ -14,7 +14,7 @@ from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError, StoreError, StoreUnavailableError
 from fastwin.spec.builder import SpecBuilder
 from fastwin.store.blocks import blocks_of
-from fastwin.store.checks import check_on_grid, check_size, checked_revision, checked_watermark, pane_starts
+from fastwin.store.checks import check_on_grid, check_size, checked_revision, checked_watermark, earliest, pane_starts
 from fastwin.store.keytext import column_from_text, texts_of
 from fastwin.store.layout import Layout
 from fastwin.store.losses import Losses, interrupted
@@ -51,6 +51,7 @@ class PaneStore(ABC):
         self._last: Meta | None = None  # what the store said behind the last batch of this object
         self.server: str | None = None  # which process of the store's had the begin of this batch, where that is told
         self._begun = False
+        self._changed: int | None = None  # the start of the first pane that was put since the last end of a batch
         self._losses = Losses()
 
     @staticmethod
@@ -200,15 +201,16 @@ class PaneStore(ABC):
         meta = self._ensure(table.schema)
         self._last, layout = self._last or meta, meta.layout
         starts = pane_starts(table, layout)
-        newest = int(starts.max()) + layout.pane_ms if len(starts) else None
-        goal = checked_watermark(watermark, layout, newest)
+        goal = checked_watermark(watermark, layout, int(starts.max()) + layout.pane_ms if len(starts) else None)
         reached = max(meta.watermark or FIRST_MS, goal or FIRST_MS)
         floor = layout.block.start_of(reached - layout.retention_ms)
         blocks, expired = blocks_of(table, layout, starts, floor)
+        kept = starts[starts >= floor]
+        first = int(kept.min()) if len(kept) else None
+        self._changed = earliest(self._changed, first)
         written = self._write(layout, blocks, revision, reached) + Written(expired=expired)
         if advance and (len(starts) or goal is not None):
-            kept = starts[starts >= floor]
-            self._end_batch(self.meta(), goal, int(kept.min()) if len(kept) else None)
+            self._end_batch(self.meta(), goal, first)
         return written
 
     def advance_watermark(
@@ -217,9 +219,9 @@ class PaneStore(ABC):
         """Ends a batch: says that all panes that end by ``watermark``, ms, have been put; drops those older than
         retention.
 
-        since: the start of the first pane of the batch, ms. A watermark below the current one is ignored, one within a
-        pane is rounded down. mark: the name of a query, and the number of its batch, for ``batch_of``; with it the
-        watermark may be None. Raises as ``put``.
+        since: the start of the first pane of the batch, ms; None: no other object has put any. A watermark below the
+        current one is ignored, one within a pane is rounded down. mark: the name of a query, and the number of its
+        batch, for ``batch_of``; with it the watermark may be None. Raises as ``put``.
         """
         meta = self.meta()
         if meta is None and self._begun and self._last is not None:
@@ -238,11 +240,13 @@ class PaneStore(ABC):
         elif not self._kept(meta) or self._process() != self.server:
             raise self._interrupted()
         lateness = 0 if self._spec is None else self._spec.lateness_ms
-        step = self._losses.step(meta, Step(goal, first, mark=mark, process=self.server if begun else None), lateness)
+        first_changed = earliest(first, self._changed)
+        step = Step(goal, first, mark=mark, process=self.server if begun else None, changed=first_changed)
+        step = self._losses.step(meta, step, lateness)
         moved = self._advance(None if meta is None else meta.layout, step)
         if not moved or (begun and self._process() != self.server):
             raise self._interrupted()
-        self._begun = False
+        self._begun, self._changed = False, None
         now = self.meta()
         if now is not None and step.stamp in now.history:
             self._last = now
@@ -288,10 +292,8 @@ class PaneStore(ABC):
 
     def keys(self) -> pa.Table:
         """Returns the keys that have panes: the key columns, in order of the keys' text."""
-        layout = self.layout
-        return pa.table(
-            dict(zip((f.name for f in layout.keys), column_from_text(self._key_texts(), layout.keys), strict=True))
-        )
+        fields = self.layout.keys
+        return pa.table(dict(zip((f.name for f in fields), column_from_text(self._key_texts(), fields), strict=True)))
 
     def query(
         self,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from fastwin.store.cells import Cell
 from fastwin.store.layout import Layout
+from fastwin.store.spans import LAST_MS
 
 __all__ = ["HISTORY", "STAMP_CHARACTERS", "Block", "Meta", "Revision", "Scan", "Step", "Written", "new_identity"]
 
@@ -26,7 +27,7 @@ class Meta:
 
     watermark: up to where panes are complete, ms, exclusive. since: from where on they are, ms: the start of the first
     pane that was written and is still kept, or where a loss ended that was accepted. version: counts the batches.
-    identity: a random text, as old as the store. history: a random stamp for each of the last versions, newest last.
+    identity: a random text, as old as the store. history: the stamp of each of the last versions, newest last.
     lost: whether a loss was accepted that ends with the next batch that moves the watermark.
     """
 
@@ -49,6 +50,24 @@ class Meta:
         if age < 0 or self.identity != (earlier.identity or self.identity):
             return False
         return not earlier.history or age >= len(self.history) or self.history[-1 - age] == earlier.history[-1]
+
+    def changed_since(self, earlier: Meta) -> int | None:
+        """Returns the start of the first pane that may be another one than when this store said ``earlier``, ms.
+
+        LAST_MS: none is. None: it went back, is another store, or that was too long ago.
+        """
+        age = self.version - earlier.version
+        if self.identity != earlier.identity or not 0 <= age < len(self.history) or not earlier.history:
+            return None
+        if self.history[-1 - age] != earlier.history[-1]:
+            return None
+        changed = LAST_MS
+        for stamp in self.history[len(self.history) - age :]:
+            _, told, first = stamp.partition("@")
+            if not told:  # written by an earlier fastwin
+                return None
+            changed = min(changed, int(first)) if first else changed
+        return changed
 
     @staticmethod
     def of(
@@ -76,7 +95,8 @@ class Step:
     first pane of the batch, ms. floor: what is older goes, ms. mark: the name of a query, and the batch that it has now
     put whole. complete_from: where a loss ends, ms. lost: whether one was accepted whose end is not known yet.
     identity: of the store that the batch was put into, '' if it has none yet. process: which process of the store's had
-    the begin of the batch; None if that does not matter.
+    the begin of the batch; None if that does not matter. changed: the start of the first pane that was put, also by
+    attempts of before that failed, ms; None: none was.
     """
 
     watermark: int | None = None
@@ -87,7 +107,13 @@ class Step:
     lost: bool = False
     identity: str = ""
     process: str | None = None
-    stamp: str = field(default_factory=lambda: secrets.token_hex(STAMP_CHARACTERS // 2))
+    changed: int | None = None
+    token: str = field(default_factory=lambda: secrets.token_hex(STAMP_CHARACTERS // 2))
+
+    @property
+    def stamp(self) -> str:
+        """What the new version has in the store's history: a random text, and what the batch changed."""
+        return f"{self.token}@{'' if self.changed is None else self.changed}"
 
 
 @dataclass(frozen=True)

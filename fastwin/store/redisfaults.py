@@ -103,7 +103,8 @@ def explained(problem: Exception, shown: str, timeout: float) -> Exception:
         return StoreUnavailableError(f"redis: {shown} is out of reach: {text}")
     if isinstance(problem, errors.ClusterError) and not isinstance(problem, errors.ResponseError):
         return StoreUnavailableError(f"redis: {shown} takes no panes now: its slot is being moved")
-    if isinstance(problem, errors.ReadOnlyError) or text.startswith(_LATER):
+    later = errors.ReadOnlyError, errors.ClusterDownError, errors.TryAgainError  # of these the client cuts off the word
+    if isinstance(problem, later) or text.startswith(_LATER):
         return StoreUnavailableError(f"redis: {shown} takes no panes now: {text}")
     if isinstance(problem, errors.OutOfMemoryError) or "OOM" in text.split(":")[0]:
         return StoreError(

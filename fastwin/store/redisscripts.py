@@ -29,7 +29,9 @@ redis.call('HSETNX', meta, 'identity', ARGV[6])
 local history = redis.call('HGET', meta, 'history') or ''
 if history:sub(-#stamp) ~= stamp then  -- else the same step once more, whose answer was lost
   history = history == '' and stamp or history .. ' ' .. stamp
-  redis.call('HSET', meta, 'history', history:sub(-ARGV[7] * (#stamp + 1) + 1))
+  local _, known = history:gsub('%S+', '')
+  while known > tonumber(ARGV[7]) do history, known = history:gsub('^%S+ ', '', 1), known - 1 end
+  redis.call('HSET', meta, 'history', history)
   redis.call('HINCRBY', meta, 'version', 1)
 end
 local known = number('watermark')

@@ -158,6 +158,34 @@ def test_failover(doubled):
         assert asked(reader, 4) == {1 + 2 + 3 + 4}
 
 
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_another_master_dies(tmp_path, goes_on):
+    """Of which the store has nothing. The servers' own setting says whether the others still answer."""
+    cluster = Cluster(tmp_path, "--cluster-require-full-coverage", "no" if goes_on else "yes")
+    try:
+        first, other, third = cluster.masters
+        url = cluster.url(f"namespace={namespace_on(cluster, first)}")
+        with PaneStore.open(url, spec()) as store, PaneStore.open(url, read_only=True) as reader:
+            put(store, 0)
+            other.kill()
+            state = "ok" if goes_on else "fail"
+            until(lambda: cluster._client(third).cluster("info")["cluster_state"] == state)
+            if goes_on:
+                put(store, 1)
+                assert asked(reader, 2) == {1 + 2}
+                return
+            until(lambda: cluster._client(first).cluster("info")["cluster_state"] == "fail")
+            with pytest.raises(StoreUnavailableError):
+                store.put(batch(1), (1, 1))
+            with pytest.raises(StoreUnavailableError):
+                views(reader, 1)
+            other.start()
+            put(store, 1)
+            assert asked(reader, 2) == {1 + 2}
+    finally:
+        cluster.stop()
+
+
 def test_failover_that_loses_a_batch(doubled):
     """The replica had not the last batch: the writer is refused, and readers see what there is, with its watermark."""
     first, replica = doubled.masters[0], doubled.replicas[0]

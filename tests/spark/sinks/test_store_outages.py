@@ -1,8 +1,12 @@
 """A Redis that goes away, comes back and goes back while Spark writes panes into it."""
 
+import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import redis
@@ -18,6 +22,7 @@ from tests.support.numbered_clicks import batch, spec
 from tests.support.redis_server import RedisServer
 from tests.support.spark_streams import Source
 
+ROOT = Path(__file__).resolve().parents[3]
 SPEC = spec_of("1 hour", "3 minutes")
 OUTAGE_SECONDS = 1.0
 
@@ -207,6 +212,19 @@ def test_cut_network_that_is_mended(spark, server, network, lost):
         assert panes_of(store, 2) == {1 + 2} and store.meta().version == 2
 
 
+def test_tasks_that_fail_are_run_again(server, tmp_path):
+    """With a master that allows for it: what the failed attempt wrote is written once more, and counted once."""
+    command = [sys.executable, "-m", "tests.support.retried_tasks", server.url, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["batches"] == [0, 1, 2]  # the query went on; none was handed to the sink again
+    assert {"1.0.1", "1.1.1"} & set(told["attempts"])
+    assert not {name for name in told["attempts"] if name.endswith(".1") and not name.startswith("1.")}
+    with PaneStore.open(server.url, read_only=True) as store:
+        assert panes_of(store, 3) == {1 + 2 + 3} and store.meta().version == 3
+
+
 def test_cut_network_beyond_patience(spark, server, network, tmp_path):
     """The task fails, and with it the query; started again from its checkpoint, it has lost nothing."""
     schema = batch(0).schema
@@ -241,6 +259,27 @@ def test_cut_network_beyond_patience(spark, server, network, tmp_path):
     assert seen == [0, 1, 1, 2]
     with PaneStore.open(server.url, read_only=True) as store:
         assert panes_of(store, 3) == {1 + 2 + 3} and store.meta().version == 3
+
+
+@pytest.mark.parametrize("fault", ["full", "denied", "foreign"])
+def test_what_time_does_not_mend(spark, server, fault):
+    """A sentence at once, from a task or the driver, in spite of all patience."""
+    client = redis.Redis.from_url(server.url)
+    client.execute_command("ACL", "SETUSER", "sink", "on", ">secret", "~*", "+@all")
+    sink = spark_glue.to_store(server.url.replace("://", "://sink:secret@"), spec(), patience="10 minutes")
+    sink(spark.createDataFrame(batch(0).to_pandas()), 0)
+    says = {"full": r"out of memory \(maxmemory\)", "denied": "does not let it", "foreign": "foreign value"}[fault]
+    if fault == "full":
+        client.config_set("maxmemory", 1)
+    elif fault == "denied":
+        client.execute_command("ACL", "SETUSER", "sink", "-evalsha", "-eval")
+    else:
+        (name,) = client.keys("{fastwin:m7}:3min:*Z")
+        client.delete(name)
+        client.set(name, "hello")
+    with pytest.raises(StoreError, match=says) as caught:
+        sink(spark.createDataFrame(batch(1).to_pandas()), 1)
+    assert type(caught.value) is StoreError and "secret" not in str(caught.value)
 
 
 def test_patience_begins_with_the_first_failure(monkeypatch):
