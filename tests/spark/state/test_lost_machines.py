@@ -12,9 +12,9 @@ COMMAND = [sys.executable, "-m", "tests.soak.cluster"]
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_machines_are_lost_in_mid_batch(tmp_path):
-    sizes = ["--kind", "sessions", "--kills", "2", "--batches", "8", "--shares", "4"]
+    sizes = ["--kind", "sliding", "--kills", "2", "--batches", "8", "--shares", "4"]
     done = subprocess.run([*COMMAND, str(tmp_path), *sizes], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads(done.stdout.splitlines()[-1])
