@@ -9,6 +9,7 @@ report as JSON.
 import argparse
 import json
 import random
+import signal
 import sys
 import threading
 import time
@@ -240,6 +241,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="then it ends with what it has done")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no machine stays behind
     options.folder.mkdir(parents=True, exist_ok=True)
     given = options.kind, options.kills, options.batches, options.shares, options.seed, options.seconds
     report = run(options.folder, *given)
