@@ -28,7 +28,7 @@ cdef extern from *:
     static int64_t fastwin_put_on_file(size_t at, size_t bytes, int file, int64_t offset) {
     #if defined(__linux__)
         int64_t size = (int64_t)bytes, done = 0;
-        int failed = size ? posix_fallocate(file, offset, size) : 0;   /* a full disk is noticed here, not by a signal */
+        int failed = size ? posix_fallocate(file, offset, size) : 0;   /* a full disk is no signal later */
         if (failed)
             return -failed;
         while (done < size) {
