@@ -20,9 +20,9 @@ from fastwin.core.memory.ordering import ordered
 from fastwin.core.panes.combiner import WindowCombiner
 from fastwin.core.panes.openends import OpenEnds
 from fastwin.core.panes.panetable import PaneTable
-from fastwin.core.panes.room import make_room
 from fastwin.core.panes.windowslider import WindowSlider
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
+from fastwin.operators.aligned.loading import make_room_for
 from fastwin.operators.aligned.looking import Slices, held_windows
 from fastwin.operators.aligned.slicing import Slicing, Windows, within
 from fastwin.operators.batch import Batch
@@ -378,7 +378,7 @@ class AlignedOperator(PanesOperator):
             self._slider.leave(kept)
         self._panes.drop_before(kept)
         if fresh:
-            self._make_room(found)
+            make_room_for(self._panes, found)
         for chunk, live in found:
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
             columns = some_rows(load_rows(chunk.tables, ids, wanted), live)
@@ -386,20 +386,6 @@ class AlignedOperator(PanesOperator):
             fill_rows(self._accumulators, rows, slots, columns, HEAD_CELLS)
         self._keys.sweep()
         rows.clear_dirty()
-
-    def _make_room(self, found: list[tuple[Chunk, NDArray[np.bool_]]]) -> None:
-        """Makes room for the rows of chunks that are marked, as far as the chunks tell how many keys there are."""
-        held = max((chunk.meta.get("held", 0) for chunk, _ in found), default=0)
-        counts: dict[int, int] = {}
-        for chunk, live in found:
-            starts = chunk.tables["rows"]["start"].to_numpy()[live]
-            runs = np.flatnonzero(np.concatenate([[True], starts[1:] != starts[:-1]]))[: len(starts)]
-            for start, count in zip(starts[runs].tolist(), np.diff(runs, append=len(starts)).tolist(), strict=True):
-                counts[start] = counts.get(start, 0) + count
-        keys = min(held, sum(counts.values()))
-        if keys:
-            wanted = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
-            make_room(self._panes, keys, np.fromiter(counts, dtype=np.int64), np.minimum(wanted, keys))
 
     def _check(self) -> None:
         self._panes._check()
