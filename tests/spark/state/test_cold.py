@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import fastwin as fw
@@ -14,11 +13,7 @@ from fastwin.run import planner
 from fastwin.run.replica import Replica, open_replica
 from spark_glue.state import cold, folders
 from spark_glue.state.live import Live, LiveStreams
-
-KEYS = 20_000
-SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.int64())])
-SPEC = fw.key_by("k").event_time("ts", unit="ms").window(fw.SlidingEventTimeWindows.of(300, 100))
-PLAN = planner.plan(SPEC.aggregate(n=fw.Count(), newest=fw.Max("ts")), SCHEMA)
+from tests.support.cold_streams import KEYS, SCHEMA, feed, filled
 
 
 @pytest.fixture
@@ -37,16 +32,6 @@ def disk(monkeypatch):
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     monkeypatch.setenv(folders.ROOT_VARIABLE, str(tmp_path / "shelves"))
-
-
-def filled(keys: int = KEYS) -> Replica:
-    stream = open_replica(PLAN, coalesce=True)
-    feed(stream, np.arange(keys), 50)
-    return stream
-
-
-def feed(stream: Replica, keys: np.ndarray, time: int) -> None:
-    stream.process(pa.table({"k": keys, "ts": np.full(len(keys), time)}, schema=SCHEMA))
 
 
 def live(stream: Replica) -> Live:
@@ -143,7 +128,7 @@ def test_windows_whose_memory_is_not_known_stay_in_memory():
 
 LIMITED = """
 import resource, sys
-from tests.spark.state.test_cold import filled
+from tests.support.cold_streams import filled
 from spark_glue.state.cold import put_away
 
 first = filled(1_000)
