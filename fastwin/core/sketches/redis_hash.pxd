@@ -45,6 +45,7 @@ cdef inline uint64_t murmur_ended(uint64_t h) noexcept nogil:
     return h ^ (h >> 47)
 
 
+@cython.overflowcheck(False)
 cdef inline uint64_t murmur(const uint8_t* text, int64_t n) noexcept nogil:
     cdef uint64_t h = murmur_begun(n), word
     cdef int64_t at = 0
@@ -75,6 +76,7 @@ cdef inline int bits_of_zeros(uint64_t digits) noexcept nogil:
     return trailing_zeros(digits | <uint64_t> 1 << 56) & 56
 
 
+@cython.overflowcheck(False)
 cdef inline uint64_t hash_of_one(uint64_t size) noexcept nogil:
     """Returns the hash of a number of at most eight digits, whose text is one word."""
     cdef uint64_t digits, text
@@ -89,6 +91,7 @@ cdef inline uint64_t hash_of_one(uint64_t size) noexcept nogil:
     return murmur_ended(murmur_of_rest(murmur_begun(8 - (skipped >> 3)), text))
 
 
+@cython.overflowcheck(False)
 cdef inline uint64_t hash_of_two(uint64_t high, uint64_t low) noexcept nogil:
     """Returns the hash of ``high * 10**8 + low``, whose text is two words, the second one often not full."""
     cdef uint64_t first = eight_digits(high), second = eight_digits(low) + ZEROS, h
@@ -101,6 +104,7 @@ cdef inline uint64_t hash_of_two(uint64_t high, uint64_t low) noexcept nogil:
 
 
 @cython.cdivision(True)
+@cython.overflowcheck(False)
 cdef inline uint64_t hash_of_number(uint64_t size, bint negative) noexcept nogil:
     """Returns the hash of the decimal text of a number; negative: with a minus in front. In words, not in memory: a
     word that was stored in parts is slow to load."""
