@@ -212,7 +212,7 @@ cdef inline bint merge_registers(char* cell, const char* other) noexcept nogil:
     cdef const uint32_t* entries
     cdef uint8_t* mine
     cdef const uint8_t* theirs
-    if size_in(other) == 0:
+    if size_in(other) == 0 or block_in(other) == block_in(cell):
         return True
     if size_in(cell) == 0:
         return put_block(cell, bytes_in(other), size_in(other))
