@@ -29,7 +29,8 @@ class NumpyAggregate(Aggregate):
     A window's state is a few numbers, named by ``state``. All methods work on many states at once, as arrays. They must
     not depend on how elements are grouped: ``combine`` has to be associative and commutative. What a method raises
     arrives as UserFunctionError. The class attribute ``version`` and the instance's attributes are part of the spec's
-    fingerprint: state written by another version is not restored.
+    fingerprint: state written by another version is not restored. ``run(threads=n)`` may call methods on several
+    threads at once, and ``lift`` with some elements twice.
 
     >>> import numpy as np, pyarrow as pa, fastwin as fw
     >>> class WeightedMean(fw.NumpyAggregate):

@@ -14,7 +14,6 @@ from fastwin.columns.keys import EncodedKeys
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.accumulators.exchange import tidy_rows
 from fastwin.core.keys.keytable import KeyTable
-from fastwin.core.panes.blocks import blocks_of
 from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.errors import SpecError, StateError
@@ -203,10 +202,6 @@ class WatermarkOperator(Operator, Protocol):
         """Returns nothing: only user code puts rows into side outputs."""
         return {}
 
-    def blocks(self) -> list[tuple[int, int]]:
-        """Returns the blocks of memory in which most of the state lies, an address and bytes each; none: not known."""
-        return []
-
     def check_fresh(self, forget_watermark: bool) -> None:
         """Raises unless the operator may be restored so: SpecError if the watermark is to be forgotten, which tells
         which windows have fired, StateError if it has run already."""
@@ -334,9 +329,6 @@ class PanesOperator(EventTimeOperator, Protocol):
     def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
         tidy_rows(self._accumulators, self._panes.rows, slots)
         return save_rows(self._config.codec, self._keys, self._panes.rows, slots, {"start": 1}, HEAD_CELLS)
-
-    def blocks(self) -> list[tuple[int, int]]:
-        return blocks_of(self._panes)
 
     def _changed(self) -> bool:
         return len(self._panes.rows.dirty_slots()) > 0

@@ -100,7 +100,9 @@ def run_share(plan: Plan, parts: list[Part]) -> list[pa.RecordBatch]:
     operator = new_operator(plan)
     if operator.takes_whole and (whole := _whole(plan, parts)) is not None:
         return operator.run(whole)
-    pieces, firsts = _pieces(plan, operator, [_joined(plan, parts)] if parts else [])
+    if len(parts) > 1 and _may_be_joined(plan, parts):
+        parts = [_joined(plan, parts)]
+    pieces, firsts = _pieces(plan, operator, parts)
     return run_pieces(operator, pieces, firsts, lambda piece: operator.process(plan.batch(*piece)).main)
 
 
@@ -135,7 +137,7 @@ def _pieces(plan: Plan, operator: WatermarkOperator, parts: list[Part]) -> tuple
     Where neighbours are many windows apart, and these are many, all rows are put in order of their windows first.
     """
     scattered = any(operator.order_of(times[:_SAMPLE_ROWS]) is not None for _, times in parts)
-    if scattered and not has_few_windows(plan, parts[len(parts) // 2]):
+    if scattered and _may_be_joined(plan, parts) and not has_few_windows(plan, parts[len(parts) // 2]):
         rows, times = _joined(plan, parts)
         order = operator.order_of(times)
         if order is not None:
@@ -168,9 +170,11 @@ def _whole(plan: Plan, parts: list[Part]) -> Batch | None:
     """Returns what sessions need of all rows, as one batch; None where that is too much for one."""
     if not parts or sum(len(times) for _, times in parts) > _WHOLE_ROWS:
         return None
-    if len(parts) > 1 and sum(rows.select(needed_columns(plan)).nbytes for rows, _ in parts) > _WHOLE_BYTES:
-        return None
-    return plan.batch(*_joined(plan, parts))
+    return plan.batch(*_joined(plan, parts)) if _may_be_joined(plan, parts) else None
+
+
+def _may_be_joined(plan: Plan, parts: list[Part]) -> bool:
+    return len(parts) == 1 or sum(rows.select(needed_columns(plan)).nbytes for rows, _ in parts) <= _WHOLE_BYTES
 
 
 def _joined(plan: Plan, parts: list[Part]) -> Part:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -67,11 +66,6 @@ class Replica(Stream):
                 raise
             raise StateError(f"catch_up: the state makes no sense: {problem}") from problem
         self._take_times(operator)
-
-    def blocks(self) -> list[tuple[int, int]]:
-        """Returns the blocks of memory in which most of the state lies, an address and bytes each; none: not known."""
-        told: Callable[[], list[tuple[int, int]]] | None = getattr(self._planned("blocks"), "blocks", None)
-        return [] if told is None else told()
 
     @alone
     def parts(self, key_groups: int) -> list[tuple[int, bytes]]:

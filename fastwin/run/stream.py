@@ -273,10 +273,10 @@ class Stream(Questions, ShownStream):
 
     @property
     def metrics(self) -> Metrics:
-        """Counters and sizes as they stand. O(1).
+        """Counters and sizes as they stand. O(1), but for some counts of open windows.
 
-        Two counts of open windows cost more: of aligned windows that overlap O(slices + rows of state made since the
-        last time), and of calendars' that do, and of those that ``deduplicate`` and ``top`` keep rows of, O(state).
+        Of aligned windows that overlap, O(slices + rows of state made since the last time); of calendars' that do, and
+        of those that ``deduplicate`` and ``top`` keep rows of, O(state).
 
         While a call is inside, ``open_windows``, ``state_rows``, ``state_bytes`` and ``timers`` are what they were when
         they were last read, or when a call ended during which they were.

@@ -56,7 +56,7 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         return run(spec, data)
     table = as_table(data, columns_mentioned(spec))
     plan = planner.plan(spec, table.schema)
-    # User code is called by one thread at a time; without keys there is nothing to divide by.
+    # Functions and triggers of the user's run on one thread; without keys there is nothing to divide by.
     if not plan.operator_type.may_fire_ahead or not spec.keys or table.num_rows < _FEW_ROWS:
         return run(spec, table, plan=plan)
     if runs_whole(plan, table):

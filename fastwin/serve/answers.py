@@ -81,7 +81,10 @@ class Answers:
         except BaseException:
             self._seen = None
             raise
-        if self._seen is None or self._seen[1] <= now:
+        seen = self._seen  # others may change it at any time
+        if seen is not None and seen[0] == meta:
+            meta = seen[0]  # all that is kept of a version shares it
+        if seen is None or seen[1] <= now:
             self._seen = meta, now
         return meta
 

@@ -1,6 +1,7 @@
 """Lines of charts, which go on from version to version: only windows that a batch may have changed are made again."""
 
 import json
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -26,6 +27,8 @@ _LINES = 200
 _QUESTION = 200
 """As many panes of one key are read in the time that a question takes by itself."""
 
+# What a line keeps of a version, about: its stamps.
+_META_BYTES = 6_000
 _NOTHING = "null"
 Key = tuple[Any, ...]
 Values = list[list[str]]
@@ -185,7 +188,8 @@ class Lines:
         return made
 
     def _keep(self, text: str, line: _Line) -> None:
-        self._kept.keep((line.chart.group, text), line, sum(map(len, line.joined)) + 200)
+        nbytes = sum(map(sys.getsizeof, line.joined)) + _META_BYTES + 400
+        self._kept.keep((line.chart.group, text), line, nbytes)
 
     def _read(self, meta: Meta, chart: Chart, keys: dict[str, Key]) -> tuple[dict[str, Values], bool]:
         """Reads the lines of keys from the store; returns also whether all is of the version of ``meta``."""

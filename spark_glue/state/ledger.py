@@ -39,22 +39,20 @@ class Ledger:
         except OSError:
             return True
 
-    def kept(self, share: str, nbytes: int, limit: int, again: bool = False) -> set[str]:
+    def kept(self, share: str, nbytes: int, limit: int) -> set[str]:
         """Notes that the worker has put a stream of a share away; returns the shares of which it may keep streams.
 
-        limit: bytes for the streams of all runs. again: the stream of the last call takes fewer bytes now.
-
-        Where there are too many, those go first that are behind their share's state, then those of shares that have not
-        been visited for two rounds, then the new one: what is kept stays the same from round to round, and so is of
-        use. So does the new one while others still have to let go.
+        limit: bytes for the streams of all runs. Where there are too many, those go first that are behind their
+        share's state, then those of shares that have not been visited for two rounds, then the new one: what is kept
+        stays the same from round to round, and so is of use. So does the new one while others still have to let go.
         O(streams of the run).
         """
         with self._opened() as book:
             held, states = book["held"], book["states"]
             for pid in [pid for pid in held if pid != self._owner and not _lives(int(pid))]:
                 del held[pid]
-            book["puts"] += not again
-            states[share] = states.get(share, 0) + (not again)
+            book["puts"] += 1
+            states[share] = states.get(share, 0) + 1
             mine = held.setdefault(self._owner, {})
             for key in [key for key, told in mine.items() if told[1] == _GOING]:
                 del mine[key]  # the worker hears of it now

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spark_glue.state.cold import put_away
 from spark_glue.state.folders import cache_root, limit_of, say_once
 from spark_glue.state.ledger import Ledger
 
@@ -24,7 +23,7 @@ _PATIENCE_S = 5.0  # after another worker has held the ledger for too long, it i
 
 @dataclass
 class Live:
-    """A stream as a task has left it. metrics: as they stood then. nbytes: of memory that it takes, about."""
+    """A stream as a task has left it. metrics: as they stood then. nbytes: what it takes, about."""
 
     token: str
     stream: Any
@@ -45,7 +44,6 @@ class LiveStreams:
         self._root = root
         self._owner = owner
         self._held: dict[tuple, Live] = {}
-        self._cold: set[tuple] = set()  # places of streams that lie in files
         self._granted: dict[str, set[str]] = {}  # what the ledger of each run has said last
         self._patient_until = 0.0
 
@@ -71,7 +69,7 @@ class LiveStreams:
             self._keep_granted(place)
             return
         try:
-            kept = self._kept(place, live, limit)
+            kept = self._ledger(run).kept(_share(place), live.nbytes, limit)
         except BlockingIOError:
             self._patient_until = live.used + _PATIENCE_S
             say_once(
@@ -90,25 +88,6 @@ class LiveStreams:
             self._granted[run] = kept
             self._drop_others(run, live.used)
 
-    def _kept(self, place: tuple, live: Live, limit: int) -> set[str]:
-        """Returns of which shares streams may be kept. One that has no room goes to a file, if that may be."""
-        ledger, share = self._ledger(place[0]), _share(place)
-        if place in self._cold:
-            self._put_away(place, live)
-        kept = ledger.kept(share, live.nbytes, limit)
-        if share not in kept and place not in self._cold and self._put_away(place, live):
-            kept = ledger.kept(share, live.nbytes, limit, again=True)
-        return kept
-
-    def _put_away(self, place: tuple, live: Live) -> bool:
-        left = put_away(live.stream, live.nbytes)
-        if left is None:
-            self._cold.discard(place)
-            return False
-        live.nbytes = left
-        self._cold.add(place)
-        return True
-
     def _keep_granted(self, place: tuple) -> None:
         """Drops the stream just put away, unless the ledger has granted it before."""
         if _share(place) not in self._granted.get(place[0], ()):
@@ -125,7 +104,6 @@ class LiveStreams:
                 goes = place[0] in left or now - live.used >= _IDLE_S
             if goes:
                 del self._held[place]
-                self._cold.discard(place)
         self._granted = {one: shares for one, shares in self._granted.items() if one in runs - left}
 
     def _keep_part(self, limit: int, now: float) -> None:
@@ -147,7 +125,6 @@ class LiveStreams:
     def clear(self) -> None:
         """Lets go of all."""
         self._held.clear()
-        self._cold.clear()
         self._granted.clear()
 
 

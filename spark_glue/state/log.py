@@ -183,9 +183,10 @@ class StateLog:
         else:
             _, fields = _unpack(bytes(value[0]))
             one.check(fields)
-            if fields["fingerprint"] == one.fingerprint and fields.get("spec") == one.spec.to_json():
+            if fields["fingerprint"] != one.fingerprint or fields.get("spec") != one.spec.to_json():
+                _LOG.info("state goes on under a changed specification; each share is rewritten when it is visited")
+            elif "query" in fields or "query" not in self._fields():  # else it was signed before queries were told
                 return
-            _LOG.info("state goes on under a changed specification; each share is rewritten when it is visited")
         self.seal()
 
     def seal(self) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 import fastwin as fw
 from fastwin.run import threads as parallel
-from fastwin.run.bounded import Part
-from fastwin.run.planner import Plan
+from fastwin.run.bounded import Part, new_operator
+from fastwin.run.planner import Plan, plan
 
 WINDOWS = [
     fw.TumblingEventTimeWindows.of(100),
@@ -144,6 +144,33 @@ def test_elements_that_jump_between_windows(
     if threads == 1:
         assert found["window_end"].to_pylist() == expected["window_end"].to_pylist()
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected.to_pylist()))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_that_would_be_too_large_in_one_piece_are_not_joined(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text of more than 2 GiB does not fit in one array."""
+    table = table_of(2_000)
+    table = table.set_column(4, "t", pa.array(np.random.default_rng(5).integers(0, 10**6, 2_000)))
+    spec = fw.key_by("int").event_time("t", unit="ms").window(WINDOWS[0]).aggregate(h=fw.HyperLogLog("text"))
+    one = rows_of(spec.run(table))
+    chunked = pa.concat_tables([table.slice(0, 700), table.slice(700)])
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("joined")
+
+    monkeypatch.setattr("fastwin.operators.aligned.operator._SCATTERED", 5)
+    monkeypatch.setattr("fastwin.run.bounded._WHOLE_BYTES", 500)
+    monkeypatch.setattr("fastwin.run.bounded._joined", refuse)
+    assert rows_of(spec.run(chunked, threads=threads)) == one
+
+
+def test_elements_in_order_stay_as_they_come() -> None:
+    times = np.arange(0, 10**6, 100)
+    operator = new_operator(plan(spec_of(WINDOWS[0], "int"), table_of(1).schema))
+    assert operator.order_of(times) is None
+    assert operator.order_of(times.reshape(2, -1).T.ravel()) is not None
 
 
 @pytest.mark.parametrize(("keys", "few"), [(3, True), (500, False)])

@@ -4,6 +4,7 @@ import numpy as np
 
 from libc.stdint cimport INT64_MIN
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint64_t
 from fastwin.core.memory.bits cimport clear_bit, has_bit, set_bit
@@ -14,6 +15,9 @@ from fastwin.core.panes.panetable cimport PaneTable
 from fastwin.core.rows.rowstore cimport Head
 
 __all__ = ["OpenEnds"]
+
+cdef enum:
+    LOWS = 256
 
 
 cdef class OpenEnds:
@@ -147,10 +151,9 @@ cdef class OpenEnds:
         cdef idx_t slot = pane.newest
         cdef int64_t low, high, reach = INT64_MIN, step = self.step
         cdef ts_t reached = INT64_MIN
-        cdef Py_ssize_t i, _row, ends = (last[at] - first[at]) // step + 1
-        cdef int64_t* tally = <int64_t*> calloc(max(ends, 0) + 1, sizeof(int64_t))     # keys by their first new end
-        if tally == NULL:
-            raise MemoryError(f"OpenEnds: no memory to count the windows over a pane, {ends}")
+        cdef int64_t[LOWS] lows, tally          # keys by their first new end, as long as no other wants the place
+        cdef Py_ssize_t i, _row
+        memset(tally, 0, sizeof(tally))
         for _row in range(new[at]):
             head = panes.rows.head(slot)
             slot = head.link
@@ -183,17 +186,21 @@ cdef class OpenEnds:
                         break
                     i += 1
                 if most[0] < 0:
-                    free(tally)
                     return False
             if self.marks != NULL:
                 clear_bit(self.marks, <idx_t> ((<char*> head - panes.rows.data) // panes.rows.stride))
             if high == last[at] and low <= high:
-                tally[(low - first[at]) // step] += 1
+                i = (low - first[at]) // step % LOWS
+                if tally[i] and lows[i] != low:
+                    self._add_ends(lows[i], high, tally[i])
+                    tally[i] = 0
+                lows[i] = low
+                tally[i] += 1
             else:
                 self._add_ends(low, high, 1)
-        for i in range(ends):
-            self._add_ends(first[at] + i * step, last[at], tally[i])
-        free(tally)
+        for i in range(LOWS):
+            if tally[i]:
+                self._add_ends(lows[i], last[at], tally[i])
         return True
 
     cdef inline bint _is_counted(self, const Pane* pane, idx_t key) noexcept:

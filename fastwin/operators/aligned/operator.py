@@ -40,7 +40,7 @@ __all__ = ["AlignedOperator"]
 
 # Fired rows are handed over while they are in the cache.
 _FLUSH_ROWS = 1 << 16
-# Elements in so many slices, of so many neighbours, are put in order before they are taken.
+# Elements in so many slices, of so many neighbours, which go back as often, are put in order before they are taken.
 _SCATTERED, _SAMPLE = 256, 4096
 
 
@@ -180,11 +180,15 @@ class AlignedOperator(PanesOperator):
         self._accumulators.merge_rows(self._panes.rows, self._panes.ensure(ids, starts), others, slots)
 
     def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Orders elements by their slices where neighbours are in many, if nothing tells when they came."""
+        """Orders elements by their slices where neighbours jump between many, if nothing tells when they came.
+
+        Those of a slice stay in their order, so sums of floats are the same too.
+        """
         if self._accumulators.remembers or self._slicing.grid is None or not len(times):
             return None
         self._slicing.cover(times)
-        if len(np.unique(self._slicing.assign(times[:_SAMPLE])[0])) < _SCATTERED:
+        starts, _ = self._slicing.assign(times[:_SAMPLE])
+        if len(np.unique(starts)) < _SCATTERED or np.count_nonzero(starts[1:] < starts[:-1]) < _SCATTERED:
             return None
         starts, _ = self._slicing.assign(times)
         first, step = int(starts.min()), self._slicing.grid[0]

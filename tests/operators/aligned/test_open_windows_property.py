@@ -1,5 +1,6 @@
 """How many windows are open, asked at any moment, beside a list of all (key, window) pairs."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -47,3 +48,26 @@ def test_open_windows_are_counted_at_any_moment(kind: str, steps: list, lateness
         if asked:
             assert stream.metrics.open_windows == len(pairs)
     assert stream.metrics.open_windows == len(pairs)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_windows_of_thousands_of_slides(seed: int) -> None:
+    """Many keys begin with ends of their own, more than are gathered at a time."""
+    random = np.random.default_rng(seed)
+    spec = fw.key_by("k").event_time("t", unit="ms").window(fw.SlidingEventTimeWindows.of(1_000, 1))
+    stream = spec.aggregate(n=fw.Count()).open()
+    pairs: set[tuple[int, int]] = set()
+    for first in (0, 300, 900):
+        keys, times = random.integers(0, 60, 80), random.integers(first, first + 700, 80)
+        stream.process(pa.table({"k": keys, "t": times}))
+        for key, t in zip(keys.tolist(), times.tolist(), strict=True):
+            pairs |= {(key, end) for end in range(t + 1, t + 1_001)}
+        assert stream.metrics.open_windows == len(pairs)
+
+
+def test_windows_of_milliards_of_slides() -> None:
+    slides = 365 * 86_400_000
+    spec = fw.key_by("k").event_time("t", unit="ms").window(fw.SlidingEventTimeWindows.of("365 days", 1))
+    stream = spec.aggregate(n=fw.Count()).open()
+    stream.process(pa.table({"k": [1, 1, 2], "t": [0, 10, 5]}))
+    assert stream.metrics.open_windows == slides + 10 + slides
