@@ -304,9 +304,8 @@ def _reloads(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     visited = [one for one in worked if sum(map(one.count, _VISITS))][-_RECENT:]
     loaded = sum(one.count("streams_loaded") for one in visited)
     visits = sum(one.count(name) for one in visited for name in _VISITS)
-    took = sum(one.count("load_ms") for one in visited)
-    there = sum(one.duration_ms for one in visited) * (setup.cores or 1)  # tasks run side by side
-    if len(visited) < _FEW_BATCHES or loaded < visits / 2 or took < _FEW_LOADING * there:
+    took = sum(one.count("load_ms") for one in visited)  # of all tasks, which run side by side
+    if len(visited) < _FEW_BATCHES or loaded < visits / 2 or took < _FEW_LOADING * sum(b.duration_ms for b in visited):
         return None
     return Finding(
         "state reloaded",
