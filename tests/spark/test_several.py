@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 import fastwin as fw
 import spark_glue
@@ -30,6 +31,7 @@ def test_stream_is_as_in_the_process(spark, tmp_path):
     assert set(parts(batches, "main")["window"].to_pylist()) == {"minute", "five", "day"}
 
 
+@pytest.mark.long
 def test_empty_windows_of_each_are_as_in_the_process(spark, tmp_path):
     tables = [events(i, 40, start_ms=START_MS + i * 900_000, span_ms=60_000, keys="bigint") for i in range(4)]
     spec = fw.key_by("k").event_time("ts").allowed_lateness("30 seconds")
