@@ -140,6 +140,7 @@ print("FOUND", sorted(found))
 """
 
 
+@pytest.mark.long
 def test_classes_of_a_script_travel_and_survive_a_restart(tmp_path):
     """Their instances are in the state: a later process must take them for its own."""
     (tmp_path / "script.py").write_text(SCRIPT)

@@ -48,10 +48,12 @@ class Run:
         query = start(frame, self.folder, self.recorder)
         try:
             for number, table in put:
-                read = self.read(max(self.recorder.tables, default=-1))[number]
+                read = self.read(max(list(self.recorder.tables), default=-1))[number]
                 self.sources[number].put(table)
-                self._await(query, lambda n=number, r=read: self.read(max(self.recorder.tables, default=-1))[n] > r)
-            self._await(query, lambda: done(self.recorder.tables))
+                self._await(
+                    query, lambda n=number, r=read: self.read(max(list(self.recorder.tables), default=-1))[n] > r
+                )
+            self._await(query, lambda: done(dict(self.recorder.tables)))
         finally:
             query.stop()
 
