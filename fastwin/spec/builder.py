@@ -18,7 +18,7 @@ from fastwin.functions.reduce import ReduceFunction, as_reduce_function
 from fastwin.spec.checks import check_complete, check_parts
 from fastwin.spec.ddl import to_schema
 from fastwin.spec.ending import AggregateEnding, Ending, ProcessEnding, ReduceEnding
-from fastwin.spec.filling import fill_ms
+from fastwin.spec.filling import check_names, fill_ms
 from fastwin.spec.panes import pane_spec
 from fastwin.spec.rowendings import DeduplicateEnding, TopEnding
 from fastwin.spec.text import spec_text, state_parts
@@ -142,6 +142,7 @@ class SpecBuilder:
         Sums of floats are rounded as slices are added up. Raises SpecError for sessions and other windows, and with
         triggers, evictors, pane info, side outputs and functions in Python.
         """
+        check_names(fill=fill, longest_gap=longest_gap)
         assigner = NamedWindows(tuple(named.items()))
         return self._with(assigner=assigner, fill_ms=fill_ms(assigner, fill, longest_gap))
 

@@ -9,6 +9,7 @@ from fastwin.errors import SpecError
 from fastwin.spec.ending import AggregateEnding
 from fastwin.times import Duration, format_ms, to_ms
 from fastwin.triggers import EventTimeTrigger
+from fastwin.windows.assigner import WindowAssigner
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows
 from fastwin.windows.named_windows import NamedWindows
@@ -16,7 +17,7 @@ from fastwin.windows.periods import DAY_MS
 from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.tumbling import TumblingEventTimeWindows
 
-__all__ = ["MOST_FILLED", "check_fill", "fill_ms"]
+__all__ = ["MOST_FILLED", "check_fill", "check_names", "fill_ms"]
 
 MOST_FILLED = 10_000
 """How many windows make up the longest gap that is filled, where no other is given."""
@@ -27,31 +28,43 @@ def fill_ms(assigner: Any, fill: str | None, longest_gap: Duration | None) -> tu
 
     Raises SpecError for windows without a grid.
     """
+    said = _method(assigner)
     if fill is None:
         if longest_gap is not None:
-            raise SpecError("window: longest_gap= goes with fill='empty' only")
+            raise SpecError(f"{said}: longest_gap= goes with fill='empty' only")
         return None
     if fill != "empty":
-        raise SpecError(f"window: fill must be None or 'empty', got {fill!r}")
-    if isinstance(assigner, NamedWindows):
-        return tuple(_longest(one, longest_gap) for _, one in assigner.named)
-    return (_longest(assigner, longest_gap),)
+        raise SpecError(f"{said}: fill must be None or 'empty', got {fill!r}")
+    each = [one for _, one in assigner.named] if isinstance(assigner, NamedWindows) else [assigner]
+    return tuple(_longest(one, longest_gap, said) for one in each)
 
 
-def _longest(assigner: Any, longest_gap: Duration | None) -> int:
-    step = _step(assigner)
+def check_names(**options: Any) -> None:
+    """Raises SpecError for a window of ``windows`` that is called as one of its options is."""
+    for option, value in options.items():
+        if isinstance(value, WindowAssigner):
+            raise SpecError(f"windows: {option}= is an option, so it names no window; give another name to {value}")
+
+
+def _method(assigner: Any) -> str:
+    """Returns which method of the spec has taken them, for errors."""
+    return "windows" if isinstance(assigner, NamedWindows) else "window"
+
+
+def _longest(assigner: Any, longest_gap: Duration | None, said: str) -> int:
+    step = _step(assigner, said)
     if longest_gap is None:
         return min(MOST_FILLED * step, MOST_GAP)
-    ms = to_ms(longest_gap, argument="window: longest_gap")
+    ms = to_ms(longest_gap, argument=f"{said}: longest_gap")
     if not step <= ms <= MOST_GAP:
         raise SpecError(
-            f"window: longest_gap must be at least the {format_ms(step)} from one window to the next and at most "
+            f"{said}: longest_gap must be at least the {format_ms(step)} from one window to the next and at most "
             f"{MOST_GAP} ms, got {ms} ms"
         )
     return ms
 
 
-def _step(assigner: Any) -> int:
+def _step(assigner: Any, said: str) -> int:
     """Returns how long it is from one window's end to the next one's, at most, ms."""
     kind = type(assigner)  # a subclass may have other windows
     if kind is TumblingEventTimeWindows:
@@ -63,13 +76,14 @@ def _step(assigner: Any) -> int:
     if kind is CalendarEventTimeWindows:
         return assigner.every if isinstance(assigner.every, int) else assigner.every.most_days * DAY_MS
     raise SpecError(
-        f"window: fill='empty' goes with tumbling, sliding, cumulative and calendar windows of event time, which "
+        f"{said}: fill='empty' goes with tumbling, sliding, cumulative and calendar windows of event time, which "
         f"follow each other on a grid; got {assigner}"
     )
 
 
 def check_fill(spec: Any) -> None:
     """Raises SpecError for what goes with no empty windows: all that needs an element, or other firings."""
+    said = _method(spec.assigner)
     ending = spec.ending
     written = ending is not None and isinstance(ending, AggregateEnding) and ending.python is not None
     for asked, what in (
@@ -82,11 +96,11 @@ def check_fill(spec: Any) -> None:
     ):
         if asked:
             raise SpecError(
-                f"window: fill='empty' goes with built-in aggregates and the default trigger; without elements, there "
+                f"{said}: fill='empty' goes with built-in aggregates and the default trigger; without elements, there "
                 f"is nothing for {what}"
             )
     if spec.lateness_ms > min(spec.fill_ms):
         raise SpecError(
-            f"window: longest_gap must be at least the allowed lateness, got {format_ms(min(spec.fill_ms))} and "
+            f"{said}: longest_gap must be at least the allowed lateness, got {format_ms(min(spec.fill_ms))} and "
             f"{format_ms(spec.lateness_ms)}"
         )

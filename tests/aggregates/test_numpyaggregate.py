@@ -115,6 +115,20 @@ def test_on_every_operator_and_over_restores(windows: str, operator: str) -> Non
     assert checked > 10
 
 
+@pytest.mark.parametrize("keys", [12, 30_000])
+def test_threads_give_the_same(keys: int) -> None:
+    """Few keys have pieces of the table each, many have the elements of some keys. Whole numbers add up exactly."""
+    n = 150_000
+    rows = table(3, n).drop_columns(["k", "ts"])
+    rows = rows.append_column("k", pa.array(np.arange(n) * 7919 % keys)).append_column("ts", pa.array(np.arange(n)))
+    spec = spec_of("tumbling", "own") if keys > 12 else fw.key_by("k").event_time("ts").window(
+        fw.TumblingEventTimeWindows.of(50_000)).aggregate(range=Range("v"), mean=WeightedMean("x", "w", 2.0))  # fmt: skip
+    order = [("k", "ascending"), ("window_end", "ascending")]
+    one, two = (spec.run(rows, threads=threads).main.sort_by(order) for threads in (1, 2))
+    assert one.num_rows > 30
+    assert two.equals(one)
+
+
 def test_types_of_columns_and_results() -> None:
     class Span(Range):
         output = pa.duration("us")

@@ -30,7 +30,7 @@ def test_example_gives_what_it_should(name):
 def test_early_and_late_on_a_stream():
     """The panes that a whole table does not have: one for a late element, and one that nothing can follow."""
     example = load("early_and_late")
-    stream = example.SPEC.open(example.WATERMARK)
+    stream = example.SPEC.open(watermark=example.WATERMARK)
     results = [stream.process(batch) for batch in example.BATCHES]
     panes = [(row["shop"], row["sales"], row["pane_timing"]) for result in results for row in result.main.to_pylist()]
     assert panes == [

@@ -76,6 +76,22 @@ def test_threads_give_the_same() -> None:
     assert spec.run(table, threads=2).main.sort_by(order).equals(spec.run(table).main.sort_by(order))
 
 
+def test_threads_fill_the_same_windows() -> None:
+    """Minutes of many elements each, and of few."""
+    windows = {"minute": DASHBOARD["minute"], "hour": DASHBOARD["hour"]}
+    order = [(name, "ascending") for name in ("k", "window", "window_end")]
+    for span in (3_600_000, 30 * 86_400_000):
+        table = rows(1_711_670_000_000, span, 240_000)
+        table = table.filter(
+            pc.equal(pc.bit_wise_and(pc.shift_right(table["ts"], 18), 1), 0)
+        )  # four minutes, then none
+        assert table.num_rows > 100_000
+        spec = KEYED.windows(**windows, fill="empty").aggregate(n=fw.Count(), s=fw.Sum("v"))
+        one, two = (spec.run(table, threads=threads).main.sort_by(order) for threads in (1, 2))
+        assert two.equals(one)
+        assert pc.any(pc.equal(one["n"], 0)).as_py()
+
+
 def test_columns_and_texts() -> None:
     spec = KEYED.windows(minute=Tumbling("1 minute"), hour=Tumbling("1 hour")).aggregate(n=fw.Count())
     assert spec.run(rows(0, 10)).main.column_names == ["k", "window", "window_start", "window_end", "n"]
@@ -99,6 +115,20 @@ def test_days_that_begin_within_a_minute_are_refused() -> None:
     ("make", "said"),
     [
         (lambda: KEYED.windows(), "windows: at least one is needed"),
+        (
+            lambda: KEYED.windows(fill=Tumbling(5)),
+            "windows: fill= is an option.*another name to tumbling windows of 5 ms",
+        ),
+        (lambda: KEYED.windows(a=Tumbling(5), longest_gap=Tumbling(9)), "windows: longest_gap= is an option"),
+        (lambda: KEYED.windows(a=Tumbling(5), longest_gap=9), "windows: longest_gap= goes with fill='empty' only"),
+        (lambda: KEYED.windows(a=Tumbling(5), fill="no"), "windows: fill must be None or 'empty', got 'no'"),
+        (lambda: KEYED.windows(a=Tumbling(5), fill="empty", longest_gap=4), "windows: longest_gap must be at least"),
+        (
+            lambda: (
+                KEYED.windows(a=Tumbling(5), fill="empty", longest_gap=9).allowed_lateness(30).aggregate(n=fw.Count())
+            ),
+            "windows: longest_gap must be at least the allowed lateness, got 9 ms and 30 ms",
+        ),
         (lambda: KEYED.windows(a=5), "windows: a must be one of TumblingEventTimeWindows.*got 5"),
         (lambda: KEYED.windows(a=fw.EventTimeSessionWindows.with_gap(5)), "got session windows.*a spec of its own"),
         (lambda: KEYED.windows(a=fw.TumblingProcessingTimeWindows.of(5)), "of processing time; it needs a spec"),
