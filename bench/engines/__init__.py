@@ -1,0 +1,1 @@
+"""The same windows on several engines: ``python -m bench.engines``."""

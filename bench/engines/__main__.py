@@ -1,0 +1,187 @@
+"""``python -m bench.engines``: the same windows by fastwin, Spark and Flink on this machine's cores.
+
+Each engine is a process of its own for each query. It runs the query once for its answer, and some times to get warm;
+then all take turns, and medians count. An engine whose answer differs from that of fastwin is not ranked. Prints a
+table, and writes results/engines.json; ``--quick`` and ``--only`` write results/engines-partial.json instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench import host
+from bench.engines import flink
+from bench.engines.bids import Bids, make
+from bench.engines.crew import Engine
+from bench.engines.queries import QUERIES, Query, answer
+from bench.race import OURS, Contender, Entry, Unavailable, compete, need
+from bench.scale import SCALES, amount
+
+__all__ = ["main", "measure", "table"]
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+PYTHON = {OURS: "stream", f"{OURS}, table": "table"}
+SPARK = {f"{OURS} on Spark": "spark", "Spark, RocksDB": "rocksdb", "Spark, HDFS-backed": "hdfs"}
+FLINK = {
+    "Flink, heap": ("hashmap", "copy"),
+    "Flink, heap, reuse": ("hashmap", "reuse"),
+    "Flink, RocksDB": ("rocksdb", "copy"),
+}
+ENGINES = (*PYTHON, *SPARK, *FLINK)
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done. batches: of Spark. warm: runs of each engine before anything counts, beside that for the
+    answer. attempts: runs that count."""
+
+    name: str
+    events: int
+    keys: int
+    batches: int
+    warm: int
+    attempts: int
+
+
+SIZES = {
+    size.name: size for size in (Size("full", 8_000_000, 100_000, 4, 2, 3), Size("quick", 400_000, 10_000, 4, 1, 3))
+}
+
+
+def _command(name: str, bids: Bids, query: Query, folder: Path) -> list[str] | Unavailable:
+    if name in FLINK:
+        return flink.command(bids, query, folder, *FLINK[name])
+    if name in SPARK:
+        missing = need("pyspark")
+        if isinstance(missing, Unavailable):
+            return missing
+    kind = (PYTHON | SPARK)[name]
+    return [sys.executable, "-m", "bench.engines.worker", kind, query.name, str(bids.parquet)]
+
+
+def measure(query: Query, bids: Bids, size: Size, names: tuple[str, ...], folder: Path) -> dict[str, Any]:
+    """Lets the engines race; returns what is kept of a query. What is missing or answers otherwise is told apart."""
+    engines: dict[str, Engine] = {}
+    contenders: dict[str, Contender | Unavailable] = {}
+    missing: dict[str, str] = {}
+    answers: dict[str, tuple[int, ...]] = {}
+    try:
+        for name in names:
+            command = _command(name, bids, query, folder)
+            if isinstance(command, Unavailable):
+                missing[name] = command.reason
+                continue
+            engines[name] = Engine(name, command, folder)
+            target = folder / "answer.bin"
+            try:
+                engines[name].run(str(target))
+                answers[name] = answer(query, target, bids.closed_ms)
+                if answers[name] != next(iter(answers.values())):
+                    raise AssertionError(f"its answer has {answers[name][0]} rows and another fingerprint")
+                for _ in range(size.warm):
+                    engines[name].run()
+            except (RuntimeError, AssertionError) as problem:
+                missing[name] = str(problem)
+                continue
+            print(f"  {name} is warm", file=sys.stderr, flush=True)
+            contenders[name] = Contender(
+                lambda engine=engines[name]: (engine.run(), None), clocked=True, attempts=size.attempts
+            )
+        entry = Entry(query.label, bids.events, contenders)
+        lanes = compete(entry, list(contenders), SCALES["quick"])
+    finally:
+        for engine in engines.values():
+            engine.close()
+    found = [
+        {
+            "name": name,
+            "attempts_s": lane.seconds,
+            "median_s": statistics.median(lane.seconds),
+            "rate": bids.events / statistics.median(lane.seconds),
+            "peak_rss": engines[name].peak_bytes,
+        }
+        for name, lane in lanes.items()
+    ]
+    rows = next(iter(answers.values()), (0,))[0]
+    return {
+        "query": query.name, "label": query.label, "events": bids.events, "result_rows": rows,
+        "engines": found, "missing": missing,
+    }  # fmt: skip
+
+
+def table(summary: dict[str, Any]) -> str:
+    """Returns the summary as lines of text; a ratio is fastwin's rate (a stream, in process) beside an engine's."""
+    machine = summary["machine"]
+    lines = [
+        f"{summary['scale']} sizes, medians of {summary['attempts']}; {machine['cpu']}, {machine['cores']} cores; "
+        f"load at the start {machine['load_at_start']:.1f}, at the end {summary['load_at_end']:.1f}.",
+        ", ".join(f"{name} {text}" for name, text in summary["versions"].items()),
+    ]
+    for query in summary["queries"]:
+        lines += ["", f"{query['label']}: {amount(query['events'])} events, {query['result_rows']:,} rows"]
+        rates = {one["name"]: one["rate"] for one in query["engines"]}
+        for one in query["engines"]:
+            ratio = f"{rates[OURS] / one['rate']:8.2f}x" if OURS in rates else " " * 9
+            lines.append(
+                f"  {one['name']:22s}{amount(one['rate']):>9s} events/s {ratio}{one['peak_rss'] / 1e9:8.2f} GB at most"
+            )
+        lines += [f"  {name:22s}not ranked: {reason.strip()}" for name, reason in query["missing"].items()]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Measures, prints and keeps everything."""
+    parser = argparse.ArgumentParser(prog="python -m bench.engines", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything runs")
+    parser.add_argument("--only", default="", metavar="NAME", help=f"one query: {', '.join(QUERIES)}")
+    parser.add_argument("--engines", default="", metavar="TEXT", help="engines with a text in their name")
+    parser.add_argument("--events", type=int, help="how many, instead of those of the size")
+    parser.add_argument("--install-flink", action="store_true", help=f"put {flink.PACKAGE} into build/flink")
+    given = parser.parse_args()
+    if given.install_flink:
+        return flink.install()
+    chosen = [query for query in QUERIES.values() if given.only in ("", query.name)]
+    names = tuple(name for name in ENGINES if given.engines.lower() in name.lower())
+    if not chosen or not names:
+        parser.error(f"--only: one of {', '.join(QUERIES)}; --engines: a part of {'; '.join(ENGINES)}")
+    size = SIZES["quick" if given.quick else "full"]
+    whole = not (given.quick or given.only or given.engines or given.events)
+    target = RESULTS / ("engines.json" if whole else "engines-partial.json")
+    RESULTS.mkdir(exist_ok=True)
+    summary: dict[str, Any] = {
+        "made": datetime.now(UTC).isoformat(timespec="seconds"), "commit": host.commit(), "scale": size.name,
+        "attempts": size.attempts, "warm_runs": size.warm + 1, "machine": host.about(), "versions": _versions(),
+        "queries": [],
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="fastwin-engines-") as made:
+        folder = Path(made)
+        bids = make(folder, given.events or size.events, size.keys, size.batches)
+        for query in chosen:
+            print(query.label, file=sys.stderr, flush=True)
+            summary["queries"].append(measure(query, bids, size, names, folder))
+            summary["load_at_end"] = os.getloadavg()[0]
+            target.write_text(json.dumps(summary, indent=1) + "\n")
+    print(table(summary))
+    print(f"\nSummary: {target}")
+    return 0
+
+
+def _versions() -> dict[str, str]:
+    found = {name: text for name, text in host.versions().items() if name in ("fastwin", "pyarrow", "pyspark")}
+    jars = flink.find()
+    if not isinstance(jars, Unavailable):
+        found["Flink"] = next(jars.glob("flink-dist-*.jar")).stem.removeprefix("flink-dist-")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

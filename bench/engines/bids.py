@@ -1,0 +1,72 @@
+"""The bids that all engines read: Parquet files, and the same rows as bare numbers for Flink."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.engines.queries import CLOSING_MS
+from bench.events import EPOCH_MS, PER_KEY_MS
+from bench.scale import PEER_THREADS
+
+__all__ = ["Bids", "make"]
+
+DISORDER_MS = 2_000
+BIDS_PER_AUCTION = 15
+HOT_EVERY = IN_FLIGHT = 100
+
+
+@dataclass(frozen=True)
+class Bids:
+    """What was written. events: with the last one, which closes the windows, at closed_ms."""
+
+    parquet: Path
+    flat: Path
+    events: int
+    closed_ms: int
+
+
+def make(folder: Path, events: int, keys: int, batches: int) -> Bids:
+    """Writes the bids: one Parquet file for each micro-batch, and ``bids.bin``.
+
+    Columns: ``auction``, ``bidder``, ``price`` int64 and ``ts``, int64 ms in the flat file. Bidders are drawn evenly,
+    12.5 s between two bids of one on average. Auctions are as in Nexmark: every 15th bid opens one, half of the bids
+    are for the newest whose number is a multiple of 100, the others for one of the last 100. Each price occurs once.
+    """
+    random = np.random.default_rng(11)
+    span = events * PER_KEY_MS // keys
+    ts = EPOCH_MS + np.arange(events, dtype=np.int64) * span // events
+    ts = np.maximum(ts - random.integers(0, DISORDER_MS, events), EPOCH_MS)
+    newest = IN_FLIGHT + np.arange(events, dtype=np.int64) // BIDS_PER_AUCTION
+    hot, other = newest // HOT_EVERY * HOT_EVERY, newest - random.integers(0, IN_FLIGHT, events)
+    auction = np.where(random.integers(0, 2, events) == 0, hot, other)
+    names = random.permutation(keys).astype(np.int64) * 7_919 + 1_000_003
+    bidder = names[random.integers(0, keys, events)]
+    price = random.permutation(events).astype(np.int64)
+    closed = EPOCH_MS + span + CLOSING_MS
+    parquet = folder / "parquet"
+    parquet.mkdir()
+    edges = [events * place // batches for place in range(batches + 1)]
+    rows = np.column_stack([auction, bidder, price, ts])
+    rows = np.vstack([rows, [-1, -1, -1, closed]]).astype("<i8")
+    for place, (start, end) in enumerate([*itertools.pairwise(edges), (events, events + 1)]):
+        part = rows[start:end]
+        table = pa.table(
+            {
+                "auction": part[:, 0],
+                "bidder": part[:, 1],
+                "price": part[:, 2],
+                "ts": pa.array(part[:, 3], pa.timestamp("ms", tz="UTC")),
+            }
+        )
+        path = parquet / f"{place:04d}.parquet"
+        pq.write_table(table, path, row_group_size=-(-len(part) // PEER_THREADS))
+        os.utime(path, (1_600_000_000 + place,) * 2)  # Spark takes the oldest first
+    rows.tofile(folder / "bids.bin")
+    return Bids(parquet, folder / "bids.bin", events + 1, closed)
