@@ -32,7 +32,8 @@ def named(table: pa.Table, query: Query) -> pa.Table:
     if query.name == "q5":
         n = pc.shift_right(pc.add(table["score"], (1 << SCORE_BITS) - 1), SCORE_BITS)
         auction = pc.subtract(pc.shift_left(n, SCORE_BITS), table["score"])
-        time_ms = pc.add(table["window_end"].cast(pa.int64()), -query.size_ms)
+        end = table["window_end"]  # Spark's Parquet has other units
+        time_ms = pc.subtract(end.cast(pa.timestamp("ms", tz=end.type.tz)).cast(pa.int64()), query.size_ms)
         return pa.table({"key": auction, "window_start": time_ms, "n": n})
     if query.name == "q7":
         return table.rename_columns({"auction": "key", "hi": "price"})
