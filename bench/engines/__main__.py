@@ -158,7 +158,8 @@ def main() -> int:
     target = RESULTS / ("engines.json" if whole else "engines-partial.json")
     RESULTS.mkdir(exist_ok=True)
     summary: dict[str, Any] = {
-        "made": datetime.now(UTC).isoformat(timespec="seconds"), "commit": host.commit(), "scale": size.name,
+        "made": datetime.now(UTC).isoformat(timespec="seconds"), "commit": host.commit(),
+        "scale": size.name if given.events is None else "own",
         "attempts": size.attempts, "warm_runs": size.warm + 1, "machine": host.about(), "versions": _versions(),
         "queries": [],
     }  # fmt: skip
