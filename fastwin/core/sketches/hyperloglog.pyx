@@ -169,11 +169,11 @@ cdef str _fault(int found, Reading reading, Run run):
     if found == NO_SKETCH:
         return f"sketch: {reading.size} bytes that do not begin as a HyperLogLog of Redis does, with 'HYLL'"
     if found == ODD_ENCODING:
-        return f"sketch: encoding {reading.text[4]}, known are 0 (dense) and 1 (sparse)"
+        return f"sketch: encoding {<int> reading.text[4]}, known are 0 (dense) and 1 (sparse)"
     if found == ODD_SIZE:
         return f"sketch: a dense one has {MOST_BYTES} bytes, got {reading.size}"
     if found == ODD_VALUE:
-        return f"sketch: register {run.index} is {run.value}, at most {HASH_BITS + 1} is possible"
+        return f"sketch: register {run.index} is {<int> run.value}, at most {HASH_BITS + 1} is possible"
     if found == CUT_OFF:
         return "sketch: cut off within a run"
     if found == TOO_LONG:
@@ -210,7 +210,7 @@ cdef class Sketch:
         """Merges a string of Redis, dense or sparse. Raises SketchError for any other; nothing has changed then."""
         cdef Sketch other = Sketch()
         cdef Reading reading
-        cdef Run run
+        cdef Run run = Run(index=0, length=0, value=0)      # told of where no run was read
         cdef int64_t i
         cdef int found = begin_reading(&reading, &text[0] if text.shape[0] else NULL, text.shape[0])
         if found == READ_RUN and reading.is_dense:

@@ -116,6 +116,7 @@ cdef enum:
 cdef inline int begin_reading(Reading* reading, const uint8_t* text, int64_t size) noexcept nogil:
     """Begins to read a string, dense or sparse; returns READ_RUN, or what is wrong with it."""
     reading.text, reading.size, reading.at, reading.index = text, size, HEADER_BYTES, 0
+    reading.is_dense = False
     if size < HEADER_BYTES or memcmp(text, b"HYLL", 4) != 0:
         return NO_SKETCH
     if text[4] > 1:
