@@ -122,7 +122,8 @@ class Aggregate:
         return number
 
     def _refusal(self, kind: pa.DataType, column: Operand | None = None) -> SpecError:
-        hint = "; cast it to int64 or float64" if pa.types.is_integer(kind) or pa.types.is_decimal(kind) else ""
+        number = pa.types.is_integer(kind) or pa.types.is_decimal(kind)
+        hint = "; cast it to int64 or float64" if number else "; cast it to int64" if pa.types.is_duration(kind) else ""
         column = self.column if column is None else column
         return SpecError(f"{self}: takes {self.takes}, but column {column!r} is {kind}{hint}")
 

@@ -45,7 +45,10 @@ class Quantile(Aggregate):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not _is_number(self.q) or not 0 <= self.q <= 1:
-            raise SpecError(f"{self.name}: q must be a number from 0 to 1, got {self.q!r}")
+            hint = (
+                "; give each an aggregate of its own: they share one sketch" if isinstance(self.q, list | tuple) else ""
+            )
+            raise SpecError(f"{self.name}: q must be a number from 0 to 1, got {self.q!r}{hint}")
         if not _is_number(self.relative_error) or not 0.00001 <= self.relative_error < 1:
             raise SpecError(
                 f"{self.name}: relative_error must be a number from 0.00001 to below 1, got {self.relative_error!r}"

@@ -48,6 +48,8 @@ class StateDescriptor:
             raise SpecError(f"{kind}: ttl must be at least 1 ms, got {self.ttl!r}")
         if self.ttl_time not in ("event", "processing"):
             raise SpecError(f"{kind}: ttl_time must be 'event' or 'processing', got {self.ttl_time!r}")
+        if self.ttl is None and self.ttl_time != "event":
+            raise SpecError(f"{kind}: ttl_time={self.ttl_time!r} goes with ttl= only; without it state stays for ever")
 
     @property
     def ttl_ms(self) -> int:

@@ -68,7 +68,7 @@ class JoinSpec:
         if self.how not in HOWS:
             raise SpecError(f"{self.method}: how must be one of {', '.join(HOWS)}, got {self.how!r}")
         if not isinstance(self.suffix, str) or not self.suffix:
-            raise SpecError(f"{self.method}: suffix must be text, got {self.suffix!r}")
+            raise SpecError(f"{self.method}: suffix must be text of at least one character, got {self.suffix!r}")
         self._spec(JoinEnding(self.how, (), (), self.lateness, self.function, self.output))
 
     @property

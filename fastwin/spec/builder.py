@@ -311,6 +311,8 @@ class SpecBuilder:
             if self.assigner is not None:
                 raise SpecError(f"deduplicate: within= takes the place of windows, but the spec has {self.assigner}")
             spec = self._with(assigner=RowsApart(within_ms))
+        elif self.assigner is None:
+            raise SpecError("deduplicate: incomplete without .window(assigner), or within= in place of windows")
         return spec._ended(DeduplicateEnding(keep, self.keys, self.time_column, within_ms))
 
     def top(self, n: int, by: str, *, ascending: bool = False) -> Self:

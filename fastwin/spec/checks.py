@@ -98,5 +98,5 @@ def check_complete(spec: Any) -> None:
     for name in spec.ending.columns:
         if name in taken:
             raise SpecError(
-                f"{spec.ending.method}: the name {name!r} is taken by a key column or a bound of the window"
+                f"{spec.ending.method}: the name {name!r} is taken: it is a key, or a column that every result has"
             )

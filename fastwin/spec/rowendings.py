@@ -136,7 +136,7 @@ class TopEnding(RowsEnding):
             raise SpecError(f"top: n must be an int of at least 1, got {self.n!r}")
         if not isinstance(self.by, str) or not self.by:
             raise SpecError(f"top: by must be the name of a column, got {self.by!r}")
-        if self.ascending not in (True, False):
+        if not isinstance(self.ascending, bool):
             raise SpecError(f"top: ascending must be True or False, got {self.ascending!r}")
 
     @property

@@ -5,12 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, Literal, Self
+from zoneinfo import ZoneInfo
 
 from fastwin.errors import SpecError
 from fastwin.times import Duration, format_ms, to_ms
 from fastwin.windows.assigner import EventTimeWindows, WindowAssigner
 from fastwin.windows.bounds import Bounds, bounds_over
-from fastwin.windows.localclock import time_zone_of
+from fastwin.windows.localclock import time_zone_of, zone_name
 from fastwin.windows.periods import DAY_MS, Offset, Period, parse_offset, parse_period
 from fastwin.windows.timewindow import TimeWindow
 
@@ -49,12 +50,12 @@ class CalendarEventTimeWindows(EventTimeWindows, WindowAssigner):
             raise SpecError(f"{_NAME}: offset must be {limit}, got {offset}")
 
     @classmethod
-    def of(cls, size: Any, *, time_zone: str, offset: Duration = 0) -> Self:
+    def of(cls, size: Any, *, time_zone: str | ZoneInfo, offset: Duration = 0) -> Self:
         """Returns windows side by side, each of ``size``.
 
         size: text such as ``"1 day"``, ``"2 weeks"``, ``"1 month"``, ``"1 quarter"``, ``"1 year"``, or a timedelta of
             whole days. Weeks begin on Mondays. Several are counted from 1970-01-01, weeks from the Monday after it.
-        time_zone: the name of the zone whose clock it goes by, such as ``"Europe/Berlin"``.
+        time_zone: the name of the zone whose clock it goes by, such as ``"Europe/Berlin"``, or a ZoneInfo.
         offset: how much later they begin, by that clock: ``"3 months"`` for years from April, ``"6 days"`` for weeks
             from Sunday, ``"6 hours"`` for days from six in the morning. Below the size.
 
@@ -65,10 +66,10 @@ class CalendarEventTimeWindows(EventTimeWindows, WindowAssigner):
         calendar windows of 1 year, offset 3 months, in Europe/London
         """
         period = parse_period(size, f"{_NAME}: size")
-        return cls("fixed", period, period, parse_offset(offset, f"{_NAME}: offset"), time_zone)
+        return cls("fixed", period, period, parse_offset(offset, f"{_NAME}: offset"), zone_name(time_zone))
 
     @classmethod
-    def sliding(cls, size: Any, slide: Any, *, time_zone: str, offset: Duration = 0) -> Self:
+    def sliding(cls, size: Any, slide: Any, *, time_zone: str | ZoneInfo, offset: Duration = 0) -> Self:
         """Returns windows of ``size``, one beginning every ``slide``; the rest is as in ``of``.
 
         size: a multiple of slide: days and weeks go with days and weeks, months with months, quarters and years. A
@@ -83,10 +84,10 @@ class CalendarEventTimeWindows(EventTimeWindows, WindowAssigner):
                 f"{_NAME}: size must be a multiple of slide, days or weeks of such, months, quarters or years of such; "
                 f"got size={period}, slide={every}"
             )
-        return cls("sliding", period, every, parse_offset(offset, f"{_NAME}: offset"), time_zone)
+        return cls("sliding", period, every, parse_offset(offset, f"{_NAME}: offset"), zone_name(time_zone))
 
     @classmethod
-    def cumulative(cls, max_size: Any, step: Any, *, time_zone: str, offset: Duration = 0) -> Self:
+    def cumulative(cls, max_size: Any, step: Any, *, time_zone: str | ZoneInfo, offset: Duration = 0) -> Self:
         """Returns windows that grow by ``step`` up to ``max_size`` and then begin anew; the rest is as in ``of``.
 
         step: as max_size, or a duration within a day such as ``"1 hour"``, as it passes: a day of 25 hours has 25 of
@@ -108,7 +109,7 @@ class CalendarEventTimeWindows(EventTimeWindows, WindowAssigner):
         longest = 0 if isinstance(every, int) else every.months or every.days
         if longest > (period.months if isinstance(every, Period) and every.months else period.days or 28):
             raise SpecError(f"{_NAME}: step must be no longer than max_size, got step={every}, max_size={period}")
-        return cls("cumulative", period, every, parse_offset(offset, f"{_NAME}: offset"), time_zone)
+        return cls("cumulative", period, every, parse_offset(offset, f"{_NAME}: offset"), zone_name(time_zone))
 
     def bounds(self, first: int, last: int) -> Bounds:
         """Returns the bounds of windows around times from ``first`` to ``last``, ms."""

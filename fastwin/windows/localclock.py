@@ -12,13 +12,18 @@ from numpy.typing import NDArray
 
 from fastwin.errors import SpecError
 
-__all__ = ["first_instants", "time_zone_of"]
+__all__ = ["first_instants", "time_zone_of", "zone_name"]
 
 # Before 1800 no zone has a rule. After 2500 only yearly rules are left, and the calendar repeats after 400 years.
 _FIRST_MS: Final = -5_364_662_400_000
 _LAST_MS: Final = 16_725_225_600_000
 _CYCLE_MS: Final = 146_097 * 86_400_000
 _EPOCH = datetime(1970, 1, 1)
+
+
+def zone_name(zone: Any) -> Any:
+    """Returns the name of a ZoneInfo that has one; anything else as it is, for ``time_zone_of`` to refuse or not."""
+    return zone.key if isinstance(zone, ZoneInfo) and zone.key else zone
 
 
 @lru_cache(maxsize=256)
@@ -29,9 +34,11 @@ def time_zone_of(name: str, argument: str) -> ZoneInfo:
             raise ValueError
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError):  # ZoneInfoNotFoundError is a KeyError
+        hint = (
+            "; if that is one, this machine has no time zone data: pip install tzdata" if isinstance(name, str) else ""
+        )
         raise SpecError(
-            f"{argument}: must be the name of a time zone such as 'Europe/Berlin', got {name!r}; if that is one, this "
-            f"machine has no time zone data: pip install tzdata"
+            f"{argument}: must be the name of a time zone such as 'Europe/Berlin', got {name!r}{hint}"
         ) from None
 
 

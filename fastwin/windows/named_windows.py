@@ -34,9 +34,13 @@ class NamedWindows(EventTimeWindows, WindowAssigner):
         for name, assigner in self.named:
             if type(assigner) not in _ALIGNED:
                 known = ", ".join(kind.__name__ for kind in _ALIGNED)
-                what = str(assigner) if isinstance(assigner, WindowAssigner) else repr(assigner)
+                if not isinstance(assigner, WindowAssigner):
+                    raise SpecError(
+                        f"windows: {name} must be windows such as TumblingEventTimeWindows.of('1 minute'), "
+                        f"got {assigner!r}"
+                    )
                 raise SpecError(
-                    f"windows: {name} must be one of {known}, which share slices, got {what}; "
+                    f"windows: {name} must be one of {known}, which share slices, got {assigner}; "
                     f"it needs a spec of its own, with .window(...)"
                 )
             if isinstance(assigner, SlidingEventTimeWindows) and assigner.slide_ms > assigner.size_ms:

@@ -117,7 +117,12 @@ def parse_offset(value: Any, argument: str) -> Offset:
                 break
             period = Period(int(term[1] or 1), unit)
             months, days, at = months + period.months, days + period.days, term.end()
-    ms = to_ms(rest, argument=argument) if rest != "" or not value else 0
+    try:
+        ms = to_ms(rest, argument=argument) if rest != "" or not value else 0
+    except SpecError:
+        if not isinstance(value, str):
+            raise
+        raise SpecError(f"{argument}: must be such as '3 months', '6 days' or '6 hours', got {value!r}") from None
     if isinstance(value, timedelta | int) or abs(ms) >= DAY_MS:
         more = int(ms / DAY_MS)  # toward zero
         days, ms = days + more, ms - more * DAY_MS

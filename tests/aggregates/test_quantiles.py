@@ -180,6 +180,7 @@ def test_memory_follows_the_range_and_not_the_number_of_values() -> None:
     [
         (lambda: fw.Quantile("x", 1.5), "Quantile: q must be a number from 0 to 1, got 1.5"),
         (lambda: fw.Quantile("x", None), "Quantile: q must be a number from 0 to 1, got None"),
+        (lambda: fw.Quantile("x", [0.5, 0.9]), r"got \[0.5, 0.9\]; give each an aggregate of its own: they share one"),
         (lambda: fw.Quantile("x", math.nan), "q must be a number from 0 to 1, got nan"),
         (lambda: fw.Median("x", 0), "Median: relative_error must be a number from 0.00001 to below 1, got 0"),
         (lambda: fw.Quantile("x", 0.5, True), "relative_error must be a number from 0.00001 to below 1, got True"),

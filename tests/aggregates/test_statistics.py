@@ -15,6 +15,8 @@ from tests.support.one_window import OPERATORS, run
 def test_what_is_no_number_is_refused() -> None:
     with pytest.raises(fw.SpecError, match=r"Variance\('x'\): takes an int .* but column 'x' is string"):
         run(pa.table({"ts": [1], "x": ["a"]}), v=fw.Variance("x"))
+    with pytest.raises(fw.SpecError, match=r"column 'x' is duration\[s\]; cast it to int64$"):
+        run(pa.table({"ts": [1], "x": pa.array([1], pa.duration("s"))}), v=fw.Variance("x"))
     for ddof in (-1, True, 1.0, 2**40):
         with pytest.raises(fw.SpecError, match="StdDev: ddof must be an int of at least 0"):
             fw.StdDev("x", ddof=ddof)

@@ -91,7 +91,10 @@ SESSIONS = fw.EventTimeSessionWindows.with_gap(5)
             lambda: fw.window_join(START, START, WINDOW, "outer"),
             "how must be one of inner, left, right, full, got 'outer'",
         ),
-        (lambda: fw.window_join(START, START, WINDOW, suffix=""), "suffix must be text, got ''"),
+        (
+            lambda: fw.window_join(START, START, WINDOW, suffix=""),
+            "suffix must be text of at least one character, got ''",
+        ),
         (lambda: fw.window_join(START, fw.key_by().event_time("ts"), WINDOW), "both inputs need as many key columns"),
         (lambda: fw.window_join(START, START.bad_rows("drop"), WINDOW), "the same bad_rows"),
         (lambda: fw.window_join(START.bad_rows("divert"), START, WINDOW), "left: bad_rows('divert') does not go"),

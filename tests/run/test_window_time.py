@@ -39,6 +39,28 @@ def test_global_windows_have_none() -> None:
     assert spec.run(TABLE).main["window_time"].null_count == 3
 
 
+def test_results_as_elements_of_the_next_windows() -> None:
+    """Those that fire on time are in time; a late firing comes once more, or late; one without a time is a bad row."""
+    first = SPECS["aligned"].allowed_lateness(1_000).with_window_time().aggregate(n=fw.Count()).open()
+    then = fw.key_by().event_time("window_time").side_output_late_data().bad_rows("divert")
+    then = then.window(fw.TumblingEventTimeWindows.of(20)).aggregate(total=fw.Sum("n"))
+    second = then.open()
+
+    def step(result: fw.Result, time: int) -> list[tuple[list, int]]:
+        fired = [second.process(result.main), second.advance_watermark(time)]
+        return [
+            (one.main["total"].to_pylist(), one.late.num_rows) for one in fired if one.main.num_rows + one.late.num_rows
+        ]
+
+    first.process(TABLE)
+    assert step(first.advance_watermark(9), 9) == []
+    assert step(first.process(TABLE.slice(0, 1)), 9) == []  # the window of "a" once more, with both of its elements
+    assert step(first.advance_watermark(19), 19) == [([1 + 2 + 1], 0)]
+    assert step(first.process(TABLE.slice(1, 1)), 19) == [([], 1)]
+    none = fw.key_by("k").count_window(1).with_window_time().aggregate(n=fw.Count()).run(TABLE).main
+    assert (then.run(none).bad.num_rows, then.run(none).main.num_rows) == (3, 0)
+
+
 def test_on_threads() -> None:
     n = 120_000
     table = pa.table({"k": np.arange(n) % 7, "ts": np.arange(n)})

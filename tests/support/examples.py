@@ -28,6 +28,7 @@ NAMES = (
     "events_sent_twice",
     "corrected_results",
     "best_sellers",
+    "alarms_not_repeated",
 )
 
 # The key, the window's bounds in seconds after noon, and the other columns.
@@ -128,6 +129,7 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
         ("south", 0, 3600, 1, 180, "cat", 35),
         ("south", 3600, 7200, 1, 4200, "eve", 10),
     ],
+    "alarms_not_repeated": [("a", 0, 60, 90.0), ("a", 660, 720, 91.0), ("b", 120, 180, 85.0)],
 }
 
 

@@ -134,6 +134,10 @@ def test_results_bear_the_zone() -> None:
     assert start[0].as_py() == datetime(2024, 1, 2, tzinfo=ZoneInfo("Asia/Tokyo"))
 
 
+def test_a_zone_may_be_a_zoneinfo() -> None:
+    assert Calendar.of("1 day", time_zone=ZoneInfo("Asia/Tokyo")) == Calendar.of("1 day", time_zone="Asia/Tokyo")
+
+
 def test_the_warning_of_utc_days_names_what_helps() -> None:
     table = pa.table({"t": pa.array([0], pa.timestamp("ms", "Europe/Berlin"))})
     spec = fw.key_by().event_time("t").window(fw.TumblingEventTimeWindows.of("1 day")).aggregate(n=fw.Count())
@@ -148,7 +152,8 @@ def test_the_warning_of_utc_days_names_what_helps() -> None:
         (lambda: Calendar.of(5, time_zone="UTC"), "size: must be a number of days"),
         (lambda: Calendar.of("0 days", time_zone="UTC"), "at least 1 day"),
         (lambda: Calendar.of("1 month", time_zone="Mars/Olympus"), "time_zone: must be.*'Mars/Olympus'.*tzdata"),
-        (lambda: Calendar.of("1 month", time_zone=None), "time_zone: must be"),
+        (lambda: Calendar.of("1 month", time_zone=None), "time_zone: must be.*got None$"),
+        (lambda: Calendar.of("1 week", time_zone="UTC", offset="sunday"), "offset: must be such as.*got 'sunday'"),
         (lambda: Calendar.of("1 month", time_zone="UTC", offset="1 month"), "offset must be below 1 month"),
         (lambda: Calendar.of("1 day", time_zone="UTC", offset="1 month"), "offset must be below 1 day, got 1 month"),
         (lambda: Calendar.of("1 month", time_zone="UTC", offset="28 days"), "at most 27 days, got 28 days"),

@@ -158,6 +158,7 @@ def test_windows_of_the_clock_take_a_ttl_of_the_clock():
         ({"ttl": 0}, "ttl must be at least 1 ms, got 0"),
         ({"ttl": "soon"}, "ttl: "),
         ({"ttl": 5, "ttl_time": "wall"}, "ttl_time must be 'event' or 'processing', got 'wall'"),
+        ({"ttl_time": "processing"}, "ttl_time='processing' goes with ttl= only"),
     ],
 )
 def test_other_lifetimes_are_refused(arguments, problem):

@@ -129,7 +129,7 @@ def test_days_that_begin_within_a_minute_are_refused() -> None:
             ),
             "windows: longest_gap must be at least the allowed lateness, got 9 ms and 30 ms",
         ),
-        (lambda: KEYED.windows(a=5), "windows: a must be one of TumblingEventTimeWindows.*got 5"),
+        (lambda: KEYED.windows(a="5 s"), "windows: a must be windows such as TumblingEventTimeWindows.*got '5 s'$"),
         (lambda: KEYED.windows(a=fw.EventTimeSessionWindows.with_gap(5)), "got session windows.*a spec of its own"),
         (lambda: KEYED.windows(a=fw.TumblingProcessingTimeWindows.of(5)), "of processing time; it needs a spec"),
         (lambda: KEYED.windows(a=Sliding(5, 9)), "windows: a leaves gaps"),
