@@ -117,7 +117,7 @@ def apply(
             delays,
             key_groups=check_key_groups(key_groups),
             skew_ms=skew_ms,
-            coalesce=True if coalesce is None else coalesce,
+            coalesce=_coalesce(spec, coalesce),
             name=name,
             migrate=migrate,
             idle_ms=idle_ms,
@@ -298,7 +298,7 @@ def _duration(value: Duration | None, argument: str) -> int | None:
     return ms
 
 
-def _coalesce(spec: fw.WindowSpec, coalesce: bool | None) -> bool:
+def _coalesce(spec: fw.WindowSpec | fw.JoinSpec, coalesce: bool | None) -> bool:
     if coalesce not in (None, True, False):
         raise SpecError(f"coalesce: must be None, True or False, got {coalesce!r}")
     if coalesce is not None and spec.coalesce not in (None, coalesce):

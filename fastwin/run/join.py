@@ -12,7 +12,7 @@ from fastwin.columns.decoding import readable_type, taken_type, without_run_ends
 from fastwin.columns.keys import KeyCodec
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError
-from fastwin.run.choice import Explanation, explain
+from fastwin.run.choice import Explanation, choose, trigger_of
 from fastwin.run.joinbound import Bound
 from fastwin.run.joinstream import JoinStream
 from fastwin.run.reading import columns_named
@@ -20,8 +20,10 @@ from fastwin.run.results import Result
 from fastwin.run.windowspec import WindowSpec
 from fastwin.spec.checks import BOUNDS
 from fastwin.spec.ddl import to_schema
+from fastwin.spec.describe import describe
 from fastwin.spec.joinending import HOWS, SIDE, TIME, Columns, How, JoinEnding
-from fastwin.times import MAX_TIMESTAMP, Duration
+from fastwin.spec.text import outputs_text, parts_text
+from fastwin.times import MAX_TIMESTAMP, Duration, format_ms
 from fastwin.windows.assigner import WindowAssigner
 
 __all__ = ["JoinSpec", "co_group", "window_join"]
@@ -49,11 +51,24 @@ class JoinSpec:
         return "window_join" if self.function is None else "co_group"
 
     def __repr__(self) -> str:
-        left, right = (
-            f"keys {', '.join(side.keys) or 'none'}; event time {side.time_column!r}"
-            for side in (self.left, self.right)
-        )
-        return f"JoinSpec\n  how: {self.how}\n  windows: {self.assigner}\n  left: {left}\n  right: {right}"
+        what = f"how: {self.how}" if self.function is None else f"function: {self._function_name}"
+        return "\n  ".join(["JoinSpec", what, f"windows: {self.assigner}", *self._sides_told()])
+
+    @property
+    def _function_name(self) -> str:
+        return getattr(self.function, "__qualname__", type(self.function).__name__)
+
+    def _sides_told(self) -> Iterator[str]:
+        """Yields what each input is, in words, and what happens to its late and bad rows."""
+        for name, side in (("left", self.left), ("right", self.right)):
+            told = [f"keys {', '.join(side.keys) or 'none'}", parts_text(side)["time"]]
+            if side.lateness_ms:
+                told.append(f"allowed lateness {format_ms(side.lateness_ms)}")
+            if side.late_output:
+                told.append(f"late rows in result.side['late_{name}']")
+            yield f"{name}: {'; '.join(told)}"
+        plain = replace(self.left, lateness_ms=max(self.lateness), coalesce=self.coalesce, late_output=False)
+        yield from outputs_text(plain)
 
     def __post_init__(self) -> None:
         for name, side in (("left", self.left), ("right", self.right)):
@@ -65,6 +80,8 @@ class JoinSpec:
             )
         if self.left.bad_row_policy != self.right.bad_row_policy:
             raise SpecError(f"{self.method}: both inputs need the same bad_rows(...)")
+        if {self.left.coalesce, self.right.coalesce} == {True, False}:
+            raise SpecError(f"{self.method}: both inputs need the same coalesce= in allowed_lateness(...)")
         if self.how not in HOWS:
             raise SpecError(f"{self.method}: how must be one of {', '.join(HOWS)}, got {self.how!r}")
         if not isinstance(self.suffix, str) or not self.suffix:
@@ -76,12 +93,17 @@ class JoinSpec:
         """The allowed lateness of each input, ms."""
         return self.left.lateness_ms, self.right.lateness_ms
 
+    @property
+    def coalesce(self) -> bool | None:
+        """What one of the inputs, or both of them, say of how late elements fire; None leaves it to the runner."""
+        return self.left.coalesce if self.left.coalesce is not None else self.right.coalesce
+
     def _spec(self, ending: JoinEnding) -> WindowSpec:
         start = WindowSpec(keys=self.left.keys).event_time(TIME, unit="ms").window(self.assigner)
         spec = replace(
             start,
             lateness_ms=max(self.lateness),
-            coalesce=self.left.coalesce,
+            coalesce=self.coalesce,
             late_output=self.left.late_output or self.right.late_output,
             bad_row_policy=self.left.bad_row_policy,
         )
@@ -171,8 +193,18 @@ class JoinSpec:
         return JoinStream((self.left, self.right), self.bind, watermark, schemas, trace, idle)
 
     def explain(self) -> Explanation:
-        """Says how it runs."""
-        return explain(self._spec(JoinEnding(self.how, (), (), self.lateness, self.function, self.output)))
+        """Says how it runs: text that shows itself well in a notebook, too."""
+        spec = self._spec(JoinEnding(self.how, (), (), self.lateness, self.function, self.output))
+        operator, why = choose(spec)
+        last = f"how={self.how!r}" if self.function is None else self._function_name
+        lines = [
+            f"{self.method}(left, right, {describe(self.assigner)}, {last})",
+            f"operator: {operator}, because {why}",
+            f"windows: {self.assigner}",
+            f"fires: {trigger_of(spec)}, which is the lesser of both inputs'",
+            *self._sides_told(),
+        ]
+        return Explanation("\n  ".join(lines))
 
 
 def _check_side(method: str, name: str, side: WindowSpec) -> None:

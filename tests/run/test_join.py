@@ -28,6 +28,36 @@ def test_names_that_are_taken_get_the_suffix():
     assert other.main.num_rows == 3
 
 
+def test_a_join_says_what_its_inputs_are():
+    late = fw.key_by("id").event_time("at", unit="s").allowed_lateness("5 s").side_output_late_data()
+    join = fw.window_join(START, late, WINDOW, "left")
+    sides = [
+        "  left: keys k; event time 'ts'",
+        "  right: keys id; event time 'at', in s; allowed lateness 5 s; late rows in result.side['late_right']",
+    ]
+    first, operator, *rest = join.explain().splitlines()
+    assert first == "window_join(left, right, TumblingEventTimeWindows(size_ms=10, offset_ms=0), how='left')"
+    assert operator.startswith("  operator: rows, because")
+    assert rest[1:4] == ["  fires: when the watermark passes the end, which is the lesser of both inputs'", *sides]
+    assert rest[4].startswith("  allowed lateness: windows are kept for 5 s")
+    assert [line for line in repr(join).splitlines() if line in (*sides, "  how: left")] == ["  how: left", *sides]
+    grouped = fw.co_group(START, late, WINDOW, fails, output="n int")
+    assert "  function: fails" in repr(grouped).splitlines()
+    assert grouped.explain().splitlines()[0].endswith("offset_ms=0), fails)")
+
+
+@pytest.mark.parametrize("place", ["left", "right"])
+@pytest.mark.parametrize("coalesce", [True, False])
+def test_either_input_may_say_how_late_rows_fire(place, coalesce):
+    sides = {"left": START, "right": START} | {place: START.allowed_lateness(50, coalesce=coalesce)}
+    join = fw.window_join(**sides, window=WINDOW)
+    stream = join.open(schemas=(LEFT.schema, RIGHT.schema))
+    stream.process(LEFT, RIGHT)
+    stream.advance_watermark(left=9, right=9)
+    late = pa.concat_tables([LEFT.slice(0, 1)] * 2) if place == "left" else pa.concat_tables([RIGHT.slice(0, 1)] * 2)
+    assert stream.process(**{place: late}).main.num_rows == (3 if coalesce else 2 + 3)
+
+
 def test_time_is_the_lesser_of_both_watermarks():
     stream = JOIN.open(watermark=("0 s", 5), schemas=(LEFT.schema, RIGHT.schema))
     stream.process(left=LEFT)
@@ -97,6 +127,12 @@ SESSIONS = fw.EventTimeSessionWindows.with_gap(5)
         ),
         (lambda: fw.window_join(START, fw.key_by().event_time("ts"), WINDOW), "both inputs need as many key columns"),
         (lambda: fw.window_join(START, START.bad_rows("drop"), WINDOW), "the same bad_rows"),
+        (
+            lambda: fw.window_join(
+                START.allowed_lateness(5, coalesce=True), START.allowed_lateness(5, coalesce=False), WINDOW
+            ),
+            "both inputs need the same coalesce=",
+        ),
         (lambda: fw.window_join(START.bad_rows("divert"), START, WINDOW), "left: bad_rows('divert') does not go"),
         (lambda: fw.co_group(START, START, WINDOW, 3, output="n bigint"), "function must be callable"),
         (lambda: JOIN.run(LEFT, RIGHT.rename_columns(["x", "ts", "v"])), "there is no column 'k'"),

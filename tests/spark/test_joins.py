@@ -155,11 +155,15 @@ def test_arguments_that_do_not_fit_are_refused(spark, tmp_path):
     for arguments, said in (
         ({"df": frames[0]}, "df: a join needs a pair of Spark DataFrames"),
         ({"df": frames, "chain": True}, "chain: the result of a join"),
+        ({"df": frames, "coalesce": "once"}, "coalesce: must be None, True or False, got 'once'"),
         ({"df": (frames[0], frames[1].withColumnRenamed("id", "x"))}, "there is no column 'id'"),
     ):
         with pytest.raises(SpecError) as caught:
             spark_glue.apply(join_of("inner"), **arguments)
         assert said in str(caught.value)
+    each = fw.window_join(inputs("0 s")[0], inputs("0 s")[1].allowed_lateness("1 s", coalesce=False), WINDOW)
+    with pytest.raises(SpecError, match=r"coalesce: got True, but the spec says allowed_lateness\(..., coalesce=False"):
+        spark_glue.apply(each, frames, coalesce=True)
     stream = Source(tmp_path, LEFT).frame(spark)
     with pytest.raises(SpecError, match="two streaming frames, or two batch frames"):
         spark_glue.apply(join_of("inner"), (stream, frames[1]))
