@@ -260,11 +260,13 @@ def window_join(
 
     left, right: ``key_by(...).event_time(...)``, with allowed lateness and late output of their own. Key columns
         are matched by their order, and have the left names in the result. Null is a key like any other.
-    window: tumbling, sliding or cumulative windows of event time. how: ``"left"``, ``"right"`` and ``"full"`` also
-        give the rows without a partner in their window, with nulls. suffix: of right columns whose name is taken.
+    window: tumbling, sliding, cumulative or calendar windows of event time.
+    how: ``"left"``, ``"right"`` and ``"full"`` also give the rows without a partner in their window, with nulls.
+    suffix: of right columns whose name is taken.
 
     Result columns: the keys, ``window_start``, ``window_end``, the left columns, the right columns. A late row fires
-    its windows once more, with all pairs. Raises SpecError for what does not go together.
+    its windows once more, with all pairs. State: the rows of both inputs, until their windows are gone. A firing
+    costs O(rows + pairs). Raises SpecError for what does not go together.
 
     >>> import fastwin as fw, pyarrow as pa
     >>> orders, payments = fw.key_by("order").event_time("ts"), fw.key_by("paid").event_time("at")
@@ -291,7 +293,9 @@ def co_group(
         with the columns of their input (key columns have the left names) and yields tuples or dicts. output: their
         columns: DDL such as ``"user string, n bigint"`` or a pa.Schema.
 
-    Result columns: the keys, ``window_start``, ``window_end``, those of ``output``.
+    Result columns: the keys, ``window_start``, ``window_end``, those of ``output``. The rows are in order of arrival
+    (those of a micro-batch on Spark have none); state is as that of ``window_join``. An error of the function is a
+    UserFunctionError with the key and the window. Raises SpecError as ``window_join`` does.
     """
     _check_window("co_group", window)
     if not callable(function):

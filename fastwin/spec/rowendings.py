@@ -15,27 +15,18 @@ from fastwin.functions.process import ProcessWindowFunction
 from fastwin.spec.ending import Ending
 from fastwin.times import format_ms
 from fastwin.triggers import EventTimeTrigger
-from fastwin.windows.calendar import CalendarEventTimeWindows
-from fastwin.windows.cumulative import CumulativeEventTimeWindows
-from fastwin.windows.sliding import SlidingEventTimeWindows
-from fastwin.windows.tumbling import TumblingEventTimeWindows
+from fastwin.windows.named_windows import ALIGNED
 
 __all__ = ["RANK", "DeduplicateEnding", "RowsEnding", "TopEnding", "is_aligned"]
 
 RANK = "rank"
 """The column that ``top`` adds."""
-_ALIGNED = (
-    TumblingEventTimeWindows,
-    SlidingEventTimeWindows,
-    CumulativeEventTimeWindows,
-    CalendarEventTimeWindows,
-)
 
 
 def is_aligned(spec: Any) -> bool:
     """Whether windows follow from the watermark alone: aligned ones of event time, with the default trigger."""
     plain = spec.firing in (None, EventTimeTrigger()) and spec.eviction is None and not spec.pane_info
-    return plain and type(spec.assigner) in _ALIGNED
+    return plain and type(spec.assigner) in ALIGNED
 
 
 class RowsEnding(Ending):

@@ -14,12 +14,13 @@ from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.timewindow import TimeWindow
 from fastwin.windows.tumbling import TumblingEventTimeWindows
 
-__all__ = ["WINDOW_COLUMN", "NamedWindows"]
+__all__ = ["ALIGNED", "WINDOW_COLUMN", "NamedWindows"]
 
 WINDOW_COLUMN = "window"
 """The result column that says which of the windows a row is of."""
 
-_ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows, CalendarEventTimeWindows)
+ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows, CalendarEventTimeWindows)
+"""Windows of event time that follow from the watermark alone, without a look at elements."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class NamedWindows(EventTimeWindows, WindowAssigner):
         if not self.named:
             raise SpecError("windows: at least one is needed, such as minute=TumblingEventTimeWindows.of('1 minute')")
         for name, assigner in self.named:
-            if type(assigner) not in _ALIGNED:
-                known = ", ".join(kind.__name__ for kind in _ALIGNED)
+            if type(assigner) not in ALIGNED:
+                known = ", ".join(kind.__name__ for kind in ALIGNED)
                 if not isinstance(assigner, WindowAssigner):
                     raise SpecError(
                         f"windows: {name} must be windows such as TumblingEventTimeWindows.of('1 minute'), "
