@@ -8,10 +8,11 @@ from typing import Any
 from fastwin.columns.expressions import Computed
 from fastwin.operators.several.feeding import feeders
 from fastwin.spec.builder import SpecBuilder
-from fastwin.spec.rowendings import RowsEnding
+from fastwin.spec.rowendings import DeduplicateEnding, RowsEnding
 from fastwin.spec.text import outputs_text
 from fastwin.times import format_ms
 from fastwin.triggers import EventTimeTrigger
+from fastwin.windows.assigner import MergingWindowAssigner
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows
 from fastwin.windows.named_windows import NamedWindows
@@ -116,7 +117,27 @@ def explained(spec: SpecBuilder, operator: str, why: str) -> Explanation:
     if computed:
         lines.append(f"  computes: {', '.join(computed)}; each once for a batch")
     lines += [f"  {line}" for line in outputs_text(spec)]
+    decides = _order_decides(spec)
+    if decides is not None:
+        lines.append(
+            f"  order: as the rows come in this process; on Spark, those of a micro-batch have none, so {decides}; "
+            "allowed_lateness(..., coalesce=True or False) makes them the same"
+        )
     return Explanation("\n".join(lines))
+
+
+def _order_decides(spec: SpecBuilder) -> str | None:
+    """Returns what comes out otherwise where the rows of a batch have no order, in words; None: nothing, or it is said.
+
+    Late firings are not meant: what is said of allowed lateness tells of them.
+    """
+    if spec.coalesce is not None or spec.assigner is None or not spec.assigner.is_event_time():
+        return None
+    if isinstance(spec.ending, DeduplicateEnding) and spec.ending.keep == "first":
+        return "the first one is the earliest in event time"
+    if isinstance(spec.assigner, MergingWindowAssigner):
+        return "a late one is taken if others of them are in its session and in time"
+    return None
 
 
 def _computed(spec: SpecBuilder) -> list[str]:

@@ -46,6 +46,42 @@ def test_operator_and_reason(assigner: fw.WindowAssigner, name: str, kind: type,
     assert isinstance(plan.new_operator(False), kind)
 
 
+EVENTS = fw.key_by().event_time("t")
+
+
+@pytest.mark.parametrize(
+    ("spec", "end", "times", "results", "says"),
+    [
+        (
+            EVENTS.window(fw.EventTimeSessionWindows.with_gap(10)),
+            fw.Count(),
+            [15, 24],
+            ([1], [2]),
+            "a late one is taken",
+        ),
+        (
+            EVENTS.window(fw.TumblingEventTimeWindows.of(90)),
+            None,
+            [45, 34],
+            ([45], [34]),
+            "the first one is the earliest",
+        ),
+    ],
+)
+def test_explain_says_where_the_order_of_rows_decides(spec, end, times, results, says) -> None:
+    for coalesce, wanted in zip((None, True), results, strict=True):
+        asked = spec if coalesce is None else spec.allowed_lateness(0, coalesce=coalesce)
+        asked = asked.deduplicate() if end is None else asked.aggregate(n=end)
+        lines = [line for line in asked.explain().splitlines() if line.startswith("  order: ")]
+        assert [says in line for line in lines] == ([True] if coalesce is None else [])
+        stream = asked.open(schema=pa.schema([("t", pa.int64())]))
+        stream.advance_watermark(30)
+        found = pa.concat_tables([stream.process(pa.table({"t": times})).main, stream.advance_watermark(999).main])
+        assert found.column(found.num_columns - 1).to_pylist() == wanted
+    plain = EVENTS.window(fw.TumblingEventTimeWindows.of(90)).aggregate(n=fw.Count())
+    assert "order:" not in plain.explain()
+
+
 def test_only_what_is_needed_is_read() -> None:
     spec = BASE.aggregate(n=fw.Count(), s=fw.Sum("i"), m=fw.Mean("i"), c=fw.Count("k2"))
     assert fw.plan(spec, SCHEMA).input_columns == ["k", "t", "i", "k2"]
