@@ -91,7 +91,7 @@ def _sized(scale: Scale, share: int) -> tuple[pa.Table, int]:
     return table, min(len(table), scale.keys * 10)
 
 
-@WORKS.add("general-built-in", "event", ("C loop",), Bar.at_most(10, "C loop"))
+@WORKS.add("general-built-in", "event", ("C loop",), Bar.at_most(4, "C loop"))
 def built_in(scale: Scale) -> Entry:
     table, rows = _sized(scale, 1)
     label = f"built-in trigger and aggregates, {amount(scale.events)} events, {amount(scale.keys)} keys"

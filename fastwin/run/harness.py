@@ -189,8 +189,8 @@ class WindowHarness:
             return []
         elements, service = self._operator.elements, self._operator.timer_service
         found = []
-        for event_time, timers in ((True, service.event_timers), (False, service.processing_timers)):
-            times, _, slots = timers.timers()
+        for event_time in (True, False):
+            times, slots = service.listed(event_time)
             for time, slot in zip(times.tolist(), slots.tolist(), strict=True):
                 key, window = elements.key_and_window(slot)
                 found.append(PendingTimer(key, window, time, event_time))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from fastwin.times import MAX_TIMESTAMP
+from fastwin.windows import lastms
 
 __all__ = ["GlobalWindow", "TimeWindow", "merge_time_windows"]
 
@@ -32,6 +33,9 @@ class TimeWindow(NamedTuple):
     def cover(self, other: "TimeWindow") -> "TimeWindow":
         """Returns the smallest window that contains both."""
         return TimeWindow(min(self.start, other.start), max(self.end, other.end))
+
+
+TimeWindow.max_timestamp = lastms.max_timestamp  # type: ignore[method-assign]  # the same in C
 
 
 class GlobalWindow(NamedTuple):

@@ -31,18 +31,33 @@ cdef inline void insert_back(Timer* timers, Py_ssize_t i) noexcept nogil:
     timers[i] = timer
 
 
-cdef inline int sort_timers(Timer* timers, Py_ssize_t n) except -1 nogil:
-    """Sorts by (time, key, namespace). O(n)."""
+cdef inline bint put_timers_in_order(Timer* timers, Py_ssize_t n) noexcept nogil:
+    """Sorts by (time, key, namespace). Returns whether there was memory. O(n)."""
     cdef Py_ssize_t[3] fields
     cdef Py_ssize_t i
     if n < FEW:
         for i in range(1, n):
             insert_back(timers, i)
-        return 0
+        return True
     fields[0] = <char*> &timers.namespace - <char*> timers
     fields[1] = <char*> &timers.key - <char*> timers
     fields[2] = <char*> &timers.time - <char*> timers
-    if not radix_sort(timers, n, sizeof(Timer), fields, 3):
+    return radix_sort(timers, n, sizeof(Timer), fields, 3)
+
+
+cdef inline int sort_timers(Timer* timers, Py_ssize_t n) except -1 nogil:
+    """Sorts by (time, key, namespace). O(n)."""
+    if not put_timers_in_order(timers, n):
         with gil:
             raise MemoryError(f"TimerQueue: no memory to sort {n} timers")
     return 0
+
+
+cdef inline Py_ssize_t drop_twins(Timer* timers, Py_ssize_t n) noexcept nogil:
+    """Leaves one of each of sorted timers; returns how many are left."""
+    cdef Py_ssize_t i, kept = min(n, 1)
+    for i in range(1, n):
+        if not same(timers + i, timers + kept - 1):
+            timers[kept] = timers[i]
+            kept += 1
+    return kept

@@ -7,7 +7,7 @@ from libc.stdlib cimport free, malloc
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
 from fastwin.core.memory.hashindex cimport (
     count_places, farthest, first_place, free_index, is_empty, next_place, resize_index, seed_index, take_out)
-from fastwin.core.timers.timer cimport Timer, before, same, sort_timers
+from fastwin.core.timers.timer cimport Timer, before, drop_twins, put_timers_in_order, same, sort_timers
 from fastwin.core.timers.timerheap cimport (
     FIRST_TIMERS, append_timer, drop_first, part_due, put_in_order, reserve_heap, sift_up)
 
@@ -25,6 +25,8 @@ cdef class TimerQueue:
     A hash index says which timers there are, a heap in which order they come. Deleting leaves the heap alone: what
     comes out of it and is not in the index is passed over, and the heap is made anew when it has grown to twice the
     set. Many due timers are taken from the heap and sorted at once; they stay in the index until their turn.
+
+    An owner that knows about some timers itself saves the index for these, see ask().
     """
 
     def __cinit__(self):
@@ -36,8 +38,16 @@ cdef class TimerQueue:
         free(self.due)
         free_index(&self.index)
 
+    cdef int ask(self, object owner, tells tell, ts_t delay) except -1:
+        """Has the owner tell whether timers are there whose namespaces have bits of TOLD: they are in no index.
+
+        It does not add one that is there, knows that it is gone before it discards it, and after it was taken out.
+        """
+        self.owner, self.tell, self.delay = owner, tell, delay
+        return 0
+
     def __len__(self):
-        return self.live
+        return self.live + self.told
 
     @property
     def nbytes(self):
@@ -63,8 +73,13 @@ cdef class TimerQueue:
         return at
 
     cdef bint _remove(self, const Timer* timer) noexcept nogil:
-        """Takes out of the index; returns False if it was not there."""
+        """Takes a timer out of the set; returns False if it was not there."""
         cdef Py_ssize_t at
+        if self.is_told(timer):
+            if not self.tell(<const void*> self.owner, timer, self.delay):
+                return False
+            self.told -= 1
+            return True
         if self.live == 0:
             return False
         at = self._find(timer)
@@ -76,13 +91,17 @@ cdef class TimerQueue:
 
     cdef void _tidy(self) noexcept nogil:
         """Makes the heap anew if it holds too much that was deleted, and gives back memory that is no longer used."""
-        cdef Py_ssize_t i, size = FIRST_TIMERS
-        if self.heap.n > 2 * self.live + FIRST_TIMERS:
-            self.heap.n = 0
-            for i in range(self.index.size):
-                if not is_empty(self.timer_at(i)):
-                    append_timer(&self.heap, self.timer_at(i))
-            put_in_order(&self.heap)
+        cdef Py_ssize_t i, n = 0, size = FIRST_TIMERS
+        if self.heap.n > 2 * (self.live + self.told) + FIRST_TIMERS:
+            for i in range(self.heap.n):
+                if self.is_there(self.heap.timers + i):
+                    self.heap.timers[n] = self.heap.timers[i]
+                    n += 1
+            self.heap.n = n
+            if put_timers_in_order(self.heap.timers, n):
+                self.heap.n = drop_twins(self.heap.timers, n)
+            else:
+                put_in_order(&self.heap)
         # Where there is no memory for smaller ones, the old ones serve.
         if self.index.size > 16 * (self.live + FIRST_TIMERS):
             while size < 4 * self.live:
@@ -102,11 +121,14 @@ cdef class TimerQueue:
             raise ValueError(f"key: not negative, got {key}")
         timer.time, timer.key, timer.namespace = time, key, namespace
         self._reserve()
-        at = self._find(&timer)
-        if not is_empty(self.timer_at(at)):
-            return False
-        self.timer_at(at)[0] = timer
-        self.live += 1
+        if self.is_told(&timer):
+            self.told += 1
+        else:
+            at = self._find(&timer)
+            if not is_empty(self.timer_at(at)):
+                return False
+            self.timer_at(at)[0] = timer
+            self.live += 1
         append_timer(&self.heap, &timer)
         sift_up(&self.heap, self.heap.n - 1)
         return True
@@ -115,7 +137,9 @@ cdef class TimerQueue:
         """Takes a timer out; returns False if there was none. Amortised O(1)."""
         cdef Timer timer
         timer.time, timer.key, timer.namespace = time, key, namespace
-        if not self._remove(&timer):
+        if self.is_told(&timer):
+            self.told -= 1
+        elif not self._remove(&timer):
             return False
         if self.due_at == self.due_n:       # what is due is in the index and not in the heap, and would get there
             self._tidy()
@@ -125,12 +149,12 @@ cdef class TimerQueue:
         """Tells whether a timer is registered. O(1)."""
         cdef Timer timer
         timer.time, timer.key, timer.namespace = time, key, namespace
-        return self.live and not is_empty(self.timer_at(self._find(&timer)))
+        return self.is_there(&timer)
 
     def peek(self):
         """Returns the time of the first timer, or None; not during a run. Amortised O(log timers)."""
         while self.heap.n:
-            if self.live and not is_empty(self.timer_at(self._find(self.heap.timers))):
+            if self.is_there(self.heap.timers):
                 return self.heap.timers[0].time
             drop_first(&self.heap)
         return None
@@ -190,17 +214,21 @@ cdef class TimerQueue:
     def timers(self):
         """Returns all timers in order, and keeps them: times int64[n], keys int32[n], namespaces int64[n]. O(n)."""
         cdef Py_ssize_t i, n = 0
+        cdef const Timer* timer
         cdef int64_t[::1] time, namespace
         cdef idx_t[::1] key
-        cdef Timer* found = <Timer*> malloc(max(self.live, 1) * sizeof(Timer))
+        cdef Py_ssize_t most = self.heap.n + self.due_n - self.due_at
+        cdef Timer* found = <Timer*> malloc(max(most, 1) * sizeof(Timer))
         if found == NULL:
-            raise MemoryError(f"TimerQueue: no memory to list {self.live} timers")
+            raise MemoryError(f"TimerQueue: no memory to list {most} timers")
         try:
-            for i in range(self.index.size):
-                if not is_empty(self.timer_at(i)):
-                    found[n] = self.timer_at(i)[0]
+            for i in range(most):
+                timer = self.heap.timers + i if i < self.heap.n else self.due + self.due_at + i - self.heap.n
+                if self.is_there(timer):
+                    found[n] = timer[0]
                     n += 1
             sort_timers(found, n)
+            n = drop_twins(found, n)
             times, keys, namespaces = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int64)
             time, key, namespace = times, keys, namespaces
             for i in range(n):
@@ -229,4 +257,4 @@ cdef class TimerQueue:
             if not is_empty(self.timer_at(i)):
                 assert self._find(self.timer_at(i)) == i, f"timer at {i} cannot be found"
         assert count_places(&self.index, sizeof(Timer)) == self.live, f"{self.live} timers are counted, not all there"
-        assert len(seen) == self.live, f"{len(seen)} timers of {self.live} are in the heap"
+        assert len(seen) == len(self), f"{len(seen)} timers of {len(self)} are in the heap"

@@ -3,8 +3,13 @@ cimport cython
 
 from fastwin.core.timers.timer cimport Timer
 from fastwin.core.timers.timerqueue cimport TimerQueue
-from fastwin.core.typedefs cimport idx_t, ts_t, uint32_t
-from fastwin.core.windows.windowtable cimport Window, WindowTable
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint32_t
+from fastwin.core.windows.windowtable cimport END_TIMER, Window, WindowTable
+
+cdef inline idx_t slot_of(const Timer* timer) noexcept nogil:
+    """Returns the row of a timer's window."""
+    return <idx_t> (timer.namespace >> 2)
+
 
 cdef ts_t plus(ts_t a, ts_t b) except? -2
 
@@ -19,6 +24,10 @@ cdef class TimerService:
     cdef readonly bint event_time       # of the assigner
     cdef bint final                     # timers run for the last time: a watermark of int64 max
     cdef public list journal            # (slot, time, kind) of timers without a mark in the row; None: not kept
+
+    # A timer's namespace: the slot of its row, and the mark in it that tells of the timer, as TimerQueue.ask() has it.
+    cdef inline int64_t namespace(self, idx_t slot, uint32_t mark) noexcept nogil:
+        return <int64_t> slot << 2 | mark // END_TIMER
 
     cdef inline Window* at(self, idx_t slot) noexcept:
         return <Window*> (self.table.rows.data + slot * self.table.rows.stride)

@@ -1,7 +1,7 @@
 """TimerService: the clocks of the general operator, and which timers its windows have."""
 
 from fastwin.core.timers.timer cimport Timer
-from fastwin.core.timers.timerqueue cimport TimerQueue
+from fastwin.core.timers.timerqueue cimport TOLD, TimerQueue
 from fastwin.core.timemath cimport MAX_TIME, NO_TIME, add_overflows
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint8_t, uint32_t
 from fastwin.core.windows.windowtable cimport CLEANUP_TIMER, END_TIMER, Window, WindowTable, is_global, last_ms
@@ -16,11 +16,27 @@ cdef ts_t plus(ts_t a, ts_t b) except? -2:
     return total
 
 
+cdef bint is_marked(const void* owner, const Timer* timer, ts_t delay) noexcept nogil:
+    """Tells whether the row of a timer says that it is registered. The row may be that of another window by now.
+
+    delay: ms between a window's last one and its cleaning.
+    """
+    cdef uint32_t mark = <uint32_t> (timer.namespace & TOLD) * END_TIMER
+    cdef const Window* window = (<WindowTable> owner).living(slot_of(timer))
+    cdef ts_t time
+    if window == NULL or not window.flags & mark or window.head.key != timer.key:
+        return False
+    time = last_ms(window)
+    if mark == CLEANUP_TIMER and add_overflows(time, delay, &time):
+        time = MAX_TIME
+    return time == timer.time
+
+
 cdef class TimerService:
     """Watermark, processing time and timers of one general operator.
 
-    table: the rows of its windows. Timers at a window's end and for its cleaning are marked in its row; the journal
-    tells of the others. lateness: ms. event_time: whether windows pass with the watermark.
+    table: the rows of its windows. Timers at a window's end and for its cleaning are marked in its row, and are in no
+    index; the journal tells of the others. lateness: ms. event_time: whether windows pass with the watermark.
     """
 
     def __init__(self, WindowTable table not None, ts_t lateness, bint event_time):
@@ -29,6 +45,8 @@ cdef class TimerService:
         self.event_time = event_time
         self.event_timers = TimerQueue()
         self.processing_timers = TimerQueue()
+        self.event_timers.ask(table, is_marked, lateness)
+        self.processing_timers.ask(table, is_marked, 0)
         self.watermark = self.cleaned = NO_TIME
 
     cdef bint take_due(self, bint event, ts_t until, Timer* timer) except -1:
@@ -38,7 +56,7 @@ cdef class TimerService:
         cdef idx_t slot
         if not self.queue(event).next_due(until, timer):
             return False
-        slot = <idx_t> timer.namespace
+        slot = slot_of(timer)
         window = self.at(slot)
         mark = self._mark(window, timer.time, event)
         window.flags &= ~mark
@@ -74,7 +92,7 @@ cdef class TimerService:
         if self.final and (is_global(window) or time > last_ms(window)):
             return 0            # the last watermark would go on for ever
         window.flags |= mark
-        if self.queue(event).add(time, window.head.key, slot):
+        if self.queue(event).add(time, window.head.key, self.namespace(slot, mark)):
             window.timers += 1
             self._changed(slot, time, mark, not event)
         return 0
@@ -85,7 +103,7 @@ cdef class TimerService:
         if mark and not window.flags & mark:
             return 0
         window.flags &= ~mark
-        if self.queue(event).discard(time, window.head.key, slot):
+        if self.queue(event).discard(time, window.head.key, self.namespace(slot, mark)):
             window.timers -= 1
             self._changed(slot, time, mark, not event)
         return 0
@@ -150,7 +168,7 @@ cdef class TimerService:
         cdef const int64_t[::1] times, slots
         found = []
         for kind in range(2):
-            at, _, owners = self.queue(not kind).timers()
+            at, owners = self.listed(not kind)
             times, slots = at, owners
             for i in range(times.shape[0]):
                 if wanted[slots[i]] and not self._mark(self.at(<idx_t> slots[i]), times[i], not kind):
@@ -159,7 +177,14 @@ cdef class TimerService:
 
     def has_timer(self, idx_t slot, ts_t time, int kind):
         """Tells whether a row has a timer."""
-        return self.queue(not kind).contains(time, self.at(slot).head.key, slot)
+        cdef const Window* window = self.at(slot)
+        return self.queue(not kind).contains(
+            time, window.head.key, self.namespace(slot, self._mark(window, time, not kind)))
+
+    def listed(self, bint event):
+        """Returns all timers of one clock in order: times int64[n], the slots of their rows int64[n]. O(n)."""
+        times, _, namespaces = self.queue(event).timers()
+        return times, namespaces >> 2
 
     def marks(self, idx_t slot):
         """Returns the timers that the marks of a row tell of, and how many it has at all."""

@@ -54,10 +54,12 @@ cdef class WindowTable:
     cdef readonly Py_ssize_t filled     # rows that have contents
     cdef readonly list removed  # (key id, start, end) of saved rows that are gone; their keys are retained
 
-    cdef uint32_t soon(self, idx_t key, ts_t start, ts_t end) noexcept nogil
+    cdef void soon(self, uint32_t hash) noexcept nogil
     cdef idx_t sooner(self, uint32_t hash) noexcept nogil
     cdef idx_t find(self, idx_t key, ts_t start, ts_t end) noexcept
     cdef idx_t ensure(self, idx_t key, ts_t start, ts_t end) except -1
+    cdef Py_ssize_t _place_of(self, idx_t key, ts_t start, ts_t end, uint32_t hash) noexcept nogil
+    cdef idx_t ensure_hashed(self, idx_t key, ts_t start, ts_t end, uint32_t hash) except -1
     cdef int release(self, idx_t slot) except -1
     cdef int _grow(self) except -1
     cdef int set_add(self, idx_t slot) except -1
@@ -67,6 +69,10 @@ cdef class WindowTable:
 
     cdef inline Window* at(self, idx_t slot) noexcept nogil:
         return <Window*> (self.rows.data + slot * self.rows.stride)
+
+    cdef inline Window* living(self, idx_t slot) noexcept nogil:
+        # What is in a slot; NULL for nothing.
+        return self.at(slot) if slot < self.rows.top and self.rows.is_live(slot) else NULL
 
     cdef inline void fill(self, Window* window) noexcept nogil:
         # Says that a window has contents.
@@ -81,6 +87,12 @@ cdef class WindowTable:
     cdef inline Entry* _entry(self, Py_ssize_t at) noexcept nogil:
         return <Entry*> self.index.places + at
 
+    cdef inline uint64_t hash_window(self, ts_t start, ts_t end) noexcept nogil:
+        # The part of a hash that all keys of a window share.
+        return stir(stir(self.index.start, <uint64_t> start, self.index.factor), <uint64_t> end, self.index.factor)
+
+    cdef inline uint32_t hash_key(self, uint64_t window, idx_t key) noexcept nogil:
+        return <uint32_t> stir(window, <uint64_t> key, self.index.factor)
+
     cdef inline uint32_t hashed(self, idx_t key, ts_t start, ts_t end) noexcept nogil:
-        cdef uint64_t factor = self.index.factor, h = stir(self.index.start, <uint64_t> key, factor)
-        return <uint32_t> stir(stir(h, <uint64_t> start, factor), <uint64_t> end, factor)
+        return self.hash_key(self.hash_window(start, end), key)

@@ -8,7 +8,7 @@ from libc.string cimport memmove, memset
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint32_t
 from fastwin.core.keys.keytable cimport KeyTable
 from fastwin.core.memory.hashindex cimport (
-    count_places, empty_place, farthest, first_place, free_index, next_place, resize_index, seed_index, take_out)
+    count_places, farthest, first_place, free_index, next_place, resize_index, seed_index, take_out)
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.rows.rowstore cimport RowStore
 
@@ -58,12 +58,10 @@ cdef class WindowTable:
             raise MemoryError(f"WindowTable: no memory for an index of {size}")
         return 0
 
-    cdef uint32_t soon(self, idx_t key, ts_t start, ts_t end) noexcept nogil:
-        """Fetches the place in the index of a window that will be asked for; returns its hash."""
-        cdef uint32_t hash = self.hashed(key, start, end)
+    cdef void soon(self, uint32_t hash) noexcept nogil:
+        """Fetches the place in the index of a window that will be asked for."""
         if self.index.size:
             prefetch(self._entry(first_place(&self.index, hash)))
-        return hash
 
     cdef idx_t sooner(self, uint32_t hash) noexcept nogil:
         """Fetches the row of a window that is about to be asked for; returns its slot, or NONE."""
@@ -81,42 +79,44 @@ cdef class WindowTable:
             at = next_place(&self.index, at)
         return NONE
 
+    cdef Py_ssize_t _place_of(self, idx_t key, ts_t start, ts_t end, uint32_t hash) noexcept nogil:
+        """Returns where a window is in the index, which is there, or the empty place where looking for it ends."""
+        cdef Py_ssize_t at = first_place(&self.index, hash)
+        cdef const Window* window
+        while self._entry(at).slot != NONE:
+            if self._entry(at).hash == hash:
+                window = self.at(self._entry(at).slot)
+                if window.head.start == start and window.head.key == key and window.end == end:
+                    break
+            at = next_place(&self.index, at)
+        return at
+
     cdef idx_t find(self, idx_t key, ts_t start, ts_t end) noexcept:
         """Returns the slot of a window, or NONE. O(1) expected."""
-        cdef uint32_t hash = self.hashed(key, start, end)
-        cdef Py_ssize_t at
-        cdef idx_t slot
-        cdef Window* window
         if self.index.size == 0:
             return NONE
-        at = first_place(&self.index, hash)
-        while True:
-            slot = self._entry(at).slot
-            if slot == NONE:
-                return NONE
-            if self._entry(at).hash == hash:
-                window = self.at(slot)
-                if window.head.start == start and window.head.key == key and window.end == end:
-                    return slot
-            at = next_place(&self.index, at)
+        return self._entry(self._place_of(key, start, end, self.hashed(key, start, end))).slot
 
     cdef idx_t ensure(self, idx_t key, ts_t start, ts_t end) except -1:
         """Returns the slot of a window, a fresh row where there was none, and marks it dirty. O(1) expected."""
-        cdef idx_t slot = self.find(key, start, end)
-        cdef Entry* entry
-        cdef uint32_t hash
+        return self.ensure_hashed(key, start, end, self.hashed(key, start, end))
+
+    cdef idx_t ensure_hashed(self, idx_t key, ts_t start, ts_t end, uint32_t hash) except -1:
+        """The same for a window whose hash is known."""
+        cdef Py_ssize_t at
+        cdef idx_t slot
+        if 4 * (self.rows.live + 1) > 3 * self.index.size:
+            self._grow()
+        at = self._place_of(key, start, end, hash)
+        slot = self._entry(at).slot
         if slot != NONE:
             self.rows.mark(slot)
             return slot
-        if 4 * (self.rows.live + 1) > 3 * self.index.size:
-            self._grow()
         self.rows.reserve(1)
         slot = self.rows.alloc(key, start)
         self.at(slot).end = end
         self.keys.retain(key)
-        hash = self.hashed(key, start, end)
-        entry = self._entry(empty_place(&self.index, sizeof(Entry), hash))
-        entry.slot, entry.hash = slot, hash
+        self._entry(at).slot, self._entry(at).hash = slot, hash
         return slot
 
     cdef int release(self, idx_t slot) except -1:

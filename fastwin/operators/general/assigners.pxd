@@ -8,6 +8,7 @@ cdef class AssignerNode:
     cdef TimerService timers
     cdef readonly bint merging          # its windows merge
     cdef bint plain                     # it does not merge, and may be asked in advance: no user code runs
+    cdef bint single                    # it is plain, and gives each time the one window that the time is in
     cdef readonly object merge_windows  # how, where it is not by overlap; None: by overlap
     cdef str name
     cdef ts_t* starts

@@ -92,6 +92,7 @@ cdef class SlidingNode(AssignerNode):
         self.offset = offset
         self.plain = True
         self.event = assigner.is_event_time()
+        self.single = self.event and size == slide
         if -(-size // slide) > LIMIT:
             raise too_many(assigner, -(-size // slide))
         self.reserve(max(-(-size // slide), 1))

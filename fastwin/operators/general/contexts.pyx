@@ -2,6 +2,7 @@
 
 from operator import index
 
+cimport cython
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
@@ -126,6 +127,7 @@ cdef class RowHost(TriggerHost):
         raise self.elements.blame(what, self.slot, problem) from problem
 
 
+@cython.binding(False)      # as plain methods: those that user code calls with every element
 cdef class TriggerContext:
     """What a trigger is handed: clocks, timers and state of the current window."""
 
@@ -213,6 +215,7 @@ cdef class TriggerContext:
             self.holder.write()[state.name] = merged
 
 
+@cython.binding(False)
 cdef class Clocks:
     """What evictors and assigners are handed: the watermark and the processing time."""
 
@@ -257,6 +260,7 @@ cdef StateStore handed_out(StateStore store):
     return store
 
 
+@cython.binding(False)
 cdef class WindowContext:
     """What a ProcessWindowFunction is handed. ``window``: the window that fires or goes."""
 

@@ -92,7 +92,8 @@ cdef class Elements:
             ids = [key]
             for timers in (self.timers.event_timers, self.timers.processing_timers):
                 for i in range(min(timers.due_n - timers.due_at, KEYS_AHEAD)):
-                    ids.append(timers.due[timers.due_at + i].key)
+                    if timers.is_there(timers.due + timers.due_at + i):     # else its key may be gone
+                        ids.append(timers.due[timers.due_at + i].key)
             self.known_keys(np.array(ids, dtype=np.int32))
             value = self.key_values[key]
         return value

@@ -30,12 +30,16 @@ cdef class Firing:
     cdef list values                # of the Python columns, a list for each; None: there are none
     cdef list panes                 # (index, timing, is last) for each fired row
     cdef public list causes         # the time of the timer for each fired row, None for an element; None: not kept
+    cdef list touched               # windows that fire at the end of the call
     cdef list _batches
 
     cdef int fire(self, idx_t slot, ts_t time, int by_timer) except -1
+    cdef bint moves(self)
+    cdef int touch(self, idx_t slot) except -1
+    cdef int move(self, idx_t slot) except -1
     cdef int withdraw(self, idx_t slot) except -1
     cdef idx_t _row(self, idx_t slot, ts_t time, int by_timer, tuple pane) except -1
-    cdef int _put(self, list values) except -1
+    cdef int _put(self, object values) except -1
     cdef tuple _pane(self, idx_t slot, ts_t time, int by_timer)
     cdef WindowContext _enter(self, idx_t slot)
     cdef int _process(self, idx_t slot, object elements, ts_t time, int by_timer, tuple pane) except -1

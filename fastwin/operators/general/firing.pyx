@@ -1,13 +1,16 @@
 """Firing: from a window that fires to result rows, and what user functions have to say about it."""
 
+from types import GeneratorType
+
 import numpy as np
 import pyarrow as pa
 
+from fastwin.core.timemath cimport NO_TIME
 from fastwin.core.typedefs cimport idx_t, ts_t
 from fastwin.columns.buffers import from_values
 from fastwin.core.memory.references cimport PyObject, references
 from fastwin.core.rows.rowstore cimport HEAD_CELLS, RowStore
-from fastwin.core.windows.windowtable cimport FIRED, ON_TIME, PUBLISHED, Window, last_ms
+from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, ON_TIME, PUBLISHED, TOUCHED, Window, last_ms
 from fastwin.core.windows.windowtable import END_CELL
 from fastwin.errors import SpecError
 from fastwin.functions.process import ProcessWindowFunction
@@ -53,7 +56,7 @@ cdef class Firing:
         if program.output is not None:
             self.maker = row_maker(tuple(program.output.names), self.what or "output")
         self._renew()
-        self._batches = []
+        self._batches, self.touched = [], []
 
     def _renew(self):
         self.fired = RowStore(*self.blank)
@@ -107,6 +110,44 @@ cdef class Firing:
             self._flush()
         return 0
 
+    cdef bint moves(self):
+        """Tells whether all that a window fires is its row, so that one which fires and goes may move()."""
+        return self.program.output is None and not self.tells_firings and self.causes is None
+
+    cdef int move(self, idx_t slot) except -1:
+        """Emits what a window holds that nothing keeps any more, and frees its row."""
+        cdef Window* window = self.table.at(slot)
+        cdef idx_t row
+        self.fired.reserve(1)
+        row = self.fired.alloc(window.head.key, window.head.start)
+        self.fired.copy(row, self.table.rows, slot, HEAD_CELLS)
+        self.table.keys.retain(window.head.key)
+        self.table.empty(window)
+        self.table.release(slot)
+        if len(self.fired) >= FLUSH_ROWS:
+            self._flush()
+        return 0
+
+    cdef int touch(self, idx_t slot) except -1:
+        """Has a window fire once at the end of the call, however many late elements it gets."""
+        cdef Window* window = self.table.at(slot)
+        if not window.flags & TOUCHED:
+            window.flags |= TOUCHED
+            self.touched.append(slot)
+        return 0
+
+    def fire_touched(self):
+        """Fires the windows that late elements have touched in this call, in order of their ends."""
+        cdef idx_t slot
+        # A row that was merged away may have come back for another window: it is there twice.
+        touched = [slot for slot in dict.fromkeys(self.touched) if self.table.at(slot).flags & TOUCHED]
+        self.touched = []
+        touched.sort(key=lambda s: (self.table.at(s).end, self.table.at(s).head.start, self.table.at(s).head.key))
+        for slot in touched:
+            self.table.at(slot).flags &= ~<unsigned int> TOUCHED
+            if self.table.at(slot).flags & HAS_CONTENTS:
+                self.fire(slot, NO_TIME, BY_ELEMENT)
+
     cdef int withdraw(self, idx_t slot) except -1:
         """Takes the result of a window back that has become part of another one."""
         cdef Window* window = self.table.at(slot)
@@ -147,12 +188,13 @@ cdef class Firing:
             self.changes.append(self.change)
         return row
 
-    cdef int _put(self, list values) except -1:
-        """Adds the values of a row to the Python columns. By column: a tuple for each row would keep Python's garbage
-        collector at work."""
-        cdef Py_ssize_t i
-        for i in range(len(values)):
-            (<list> self.values[i]).append(values[i])
+    cdef int _put(self, object values) except -1:
+        """Adds the values of a row, a list or a tuple, to the Python columns. By column: a tuple for each row would
+        keep Python's garbage collector at work."""
+        cdef Py_ssize_t i = 0
+        for value in values:
+            (<list> self.values[i]).append(value)
+            i += 1
         return 0
 
     def _take_back(self, idx_t row):
@@ -196,12 +238,14 @@ cdef class Firing:
             results = self.process(self.elements.key_value(self.table.at(slot).head.key), ctx, elements)
             if results is None:
                 return 0
-            if isinstance(results, (tuple, dict, Row, str, bytes)) or not hasattr(results, "__iter__"):
+            if type(results) is not GeneratorType and (
+                    isinstance(results, (tuple, dict, Row, str, bytes)) or not hasattr(results, "__iter__")):
                 raise TypeError(f"must yield rows, or return a list of them, returned {results!r}")
             for value in results:
-                values = self.maker(value)
+                if type(value) is not tuple or len(<tuple> value) != len(self.values):
+                    value = self.maker(value)
                 self._row(slot, time, by_timer, pane)
-                self._put(list(values))
+                self._put(value)
         except Exception as problem:
             raise self.elements.blame(self.what, slot, problem) from problem
         finally:
@@ -240,7 +284,7 @@ cdef class Firing:
         """Turns the rows that have fired into a record batch."""
         cdef idx_t slot
         cdef Py_ssize_t n = len(self.fired)
-        fired = self.fired
+        cdef RowStore fired = self.fired
         slots = np.arange(n, dtype=np.int32)
         self.counters.fired += n
         starts, ends = fired.starts(slots), fired.cells(slots, END_CELL)
@@ -259,7 +303,8 @@ cdef class Firing:
         batch = pa.RecordBatch.from_arrays(columns, names=self.made_names())
         self._batches.append((batch.select(self.config.main_names), self.causes))
         for slot in range(n):
-            self.table.keys.release(self.fired.head(slot).key)
+            self.table.keys.release_later(self.fired.head(slot).key)
+        self.table.keys.bury()
         self._renew()
 
     def _python_columns(self):

@@ -6,6 +6,7 @@ from fastwin.core.typedefs cimport idx_t
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.timers.timer cimport Timer
 from fastwin.core.timers.timerqueue cimport TimerQueue
+from fastwin.core.windows.timerservice cimport slot_of
 from fastwin.core.windows.windowtable cimport Window, WindowTable
 
 cdef enum:
@@ -101,38 +102,45 @@ cdef inline void fetch_all(list objects, const idx_t* places, Py_ssize_t n) noex
             fetch_values(place[0])
 
 
+cdef inline void fetch_due_rows(TimerQueue timers, WindowTable table) noexcept:
+    """Fetches the rows of timers that are due next but a few, and their places in the index."""
+    cdef const Timer* timer = timers.coming(ROW_AHEAD)
+    cdef const Window* window
+    if timer != NULL:
+        prefetch(table.at(slot_of(timer)))
+        prefetch(<char*> table.at(slot_of(timer)) + table.rows.stride - 1)
+    timer = timers.coming(INDEX_AHEAD)
+    window = NULL if timer == NULL else table.living(slot_of(timer))
+    if window != NULL:
+        table.soon(table.hashed(window.head.key, window.head.start, window.end))
+
+
 cdef inline void fetch_due(TimerQueue timers, WindowTable table, list objects, list states) noexcept:
     """Fetches the rows of timers that are due next but a few, their places in the index, and their Python objects."""
     cdef const Timer* timer = timers.coming(ROW_AHEAD)
-    cdef Window* window
     cdef PyObject** place
+    fetch_due_rows(timers, table)
     if timer != NULL:
-        prefetch(table.at(<idx_t> timer.namespace))
-        prefetch(<char*> table.at(<idx_t> timer.namespace) + table.rows.stride - 1)
-        prefetch(place_in(objects, <idx_t> timer.namespace))
-        prefetch(place_in(states, <idx_t> timer.namespace))
+        prefetch(place_in(objects, slot_of(timer)))
+        prefetch(place_in(states, slot_of(timer)))
         timers.soon(timer)
     timer = timers.coming(OBJECT_AHEAD)
     if timer != NULL:
-        place = place_in(objects, <idx_t> timer.namespace)
+        place = place_in(objects, slot_of(timer))
         if place != NULL:
             prefetch(place[0])
     timer = timers.coming(ITEMS_AHEAD)
     if timer != NULL:
-        place = place_in(objects, <idx_t> timer.namespace)
+        place = place_in(objects, slot_of(timer))
         if place != NULL:
             fetch_items(place[0])
     timer = timers.coming(VALUES_AHEAD)
     if timer != NULL:
-        place = place_in(objects, <idx_t> timer.namespace)
+        place = place_in(objects, slot_of(timer))
         if place != NULL:
             fetch_values(place[0])
     timer = timers.coming(NUMBERS_AHEAD)
     if timer != NULL:
-        place = place_in(objects, <idx_t> timer.namespace)
+        place = place_in(objects, slot_of(timer))
         if place != NULL:
             fetch_numbers(place[0])
-    timer = timers.coming(INDEX_AHEAD)
-    if timer != NULL and timer.namespace < table.rows.top:
-        window = table.at(<idx_t> timer.namespace)
-        table.soon(window.head.key, window.head.start, window.end)

@@ -17,8 +17,8 @@ from fastwin.core.keys.keytable cimport KeyTable
 from fastwin.core.timers.timer cimport Timer
 from fastwin.core.timers.timerqueue cimport TimerQueue
 from fastwin.core.timemath cimport MAX_TIME, NO_TIME, add_overflows
-from fastwin.core.windows.timerservice cimport TimerService
-from fastwin.core.windows.windowtable cimport CLEANED, FIRED, HAS_CONTENTS, IN_SET, TOUCHED
+from fastwin.core.windows.timerservice cimport TimerService, slot_of
+from fastwin.core.windows.windowtable cimport CLEANED, CLEANUP_TIMER, END_TIMER, FIRED, HAS_CONTENTS, IN_SET
 from fastwin.core.windows.windowtable cimport Window, WindowTable, last_ms
 from fastwin.core.windows.windowtable import HEAD_CELLS
 from fastwin.errors import SpecError, StateError
@@ -29,21 +29,19 @@ from fastwin.operators.general.assigners import assigner_node
 from fastwin.operators.lateness import coalesced_order
 from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
+from fastwin.operators.general.blocks cimport BLOCK, Block
 from fastwin.operators.general.contents cimport Contents
 from fastwin.operators.general.firing cimport BY_ELEMENT, BY_EVENT_TIMER, BY_PROCESSING_TIMER, Firing
 from fastwin.operators.general.contexts cimport RowHost
 from fastwin.operators.general.elements cimport Elements
-from fastwin.operators.general.lookahead cimport fetch_all, fetch_due
+from fastwin.operators.general.lookahead cimport fetch_all, fetch_due, fetch_due_rows
 from fastwin.operators.general.windows cimport OpenWindows
 from fastwin.operators.general.userstate cimport UserState
 from fastwin.triggers.builtin cimport bound
+from fastwin.triggers.plain import EventTimeTrigger
 from fastwin.triggers.trigger cimport CONTINUE, FIRE, PURGE, Trigger, TriggerHost
 from fastwin.columns.row cimport RowType, Rows
 from fastwin.columns.row import row_type
-
-cdef enum:
-    BLOCK = 64          # elements whose rows are fetched ahead of them
-
 
 cdef class GeneralOperator:
     """Runs any window. Implements the Operator protocol.
@@ -71,9 +69,12 @@ cdef class GeneralOperator:
     cdef RowType row_type
     cdef AccumulatorSet accumulators
     cdef bint merging, arrival, feeds, coalesce
-    cdef idx_t[::1] pending             # by element: the rows that built-in accumulators are still to be fed
+    cdef Block block
+    cdef uint32_t settled               # flags of a window whose trigger has nothing to do with more elements
+    cdef bint rests                     # there are such windows, and elements do not make any go
+    cdef idx_t[BLOCK] pending           # by element: the rows that built-in accumulators are still to be fed
     cdef Py_ssize_t fed                 # how many elements they have been fed, or that are passed over
-    cdef list touched, _held
+    cdef list _held
 
     def __init__(self, config, program):
         cdef TriggerHost needs = TriggerHost()
@@ -92,15 +93,15 @@ cdef class GeneralOperator:
         self.host = RowHost(self.timer_service, self.elements, self.state)
         self.trigger = bound(program.trigger, self.host)
         self.assigner = assigner_node(self.elements, program.assigner)
-        self.merging = self.assigner.merging
+        self.merging, self.arrival, self.coalesce = self.assigner.merging, program.arrival, config.coalesce
         self.contents = Contents(self.elements, self.accumulators, program, config)
         self.firing = Firing(self.elements, self.state, self.contents, program, config, self.counters, self.merging,
                              (blank, self.accumulators.owned))
         self.windows = OpenWindows(self.host, self.assigner, self.trigger, self.contents, self.firing)
-        self.arrival = program.arrival
-        self.coalesce = config.coalesce
-        self.touched = []
-        self.feeds = self.contents.built_in
+        self.feeds, self.block = self.contents.built_in, Block(self.table, self.assigner)
+        self.rests = (self.assigner.single and type(self.trigger) is EventTimeTrigger and self.feeds
+                      and not self.contents.in_python)
+        self.settled = HAS_CONTENTS | CLEANUP_TIMER | (END_TIMER if config.lateness_ms else 0)
         if program.rows is not None:
             self.row_type = row_type(program.rows.names)
 
@@ -130,8 +131,8 @@ cdef class GeneralOperator:
         key_ids = KeyCodec.intern(self.keys, batch.keys)
         ids = key_ids
         times = np.full(n, self.timer_service.clock, dtype=np.int64) if self.arrival else batch.times
-        for i in range(n):
-            self.keys.retain(ids[i])
+        for i in range(0 if self.rests else n):
+            self.keys.retain(ids[i])        # windows may go, and with them keys that elements to come have
         late_marks = np.zeros(n, dtype=np.uint8)
         try:
             self.elements.begin(None if self.row_type is None else Rows(self.row_type, batch.rows))
@@ -139,9 +140,9 @@ cdef class GeneralOperator:
                 self.elements.known_keys(key_ids)
             self._take(ids, times, late_marks, batch.columns)
         finally:
-            for i in range(n):
+            for i in range(0 if self.rests else n):
                 self.keys.release(ids[i])
-        self._fire_touched()
+        self.firing.fire_touched()
         self.firing.flush(fed.main)
         if late_marks.any():
             late = late_marks.view(np.bool_)
@@ -162,39 +163,53 @@ cdef class GeneralOperator:
         return [*self.process(batch).main, *self.advance_watermark(MAX_TIME)]
 
     cdef int _take(self, idx_t[::1] ids, const int64_t[::1] times, uint8_t[::1] late, list columns) except -1:
-        cdef Py_ssize_t i, j, windows, n = ids.shape[0]
+        cdef Py_ssize_t i, j, k = 0, windows, n = ids.shape[0]
         cdef idx_t slot
         cdef bint taken, deferred = False, event = self.timer_service.event_time
         cdef AssignerNode assigner = self.assigner
         cdef Trigger trigger = self.trigger
         cdef RowHost host = self.host
         cdef TimerService timers = self.timer_service
+        cdef Block block = self.block
+        cdef uint32_t hash = 0
         cdef Window* window
         cdef ts_t time
         cdef int result
         if self.feeds:
             self._held = self.accumulators.hold(columns, n)
-            self.pending = np.empty(n, dtype=np.int32)
             self.fed = 0
         for i in range(n):
-            if i % BLOCK == 0:
+            k = i % BLOCK
+            if k == 0:
                 if deferred:
                     self._feed(i)       # while the rows are at hand
                 if assigner.plain:
-                    self._foresee(ids, times, i, min(i + BLOCK, n))
-            windows = assigner.assign(i, times[i], ids[i])
+                    block.foresee(&ids[i], &times[i], i, min(n - i, BLOCK))
+                    if self.contents.in_python:
+                        fetch_all(self.contents.objects, block.slots, min(n - i, BLOCK))
+            if self.rests and block.is_settled(k, ids[i], self.settled, timers.watermark):
+                self.pending[k] = block.slots[k]
+                deferred = True
+                continue
+            if assigner.single:
+                windows = 1
+                assigner.starts[0], assigner.ends[0], hash = block.starts[k], block.ends[k], block.hashes[k]
+            else:
+                windows = assigner.assign(i, times[i], ids[i])
             taken = False
             deferred = self.feeds and windows == 1 and not self.merging
             if self.feeds and not deferred:
                 self._feed(i)
                 self.fed = i + 1
             for j in range(windows):
-                slot = self.windows.place(ids[i], assigner.starts[j], assigner.ends[j])
+                if not (assigner.single or self.merging):
+                    hash = self.table.hashed(ids[i], assigner.starts[j], assigner.ends[j])
+                slot = self.windows.place(ids[i], assigner.starts[j], assigner.ends[j], hash)
                 if slot == NONE:
                     continue
                 taken = True
                 if deferred:
-                    self.pending[i] = slot
+                    self.pending[k] = slot
                 elif self.feeds:
                     self.accumulators.add(self.table.rows, &slot, 1, i)
                 self.contents.add(slot, i, times[i])
@@ -221,29 +236,13 @@ cdef class GeneralOperator:
                     self.counters.unassigned += 1
         if self.feeds:
             self._feed(n)
-            self._held = self.pending = None
-        return 0
-
-    cdef int _foresee(self, idx_t[::1] ids, const int64_t[::1] times, Py_ssize_t first, Py_ssize_t stop) except -1:
-        """Fetches the rows of the latest windows of some elements, and what they hold in Python."""
-        cdef uint32_t[BLOCK] hashes
-        cdef idx_t[BLOCK] slots
-        cdef AssignerNode assigner = self.assigner
-        cdef Py_ssize_t i
-        for i in range(first, stop):
-            hashes[i - first] = 0
-            if assigner.assign(i, times[i], ids[i]):
-                hashes[i - first] = self.table.soon(ids[i], assigner.starts[0], assigner.ends[0])
-        for i in range(first, stop):
-            slots[i - first] = self.table.sooner(hashes[i - first])
-        if self.contents.in_python:
-            fetch_all(self.contents.objects, slots, stop - first)
+            self._held = None
         return 0
 
     cdef int _feed(self, Py_ssize_t until) except -1:
         """Feeds the built-in accumulators with the elements up to ``until`` that they have not got yet."""
         if self.fed < until:
-            self.accumulators.add(self.table.rows, &self.pending[self.fed], until - self.fed, self.fed)
+            self.accumulators.add(self.table.rows, &self.pending[self.fed % BLOCK], until - self.fed, self.fed)
             self.fed = until
         return 0
 
@@ -251,9 +250,7 @@ cdef class GeneralOperator:
         """Does what the trigger said for an element."""
         if result & FIRE and self.table.at(slot).flags & HAS_CONTENTS:
             if self.coalesce and result == FIRE and last_ms(self.table.at(slot)) <= self.timer_service.watermark:
-                if not self.table.at(slot).flags & TOUCHED:
-                    self.table.at(slot).flags |= TOUCHED
-                    self.touched.append(slot)
+                self.firing.touch(slot)
             else:
                 self.firing.fire(slot, NO_TIME, BY_ELEMENT)
         if result & PURGE:
@@ -286,12 +283,21 @@ cdef class GeneralOperator:
 
     cdef int _run(self, bint event, ts_t until, bint final) except -1:
         cdef Timer timer
+        cdef const Window* window
+        cdef bint moves = event and self.rests and self.timer_service.lateness == 0 and self.firing.moves()
         cdef TimerQueue timers = self.timer_service.event_timers if event else self.timer_service.processing_timers
         self.elements.begin(None)
         self.timer_service.final = final
         while self.timer_service.take_due(event, until, &timer):
-            fetch_due(timers, self.table, self.contents.objects, self.state.windows)
-            self._on_timer(<idx_t> timer.namespace, timer.time, event)
+            if moves:
+                fetch_due_rows(timers, self.table)
+            else:
+                fetch_due(timers, self.table, self.contents.objects, self.state.windows)
+            window = self.table.at(slot_of(&timer))
+            if moves and window.flags & HAS_CONTENTS and not window.timers and timer.time == last_ms(window):
+                self.firing.move(slot_of(&timer))       # it fires and goes, and nothing else happens
+            else:
+                self._on_timer(slot_of(&timer), timer.time, event)
         self.timer_service.final = False
         self.state.expire(event, until)
         return 0
@@ -317,18 +323,6 @@ cdef class GeneralOperator:
             self.firing.clear(slot)
             self.windows.retire(slot)
         return self.windows.let_go(slot)
-
-    def _fire_touched(self):
-        """Fires once each the windows that late elements have touched in this call, in order of their ends."""
-        cdef idx_t slot
-        # A row that was merged away may have come back for another window: it is there twice.
-        touched = [slot for slot in dict.fromkeys(self.touched) if self.table.at(slot).flags & TOUCHED]
-        self.touched = []
-        touched.sort(key=lambda s: (self.table.at(s).end, self.table.at(s).head.start, self.table.at(s).head.key))
-        for slot in touched:
-            self.table.at(slot).flags &= ~<unsigned int> TOUCHED
-            if self.table.at(slot).flags & HAS_CONTENTS:
-                self.firing.fire(slot, NO_TIME, BY_ELEMENT)
 
     def _settle(self):
         """Forgets keys that nothing holds any more."""

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastwin.columns.decoding import from_objects, take_column
+from fastwin.columns.plainnumbers import plain_floats, plain_ints
 from fastwin.columns.row import Row, RowType, row_of
 from fastwin.errors import SpecError
 from fastwin.operators.config import DELETE
@@ -74,10 +75,15 @@ def reduced_maker(kind: RowType, what: str) -> Any:
     return make
 
 
+_PLAIN = {pa.int64().id: plain_ints, pa.float64().id: plain_floats}
 _FRACTIONS = (float, np.floating, Decimal)
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    plain = _PLAIN.get(kind.id)
+    numbers = plain(values) if plain is not None and isinstance(values, list) else None
+    if numbers is not None:
+        return pa.array(numbers)
     if pa.types.is_integer(kind) and any(issubclass(found, _FRACTIONS) for found in set(map(type, values))):
         return pa.array(values).cast(kind)  # which refuses to cut off a fraction
     return from_objects(values, kind)

@@ -296,9 +296,9 @@ def check(operator: Any) -> None:
     service, state, table = operator.timer_service, operator.state, operator.table
     table._check()
     counts: dict[int, int] = {}
-    for timers in (service.event_timers, service.processing_timers):
+    for event_time, timers in ((True, service.event_timers), (False, service.processing_timers)):
         timers._check()
-        for slot in timers.timers()[2].tolist():
+        for slot in service.listed(event_time)[1].tolist():
             counts[slot] = counts.get(slot, 0) + 1
     slots = table.rows.slots().tolist()
     for slot in slots:

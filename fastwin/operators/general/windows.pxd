@@ -1,5 +1,5 @@
 # The rows of windows.
-from fastwin.core.typedefs cimport idx_t, ts_t
+from fastwin.core.typedefs cimport idx_t, ts_t, uint32_t
 from fastwin.core.windows.timerservice cimport TimerService
 from fastwin.core.windows.windowtable cimport WindowTable
 from fastwin.operators.general.assigners cimport AssignerNode
@@ -21,7 +21,7 @@ cdef class OpenWindows:
     cdef Contents contents
     cdef Firing firing
 
-    cdef idx_t place(self, idx_t key, ts_t start, ts_t end) except? -1
+    cdef idx_t place(self, idx_t key, ts_t start, ts_t end, uint32_t hash) except? -1
     cdef void retire(self, idx_t slot) noexcept
     cdef int let_go(self, idx_t slot) except -1
     cdef idx_t _add_merging(self, idx_t key, ts_t start, ts_t end) except? -1

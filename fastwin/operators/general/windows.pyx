@@ -4,7 +4,7 @@ from operator import index
 
 import numpy as np
 
-from fastwin.core.typedefs cimport NONE, idx_t, ts_t
+from fastwin.core.typedefs cimport NONE, idx_t, ts_t, uint32_t
 from fastwin.core.timemath cimport add_overflows
 from fastwin.core.windows.timerservice cimport TimerService
 from fastwin.core.windows.windowtable cimport (
@@ -34,8 +34,11 @@ cdef class OpenWindows:
         self.contents = contents
         self.firing = firing
 
-    cdef idx_t place(self, idx_t key, ts_t start, ts_t end) except? -1:
-        """Returns the row of an element's window, merged where windows merge; NONE if the window is late."""
+    cdef idx_t place(self, idx_t key, ts_t start, ts_t end, uint32_t hash) except? -1:
+        """Returns the row of an element's window, merged where windows merge; NONE if the window is late.
+
+        hash: of the three, which merging windows have no need of.
+        """
         cdef Window window
         cdef idx_t slot
         if self.assigner.merging:
@@ -50,7 +53,7 @@ cdef class OpenWindows:
             window.end = end
             if self.timers.passed(&window):
                 return NONE
-        slot = self.table.ensure(key, start, end)
+        slot = self.table.ensure_hashed(key, start, end, hash)
         self.table.at(slot).flags &= ~<unsigned int> CLEANED
         return slot
 
