@@ -16,7 +16,7 @@ from pyspark.sql.streaming.listener import (
 
 from fastwin.errors import SpecError
 from spark_glue.plan.compat import named_values
-from spark_glue.stages.counters import COUNTERS, SHOWN, WATERMARK
+from spark_glue.stages.counters import COUNTERS, SHOWN, WATERMARK, with_names
 
 __all__ = ["BatchMetrics", "batch_metrics", "metrics_listener", "progress_listener"]
 
@@ -79,7 +79,7 @@ def batch_metrics(progress: StreamingQueryProgress) -> list[BatchMetrics]:
     progress: ``query.lastProgress``, one of ``query.recentProgress``, or that of a listener's event. With Spark Connect
     the row of counters in it may have no names; here they have.
     """
-    rows = {name: named_values(row) for name, row in progress.observedMetrics.items()}
+    rows = {name: with_names(named_values(row)) for name, row in progress.observedMetrics.items()}
     return [_metrics(progress, name, row) for name, row in rows.items() if set(row) == set(COUNTERS)]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from spark_glue.stages.counters import COUNTERS, LEVELS, SHOWN, WATERMARK
+from spark_glue.stages.counters import COUNTERS, LEVELS, SHOWN, WATERMARK, with_names
 
 __all__ = ["MicroBatch", "Setup", "Tasks", "read_records"]
 
@@ -106,7 +106,7 @@ def _read(record: Mapping[str, Any]) -> MicroBatch:
 def _counters(observed: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
     """Returns the counters of all frames: added up, but for the watermark and other levels."""
     found: dict[str, int] = {}
-    for told in observed.values():
+    for told in map(with_names, observed.values()):
         if not set(told) >= set(SHOWN) - {WATERMARK}:
             continue  # what a user observes
         for name in COUNTERS:

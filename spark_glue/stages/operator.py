@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
@@ -16,8 +15,9 @@ import fastwin as fw
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import LEDGER_ID, number_of
 from spark_glue.plan.outputs import Output, ResultKind, result_tables
-from spark_glue.stages.counters import count, observed
+from spark_glue.stages.counters import count, observed_of_shares
 from spark_glue.stages.history import gathered_stream
+from spark_glue.stages.latevariables import late_variables
 from spark_glue.stages.packets import Packet, PacketKind, decode, encode, pieces, result_frames
 from spark_glue.stages.shareclocks import ShareClocks
 from spark_glue.stages.sharetimers import ShareTimers
@@ -41,8 +41,7 @@ def run_stream(
     results = packed.groupBy("key_group").transformWithStateInPandas(
         processor, operator_struct(output), "append", frame_plan.time_mode, begin
     )
-    counters = F.split("counters", ",").cast("array<bigint>")
-    return unpack_frame(observed(results, name, counters), output)
+    return unpack_frame(observed_of_shares(results, name, "counters"), output)
 
 
 class WindowProcessor(StatefulProcessor):
@@ -61,6 +60,7 @@ class WindowProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         settle()
+        handle = late_variables(handle)
         frame_plan, plan = self._frame_plan, self._frame_plan.plan
         idle_ms = frame_plan.idle_ms
         self._clocks = None if idle_ms is None else ShareClocks(handle, frame_plan.delays, idle_ms)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
+from spark_glue.stages.counters import SHOWN
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Recorder, Source, rows_of, start
 
@@ -85,6 +86,9 @@ def test_several_specs_over_one_frame_in_one_query_and_a_line_for_each(spark, tm
     last_ms = max(table["ts"].cast(pa.int64()).to_numpy().max() for table in tables) // 1_000
     assert 0 <= last_ms - max(one.newest_ms for one in mine if one.newest_ms is not None) <= 1
     first = mine[0]
+    observed = query.recentProgress[0]["observedMetrics"]["minutes"]
+    assert set(observed.asDict()) == {*SHOWN, "work"}
+    assert observed["events"] == first.events > 0
     assert first.lag_ms == round(first.time.timestamp() * 1_000) - first.newest_ms
     assert first.duration_ms > 0
     assert sum(one.streams_kept + one.streams_caught_up + one.streams_loaded for one in mine) > 0

@@ -18,6 +18,7 @@ from pyspark.sql.streaming import StreamingQuery
 import fastwin as fw
 import spark_glue
 from fastwin.run.stream import open_plan
+from spark_glue.stages.counters import with_names
 
 FIRST_FILE_TIME = 1_600_000_000
 
@@ -118,7 +119,7 @@ def micro_batches(query: StreamingQuery, recorder: Recorder) -> list[MicroBatch]
             recorder.tables[batch_id],
             _watermark_ms(progress["eventTime"].get("watermark")),
             progress["numInputRows"],
-            {} if observed is None else observed.asDict(),
+            {} if observed is None else with_names(observed.asDict()),
         )
     return [found[batch_id] for batch_id in sorted(found)]
 

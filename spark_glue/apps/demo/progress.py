@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+from spark_glue.stages.counters import with_names
+
 __all__ = ["HEADER", "Tally", "follow"]
 
 HEADER = (
@@ -31,7 +33,7 @@ class Tally:
     def add(self, progress: StreamingQueryProgress) -> str:
         """Counts one micro-batch in; returns its line."""
         observed = progress.observedMetrics.get("fastwin")
-        found = {} if observed is None else observed.asDict()
+        found = {} if observed is None else with_names(observed.asDict())
         reached = found.pop("watermark_ms", None)
         if reached is not None:
             self.watermark = f"{datetime.fromtimestamp(reached / 1000, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,126 @@
+"""What a small micro-batch costs on Spark: ``python -m bench.spark_small --partitions 32 --rows 20000``.
+
+fastwin beside Spark's own tumbling windows on both of its state stores, in turns, warm: the median of a micro-batch,
+and where its time goes, as Spark tells it: planning, write-ahead log, commits, and each stage with the time of its
+tasks; then the processor's time of it all. Everything is set up as ``spark_glue.session()`` does it, with Spark's
+default checkpoint manager.
+"""
+
+import argparse
+import os
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import fastwin as fw
+from bench.bench_spark import _native, _ours
+from bench.lab import STORES, Lab, open_lab
+from bench.race import OURS
+
+__all__ = ["main", "measure"]
+
+STEPS = ("triggerExecution", "latestOffset", "queryPlanning", "walCommit", "addBatch", "commitBatch", "commitOffsets")
+Seconds = dict[str, list[float]]
+
+
+def _queries() -> dict[str, Any]:
+    ours = _ours(fw.TumblingEventTimeWindows.of("1 minute"))
+    return {OURS: ours} | dict.fromkeys(STORES, _native(lambda functions: functions.window("ts", "1 minute")))
+
+
+def _processor_s() -> float:
+    """Returns the processor's time of this process and all below it, s: Spark's JVM, and Python's workers."""
+    parents: dict[int, int] = {}
+    taken: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                told = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:  # it has ended meanwhile
+                continue
+            parents[int(entry.name)] = int(told[1])
+            taken[int(entry.name)] = sum(map(int, told[11:15]))
+    mine = {os.getpid()}
+    while more := {one for one, parent in parents.items() if parent in mine} - mine:
+        mine |= more
+    return sum(taken[one] for one in mine) / os.sysconf("SC_CLK_TCK")
+
+
+def _all_stages(lab: Lab) -> list[Any]:
+    context = lab.spark.sparkContext
+    none = context._gateway.new_array(context._jvm.double, 0)
+    found = context._jsc.sc().statusStore().stageList(None, False, False, none, None)
+    return sorted((found.apply(i) for i in range(found.size())), key=lambda stage: stage.stageId())
+
+
+def _stages(lab: Lab, after: int, batches: int) -> dict[str, tuple[float, float]]:
+    """Returns, for the stages of a query by their place in a micro-batch, seconds of it and of its tasks, medians."""
+    by_batch: dict[str, list[Any]] = defaultdict(list)
+    for stage in _all_stages(lab):
+        if stage.stageId() > after and str(stage.status()) == "COMPLETE" and stage.description().isDefined():
+            told = str(stage.description().get())
+            by_batch[told.rpartition("batch = ")[2]].append(stage)
+    places: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for batch, mine in by_batch.items():
+        if batch.isdecimal() and 0 < int(batch) < batches:
+            for place, stage in enumerate(mine):
+                wall = (stage.completionTime().get().getTime() - stage.submissionTime().get().getTime()) / 1_000
+                name = f"stage {place + 1} of {len(mine)}, {stage.numTasks()} tasks"
+                places[name].append((wall, stage.executorRunTime() / 1_000))
+    return {name: tuple(map(statistics.median, zip(*told, strict=True))) for name, told in places.items()}  # type: ignore[misc]
+
+
+def measure(lab: Lab, rows: int, keys: int, batches: int, turns: int, only: str) -> dict[str, Seconds]:
+    """Runs all contenders in turns, one turn more than counts; prints what each took; returns the micro-batches."""
+    files = lab.files(batches, rows, keys)
+    queries = {name: query for name, query in _queries().items() if only in name}
+    taken: dict[str, Seconds] = {name: defaultdict(list) for name in queries}
+    stages: dict[str, dict[str, tuple[float, float]]] = {}
+    for turn in range(turns + 1):
+        for name, query in queries.items():
+            after = max((stage.stageId() for stage in _all_stages(lab)), default=-1)
+            before = _processor_s()
+            progress = lab.run(query, STORES.get(name, "RocksDB"), files)
+            if turn > 0:
+                taken[name]["processor"].append((_processor_s() - before) / len(progress))
+                stages[name] = _stages(lab, after, batches)
+                for one in progress:
+                    if one["batchId"] > 0 and one["numInputRows"]:
+                        for step in STEPS:
+                            taken[name][step].append(one["durationMs"].get(step, 0) / 1_000)
+    for name, steps in taken.items():
+        print(f"{name}: {statistics.median(steps['triggerExecution']):.3f} s a micro-batch")
+        print("   ", ", ".join(f"{step} {statistics.median(seconds):.3f}" for step, seconds in steps.items()))
+        for stage, (wall, tasks) in stages[name].items():
+            print(f"    {stage}: {wall:.3f} s, its tasks {tasks:.3f} s")
+    return taken
+
+
+def main() -> None:
+    """Measures and prints one size."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark_small", description=__doc__)
+    parser.add_argument("--partitions", type=int, default=32, help="of the shuffle: 32")
+    parser.add_argument("--rows", type=int, default=20_000, help="of a micro-batch: 20,000")
+    parser.add_argument("--keys", type=int, default=1_000, help="1,000")
+    parser.add_argument("--batches", type=int, default=15, help="of a turn; the first does not count: 15")
+    parser.add_argument("--turns", type=int, default=2, help="that count, after one that does not: 2")
+    parser.add_argument("--only", default="", help="contenders whose name has this in it")
+    parser.add_argument("--files", action="store_true", help="with the file-system based checkpoint manager")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark's")
+    given = parser.parse_args()
+    with open_lab() as lab:
+        if not given.files:
+            lab.spark.conf.unset("spark.sql.streaming.checkpointFileManagerClass")
+        lab.spark.conf.set("spark.sql.shuffle.partitions", str(given.partitions))
+        for setting in given.set:
+            lab.spark.conf.set(*setting.split("=", 1))
+        taken = measure(lab, given.rows, given.keys, given.batches, given.turns, given.only)
+    medians = {name: statistics.median(steps["triggerExecution"]) for name, steps in taken.items()}
+    others = [seconds for name, seconds in medians.items() if name != OURS]
+    if others and OURS in medians:
+        print(f"fastwin takes {medians[OURS] / min(others):.2f}x of the time of native's faster store")
+
+
+if __name__ == "__main__":
+    main()
