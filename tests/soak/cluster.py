@@ -22,6 +22,7 @@ import pyarrow as pa
 import spark_glue
 from tests.soak.machines import Machine, Master
 from tests.soak.workload import KINDS, spec_of, tables
+from tests.support import late_files
 from tests.support.spark_streams import Source, assert_replayed, micro_batches, start
 
 __all__ = ["Report", "run"]
@@ -170,8 +171,12 @@ class _Killer(threading.Thread):
         return {place.rsplit(":", 1)[0] for place in status.split()} >= set(HOSTS)
 
 
-def _session(url: str, shares: int):
+def _session(url: str, shares: int, classes: Path):
     config = {
+        # Hadoop's own local file system starts some processes for each file that is written: two thirds of a commit.
+        "spark.hadoop.fs.late.impl": late_files.CLASS,
+        "spark.driver.extraClassPath": str(classes),
+        "spark.executor.extraClassPath": str(classes),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
@@ -187,6 +192,7 @@ def _session(url: str, shares: int):
     }
     spark = spark_glue.session(app_name="a cluster that fails", master=url, config=config)
     spark.sparkContext.setLogLevel("OFF")
+    late_files.compiled(spark, classes)
     return spark
 
 
@@ -199,13 +205,15 @@ def run(folder: Path, kind: str, kills: int, batches: int, shares: int, seed: in
     inputs = tables(seed, batches, keys=1_000)
     source = Source(folder, inputs[0].schema)
     source.put(*inputs)
+    classes = folder / "classes"
+    classes.mkdir()
     with _Cluster(folder / "cluster") as cluster:
-        spark = _session(cluster.url, shares)
+        spark = _session(cluster.url, shares, classes)
         killer = _Killer(cluster, sink, spark, report, dice, kills)
         try:
             spec = spec_of(kind)
             frame = spark_glue.apply(spec, source.frame(spark), watermark="5 seconds", key_groups=shares)
-            query = start(frame, folder, sink, available_now=True)
+            query = start(frame, folder, sink, available_now=True, scheme=late_files.SCHEME)
             killer.start()
             whole = query.awaitTermination(seconds)
             if not whole:

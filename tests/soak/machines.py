@@ -24,6 +24,15 @@ ROOT = Path(__file__).resolve().parents[2]
 _HOME = Path(pyspark.__file__).parent
 _START_S = 60.0
 _JAVA = "-XX:TieredStopAtLevel=1"  # none lives long
+_LOGGING = """
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d %p %c: %m%n%ex
+"""
 
 
 def _descendants(ancestor: int) -> list[int]:
@@ -45,13 +54,14 @@ class _Daemon:
 
     def __init__(self, folder: Path, kind: str, arguments: list[str], environment: dict[str, str]) -> None:
         folder.mkdir(parents=True)
+        (folder / "log4j2.properties").write_text(_LOGGING)  # executors go by it, too
         self.folder = folder
         self._log = folder / "log"
         given = {
             "SPARK_HOME": str(_HOME),
             "SPARK_DAEMON_MEMORY": "192m",
             "SPARK_DAEMON_JAVA_OPTS": f"{_JAVA} -Dspark.deploy.maxExecutorRetries=-1",
-            "SPARK_CONF_DIR": str(folder),  # none
+            "SPARK_CONF_DIR": str(folder),
             "PYTHONPATH": str(ROOT),
             "PYSPARK_PYTHON": sys.executable,
         }

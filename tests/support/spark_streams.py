@@ -97,10 +97,18 @@ def run_stream(
 
 
 def start(
-    frame: DataFrame, folder: Path, sink: Callable[[DataFrame, int], object], *, available_now: bool = False
+    frame: DataFrame,
+    folder: Path,
+    sink: Callable[[DataFrame, int], object],
+    *,
+    available_now: bool = False,
+    scheme: str = "",
 ) -> StreamingQuery:
-    """Starts a query with its checkpoint below ``folder``; unless available_now, it runs until stopped."""
-    writer = frame.writeStream.outputMode("append").option("checkpointLocation", str(folder / "checkpoint"))
+    """Starts a query with its checkpoint below ``folder``; unless available_now, it runs until stopped.
+
+    scheme: of the file system, such as ``file://``.
+    """
+    writer = frame.writeStream.outputMode("append").option("checkpointLocation", f"{scheme}{folder / 'checkpoint'}")
     if available_now:
         writer = writer.trigger(availableNow=True)
     return writer.foreachBatch(sink).start()
