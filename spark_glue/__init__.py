@@ -15,6 +15,7 @@ try:
     from spark_glue.rescale import rescale
     from spark_glue.session import session
     from spark_glue.sinks.database import to_database
+    from spark_glue.sinks.folder import to_folder
     from spark_glue.sinks.route import route
     from spark_glue.sinks.store import StoreSink, to_store
 except (ImportError, AttributeError) as problem:  # the extra is not installed, or Spark is of another version
@@ -38,6 +39,7 @@ __all__ = [
     "route",
     "session",
     "to_database",
+    "to_folder",
     "to_store",
     "why",
 ]

@@ -25,6 +25,7 @@ __all__ = [
     "WINDOW_TIME",
     "RunningQuery",
     "Watermark",
+    "counted",
     "in_first_format",
     "is_columnar",
     "operators_of",
@@ -165,6 +166,28 @@ def query_id_of(frame: DataFrame) -> str | None:
         lambda: frame._jdf.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId"),
         None,
     )
+
+
+def counted(frame: DataFrame, counter: str) -> int | None:
+    """Returns a counter of the micro-batch that this frame of a ``foreachBatch`` is of, once it has been computed.
+
+    None where it is null, where several frames of ``apply`` are in the query, and where it cannot be told.
+    """
+    query_id = query_id_of(frame)
+    if query_id is None:
+        return None
+    return told("a counter of a micro-batch", lambda: _counted(frame.sparkSession, query_id, counter), None)
+
+
+def _counted(spark: SparkSession, query_id: str, counter: str) -> int | None:
+    found = []
+    for query in spark._jsparkSession.sharedState().activeStreamingQueries().values():
+        rows = query.lastExecution().observedMetrics().values().iterator() if str(query.id()) == query_id else None
+        while rows is not None and rows.hasNext():
+            row = rows.next()
+            if counter in (names := list(row.schema().fieldNames())):
+                found.append(row.get(names.index(counter)))
+    return found[0] if len(found) == 1 else None
 
 
 def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:

@@ -15,10 +15,11 @@ from fastwin.errors import FastwinError, SpecError, StoreError, StoreUnavailable
 from fastwin.spec.panes import window_of
 from fastwin.store import PaneStore, Revision, Written
 from fastwin.times import Duration, to_ms
-from spark_glue.plan.catalyst import partitions_of, query_id_of, query_of, quoted
+from spark_glue.plan.catalyst import counted, partitions_of, query_id_of, query_of, quoted
 from spark_glue.plan.outputs import SIDE_PREFIX
 from spark_glue.plan.types import arrow_schema
 from spark_glue.sinks.patience import patiently
+from spark_glue.stages.counters import WATERMARK
 
 __all__ = ["StoreSink", "to_store"]
 
@@ -142,8 +143,11 @@ class StoreSink:
         """
         query = query_of(frame)
         ends = [] if last is None else [last + window_of(self._panes)[0]]
-        if query is not None and query.watermark is not None and (ends or store.meta() is not None):
-            ends.append(query.watermark + 1)  # what ends by then has fired
+        watermark = None if query is None else query.watermark
+        if watermark is None and query is not None and query.processing_time:  # with idle=, shares make it themselves
+            watermark = counted(frame, WATERMARK)
+        if watermark is not None and (ends or store.meta() is not None):
+            ends.append(watermark + 1)  # what ends by then has fired
         return max(ends, default=None)
 
     def _check_known(self, store: PaneStore, query: str, batch_id: int) -> None:

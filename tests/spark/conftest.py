@@ -58,3 +58,13 @@ def limited(spark) -> Iterator[None]:
     spark.conf.set(BATCH_BYTES_KEY, "64m")
     yield
     spark.conf.set(BATCH_BYTES_KEY, before)
+
+
+@pytest.fixture
+def adaptive(spark):
+    """Spark's own default: plans change while they run."""
+    key = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(key)
+    spark.conf.set(key, "true")
+    yield
+    spark.conf.set(key, before)

@@ -41,6 +41,7 @@ def parquet(spark, tmp_path):
     return write
 
 
+@pytest.mark.usefixtures("adaptive")
 @pytest.mark.parametrize("windows", WINDOWS)
 def test_same_as_run_for_all_windows(parquet, windows):
     tables = [events(seed, 3000) for seed in range(3)]
@@ -60,6 +61,7 @@ def test_same_as_run_for_all_key_types(parquet, keys):
     assert_same_rows(result.toArrow(), spec.run(table).main)
 
 
+@pytest.mark.usefixtures("adaptive")
 @pytest.mark.parametrize("key_groups", [1, 3, 1000])
 def test_number_of_key_groups_changes_nothing(parquet, key_groups):
     table = events(2, 2000)

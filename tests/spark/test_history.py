@@ -44,6 +44,7 @@ def assert_same(found: list[pa.Table], expected: pa.Table) -> None:
         assert part(expected, name).num_rows > 0
 
 
+@pytest.mark.usefixtures("adaptive")
 def test_a_batch_of_the_past_then_a_stream_is_one_long_stream(spark, tmp_path):
     whole = pa.concat_tables(PAST)
     expected = streamed(spark, tmp_path / "long", SLIDING, [whole, *LIVE, LATE])

@@ -50,6 +50,7 @@ def grouped(lateness: str = "0 s") -> fw.JoinSpec:
     return fw.co_group(*inputs(lateness), WINDOW, matches, output="pairs bigint, first string")
 
 
+@pytest.mark.usefixtures("adaptive")
 @pytest.mark.parametrize("made", [join_of, pytest.param(grouped, marks=pytest.mark.long)])
 def test_a_stream_that_starts_again_gives_what_this_process_gives(spark, tmp_path, made):
     join = made(lateness="5 s")
@@ -125,6 +126,7 @@ def test_a_batch_gives_what_spark_s_own_join_gives(spark, how):
     assert_same_rows(found.select(native.columns).toArrow(), native.toArrow())
 
 
+@pytest.mark.usefixtures("adaptive")
 def test_a_function_is_given_the_rows_of_both(spark):
     left, right = (pa.concat_tables([rows(0), rows(1)]) for rows in (left_rows, right_rows))
     frames = spark.createDataFrame(left), spark.createDataFrame(right)

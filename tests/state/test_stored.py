@@ -4,24 +4,26 @@ import pyarrow as pa
 import pytest
 
 import fastwin as fw
-from tests.support.stored_specs import SAVED, SCHEMA, SPECS, STORED, feed, main_rows
+from fastwin.state.chunks import FORMAT_VERSION
+from tests.support.stored_specs import SAVED, SCHEMA, SPECS, STORED, feed, folder_of, main_rows
 
-FOLDER = STORED / "state"
-FINGERPRINT = slice(8, 24)  # of the bytes of a chunk
-
-
-def chunks_of(name: str) -> list[bytes]:
-    return [(FOLDER / f"{name}.{saved}").read_bytes() for saved in SAVED]
+FORMATS = (4, 5)
+EXPECTED = STORED / "state"
+VERSION, FINGERPRINT = slice(4, 6), slice(8, 24)  # of the bytes of a chunk
 
 
-def restored(spec: fw.WindowSpec, name: str) -> fw.Stream:
+def chunks_of(name: str, version: int = FORMATS[0]) -> list[bytes]:
+    return [(folder_of(version) / f"{name}.{saved}").read_bytes() for saved in SAVED]
+
+
+def restored(spec: fw.WindowSpec, name: str, version: int = FORMATS[0]) -> fw.Stream:
     stream = spec.open(schema=SCHEMA)
-    stream.restore(chunks_of(name))
+    stream.restore(chunks_of(name, version))
     return stream
 
 
 def assert_expected(found: pa.Table, name: str) -> None:
-    expected = pa.ipc.open_file(FOLDER / f"{name}.expected.arrow").read_all()
+    expected = pa.ipc.open_file(EXPECTED / f"{name}.expected.arrow").read_all()
     assert found.schema == expected.schema
     assert found.num_rows == expected.num_rows > 0
     for column, wanted in zip(found.columns, expected.columns, strict=True):
@@ -31,15 +33,23 @@ def assert_expected(found: pa.Table, name: str) -> None:
         assert column.drop_null().to_pylist() == (pytest.approx(values, rel=1e-12) if is_float else values)
 
 
-def test_each_spec_is_stored() -> None:
-    assert {path.name.partition(".")[0] for path in FOLDER.iterdir()} == {*SPECS, "events"}
+@pytest.mark.parametrize("version", FORMATS)
+def test_each_spec_is_stored(version: int) -> None:
+    found = {path.name.partition(".")[0] for path in folder_of(version).iterdir()}
+    assert found - {"events"} == set(SPECS)
+    assert {chunk[VERSION] for name in SPECS for chunk in chunks_of(name, version)} == {version.to_bytes(2, "little")}
 
 
+def test_the_format_that_is_written_is_stored() -> None:
+    assert max(FORMATS) == FORMAT_VERSION, "store it: python -m tests.support.stored_specs"
+
+
+@pytest.mark.parametrize("version", FORMATS)
 @pytest.mark.parametrize("name", SPECS)
-def test_a_stream_goes_on(name: str) -> None:
-    stream = restored(SPECS[name], name)
+def test_a_stream_goes_on(name: str, version: int) -> None:
+    stream = restored(SPECS[name], name, version)
     assert_expected(main_rows(feed(stream, len(SAVED))), name)
-    assert {chunk[FINGERPRINT] for chunk in chunks_of(name)} == {SPECS[name].fingerprint}
+    assert {chunk[FINGERPRINT] for chunk in chunks_of(name, version)} == {SPECS[name].fingerprint}
 
 
 @pytest.mark.parametrize("name", SPECS)

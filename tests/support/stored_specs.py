@@ -1,7 +1,9 @@
 """Specs whose state an earlier version of fastwin has stored, and how a stream of them is fed.
 
 The stored state names this module, its classes and its functions: none of them may be moved or renamed, and what a
-spec says may not change either. What is stored lies in the folder ``stored`` beside this file.
+spec says may not change either. What is stored lies in the folder ``stored`` beside this file, a folder for each format
+of state. ``python -m tests.support.stored_specs`` stores that of the format that is written now: once, with the
+release that brings it, and never again.
 """
 
 import dataclasses
@@ -53,6 +55,11 @@ def feed(stream: fw.Stream, batch: int) -> list[fw.Result]:
         stream.advance_watermark(fw.MAX_TIMESTAMP if last else START_MS + (batch + 1) * STEP_MS + 8_000),
     ]
     return [*results, stream.finish_processing_time()] if last else results
+
+
+def folder_of(version: int) -> Path:
+    """Returns where state of a format lies."""
+    return STORED / ("state" if version == 4 else f"state-{version}")
 
 
 def main_rows(results: Iterable[fw.Result]) -> pa.Table:
@@ -373,3 +380,20 @@ SPECS: dict[str, fw.WindowSpec] = {
 
 QUERIES = {"aligned": SPECS["tumbling"], "own_trigger": SPECS["own_trigger"]}
 """Specs of the stored checkpoints of queries on Spark."""
+
+
+def store(folder: Path) -> None:
+    """Stores what each spec saves."""
+    folder.mkdir()
+    for name, spec in SPECS.items():
+        stream = spec.open(schema=SCHEMA)
+        for batch, saved in enumerate(SAVED):
+            feed(stream, batch)
+            (folder / f"{name}.{saved}").write_bytes(stream.delta() if batch else stream.snapshot())
+
+
+if __name__ == "__main__":
+    from fastwin.state.chunks import FORMAT_VERSION
+    from tests.support import stored_specs  # by the name under which the state names its classes
+
+    stored_specs.store(stored_specs.folder_of(FORMAT_VERSION))

@@ -32,6 +32,7 @@ def tables_of(n: int) -> list[pa.Table]:
     return [*tables, events(99, 1, start_ms=START_MS + 86_400_000), events(98, 1, start_ms=START_MS + 2 * 86_400_000)]
 
 
+@pytest.mark.usefixtures("adaptive")
 @pytest.mark.parametrize("first", [MINUTES, pytest.param(SESSIONS, marks=pytest.mark.long)])
 def test_no_row_is_lost_between_two_windows(spark, tmp_path, first):
     tables = tables_of(4)

@@ -65,6 +65,7 @@ def test_each_sink_gets_its_part_and_the_operator_runs_once(spark, tmp_path, inp
     assert_same_rows(pa.concat_tables(list(bad.tables.values())), spec.run(pa.concat_tables(inputs)).bad)
 
 
+@pytest.mark.usefixtures("adaptive")
 def test_operator_runs_once_per_batch(spark, tmp_path, inputs):
     """Counted where it runs: an accumulator would be raised by every run of a task."""
     runs = spark.sparkContext.accumulator(0)

@@ -1,6 +1,8 @@
 """Panes from Spark into both kinds of stores, also through failures, equal to counting."""
 
+import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from fastwin.errors import SpecError, StoreError
 from fastwin.store import PaneStore
 from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
 from tests.support.redis_server import RedisServer
-from tests.support.spark_streams import Source
+from tests.support.spark_streams import Source, start
 
 BATCHES = 3
 SPEC = spec_of()
@@ -101,6 +103,29 @@ def test_the_last_hours_go_on_in_quiet_times(spark, tmp_path):
         assert store.watermark == FIRST + 12 * HOUR - 3 * MINUTE
         (row,) = store.query().to_pylist()
         assert (row["pv"], row["p"], row["seen"]) == (2, 1.0, times[1].as_py())
+
+
+def test_an_idle_input_does_not_hold_the_store(spark, tmp_path):
+    """Shares make the watermark themselves then, and the store goes by it up to the newest row, which has not fired."""
+    url = f"rocksdb:{tmp_path / 'store'}"
+    times = pa.array([FIRST, FIRST + 12 * HOUR], pa.timestamp("ms", tz="UTC"))
+    table = clicks(2, modules=1).set_column(1, "ts", times)
+    source = Source(tmp_path, table.schema)
+    source.put(table.slice(0, 1), table.slice(1))
+    sink = spark_glue.to_store(url, SPEC)
+    frame = spark_glue.apply(SPEC.panes(), source.frame(spark), watermark="1 hour", key_groups=2, idle="1 second")
+    query = start(frame, tmp_path, sink)
+    try:
+        end, stands = time.monotonic() + 120, FIRST
+        while stands < FIRST + 12 * HOUR:
+            assert query.exception() is None, query.exception()
+            assert time.monotonic() < end, f"the store stands at {stands}"
+            time.sleep(0.2)
+            with contextlib.suppress(StoreError), PaneStore.open(url, read_only=True) as store:
+                stands = store.watermark or FIRST
+    finally:
+        query.stop()
+        sink.close()
 
 
 def test_a_changelog_corrects_panes(spark, tmp_path):

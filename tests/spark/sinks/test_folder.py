@@ -1,0 +1,72 @@
+"""to_folder: each micro-batch's rows in a folder of its own, once, however often it runs."""
+
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+import spark_glue
+from fastwin.errors import SpecError
+from tests.support.spark_events import START_MS, events
+from tests.support.spark_streams import Source, assert_same_rows, start
+
+SPEC = (
+    fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).bad_rows("drop")
+    .aggregate(n=fw.Count())
+)  # fmt: skip
+TABLES = [events(i, 100, start_ms=START_MS + i * 60_000, span_ms=60_000) for i in range(3)]
+END = events(9, 1, start_ms=START_MS + 3_600_000)
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_rows_are_there_once_though_micro_batches_run_again(spark, tmp_path):
+    source, path, failures = Source(tmp_path, TABLES[0].schema), tmp_path / "results", [True]
+    source.put(*TABLES, END)
+    sink = spark_glue.to_folder(path)
+
+    def failing(frame, number):
+        sink(frame, number)
+        if number == 1 and failures:
+            failures.pop()
+            raise RuntimeError("after it was written")
+
+    def query():
+        frame = spark_glue.apply(SPEC, source.frame(spark), watermark="1 s", key_groups=4)
+        return start(frame, tmp_path, failing, available_now=True)
+
+    with pytest.raises(Exception, match="after it was written"):
+        query().awaitTermination()
+    stamps = {file: file.stat().st_mtime_ns for file in path.rglob("batch=1/*.parquet")}
+    again = query()
+    again.awaitTermination()
+    assert stamps
+    assert not any(file.exists() for file in stamps)  # the micro-batch has run again
+    found = spark.read.parquet(str(path))
+    assert {row.query for row in found.select("query").distinct().collect()} == {str(again.id)}
+    main = SPEC.run(pa.concat_tables(TABLES)).main
+    assert_same_rows(found.select(*main.column_names).toArrow(), main)
+    other = spark_glue.to_folder(path, name="another")
+    other(found.drop("query", "batch"), 1)
+    assert spark.read.parquet(str(path)).count() == 2 * main.num_rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"path": ""}, "path must name a folder, got ''"),
+        ({"path": 7}, "path must name a folder, got 7"),
+        ({"path": "results", "name": "a/b"}, "name must have letters, digits, '.', '-' and '_' alone, got 'a/b'"),
+        ({"path": "results", "format": None}, "format must be one of Spark's, such as 'parquet', got None"),
+        ({"path": "results", "format": "delta"}, "delta has a log of its own"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(arguments, said):
+    with pytest.raises(SpecError, match=r"to_folder: ") as caught:
+        spark_glue.to_folder(**arguments)
+    assert said in str(caught.value)
+
+
+def test_rows_that_do_not_fit_are_refused(spark, tmp_path):
+    with pytest.raises(SpecError, match="the rows have a column 'Batch'"):
+        spark_glue.to_folder(tmp_path)(spark.sql("select 1 as Batch"), 0)
+    with pytest.raises(SpecError, match="does not tell which query this is"):
+        spark_glue.to_folder(tmp_path)(spark.sql("select 1 as n"), 0)
