@@ -19,7 +19,6 @@ from fastwin.columns.keys import KeyCodec
 
 __all__ = ["WINDOWS", "Cluster", "Loss", "Point", "Scale"]
 
-STEP_MS = 10_000  # event time from one micro-batch to the next
 SPEC = (
     fw.key_by("k")
     .event_time("ts")
@@ -34,17 +33,20 @@ EPOCH_MS = 1_700_000_400_000
 class Scale:
     """How large a simulation is.
 
-    workers: Python processes of an executor. keys: that a share has at a time. rows: of a share in a micro-batch.
-    budget, copies: bytes for the streams, and for the copies, of an executor. wander: the part of the shares that go to
-    another executor in a micro-batch. lose: an executor is lost after so many micro-batches.
+    workers: Python processes of an executor. step_ms: event time from one micro-batch to the next. active: shares that
+    have rows in a micro-batch, few of them in most. keys: that a share has at a time. rows: of an active share in a
+    micro-batch. budget, copies: bytes for the streams, and for the copies, of an executor. wander: the part of the
+    visits that are at another executor than the last one. lose: an executor is lost after so many micro-batches.
     """
 
     shares: int = 1_000
     executors: int = 100
-    workers: int = 4
-    batches: int = 200
-    keys: int = 200
-    rows: int = 100
+    workers: int = 2
+    batches: int = 10_000
+    step_ms: int = 1_000
+    active: int = 20
+    keys: int = 100
+    rows: int = 50
     budget: int = 4 << 20
     copies: int = 8 << 20
     wander: float = 0.02
@@ -58,7 +60,7 @@ class Point:
 
     live, shelf: bytes of streams and of copies of an executor, at the end: the mean, and the most. commit: bytes of a
     visit: the mean, and the 95th percentile. had: visits, by how the state was had. read: bytes that a micro-batch has
-    read from the store. us: of a visit. log: deltas of a share.
+    read from the store. us: of a core, of a visit. log: deltas of a share.
     """
 
     batch: int
@@ -74,7 +76,7 @@ class Point:
 
 @dataclass
 class Loss:
-    """What a lost executor has cost: shares loaded elsewhere, their bytes, ms for all, and for the longest."""
+    """What a lost executor has cost: shares loaded elsewhere, their bytes, ms of a core for all and for the longest."""
 
     batch: int
     shares: int = 0
@@ -174,6 +176,9 @@ class Cluster:
         self._keys = _keys_of(scale)
         hot = 1 / np.arange(1, scale.keys + 1)
         self._weights = hot / hot.sum()
+        hot = 1 / np.arange(1, scale.shares + 1)
+        self._activity = self._rng.permutation(hot / hot.sum())
+        self._timers: list[int | None] = [None] * scale.shares
         self._plan = FramePlan(
             spec=SPEC,
             schema=self._table(0, 0).schema,
@@ -211,41 +216,51 @@ class Cluster:
         scale = self._scale
         chosen = self._rng.choice(scale.keys, scale.rows, p=self._weights)
         keys = self._keys[share][(batch + chosen) % len(self._keys[share])]
-        times = EPOCH_MS + batch * STEP_MS + self._rng.integers(0, STEP_MS, scale.rows)
+        times = EPOCH_MS + batch * scale.step_ms + self._rng.integers(0, scale.step_ms, scale.rows)
         return pa.table({"k": keys, "ts": times, "v": self._rng.integers(0, 1_000, scale.rows)})
 
     def batch(self, number: int) -> None:
-        """Visits all shares, after some of them have moved, and now and then after an executor was lost."""
+        """Visits the shares that Spark visits: those with rows, and those whose timer is due.
+
+        Some of them have moved, and now and then an executor was lost.
+        """
         scale = self._scale
         if number and number % scale.lose == 0:
             self._lose(number)
-        for share in self._dice.sample(range(scale.shares), round(scale.wander * scale.shares)):
-            self._home[share] = self._dice.randrange(scale.executors)
-        watermark = EPOCH_MS + number * STEP_MS - 1
-        for share in self._dice.sample(range(scale.shares), scale.shares):
+        watermark = EPOCH_MS + number * scale.step_ms - 1
+        active = self._rng.choice(scale.shares, scale.active, replace=False, p=self._activity).tolist()
+        timers = enumerate(self._timers)
+        due = {share for share, timer in timers if timer is not None and timer <= watermark}
+        for share in [*active, *sorted(due.difference(active))]:
+            if self._dice.random() < scale.wander:
+                self._home[share] = self._dice.randrange(scale.executors)
+        for share in active:
             self._visit(share, watermark, self._table(share, number))
+        for share in sorted(due.difference(active)):
+            self._visit(share, watermark, None)
 
     def end(self, batches: int) -> None:
         """Lets all windows fire."""
         for share in range(self._scale.shares):
-            self._visit(share, EPOCH_MS + batches * STEP_MS + 1_000_000, None)
+            self._visit(share, EPOCH_MS + batches * self._scale.step_ms + 1_000_000, None)
 
     def _visit(self, share: int, watermark: int, table: pa.Table | None) -> None:
         from spark_glue.state.shares import States
 
         executor = self.executors[self._home[share]]
         self.store.share = share
-        read, begun = self.store.read, time.perf_counter()
+        read, begun = self.store.read, time.process_time()
         live = self._dice.choice(executor.workers)
         states = States(self._plan, self._log, self._scale.shares, executor.shelf, "run", live)
         opened = states.open(share)
-        loaded = time.perf_counter() - begun
+        loaded = time.process_time() - begun
         results = [opened.stream.advance_watermark(watermark)]
         if table is not None:
             results.append(opened.stream.process(table))
         after = opened.stream.metrics
-        stored = states.store(share, opened, after, None)
-        self._seconds += time.perf_counter() - begun
+        self._timers[share] = opened.stream.next_timer()
+        stored = states.store(share, opened, after, self._timers[share])
+        self._seconds += time.process_time() - begun
         self._commits.append(stored.written)
         self._had[opened.how if opened.how != "loaded" else f"loaded, {opened.why}"] += 1
         self._deltas += stored.deltas

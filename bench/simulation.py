@@ -22,10 +22,12 @@ from bench.simulated import WINDOWS, Cluster, Loss, Point, Scale
 __all__ = ["QUICK", "losses_text", "main", "run"]
 
 RESULTS = Path(__file__).parent / "results"
-QUICK = Scale(shares=64, executors=8, workers=2, batches=60, keys=40, rows=20, wander=0.05, lose=15)
+QUICK = Scale(
+    shares=64, executors=8, workers=2, batches=60, step_ms=10_000, active=64, keys=40, rows=20, wander=0.05, lose=15
+)
 
 
-def run(scale: Scale, points: int = 20, tell: Callable[[str], object] = print) -> tuple[list[Point], list[Loss]]:
+def run(scale: Scale, points: int = 50, tell: Callable[[str], object] = print) -> tuple[list[Point], list[Loss]]:
     """Runs a simulation; returns what was seen, and what lost executors have cost.
 
     Raises AssertionError unless each event was counted once in each of its windows.

@@ -189,6 +189,7 @@ def _session(url: str, shares: int, classes: Path):
         "spark.shuffle.io.retryWait": "1s",
         "spark.locality.wait": "0s",  # whoever is free takes a share, so that shares wander
         "spark.sql.streaming.numRecentProgressUpdates": 10_000,
+        "spark.sql.streaming.minBatchesToRetain": 10_000,  # the times of all of them are needed at the end
     }
     spark = spark_glue.session(app_name="a cluster that fails", master=url, config=config)
     spark.sparkContext.setLogLevel("OFF")

@@ -94,7 +94,6 @@ def test_several_specs_over_one_frame_in_one_query_and_a_line_for_each(spark, tm
     assert sum(one.streams_kept + one.streams_caught_up + one.streams_loaded for one in mine) > 0
     assert max(one.log_bytes for one in mine) > 0
     assert min(one.worker_bytes for one in mine if one.events) > 10_000_000
-    assert {one.held_by for one in mine} == {None}  # without idle= Spark makes the watermark, and does not tell
 
 
 def test_arguments():

@@ -6,7 +6,9 @@ import pytest
 
 from bench.simulation import QUICK, losses_text, run
 
-SCALE = replace(QUICK, batches=48, shares=32, executors=4, wander=0.1, lose=11, budget=700_000, copies=500_000)
+SCALE = replace(
+    QUICK, batches=48, shares=32, active=32, executors=4, wander=0.1, lose=11, budget=700_000, copies=500_000
+)
 
 
 @pytest.fixture(scope="module")
