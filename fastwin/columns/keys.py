@@ -24,8 +24,9 @@ class DictionaryKeys:
     codes: NDArray[np.int32]
 
 
-EncodedKeys = tuple | DictionaryKeys
-"""``(values, valid)`` for int64 keys, ``(offsets, data, valid)`` for bytes keys, see KeyTable; or DictionaryKeys."""
+EncodedKeys = tuple | DictionaryKeys | list[tuple]
+"""``(values, valid)`` for int64 keys, ``(offsets, data, valid)`` for bytes keys, see KeyTable; or DictionaryKeys. For
+the operator of groups, a list of each key column by itself."""
 
 
 def _storage(kind: pa.DataType) -> str | None:
@@ -69,6 +70,19 @@ class KeyCodec:
     def _storages(self) -> list[str]:
         return [str(_storage(field.type)) for field in self.fields]
 
+    @property
+    def are_texts(self) -> list[bool]:
+        """Whether each key column is stored as bytes, or as int64."""
+        return [storage == "bytes" for storage in self._storages]
+
+    def columns(self, columns: list[pa.Array]) -> list[tuple]:
+        """Returns key columns as GroupTable takes them: each encoded by itself."""
+        return [self._encode_column(column) for column in columns]
+
+    def decode_columns(self, columns: list[tuple]) -> list[pa.Array]:
+        """Returns key columns in the types of ``out_fields``: the way back for what ``columns`` gave."""
+        return [self._decode_column(column, field.type) for column, field in zip(columns, self.out_fields, strict=True)]
+
     def new_table(self) -> KeyTable:
         """Returns an empty table for these keys."""
         if len(self.fields) > 1 or self._storages == ["bytes"]:
@@ -80,7 +94,7 @@ class KeyCodec:
         if not columns:
             return np.zeros(n, dtype=np.int64), None
         if len(columns) > 1:
-            return (*encode_rows([self._encode_column(column) for column in columns], n), None)
+            return (*encode_rows(self.columns(columns), n), None)
         if self._storages == ["bytes"] and pa.types.is_dictionary(columns[0].type):
             return self._encode_dictionary(columns[0])
         return self._encode_column(columns[0])
@@ -149,12 +163,10 @@ class KeyCodec:
         """Returns the key columns of ids, one array a field, in the types of ``out_fields``."""
         if not self.fields:
             return []
-        kinds = [field.type for field in self.out_fields]
-        if len(kinds) == 1:
-            return [self._decode_column(self.encoded(table, ids), kinds[0])]
+        if len(self.fields) == 1:
+            return self.decode_columns([self.encoded(table, ids)])
         offsets, data, _ = table.take_bytes(ids)
-        columns = decode_rows(offsets, data, [storage == "int64" for storage in self._storages])
-        return [self._decode_column(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+        return self.decode_columns(decode_rows(offsets, data, [not is_text for is_text in self.are_texts]))
 
     @staticmethod
     def _decode_column(column: tuple, kind: pa.DataType) -> pa.Array:

@@ -175,12 +175,17 @@ class Config:
 
         With a changelog each is the first one of its window.
         """
+        return self.result_of(self.codec.decode(keys, ids), starts, ends, values)
+
+    def result_of(
+        self, keys: list[pa.Array], starts: NDArray, ends: NDArray, values: list[pa.Array]
+    ) -> pa.RecordBatch:
+        """Returns result rows as ``result`` does, from the key columns."""
         if self.changelog:
-            values = [*values, repeated(INSERT, len(ids))]
+            values = [*values, repeated(INSERT, len(starts))]
         bounds = [from_values(bound, None, self.bound_type) for bound in (starts, ends)]
-        named = [] if self.window is None else [repeated(self.window, len(ids))]
-        columns = [*self.codec.decode(keys, ids), *named, *bounds, *values]
-        return pa.RecordBatch.from_arrays(columns, schema=self.main_schema)
+        named = [] if self.window is None else [repeated(self.window, len(starts))]
+        return pa.RecordBatch.from_arrays([*keys, *named, *bounds, *values], schema=self.main_schema)
 
     def values_of(self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]) -> list[pa.Array]:
         """Returns the columns of the aggregates for some rows."""

@@ -13,6 +13,7 @@ from fastwin.columns.decoding import take_rows
 from fastwin.core.memory.gather import take
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Operator, WatermarkOperator
+from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
 from fastwin.run.stream import Stream
@@ -68,6 +69,10 @@ class _Bounded(Stream):
         if not operator.may_fire_ahead:
             return super()._feed(operator, parts, late)
         assert self._plan is not None
+        plan = grouped(self._plan, (rows for rows, _ in parts))
+        if plan is not self._plan:
+            operator = new_operator(plan)
+            self._take_plan(plan, operator)
         if operator.takes_whole and (whole := _whole(self._plan, parts)) is not None:
             return operator.run(whole, self._each)
 

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from fastwin.columns.checking import BAD_REASON, Limits, bad_schema, event_times
 from fastwin.columns.decoding import readable_type, roomy_type
 from fastwin.columns.inputs import Inputs
-from fastwin.columns.keys import KeyCodec, encode_keys
+from fastwin.columns.keys import EncodedKeys, KeyCodec, encode_keys
 from fastwin.columns.schemas import check_time_type, schema_to_text, taken_field
 from fastwin.columns.units import as_instants
 from fastwin.errors import SpecError
 from fastwin.operators.aligned.filling import FillingOperator
+from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.aligned.operator import AlignedOperator
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.batch import Batch
@@ -58,6 +59,7 @@ _OPERATORS: dict[str, type[Operator]] = {
     for kind in (
         AlignedOperator,
         FillingOperator,
+        GroupsOperator,
         SessionOperator,
         SeveralOperator,
         RowsOperator,
@@ -157,16 +159,19 @@ class Plan:
         if self.program is not None:
             return GeneralOperator(config, self.program)
         if isinstance(config, KeptConfig):
-            return kept_operator(config, self.spec, self._slicing)
+            return kept_operator(config, self.spec, self.slicing)
         if isinstance(self.spec.assigner, EventTimeSessionWindows):
             return SessionOperator(config, self.spec.assigner.gap_ms)
         if isinstance(self.spec.assigner, NamedWindows):
             return SeveralOperator(config, self.spec.assigner.named, self.spec.fill_ms)
         if self.spec.fill_ms is not None:
-            return FillingOperator(config, self._slicing(), *self.spec.fill_ms)
-        return AlignedOperator(config, self._slicing())
+            return FillingOperator(config, self.slicing(), *self.spec.fill_ms)
+        if self.operator == GroupsOperator.name:
+            return GroupsOperator(config, self.slicing())
+        return AlignedOperator(config, self.slicing())
 
-    def _slicing(self) -> Slicing:
+    def slicing(self) -> Slicing:
+        """Returns the slices of aligned windows. Raises SpecError for others."""
         slicing = slicing_of(self.spec.assigner)
         if slicing is None:
             raise SpecError(f"window: no operator runs {self.spec.assigner!r}")
@@ -190,7 +195,7 @@ class Plan:
             return None
         if isinstance(assigner, NamedWindows) and feeders(assigner.named).count(None) > 1:
             return None
-        return AlignedFeeder(self.config, self._slicing(), groups, parts)
+        return AlignedFeeder(self.config, self.slicing(), groups, parts)
 
     def batch(self, rows: pa.RecordBatch, times: NDArray[np.int64]) -> Batch:
         """Returns checked rows, with their times in ms (int64[n]), as the operator takes them."""
@@ -201,7 +206,11 @@ class Plan:
             elements = rows if len(seen) == rows.num_columns else rows.select(seen)
         elif self.keeps_rows:
             elements = rows
-        return Batch(encode_keys(rows, self.config.codec), times, columns, elements, self.inputs.arrival)
+        if self.operator == GroupsOperator.name:
+            keys: EncodedKeys = self.config.codec.columns([rows.column(name) for name in self.spec.keys])
+        else:
+            keys = encode_keys(rows, self.config.codec)
+        return Batch(keys, times, columns, elements, self.inputs.arrival)
 
     def result(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from fastwin.columns.tables import as_table, has_small_chunks
 from fastwin.columns.units import warn_of_unit
 from fastwin.core.memory.gather import take
 from fastwin.errors import BadRowError, SpecError
+from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.protocol import WatermarkOperator
 from fastwin.run import planner
 from fastwin.run.bounded import (
@@ -31,6 +32,7 @@ from fastwin.run.bounded import (
     run_share,
     runs_whole,
 )
+from fastwin.run.grouped import divides_groups, grouped
 from fastwin.run.planner import Plan
 from fastwin.run.reading import columns_mentioned
 from fastwin.run.results import Result
@@ -78,9 +80,12 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
             any(warn_of_unit(spec.time_column, piece.times) for piece in checked)  # up to the first that settles it
         diverted = [piece.diverted for piece in checked if piece.diverted is not None]
         pieces = [piece for piece in checked if len(piece.times)]
+        plan = grouped(plan, (piece.rows for piece in pieces))
         some = pieces[len(pieces) // 2] if pieces and new_operator(plan).absorbs else None
         if some is not None and has_few_windows(plan, (some.rows, some.times)):
             results = _run_by_pieces(plan, pieces, pool)
+        elif divides_groups(plan):
+            results = _run_by_groups(plan, pieces, threads, pool)
         else:
             results = _run_by_keys(plan, pieces, threads, pool)
     return Result(
@@ -122,6 +127,19 @@ def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -
     operator = new_operator(plan)
     firsts = [int(piece.times.min()) for piece in pieces]
     return run_pieces(operator, pool.map(fed, pieces), firsts, operator.absorb)
+
+
+def _run_by_groups(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
+    """Each thread looks at all elements, and takes those of its share of the groups: nothing is copied."""
+    batches = list(pool.map(lambda piece: plan.batch(piece.rows, piece.times), pieces))
+    firsts = [int(piece.times.min()) for piece in pieces]
+    whole = cast(GroupsOperator, new_operator(plan))
+
+    def run_one(share: int) -> list[pa.RecordBatch]:
+        operator = whole.shared(share, threads)
+        return run_pieces(operator, batches, firsts, lambda batch: operator.process(batch).main)
+
+    return [rows for result in pool.map(run_one, range(threads)) for rows in result]
 
 
 def _run_by_keys(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:

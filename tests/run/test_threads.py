@@ -128,7 +128,7 @@ def test_elements_that_jump_between_windows(
     assigner: fw.WindowAssigner, gap: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are put in order of their windows first, and are the rows of a stream all the same."""
-    monkeypatch.setattr("fastwin.operators.aligned.operator._SCATTERED", 5)
+    monkeypatch.setattr("fastwin.operators.aligned.scattered._SCATTERED", 5)
     monkeypatch.setattr("fastwin.run.bounded._CACHED_ROWS", 170)
     monkeypatch.setattr("fastwin.run.bounded.has_few_windows", lambda plan, part: False)
     random = np.random.default_rng(5)
@@ -160,7 +160,7 @@ def test_rows_that_would_be_too_large_in_one_piece_are_not_joined(
     def refuse(*_: object) -> None:
         raise AssertionError("joined")
 
-    monkeypatch.setattr("fastwin.operators.aligned.operator._SCATTERED", 5)
+    monkeypatch.setattr("fastwin.operators.aligned.scattered._SCATTERED", 5)
     monkeypatch.setattr("fastwin.run.bounded._WHOLE_BYTES", 500)
     monkeypatch.setattr("fastwin.run.bounded._joined", refuse)
     assert rows_of(spec.run(chunked, threads=threads)) == one

@@ -85,6 +85,7 @@ cdef class AccumulatorSet:
     cdef Fused _fused
     cdef PyObject* _apart[MEMBER_BITS]      # those that the fused loop does not feed
     cdef Py_ssize_t _apart_n
+    cdef Column* _picked            # where add_some() gathers them
 
     cdef int _fuse(self) except -1
     cdef list hold(self, list columns, Py_ssize_t n)
@@ -94,6 +95,10 @@ cdef class AccumulatorSet:
     cdef int _merge_each(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
                          Py_ssize_t n) except -1 nogil
     cdef int _check_failures(self) except -1 nogil
+    cdef int add_some(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset,
+                      const idx_t* picked) except -1 nogil
+    cdef void _add_fused(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) noexcept nogil
+    cdef void _merge_fused(self, char* row, const char* other) noexcept nogil
 
 
 cdef inline const void* values_at(const Column* column, Py_ssize_t i) noexcept nogil:

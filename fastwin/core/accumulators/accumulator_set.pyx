@@ -3,11 +3,14 @@
 import numpy as np
 
 from cpython.ref cimport PyObject
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.memory.bounds cimport check_ids, check_length, check_offsets
-from fastwin.core.accumulators.fused cimport COUNT, OTHER, add_fused, merge_one
+from fastwin.core.memory.pages cimport prefetch
+from fastwin.core.memory.equal cimport are_one
+from fastwin.core.accumulators.fused cimport (
+    AT_ONCE, COUNT, HIGHEST, LANES, LOWEST, MEAN, OTHER, TOTAL, Lane, add_lane, add_valid, count_rows, merge_lane)
 from fastwin.core.rows.rowstore cimport HEAD_CELLS, MEMBER_BITS, RowStore
 
 cdef enum:
@@ -105,10 +108,6 @@ cdef int raise_failure(Accumulator member) except -1:
     raise problem
 
 
-cdef int role_of(Accumulator member):
-    return member.role
-
-
 cdef class AccumulatorSet:
     """The accumulators of a row, side by side.
 
@@ -153,23 +152,33 @@ cdef class AccumulatorSet:
 
     def __dealloc__(self):
         free(self._column)
+        free(self._picked)
 
     cdef int _fuse(self) except -1:
-        """Finds the members that one loop can feed, all of one column; the others stay apart."""
+        """Finds the members that loops of a column each can feed; the others stay apart."""
         cdef Accumulator member
-        cdef int column = next((one.column for one in self.members if role_of(one) not in (OTHER, COUNT)), -1)
-        self._fused.column = -1
+        cdef Lane* lane
+        cdef int i
         for member in self.members:
-            if member.role == OTHER or self._fused.at[member.role] or member.column not in (
-                    column, -1 if member.role == COUNT else column):
+            if member.role == COUNT and member.column < 0 and not self._fused.rows:
+                self._fused.rows = member.at
+                continue
+            lane = NULL
+            for i in range(self._fused.n if member.role != OTHER and member.column >= 0 else 0):
+                if self._fused.lanes[i].column == member.column:
+                    lane = &self._fused.lanes[i]
+            if lane == NULL and member.role != OTHER and member.column >= 0 and self._fused.n < LANES:
+                lane = &self._fused.lanes[self._fused.n]
+                lane.column = member.column
+                self._fused.n += 1
+            if lane == NULL or lane.at[member.role]:
                 self._apart[self._apart_n] = <PyObject*> member
                 self._apart_n += 1
                 continue
-            self._fused.at[member.role] = member.at
+            lane.at[member.role] = member.at
             if member.role != COUNT:
-                self._fused.column = column
-                self._fused.seen |= member.seen
-        self._fused.on = self._apart_n == 0 or self._n - self._apart_n > 1
+                lane.is_float = member.is_float
+                lane.seen |= 0 if member.role == MEAN else member.seen
         return 0
 
     def blank(self):
@@ -226,21 +235,16 @@ cdef class AccumulatorSet:
 
     cdef int add(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) except -1 nogil:
         """Adds values [offset, offset + n) of the held columns to the rows."""
-        cdef Py_ssize_t i
-        cdef const int64_t* values = NULL
-        cdef Py_ssize_t n_apart = self._n
-        cdef PyObject** apart = self._kernels
+        cdef Py_ssize_t i, at = 0
         cdef Column column
-        cdef int read = self._fused.column
-        if self._fused.on and (read < 0 or self._column[read].valid == NULL):
-            if read >= 0:
-                values = <const int64_t*> self._column[read].values + offset
-            add_fused(&self._fused, rows.data, rows.stride, slots, n, values)
-            apart, n_apart = self._apart, self._apart_n
-        for i in range(n_apart):
+        cdef int read
+        while at < n and self._apart_n < self._n:
+            self._add_fused(rows, slots + at, min(n - at, <Py_ssize_t> AT_ONCE), offset + at)
+            at += AT_ONCE
+        for i in range(self._apart_n):
             column.values = NULL
             column.valid = column.text = NULL
-            read = (<Accumulator> apart[i]).column
+            read = (<Accumulator> self._apart[i]).column
             if read >= 0:
                 column = self._column[read]
                 if column.values != NULL:
@@ -250,19 +254,91 @@ cdef class AccumulatorSet:
             column.all = self._column
             column.offset = offset
             column.arrived = self._before + offset
-            (<Accumulator> apart[i]).add(rows.data, rows.stride, slots, n, column)
+            (<Accumulator> self._apart[i]).add(rows.data, rows.stride, slots, n, column)
         return self._check_failures()
+
+    cdef void _add_fused(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) noexcept nogil:
+        """Feeds the members that are not apart with up to AT_ONCE values."""
+        cdef bint one = are_one(slots, n)
+        cdef Py_ssize_t i, count = self._fused.rows
+        cdef Py_ssize_t uncounted = count
+        cdef const Lane* lane
+        cdef const Column* column
+        cdef const uint8_t* valid
+        for i in range(self._fused.n):
+            lane = &self._fused.lanes[i]
+            column = self._column + lane.column
+            valid = column.valid
+            if valid != NULL:
+                valid += offset
+            if not (lane.at[TOTAL] or lane.at[LOWEST] or lane.at[HIGHEST] or lane.at[MEAN]):
+                count_rows(lane.at[COUNT], rows.data, rows.stride, slots, n, one, valid)
+                continue
+            count = lane.at[COUNT]
+            if valid == NULL and count == 0 and uncounted:      # elements are counted on the way
+                count, uncounted = uncounted, 0
+            if lane.is_float and valid == NULL:
+                add_lane(lane, count, rows.data, rows.stride, slots, n, one, <const double*> column.values + offset)
+            elif lane.is_float:
+                add_valid(lane, rows.data, rows.stride, slots, n, one, <const double*> column.values + offset, valid)
+            elif valid == NULL:
+                add_lane(lane, count, rows.data, rows.stride, slots, n, one, <const int64_t*> column.values + offset)
+            else:
+                add_valid(lane, rows.data, rows.stride, slots, n, one, <const int64_t*> column.values + offset, valid)
+        if uncounted:
+            count_rows(uncounted, rows.data, rows.stride, slots, n, one, NULL)
+
+    cdef int add_some(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset,
+                      const idx_t* picked) except -1 nogil:
+        """Adds the values at ``offset + picked[i]`` of the held columns, none of text; n: at most AT_ONCE."""
+        cdef Column* held = self._column
+        cdef Column* some = self._picked
+        cdef int64_t before = self._before
+        cdef Py_ssize_t i, c
+        cdef uint64_t* values
+        cdef uint8_t* valid
+        if some == NULL:
+            some = self._picked = <Column*> malloc(max(self.columns, 1) * (sizeof(Column) + 9 * AT_ONCE))
+            if some == NULL:
+                with gil:
+                    raise MemoryError("AccumulatorSet: no memory for the columns")
+        values = <uint64_t*> (some + self.columns)
+        valid = <uint8_t*> (values + self.columns * AT_ONCE)
+        for c in range(self.columns):
+            some[c] = held[c]
+            if held[c].values != NULL:
+                for i in range(n):
+                    values[i] = (<const uint64_t*> held[c].values)[offset + picked[i]]
+                some[c].values = values
+            if held[c].valid != NULL:
+                for i in range(n):
+                    valid[i] = held[c].valid[offset + picked[i]]
+                some[c].valid = valid
+            values += AT_ONCE
+            valid += AT_ONCE
+        self._column, self._before = some, before + offset
+        try:
+            return self.add(rows, slots, n, 0)
+        finally:
+            self._column, self._before = held, before
 
     cdef int merge(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
                    Py_ssize_t n) except -1 nogil:
         """Merges rows of others into rows, in order; both stores have the layout of this set."""
         cdef Py_ssize_t i
-        if self._fused.on and self._apart_n == 0:
+        if self._apart_n == 0:
             for i in range(n):
-                merge_one(&self._fused, rows.data + slots[i] * rows.stride,
-                          others.data + from_slots[i] * rows.stride)
+                self._merge_fused(rows.data + slots[i] * rows.stride, others.data + from_slots[i] * rows.stride)
             return 0
         return self._merge_each(rows, slots, others, from_slots, n)
+
+    cdef void _merge_fused(self, char* row, const char* other) noexcept nogil:
+        cdef int i
+        bits_of(row)[0] |= (<const uint64_t*> other)[0]
+        if self._fused.rows:
+            (<int64_t*> (row + self._fused.rows))[0] += (<const int64_t*> (other + self._fused.rows))[0]
+        for i in range(self._fused.n):
+            merge_lane(&self._fused.lanes[i], row, other)
 
     cdef int _merge_each(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
                          Py_ssize_t n) except -1 nogil:
@@ -358,6 +434,9 @@ cdef class AccumulatorSet:
         with nogil:
             while at < n:
                 take.slots, take.n = &slots[at], min(n - at, BLOCK)
+                for i in range(take.n):
+                    prefetch(wanted(&take, i))
+                    prefetch(wanted(&take, i) + take.stride - 1)
                 for k in range(kernels):
                     for i in range(take.n):
                         valid[k][at + i] = (bits_of(<char*> wanted(&take, i))[0] & (<Accumulator> kernel[k]).seen) != 0

@@ -4,24 +4,21 @@ import numpy as np
 
 from fastwin.core.accumulators.accumulator_set import Accumulator, AccumulatorSet
 
-from libc.math cimport INFINITY, NAN, isnan, signbit
+from libc.math cimport INFINITY, NAN
 from libc.stdint cimport INT64_MAX, INT64_MIN
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport NO_VALUE, NULL_VALUE, VALUE, Accumulator as Base, Column, Merge
 from fastwin.core.accumulators.accumulator_set cimport Take
 from fastwin.core.accumulators.accumulator_set cimport bits_of, has, into, taken, wanted
-from fastwin.core.accumulators.fused cimport COUNT, HIGHEST, LOWEST, OTHER, TOTAL
-from fastwin.core.accumulators.totals cimport add_float, add_floats, float_mean, float_sum, int_mean
+from fastwin.core.accumulators.fused cimport (
+    COUNT, HIGHEST, LOWEST, MEAN, OTHER, TOTAL, below, merge_total, number)
+from fastwin.core.accumulators.totals cimport add_float, float_mean, float_sum, int_mean
 from fastwin.core.memory.bounds cimport check_length
-from fastwin.core.memory.int128 cimport add_int, add_total, add_unsigned, int128
+from fastwin.core.memory.int128 cimport add_int, add_unsigned, int128
 from fastwin.errors import AggregateOverflowError
 
 __all__ = ["Accumulator", "AccumulatorSet", "Count", "Extreme", "Max", "Mean", "Min", "Sum", "int_means"]
-
-ctypedef fused number:
-    int64_t
-    double
 
 
 cdef class Count(Base):
@@ -55,10 +52,7 @@ cdef class Count(Base):
 cdef inline void merge_totals(const Merge* pairs, Py_ssize_t at, bint is_float) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(pairs.n):
-        if is_float:
-            add_floats(into(pairs, i) + at, taken(pairs, i) + at)
-        else:
-            add_total(into(pairs, i) + at, taken(pairs, i) + at)
+        merge_total(is_float, into(pairs, i) + at, taken(pairs, i) + at)
 
 
 cdef class Sum(Base):
@@ -77,7 +71,7 @@ cdef class Sum(Base):
         if on_overflow not in ("raise", "null"):
             raise ValueError(f"Sum: on_overflow must be 'raise' or 'null', got {on_overflow!r}")
         self.cells = 2
-        self.role = OTHER if self.is_float or unsigned else TOTAL
+        self.role = OTHER if unsigned else TOTAL
         self.unsigned = unsigned
         self.null_on_overflow = on_overflow == "null"
         self.name = name
@@ -124,14 +118,6 @@ cdef class Sum(Base):
             f"{self.name}: the sum of a window is outside {'uint64' if self.unsigned else 'int64'}; use "
             "Sum(..., on_overflow='null') or a float column"
         )
-
-
-cdef inline bint below(number a, number b) noexcept nogil:
-    # NaN is above all other values, as in Spark and PostgreSQL, and -0.0 is below 0.0.
-    if number is double:
-        return a < b or (isnan(b) and not isnan(a)) or (a == b and signbit(a) and not signbit(b))
-    else:
-        return a < b
 
 
 cdef inline void keep_extreme(number* cell, number value, bint largest) noexcept nogil:
@@ -189,7 +175,7 @@ cdef class Min(Extreme):
     """The smallest value; NaN only where all values are NaN. -0.0 is below 0.0."""
 
     def __cinit__(self, dtype="int64", int column=0):
-        self.role = OTHER if self.is_float else LOWEST
+        self.role = LOWEST
 
 
 cdef class Max(Extreme):
@@ -197,7 +183,7 @@ cdef class Max(Extreme):
 
     def __cinit__(self, dtype="int64", int column=0):
         self.largest = True
-        self.role = OTHER if self.is_float else HIGHEST
+        self.role = HIGHEST
 
 
 cdef class Mean(Base):
@@ -210,6 +196,7 @@ cdef class Mean(Base):
     def __cinit__(self, dtype="int64", int column=0):
         self.cells = 3
         self.gives_float = True
+        self.role = MEAN
 
     cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
         cdef Py_ssize_t i

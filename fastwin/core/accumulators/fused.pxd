@@ -1,9 +1,10 @@
-# Count, Sum, Min and Max of one int64 column without nulls, at most one of each: one visit to a row for all of them,
-# where the other members of a set take their turns and visit it once each. What stands in the cells is the same.
+# Count, Sum, Min, Max and Mean of a column, at most one of each: one visit to a row for all of them, where the other
+# members of a set take their turns and visit it once each. What stands in the cells is the same.
 cimport cython
+from libc.math cimport isfinite, isnan, signbit
 
-from fastwin.core.typedefs cimport idx_t, int64_t, uint64_t
-from fastwin.core.memory.equal cimport are_one
+from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
+from fastwin.core.accumulators.totals cimport add_float, add_floats
 from fastwin.core.memory.int128 cimport add_int, add_total, int128
 
 cdef enum:
@@ -12,91 +13,193 @@ cdef enum:
     TOTAL = 2
     LOWEST = 3
     HIGHEST = 4
-    ROLES = 5
+    MEAN = 5
+    ROLES = 6
+    LANES = 4                   # columns with a loop of their own; members of more take their turns
+    AT_ONCE = 512               # elements that are looked at together
 
-cdef struct Fused:
-    bint on
-    int column                  # -1: there are only counts
-    Py_ssize_t[ROLES] at        # byte offset of its cells in a row; 0: there is none
+ctypedef fused number:
+    int64_t
+    double
+
+cdef struct Lane:               # the members of one column
+    int column
+    bint is_float
+    Py_ssize_t[ROLES] at        # byte offset of their cells in a row; 0: there is none
     uint64_t seen               # bits of those that have seen a value
 
-
-cdef inline void add_one(const Fused* fused, char* row, int64_t value) noexcept nogil:
-    if fused.at[COUNT]:
-        (<int64_t*> (row + fused.at[COUNT]))[0] += 1
-    if fused.at[TOTAL]:
-        add_int(row + fused.at[TOTAL], value)
-    if fused.at[LOWEST] and value < (<int64_t*> (row + fused.at[LOWEST]))[0]:
-        (<int64_t*> (row + fused.at[LOWEST]))[0] = value
-    if fused.at[HIGHEST] and value > (<int64_t*> (row + fused.at[HIGHEST]))[0]:
-        (<int64_t*> (row + fused.at[HIGHEST]))[0] = value
-    (<uint64_t*> row)[0] |= fused.seen
+cdef struct Fused:
+    Lane[LANES] lanes
+    int n
+    Py_ssize_t rows             # byte offset of the cell that counts elements, nulls or not; 0: there is none
 
 
-cdef inline void add_all_four(const Fused* fused, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n,
-                              const int64_t* values) noexcept nogil:
-    # The commonest set, without a branch.
-    cdef Py_ssize_t i, count = fused.at[COUNT], total = fused.at[TOTAL]
-    cdef Py_ssize_t lowest = fused.at[LOWEST], highest = fused.at[HIGHEST]
-    cdef uint64_t seen = fused.seen
-    cdef int64_t value
-    cdef int64_t* cell
+cdef inline bint below(number a, number b) noexcept nogil:
+    # NaN is above all other values, as in Spark and PostgreSQL, and -0.0 is below 0.0.
+    if number is double:
+        return a < b or (isnan(b) and not isnan(a)) or (a == b and signbit(a) and not signbit(b))
+    else:
+        return a < b
+
+
+cdef inline void keep_lowest(number* cell, number value) noexcept nogil:
+    if number is double:
+        if not value > cell[0] and below(value, cell[0]):       # mostly it is above
+            cell[0] = value
+    else:
+        cell[0] = min(cell[0], value)
+
+
+cdef inline void keep_highest(number* cell, number value) noexcept nogil:
+    if number is double:
+        if not value < cell[0] and below(cell[0], value):
+            cell[0] = value
+    else:
+        cell[0] = max(cell[0], value)
+
+
+cdef inline void add_value(char* cells, number value) noexcept nogil:
+    if number is double:
+        add_float(cells, value)
+    else:
+        add_int(cells, value)
+
+
+cdef inline void visit(const Lane* lane, Py_ssize_t count, bint extremes, char* rows, Py_ssize_t stride,
+                       const idx_t* slots, Py_ssize_t n, const number* values) noexcept nogil:
+    """Adds values to rows. count: the offset of a count, or 0. extremes: that total, lowest and highest are there."""
+    cdef Py_ssize_t i, total = lane.at[TOTAL], lowest = lane.at[LOWEST], highest = lane.at[HIGHEST]
+    cdef Py_ssize_t mean = 0 if extremes else lane.at[MEAN]
+    cdef uint64_t seen = lane.seen
+    cdef number value
     cdef char* row
     for i in range(n):
         row = rows + slots[i] * stride
         value = values[i]
         (<uint64_t*> row)[0] |= seen
-        (<int64_t*> (row + count))[0] += 1
-        add_int(row + total, value)
-        cell = <int64_t*> (row + lowest)
-        cell[0] = min(cell[0], value)
-        cell = <int64_t*> (row + highest)
-        cell[0] = max(cell[0], value)
+        if count:
+            (<int64_t*> (row + count))[0] += 1
+        if extremes or total:
+            add_value(row + total, value)
+        if extremes or lowest:
+            keep_lowest(<number*> (row + lowest), value)
+        if extremes or highest:
+            keep_highest(<number*> (row + highest), value)
+        if mean:
+            add_value(row + mean, value)
+            (<int64_t*> (row + mean))[2] += 1
+
+
+cdef inline void visit_one(const Lane* lane, Py_ssize_t count, char* row, Py_ssize_t n,
+                           const number* values) noexcept nogil:
+    """Adds values to one row; n: at least one."""
+    cdef Py_ssize_t i
+    cdef number lowest = values[0], highest = values[0]
+    (<uint64_t*> row)[0] |= lane.seen
+    if count:
+        (<int64_t*> (row + count))[0] += n
+    if lane.at[TOTAL]:
+        add_run(row + lane.at[TOTAL], n, values)
+    if lane.at[MEAN]:
+        add_run(row + lane.at[MEAN], n, values)
+        (<int64_t*> (row + lane.at[MEAN]))[2] += n
+    if not (lane.at[LOWEST] or lane.at[HIGHEST]):
+        return
+    for i in range(n):
+        keep_lowest(&lowest, values[i])
+        keep_highest(&highest, values[i])
+    if lane.at[LOWEST]:
+        keep_lowest(<number*> (row + lane.at[LOWEST]), lowest)
+    if lane.at[HIGHEST]:
+        keep_highest(<number*> (row + lane.at[HIGHEST]), highest)
 
 
 @cython.overflowcheck(False)
-cdef inline void add_run(const Fused* fused, char* row, Py_ssize_t n, const int64_t* values) noexcept nogil:
-    """Adds values to one row."""
-    cdef int64_t lowest = values[0], highest = values[0]
+cdef inline void add_run(char* cells, Py_ssize_t n, const number* values) noexcept nogil:
+    """Adds values to the cells of one sum, in their order: floats as add_float() does, but in registers."""
+    cdef Py_ssize_t i
     cdef int128 total = 0
-    cdef Py_ssize_t i
+    cdef double[2] sum
+    cdef double after, part
+    if number is int64_t:
+        for i in range(n):
+            total += values[i]
+        (<int128*> cells)[0] += total
+    else:
+        sum[0], sum[1] = (<double*> cells)[0], (<double*> cells)[1]
+        for i in range(n):
+            after = sum[0] + values[i]
+            part = after - sum[0]
+            if isfinite(part):
+                sum[1] += (sum[0] - (after - part)) + (values[i] - part)
+                sum[0] = after
+            else:
+                add_float(<char*> sum, values[i])
+        (<double*> cells)[0], (<double*> cells)[1] = sum[0], sum[1]
+
+
+cdef inline void add_lane(const Lane* lane, Py_ssize_t count, char* rows, Py_ssize_t stride, const idx_t* slots,
+                          Py_ssize_t n, bint one, const number* values) noexcept nogil:
+    """Adds values to rows. one: that all are the same row."""
+    if one:
+        visit_one(lane, count, rows + slots[0] * stride, n, values)
+    elif not (lane.at[TOTAL] and lane.at[LOWEST] and lane.at[HIGHEST]) or lane.at[MEAN]:
+        visit(lane, count, False, rows, stride, slots, n, values)
+    elif count:                 # the commonest ones, without a branch
+        visit(lane, count, True, rows, stride, slots, n, values)
+    else:
+        visit(lane, 0, True, rows, stride, slots, n, values)
+
+
+cdef inline void add_valid(const Lane* lane, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, bint one,
+                           const number* values, const uint8_t* valid) noexcept nogil:
+    """Adds those of up to AT_ONCE values that are not null. They are picked first: guessing which are costs more."""
+    cdef idx_t[AT_ONCE] some
+    cdef number[AT_ONCE] picked
+    cdef Py_ssize_t i, found = 0
     for i in range(n):
-        total += values[i]
-        lowest = min(lowest, values[i])
-        highest = max(highest, values[i])
-    add_one(fused, row, lowest)
-    if fused.at[COUNT]:
-        (<int64_t*> (row + fused.at[COUNT]))[0] += n - 1
-    if fused.at[TOTAL]:
-        (<int128*> (row + fused.at[TOTAL]))[0] += total - lowest
-    if fused.at[HIGHEST] and highest > (<int64_t*> (row + fused.at[HIGHEST]))[0]:
-        (<int64_t*> (row + fused.at[HIGHEST]))[0] = highest
+        some[found], picked[found] = slots[i], values[i]
+        found += valid[i] != 0
+    if found:
+        add_lane(lane, lane.at[COUNT], rows, stride, some, found, one, picked)
 
 
-cdef inline void add_fused(const Fused* fused, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n,
-                           const int64_t* values) noexcept nogil:
+cdef inline void count_rows(Py_ssize_t count, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n,
+                            bint one, const uint8_t* valid) noexcept nogil:
+    """Counts elements, or only those that are not null."""
     cdef Py_ssize_t i
-    if n > 1 and values != NULL and are_one(slots, n):
-        add_run(fused, rows + slots[0] * stride, n, values)
-        return
-    if fused.at[COUNT] and fused.at[TOTAL] and fused.at[LOWEST] and fused.at[HIGHEST]:
-        add_all_four(fused, rows, stride, slots, n, values)
+    if one and valid == NULL:
+        (<int64_t*> (rows + slots[0] * stride + count))[0] += n
         return
     for i in range(n):
-        add_one(fused, rows + slots[i] * stride, 0 if values == NULL else values[i])
+        (<int64_t*> (rows + slots[i] * stride + count))[0] += valid == NULL or valid[i] != 0
 
 
-cdef inline void merge_one(const Fused* fused, char* row, const char* other) noexcept nogil:
-    cdef Py_ssize_t at = fused.at[COUNT]
+cdef inline void merge_total(bint is_float, char* cells, const char* other) noexcept nogil:
+    if is_float:
+        add_floats(cells, other)
+    else:
+        add_total(cells, other)
+
+
+cdef inline void merge_lane(const Lane* lane, char* row, const char* other) noexcept nogil:
+    cdef Py_ssize_t at = lane.at[COUNT]
     if at:
         (<int64_t*> (row + at))[0] += (<const int64_t*> (other + at))[0]
-    at = fused.at[TOTAL]
+    at = lane.at[TOTAL]
     if at:
-        add_total(row + at, other + at)
-    at = fused.at[LOWEST]
+        merge_total(lane.is_float, row + at, other + at)
+    at = lane.at[MEAN]
     if at:
-        (<int64_t*> (row + at))[0] = min((<int64_t*> (row + at))[0], (<const int64_t*> (other + at))[0])
-    at = fused.at[HIGHEST]
-    if at:
-        (<int64_t*> (row + at))[0] = max((<int64_t*> (row + at))[0], (<const int64_t*> (other + at))[0])
-    (<uint64_t*> row)[0] |= (<const uint64_t*> other)[0]
+        merge_total(lane.is_float, row + at, other + at)
+        (<int64_t*> (row + at))[2] += (<const int64_t*> (other + at))[2]
+    at = lane.at[LOWEST]
+    if at and lane.is_float:
+        keep_lowest(<double*> (row + at), (<const double*> (other + at))[0])
+    elif at:
+        keep_lowest(<int64_t*> (row + at), (<const int64_t*> (other + at))[0])
+    at = lane.at[HIGHEST]
+    if at and lane.is_float:
+        keep_highest(<double*> (row + at), (<const double*> (other + at))[0])
+    elif at:
+        keep_highest(<int64_t*> (row + at), (<const int64_t*> (other + at))[0])

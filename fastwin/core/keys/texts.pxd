@@ -2,7 +2,7 @@
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
-from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
+from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint32_t, uint64_t
 from fastwin.core.memory.bounds cimport offset_t
 from fastwin.core.memory.hashindex cimport HashIndex, stir
 from fastwin.core.keys.hashing cimport last_word
@@ -36,22 +36,54 @@ cdef inline const uint8_t* text_start(const TextStore* store, idx_t key) noexcep
     return store.arena + store.texts[key].at
 
 
+cdef inline bint same_bytes(const uint8_t* a, int64_t length, const uint8_t* b, int64_t other) noexcept nogil:
+    """Whether two texts are equal. Short ones by loads of fixed sizes that overlap: a call would cost more."""
+    cdef uint64_t x, y, differ = 0
+    cdef uint32_t u, v
+    cdef int64_t at = 0
+    if length != other:
+        return False
+    if length > 64:
+        return memcmp(a, b, length) == 0
+    if length >= 8:
+        while at + 8 < length:
+            memcpy(&x, a + at, 8)
+            memcpy(&y, b + at, 8)
+            differ |= x ^ y
+            at += 8
+        memcpy(&x, a + length - 8, 8)
+        memcpy(&y, b + length - 8, 8)
+        return (differ | (x ^ y)) == 0
+    if length >= 4:
+        memcpy(&u, a, 4)
+        memcpy(&v, b, 4)
+        differ = u ^ v
+        memcpy(&u, a + length - 4, 4)
+        memcpy(&v, b + length - 4, 4)
+        return (differ | (u ^ v)) == 0
+    return length <= 0 or (a[0] == b[0] and a[length >> 1] == b[length >> 1] and a[length - 1] == b[length - 1])
+
+
 cdef inline bint text_equals(const TextStore* store, idx_t key, uint64_t h, const uint8_t* text,
                              int64_t length) noexcept nogil:
     cdef const Text* own = store.texts + key
-    return own.hash == h and own.length == length and (
-        length == 0 or memcmp(store.arena + own.at, text, length) == 0)
+    return own.hash == h and same_bytes(store.arena + own.at, own.length, text, length)
+
+
+cdef inline uint64_t stir_text(uint64_t h, uint64_t factor, const uint8_t* data, Py_ssize_t n) noexcept nogil:
+    # Words of eight, the last one padded with zeros; the length tells them apart.
+    cdef uint64_t word
+    cdef Py_ssize_t at = 0
+    h = stir(h, <uint64_t> n, factor)
+    while at + 8 <= n:
+        memcpy(&word, data + at, 8)
+        h = stir(h, word, factor)
+        at += 8
+    return stir(h, last_word(data, n), factor) if at < n else h
 
 
 cdef inline uint64_t hash_in_index(const HashIndex* index, const uint8_t* data, Py_ssize_t n) noexcept nogil:
-    # Words of eight, the last one padded with zeros; the length tells them apart.
-    cdef uint64_t h = stir(index.start, <uint64_t> n, index.factor), word
-    cdef Py_ssize_t at = 0
-    while at + 8 <= n:
-        memcpy(&word, data + at, 8)
-        h = stir(h, word, index.factor)
-        at += 8
-    return stir(h, last_word(data, n), index.factor) if at < n else h
+    return stir_text(index.start, index.factor, data, n)
 
 
 cdef inline Py_ssize_t count_alike(const uint8_t* data, const offset_t* offsets, Py_ssize_t n) noexcept nogil:
@@ -59,9 +91,7 @@ cdef inline Py_ssize_t count_alike(const uint8_t* data, const offset_t* offsets,
     cdef Py_ssize_t i
     cdef int64_t length = offsets[1] - offsets[0]
     for i in range(1, n):
-        if offsets[i + 1] - offsets[i] != length:
-            return i
-        if length and memcmp(data + offsets[i], data + offsets[0], length) != 0:
+        if not same_bytes(data + offsets[0], length, data + offsets[i], offsets[i + 1] - offsets[i]):
             return i
     return n
 

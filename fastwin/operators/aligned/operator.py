@@ -16,7 +16,6 @@ from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keytable import KeyTable
-from fastwin.core.memory.ordering import ordered
 from fastwin.core.panes.combiner import WindowCombiner
 from fastwin.core.panes.openends import OpenEnds
 from fastwin.core.panes.panetable import PaneTable
@@ -24,6 +23,7 @@ from fastwin.core.panes.windowslider import WindowSlider
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.operators.aligned.loading import make_room_for
 from fastwin.operators.aligned.looking import Slices, held_windows
+from fastwin.operators.aligned.scattered import order_by_slices
 from fastwin.operators.aligned.slicing import Slicing, Windows, within
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
@@ -40,8 +40,6 @@ __all__ = ["AlignedOperator"]
 
 # Fired rows are handed over while they are in the cache.
 _FLUSH_ROWS = 1 << 16
-# Elements in so many slices, of so many neighbours, which go back as often, are put in order before they are taken.
-_SCATTERED, _SAMPLE = 256, 4096
 
 
 class AlignedOperator(PanesOperator):
@@ -184,17 +182,7 @@ class AlignedOperator(PanesOperator):
 
         Those of a slice stay in their order, so sums of floats are the same too.
         """
-        if self._accumulators.remembers or self._slicing.grid is None or not len(times):
-            return None
-        self._slicing.cover(times)
-        starts, _ = self._slicing.assign(times[:_SAMPLE])
-        if len(np.unique(starts)) < _SCATTERED or np.count_nonzero(starts[1:] < starts[:-1]) < _SCATTERED:
-            return None
-        starts, _ = self._slicing.assign(times)
-        first, step = int(starts.min()), self._slicing.grid[0]
-        if self._slicing.grid[1] == 0 and (int(starts.max()) - first) // step < 1 << 16:
-            return np.argsort(((starts - first) // step).astype(np.uint16), kind="stable")  # a radix sort for 16 bits
-        return ordered([starts])[0].astype(np.int64)
+        return None if self._accumulators.remembers else order_by_slices(self._slicing, times)
 
     def _add(self, batch: Batch, starts: NDArray[np.int64]) -> NDArray[np.int32]:
         ids = KeyCodec.intern(self._keys, batch.keys)

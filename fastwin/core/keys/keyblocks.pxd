@@ -1,0 +1,174 @@
+# Key columns as they come, one or several: hashed block by block, column by column, and compared where hashes agree.
+#
+# A stored key takes a word for each column of int64, in their order, and one more where there is text: where the record
+# of its texts begins in an arena. A record has four bytes of length, then the bytes, for each column of text.
+from libc.string cimport memcpy
+
+from fastwin.core.typedefs cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from fastwin.core.keys.texts cimport same_bytes, stir_text
+from fastwin.core.memory.bounds cimport check_int64, check_length, check_offsets
+from fastwin.core.memory.equal cimport are_one
+from fastwin.core.memory.hashindex cimport stir
+
+cdef enum:
+    LENGTH_BYTES = 4            # before each text of a record
+    LONGEST = 0x7fffffff        # of a text, bytes
+
+cdef struct KeyColumn:
+    const int64_t* values       # NULL: it is text
+    const int32_t* narrow       # its offsets: one of the two
+    const int64_t* wide
+    const uint8_t* data
+
+
+cdef inline list hold_keys(KeyColumn* columns, tuple texts, list keys, Py_ssize_t n):
+    """Points to the columns of n keys; good as long as the list returned.
+
+    texts: bool a column, whether it is text. keys: ``(values, None)`` or ``(offsets, data, None)`` a column, as
+    KeyTable takes them. Raises ValueError for what does not suit, nulls, and texts of 2**31 bytes or more.
+    """
+    cdef const int64_t[::1] wide
+    cdef const int32_t[::1] narrow
+    cdef const uint8_t[::1] data
+    cdef Py_ssize_t c, i, width = len(texts)
+    if len(keys) != width:
+        raise ValueError(f"keys: a key has {width} columns, got {len(keys)}")
+    for c in range(width):
+        columns[c].values = columns[c].wide = NULL
+        columns[c].narrow = NULL
+        columns[c].data = NULL
+        if len(keys[c]) != 2 + texts[c] or keys[c][1 + texts[c]] is not None:
+            raise ValueError(f"keys: column {c} must be {'text' if texts[c] else 'int64'} without nulls")
+        check_length(f"keys: column {c}", len(keys[c][0]) - texts[c], n)
+        if not texts[c]:
+            wide = keys[c][0]
+            check_int64("keys", wide)
+            columns[c].values = &wide[0] if n else NULL
+            continue
+        data = keys[c][1]
+        columns[c].data = &data[0] if data.shape[0] else NULL
+        if keys[c][0].dtype.itemsize == 4:
+            narrow = keys[c][0]
+            check_offsets[int32_t](narrow, data.shape[0])
+            columns[c].narrow = &narrow[0]
+            continue
+        wide = keys[c][0]
+        check_offsets[int64_t](wide, data.shape[0])
+        columns[c].wide = &wide[0]
+        for i in range(n):
+            if wide[i + 1] - wide[i] > LONGEST:
+                raise ValueError(f"keys: a value of column {c} has more than {LONGEST} bytes")
+    return list(keys)
+
+
+cdef inline int64_t offset_of(const KeyColumn* column, Py_ssize_t i) noexcept nogil:
+    return column.narrow[i] if column.narrow != NULL else column.wide[i]
+
+
+cdef inline const uint8_t* text_of(const KeyColumn* column, Py_ssize_t i, int64_t* length) noexcept nogil:
+    """Returns where text i of a column begins, and writes its length."""
+    cdef int64_t first = offset_of(column, i)
+    length[0] = offset_of(column, i + 1) - first
+    return column.data + first
+
+
+cdef inline bint is_one_key(const KeyColumn* columns, Py_ssize_t width, Py_ssize_t at, Py_ssize_t n) noexcept nogil:
+    """Whether all of n keys from ``at`` on are the same one; n: at least one."""
+    cdef Py_ssize_t c, i
+    cdef int64_t length, other
+    cdef const uint8_t* text
+    cdef const uint8_t* another
+    for c in range(width):
+        if columns[c].values != NULL and not are_one(columns[c].values + at, n):
+            return False
+    for c in range(width):
+        if columns[c].values != NULL:
+            continue
+        text = text_of(columns + c, at + n - 1, &length)
+        for i in range(n - 1):
+            another = text_of(columns + c, at + i, &other)
+            if not same_bytes(text, length, another, other):
+                return False
+    return True
+
+
+cdef inline void hash_keys(const KeyColumn* columns, Py_ssize_t width, Py_ssize_t at, Py_ssize_t n, uint64_t factor,
+                           uint64_t* hashes) noexcept nogil:
+    """Stirs n keys from ``at`` on into what the hashes have been begun with."""
+    cdef Py_ssize_t c, i
+    cdef int64_t length
+    cdef const uint8_t* text
+    cdef const int64_t* values
+    for c in range(width):
+        values = columns[c].values
+        if values != NULL:
+            for i in range(n):
+                hashes[i] = stir(hashes[i], <uint64_t> values[at + i], factor)
+            continue
+        for i in range(n):
+            text = text_of(columns + c, at + i, &length)
+            hashes[i] = stir_text(hashes[i], factor, text, length)
+
+
+cdef inline bint is_key(const KeyColumn* columns, Py_ssize_t width, Py_ssize_t i, const char* words,
+                        const uint8_t* arena) noexcept nogil:
+    """Whether the key stored in ``words`` is key i."""
+    cdef Py_ssize_t c
+    cdef int64_t length
+    cdef uint32_t own
+    cdef bint has_text = False
+    cdef const uint8_t* text
+    for c in range(width):
+        if columns[c].values == NULL:
+            has_text = True
+        elif (<const int64_t*> words)[0] != columns[c].values[i]:
+            return False
+        else:
+            words += 8
+    if not has_text:
+        return True
+    arena += (<const int64_t*> words)[0]
+    for c in range(width):
+        if columns[c].values == NULL:
+            memcpy(&own, arena, LENGTH_BYTES)
+            text = text_of(columns + c, i, &length)
+            if not same_bytes(arena + LENGTH_BYTES, own, text, length):
+                return False
+            arena += LENGTH_BYTES + own
+    return True
+
+
+cdef inline int64_t store_key(const KeyColumn* columns, Py_ssize_t width, Py_ssize_t i, char* words, uint8_t* arena,
+                              int64_t used) noexcept nogil:
+    """Stores key i; the arena has room behind the bytes used. Returns how many are used now."""
+    cdef Py_ssize_t c
+    cdef int64_t length, begin = used
+    cdef uint32_t told
+    cdef bint has_text = False
+    cdef const uint8_t* text
+    for c in range(width):
+        if columns[c].values != NULL:
+            (<int64_t*> words)[0] = columns[c].values[i]
+            words += 8
+            continue
+        has_text = True
+        text = text_of(columns + c, i, &length)
+        told = <uint32_t> length
+        memcpy(arena + used, &told, LENGTH_BYTES)
+        if length:
+            memcpy(arena + used + LENGTH_BYTES, text, length)
+        used += LENGTH_BYTES + length
+    if has_text:
+        (<int64_t*> words)[0] = begin
+    return used
+
+
+cdef inline int64_t record_bytes(Py_ssize_t texts, const uint8_t* record) noexcept nogil:
+    """Returns how many bytes a record of so many texts takes."""
+    cdef Py_ssize_t _text
+    cdef int64_t size = 0
+    cdef uint32_t length
+    for _text in range(texts):
+        memcpy(&length, record + size, LENGTH_BYTES)
+        size += LENGTH_BYTES + length
+    return size

@@ -1,0 +1,381 @@
+"""GroupTable: the accumulators of every (key, pane) of a bounded table, in rows that are only appended."""
+
+import numpy as np
+
+from libc.stdint cimport INT64_MIN
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memmove
+
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint8_t, uint32_t, uint64_t
+from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
+from fastwin.core.accumulators.exchange import renumber_rows
+from fastwin.core.keys.keyblocks cimport (
+    LENGTH_BYTES, KeyColumn, hash_keys, hold_keys, is_key, is_one_key, offset_of, record_bytes, store_key)
+from fastwin.core.memory.bounds cimport check_ids, check_length
+from fastwin.core.memory.equal cimport are_one
+from fastwin.core.memory.hashindex cimport seed_index, stir
+from fastwin.core.memory.pages cimport ask_large_pages, prefetch
+from fastwin.core.memory.tagindex cimport empty_tags, entry_of, move_tags, no_entry, slot_in
+from fastwin.core.panes.slices cimport Slicer, slicer_of, slices_of
+from fastwin.core.rows.rowstore cimport HEAD_CELLS
+from fastwin.core.timemath cimport TIME_BITS, are_within, check_duration, check_times
+
+cdef enum:
+    BLOCK = 512                 # rows found, then updated, while they are in the cache
+    FIRST_PLACES = 2048         # of the index
+    ROOMY = 32768               # places of an index that may be nearly empty
+    CACHED = 262144             # bytes that need no fetching
+    WORD = 16                   # where the first word of a key lies in a row: in place of key id and link
+
+
+def head_cells(texts):
+    """Returns how many cells a row of a GroupTable begins with, for AccumulatorSet. texts: see GroupTable."""
+    words = sum(not text for text in texts) + any(texts)
+    return HEAD_CELLS + max(words - 1, 0)
+
+
+cdef class GroupTable:
+    """Rows of accumulators by (key, pane start), for elements that are all at hand.
+
+    No row goes as long as others of its time are needed: ``drop_before`` forgets whole panes. So there are no ids, no
+    free rows, and one search finds the row of a key in a pane.
+
+    accumulators: what each row carries; its head has ``head_cells(texts)`` cells. texts: bool a key column, whether it
+    is text or int64; null there is none. like: a table whose shares are to be the same; None: any.
+    """
+
+    def __cinit__(self, AccumulatorSet accumulators not None, texts, GroupTable like=None):
+        self.texts = tuple(map(bool, texts))
+        if accumulators.head_cells != head_cells(self.texts):
+            raise ValueError(
+                f"accumulators: {head_cells(self.texts)} cells of a head are needed, got {accumulators.head_cells}")
+        self.accumulators = accumulators
+        self.rows = accumulators.new_rows()
+        self.width, self.numbers = len(self.texts), self.texts.count(False)
+        self.ascending, self.dropped = True, INT64_MIN
+        self.columns = <KeyColumn*> calloc(max(self.width, 1), sizeof(KeyColumn))
+        if self.columns == NULL:
+            raise MemoryError("GroupTable: no memory for its columns")
+        seed_index(&self.seed)
+        if like is not None:
+            self.seed = like.seed
+
+    def __dealloc__(self):
+        free(self.columns)
+        free(self.starts)
+        free(self.arena)
+        free(self.index.places)
+
+    def __len__(self):
+        return self.rows.top
+
+    @property
+    def nbytes(self):
+        """Bytes allocated."""
+        return (self.rows.nbytes + self.capacity * <Py_ssize_t> sizeof(ts_t) + self.room
+                + self.index.size * <Py_ssize_t> sizeof(uint64_t))
+
+    cdef int reserve(self, Py_ssize_t n, int64_t text) except -1 nogil:
+        """Makes room for n new rows, and for as many bytes of text in their records."""
+        cdef Py_ssize_t need = self.rows.top + n, size = max(self.index.size, <Py_ssize_t> FIRST_PLACES)
+        cdef void* moved
+        if need > self.rows.capacity:
+            self.rows.reserve(n)
+        if self.capacity < self.rows.capacity:
+            moved = realloc(self.starts, self.rows.capacity * sizeof(ts_t))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError(f"GroupTable: no memory for {self.rows.capacity} rows")
+            self.starts = <ts_t*> moved
+            self.capacity = self.rows.capacity
+        # Collisions cost more than memory, as long as the index stays in the cache.
+        while size < max(2 * need, min(16 * need, <Py_ssize_t> ROOMY)):
+            size *= 2
+        if size != self.index.size and not move_tags(&self.index, size, NULL):
+            with gil:
+                raise MemoryError(f"GroupTable: no memory for an index of {size}")
+        if text > self.room - self.used:
+            moved = realloc(self.arena, 2 * (self.used + text))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError(f"GroupTable: no memory for {self.used + text} bytes of text")
+            self.arena = <uint8_t*> moved
+            self.room = 2 * (self.used + text)
+            ask_large_pages(self.arena, self.room)
+        return 0
+
+    cdef int64_t text_bytes(self, Py_ssize_t at, Py_ssize_t n) noexcept nogil:
+        """Returns how many bytes the records of n keys take, at most."""
+        cdef int64_t total = 0
+        cdef Py_ssize_t c
+        for c in range(self.width if self.numbers < self.width else 0):
+            if self.columns[c].values == NULL:
+                total += offset_of(self.columns + c, at + n) - offset_of(self.columns + c, at) + LENGTH_BYTES * n
+        return total
+
+    cdef void hash_block(self, Py_ssize_t at, Py_ssize_t n, const ts_t* starts, uint64_t* hashes) noexcept nogil:
+        cdef uint64_t first
+        cdef Py_ssize_t i
+        if are_one(starts, n):
+            first = stir(self.seed.start, <uint64_t> starts[0], self.seed.factor)
+            for i in range(n):
+                hashes[i] = first
+        else:
+            for i in range(n):
+                hashes[i] = stir(self.seed.start, <uint64_t> starts[i], self.seed.factor)
+        hash_keys(self.columns, self.width, at, n, self.seed.factor, hashes)
+
+    cdef idx_t append(self, Py_ssize_t i, ts_t start) noexcept nogil:
+        """Returns the slot of a new row for key i; reserve() has made room."""
+        cdef idx_t slot = self.rows.alloc(0, start)
+        self.starts[slot] = start
+        self.ascending = self.ascending and (slot == 0 or self.starts[slot - 1] <= start)
+        self.used = store_key(self.columns, self.width, i, <char*> self.rows.head(slot) + WORD, self.arena, self.used)
+        return slot
+
+    cdef void find_block(self, Py_ssize_t at, const idx_t* picked, Py_ssize_t n, const ts_t* starts,
+                         const uint64_t* hashes, idx_t* slots) noexcept nogil:
+        """Fills the slots of up to BLOCK rows, of the keys ``at + picked[i]``; reserve() has made room."""
+        cdef uint64_t* places = self.index.places
+        cdef uint64_t entry, tag
+        cdef Py_ssize_t i, place, mask = self.index.size - 1, stride = self.rows.stride
+        cdef int shift = self.index.shift
+        cdef char* data = self.rows.data
+        cdef const char* row
+        cdef const int64_t* values = self.columns[0].values if self.width == 1 else NULL
+        cdef idx_t slot
+        if self.index.size * <Py_ssize_t> sizeof(uint64_t) > CACHED:
+            for i in range(n):
+                prefetch(places + (hashes[i] >> shift))
+        if self.rows.top * stride > CACHED:
+            for i in range(n):
+                entry = places[hashes[i] >> shift]
+                if (entry ^ hashes[i]) >> 32 == 0:
+                    row = data + <Py_ssize_t> slot_in(entry) * stride
+                    prefetch(row)
+                    if stride > 64:
+                        prefetch(row + stride - 1)
+        for i in range(n):
+            tag = hashes[i] >> 32
+            place = hashes[i] >> shift
+            while True:
+                entry = places[place]
+                if entry >> 32 == tag and entry != no_entry():
+                    slot = slot_in(entry)
+                    row = data + slot * stride
+                    if (<const ts_t*> row)[1] == starts[i] and (
+                            (<const int64_t*> row)[2] == values[at + picked[i]] if values != NULL else
+                            is_key(self.columns, self.width, at + picked[i], row + WORD, self.arena)):
+                        break
+                elif entry == no_entry():
+                    slot = self.append(at + picked[i], starts[i])
+                    places[place] = entry_of(hashes[i], slot)
+                    break
+                place = (place + 1) & mask
+            slots[i] = slot
+
+    cdef Py_ssize_t find(self, Py_ssize_t at, Py_ssize_t n, ts_t* starts, uint32_t share, uint32_t shares,
+                         idx_t* picked, idx_t* slots) except -1 nogil:
+        """Fills the slots of those of n keys that are in a share, and which these are; returns how many."""
+        cdef uint64_t[BLOCK] hashes
+        cdef Py_ssize_t i, few = n, found = 0
+        self.reserve(n, self.text_bytes(at, n))
+        if are_one(starts, n) and is_one_key(self.columns, self.width, at, n):
+            few = 1
+        self.hash_block(at, few, starts, hashes)
+        if shares == 1:
+            for i in range(n):
+                picked[i] = <idx_t> i
+            self.find_block(at, picked, few, starts, hashes, slots)
+        else:
+            for i in range(few):
+                picked[found], starts[found], hashes[found] = <idx_t> i, starts[i], hashes[i]
+                found += (<uint64_t> <uint32_t> hashes[i] * shares) >> 32 == share
+            self.find_block(at, picked, found, starts, hashes, slots)
+            if few == n or found == 0:
+                return found
+            for i in range(n):
+                picked[i] = <idx_t> i
+        for i in range(few, n):
+            slots[i] = slots[0]
+        return n
+
+    def feed(self, list keys not None, const int64_t[::1] times not None, int64_t slide, int64_t offset,
+             list columns not None, const int64_t[::1] bounds=None, uint32_t share=0, uint32_t shares=1):
+        """Adds element i to the row of its key and of the pane of times[i].
+
+        keys: ``(values, None)`` or ``(offsets, data, None)`` a column, as KeyTable takes them. times: ms, within
+        +-2**61. slide, offset: panes start at offset + k * slide. columns: see AccumulatorSet.add_rows. bounds: of
+        panes that are on no grid, see PaneTable.feed. share: elements of other shares of ``shares`` are passed over;
+        columns hold no text then. Raises ValueError for what does not suit. O(n) expected.
+        """
+        cdef Py_ssize_t n = times.shape[0], at = 0, m, found
+        cdef idx_t[BLOCK] picked, slots
+        cdef ts_t[BLOCK] starts
+        cdef Slicer slicer
+        check_duration("slide", slide, 1)
+        if not -slide < offset < slide:
+            raise ValueError(f"offset: must be below slide={slide}, got {offset}")
+        if share >= shares:
+            raise ValueError(f"share: must be below {shares}, got {share}")
+        check_times("times", times)
+        _keys = hold_keys(self.columns, self.texts, keys, n)
+        _held = self.accumulators.hold(columns, n)
+        slicer.slide, slicer.rest, slicer.offset, slicer.bounds = slide, 0, offset, NULL
+        slicer.start = slicer.end = 0
+        if bounds is not None and n:
+            if bounds.shape[0] < 2 or not are_within(times, bounds[0], bounds[bounds.shape[0] - 1] - 1):
+                raise ValueError("bounds: there are times before the first or behind the last one")
+            slicer = slicer_of(bounds)
+        with nogil:
+            while at < n:
+                m = min(BLOCK, n - at)
+                slices_of(&slicer, &times[at], m, starts)
+                found = self.find(at, m, starts, share, shares, picked, slots)
+                if found == m:
+                    self.accumulators.add(self.rows, slots, m, at)
+                elif found:
+                    self.accumulators.add_some(self.rows, slots, found, at, picked)
+                at += m
+
+    def ensure(self, list keys not None, const int64_t[::1] starts not None):
+        """Returns the slots of (key i, pane starts[i]), new ones where there was none: int32[n]. keys: as in feed()."""
+        cdef Py_ssize_t n = starts.shape[0], at = 0, m, i
+        cdef idx_t[BLOCK] picked
+        cdef ts_t[BLOCK] some
+        _keys = hold_keys(self.columns, self.texts, keys, n)
+        out = np.empty(n, dtype=np.int32)
+        cdef idx_t[::1] slots = out
+        with nogil:
+            while at < n:
+                m = min(BLOCK, n - at)
+                for i in range(m):
+                    some[i] = starts[at + i]
+                self.find(at, m, some, 0, 1, picked, &slots[at])
+                at += m
+        return out
+
+    def absorb(self, GroupTable other not None):
+        """Merges the rows of another table with the same accumulators, whose elements came later. O(its rows)."""
+        slots = np.arange(other.rows.top, dtype=np.int32)
+        here = self.ensure(other.keys(slots), other.rows.starts(slots))
+        renumber_rows(self.accumulators, other.rows, slots)
+        self.accumulators.merge_rows(self.rows, here, other.rows, slots)
+
+    def slots_before(self, ts_t start):
+        """Returns the rows of the panes before ``start`` that are not dropped, in order of slots, and when their panes
+        start: ``(slots, starts)``, int32[n] and int64[n]. O(rows)."""
+        cdef idx_t slot, n = 0
+        for slot in range(self.rows.top):
+            n += self.dropped <= self.starts[slot] < start
+        out, when = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
+        cdef idx_t[::1] slots = out
+        cdef int64_t[::1] starts = when
+        n = 0
+        with nogil:
+            for slot in range(self.rows.top):
+                if self.dropped <= self.starts[slot] < start:
+                    slots[n], starts[n] = slot, self.starts[slot]
+                    n += 1
+        return out, when
+
+    def keys(self, const idx_t[::1] slots not None):
+        """Returns the key columns of rows, as feed() takes them. Raises IndexError for a slot that is not in use."""
+        cdef Py_ssize_t n = slots.shape[0], i, c, word = WORD // 8
+        cdef int64_t[::1] offsets
+        cdef uint8_t[::1] data
+        cdef const uint8_t* record
+        cdef uint32_t length
+        check_ids("slots", slots, self.rows.top)
+        found, texts = [], {}
+        for c in range(self.width):
+            if self.texts[c]:
+                texts[c] = np.zeros(n + 1, dtype=np.int64)
+                found.append(None)
+            else:
+                found.append((self.rows.cells(slots, word), None))
+                word += 1
+        if not texts:
+            return found
+        at_out = self.rows.cells(slots, word)
+        cdef int64_t[::1] at = at_out
+        for c in texts:     # each moves on to the next text of the records
+            offsets = texts[c]
+            with nogil:
+                for i in range(n):
+                    memcpy(&length, self.arena + at[i], LENGTH_BYTES)
+                    offsets[i + 1] = offsets[i] + length
+            text_out = np.empty(offsets[n], dtype=np.uint8)
+            data = text_out
+            with nogil:
+                for i in range(n):
+                    record = self.arena + at[i] + LENGTH_BYTES
+                    length = <uint32_t> (offsets[i + 1] - offsets[i])
+                    if length:
+                        memcpy(&data[offsets[i]], record, length)
+                    at[i] += LENGTH_BYTES + length
+            found[c] = (texts[c], text_out, None)
+        return found
+
+    def drop_before(self, ts_t start):
+        """Forgets the panes before ``start``. O(rows), and amortised O(1) for each row that goes."""
+        cdef idx_t slot, left = 0
+        cdef idx_t* moved
+        self.dropped = max(self.dropped, start)
+        for slot in range(self.rows.top):
+            left += self.starts[slot] >= self.dropped
+        if 2 * left > self.rows.top:
+            return
+        if left == 0:
+            self.rows.clear()
+            empty_tags(&self.index)
+            self.used, self.ascending = 0, True
+            return
+        moved = <idx_t*> malloc(self.rows.top * sizeof(idx_t))
+        if moved == NULL:
+            raise MemoryError(f"GroupTable: no memory to close the gaps of {self.rows.top} rows")
+        with nogil:
+            self.close_gaps(moved)
+        free(moved)
+
+    cdef int close_gaps(self, idx_t* moved) except -1 nogil:
+        """Moves the rows that are left, and their texts, to where those that are gone were."""
+        cdef Py_ssize_t word = WORD // 8 + self.numbers
+        cdef idx_t slot
+        cdef int64_t size, used = 0
+        cdef int64_t* at
+        self.rows.close_gaps(self.dropped, moved)
+        if not move_tags(&self.index, self.index.size, moved):
+            with gil:
+                raise MemoryError(f"GroupTable: no memory for an index of {self.index.size}")
+        self.ascending = True
+        for slot in range(self.rows.top):
+            self.starts[slot] = self.rows.head(slot).start
+            self.ascending = self.ascending and (slot == 0 or self.starts[slot - 1] <= self.starts[slot])
+            if self.numbers < self.width:
+                at = <int64_t*> self.rows.head(slot) + word
+                size = record_bytes(self.width - self.numbers, self.arena + at[0])
+                memmove(self.arena + used, self.arena + at[0], size)
+                at[0] = used
+                used += size
+        self.used = used
+        return 0
+
+    def _check(self):
+        """Raises AssertionError where an invariant does not hold. O(rows)."""
+        cdef idx_t slot
+        cdef Py_ssize_t i
+        self.rows._check()
+        assert len(self.rows) == self.rows.top <= self.capacity or not self.rows.top, "rows are missing"
+        entries = np.full(self.index.size, -1, dtype=np.int64)
+        for i in range(self.index.size):
+            if self.index.places[i] != no_entry():
+                entries[i] = slot_in(self.index.places[i])
+        assert sorted(entries[entries >= 0]) == list(range(self.rows.top)), "the index does not hold each row once"
+        starts = [self.starts[slot] for slot in range(self.rows.top)]
+        slots = np.arange(self.rows.top, dtype=np.int32)
+        assert self.rows.starts(slots).tolist() == starts, "starts differ from those in the rows"
+        assert not self.ascending or starts == sorted(starts), "rows are not in order"
+        before = self.rows.top
+        assert self.ensure(self.keys(slots), np.array(starts, np.int64)).tolist() == slots.tolist(), "rows are not found"
+        assert self.rows.top == before, "rows are not found"
