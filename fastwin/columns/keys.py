@@ -143,6 +143,8 @@ class KeyCodec:
         if isinstance(keys, DictionaryKeys):
             ranks, used = first_seen(keys.codes[rows], len(keys.values[0]) - 1)
             return DictionaryKeys(KeyCodec.select_column(keys.values, used.astype(np.int64)), ranks)
+        if isinstance(keys, list):
+            return [KeyCodec.select_column(column, rows) for column in keys]
         return KeyCodec.select_column(keys, rows)
 
     @staticmethod

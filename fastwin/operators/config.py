@@ -177,9 +177,7 @@ class Config:
         """
         return self.result_of(self.codec.decode(keys, ids), starts, ends, values)
 
-    def result_of(
-        self, keys: list[pa.Array], starts: NDArray, ends: NDArray, values: list[pa.Array]
-    ) -> pa.RecordBatch:
+    def result_of(self, keys: list[pa.Array], starts: NDArray, ends: NDArray, values: list[pa.Array]) -> pa.RecordBatch:
         """Returns result rows as ``result`` does, from the key columns."""
         if self.changelog:
             values = [*values, repeated(INSERT, len(starts))]

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
-from fastwin.operators.aligned.operator import AlignedOperator
+from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.run import bounded
 from tests.support.streams import BASE, COUNT, SUM, rows, table
 
@@ -190,14 +190,14 @@ def test_bad_row_of_a_later_chunk(monkeypatch: pytest.MonkeyPatch, assigner: fw.
 def test_run_keeps_no_more_state_than_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[int] = []
     spec = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
-    advance = AlignedOperator.advance_watermark
+    advance = GroupsOperator.advance_watermark
 
-    def watched(operator: AlignedOperator, watermark: int) -> list[pa.RecordBatch]:
+    def watched(operator: GroupsOperator, watermark: int) -> list[pa.RecordBatch]:
         held.append(operator.state_rows)
         return advance(operator, watermark)
 
     monkeypatch.setattr(bounded, "_CACHED_ROWS", 50)
-    monkeypatch.setattr(AlignedOperator, "advance_watermark", watched)
+    monkeypatch.setattr(GroupsOperator, "advance_watermark", watched)
     n = 1_000
     done = spec.run(pa.table({"k": pa.array(range(n)), "t": pa.array(range(n), pa.int64())}))
     assert done.main.num_rows == n

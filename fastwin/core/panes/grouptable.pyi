@@ -8,6 +8,7 @@ from fastwin.core.accumulators.basic import AccumulatorSet
 from fastwin.core.rows.rowstore import RowStore
 
 def head_cells(texts: Sequence[bool]) -> int: ...
+
 @final
 class GroupTable:
     """Rows of accumulators by (key, pane start), for elements that are all at hand."""
@@ -16,9 +17,7 @@ class GroupTable:
     rows: RowStore
     texts: tuple[bool, ...]
     ascending: bool
-    def __init__(
-        self, accumulators: AccumulatorSet, texts: Sequence[bool], like: GroupTable | None = None
-    ) -> None: ...
+    def __init__(self, accumulators: AccumulatorSet, texts: Sequence[bool], like: GroupTable | None = None) -> None: ...
     def __len__(self) -> int: ...
     @property
     def nbytes(self) -> int: ...

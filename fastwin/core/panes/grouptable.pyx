@@ -11,14 +11,14 @@ from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keyblocks cimport (
     LENGTH_BYTES, KeyColumn, hash_keys, hold_keys, is_key, is_one_key, offset_of, record_bytes, store_key)
-from fastwin.core.memory.bounds cimport check_ids, check_length
+from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index, stir
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch
 from fastwin.core.memory.tagindex cimport empty_tags, entry_of, move_tags, no_entry, slot_in
 from fastwin.core.panes.slices cimport Slicer, slicer_of, slices_of
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
-from fastwin.core.timemath cimport TIME_BITS, are_within, check_duration, check_times
+from fastwin.core.timemath cimport are_within, check_duration, check_times
 
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
@@ -377,5 +377,6 @@ cdef class GroupTable:
         assert self.rows.starts(slots).tolist() == starts, "starts differ from those in the rows"
         assert not self.ascending or starts == sorted(starts), "rows are not in order"
         before = self.rows.top
-        assert self.ensure(self.keys(slots), np.array(starts, np.int64)).tolist() == slots.tolist(), "rows are not found"
+        found = self.ensure(self.keys(slots), np.array(starts, np.int64))
+        assert found.tolist() == slots.tolist(), "rows are not found"
         assert self.rows.top == before, "rows are not found"

@@ -12,13 +12,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.keys import EncodedKeys
 from fastwin.core.panes.grouptable import GroupTable, head_cells
+from fastwin.errors import StateError
 from fastwin.operators.aligned.scattered import order_by_slices, order_of_starts
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
+from fastwin.operators.heldwindows import HeldWindows
 from fastwin.operators.protocol import Counters, Fed, WatermarkOperator
-from fastwin.times import MIN_TIMESTAMP
+from fastwin.state.chain import Chain
+from fastwin.state.chunks import Chunk
+from fastwin.state.refresh import Refresh
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["GroupsOperator"]
 
@@ -26,12 +32,17 @@ __all__ = ["GroupsOperator"]
 _FLUSH_ROWS = 1 << 16
 
 
+def _no_state(call: str) -> StateError:
+    return StateError(f"{call}: the groups of a table are not kept beyond it, so they have no state to save or to read")
+
+
 class GroupsOperator(WatermarkOperator):
     """Runs tumbling windows over a bounded table: one row for each key and window, written once.
 
     Keys are columns without nulls, see ``KeyCodec.columns``. The watermark never passes elements to come.
-    like, share, shares: one of several that divide the elements by their groups: it takes those of its share. like:
-    the first of them; None: itself.
+
+    share, shares: where several divide the elements by their groups, which of them it is, and how many there are; it
+    takes the elements of its share alone. like: one whose division holds for all of them; None: its own.
     """
 
     name: ClassVar[str] = "groups"
@@ -45,7 +56,9 @@ class GroupsOperator(WatermarkOperator):
         self._share, self._shares = share, shares
         texts = config.codec.are_texts
         accumulators = config.new_accumulators(head_cells(texts))
-        self._table = GroupTable(accumulators, texts, None if like is None else like._table)
+        self._table: GroupTable = GroupTable(accumulators, texts, None if like is None else like._table)
+        self._keys = config.codec.new_table()  # of keys with numbers: there are none
+        self.chain = Chain()
         self.watermark = MIN_TIMESTAMP
         self.counters = Counters()
 
@@ -55,12 +68,13 @@ class GroupsOperator(WatermarkOperator):
 
     def process(self, batch: Batch) -> Fed:
         """Adds elements to their groups."""
-        assert isinstance(batch.keys, list)
+        keys, grid = batch.keys, self._slicing.grid
+        assert isinstance(keys, list)
+        assert grid is not None
         self._slicing.cover(batch.times)
         batch = batch.numbered(self._table.accumulators.arrived)
-        slide, _, offset = self._slicing.grid
         self._table.feed(
-            batch.keys, batch.times, slide, offset, batch.columns, self._slicing.bounds, self._share, self._shares
+            keys, batch.times, grid[0], grid[2], batch.columns, self._slicing.bounds, self._share, self._shares
         )
         self.counters.events += len(batch)
         return Fed()
@@ -68,7 +82,7 @@ class GroupsOperator(WatermarkOperator):
     def absorb(self, other: WatermarkOperator) -> list[pa.RecordBatch]:
         """Takes the groups of another operator of the same spec."""
         assert isinstance(other, GroupsOperator)
-        self._slicing.cover(other._table.slots_before(2**62)[1])
+        self._slicing.cover(other._open_starts())
         self._table.absorb(other._table)
         return []
 
@@ -99,6 +113,36 @@ class GroupsOperator(WatermarkOperator):
     def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Orders elements by their windows where neighbours jump between many, if nothing tells when they came."""
         return None if self._table.accumulators.remembers else order_by_slices(self._slicing, times)
+
+    def next_timer(self) -> int | None:
+        """Returns the next watermark at which a window fires; None: there is none."""
+        starts = self._open_starts()
+        return int(self._slicing.last_ends(starts).min()) - 1 if len(starts) else None
+
+    def open_windows(self) -> int:
+        """Counts the windows that have not fired. O(rows)."""
+        return len(self._open_starts())
+
+    def _open_starts(self) -> NDArray[np.int64]:
+        return self._table.slots_before(MAX_TIMESTAMP)[1]
+
+    def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
+        raise _no_state("merge")
+
+    def snapshot(self) -> bytes:
+        raise _no_state("snapshot")
+
+    def delta(self, refresh: Refresh | None = None) -> bytes:
+        raise _no_state("delta")
+
+    def look(self, key: EncodedKeys | None = None) -> HeldWindows:
+        raise _no_state("look")
+
+    def _changed(self) -> bool:
+        return len(self._table) > 0
+
+    def _apply(self, chunks: list[Chunk]) -> None:
+        raise _no_state("apply")
 
     @property
     def state_rows(self) -> int:

@@ -1,0 +1,157 @@
+"""GroupTable beside a dict: rows fed, merged, fired and dropped, with keys of one column, of several, and of none."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastwin.core.accumulators.basic import AccumulatorSet, Count, Max, Sum
+from fastwin.core.panes.grouptable import GroupTable, head_cells
+
+TEXTS = ["", "a", "b", "ab", "abcde", "abcdefgh", "abcdefgi", "abcdefghijklm", "x" * 70, "x" * 69 + "y"]
+SHAPES = [(), (False,), (True,), (True, False), (False, True, True), (False, False)]
+element = st.tuples(
+    st.tuples(st.sampled_from(TEXTS), st.sampled_from(TEXTS), st.integers(-2, 2)),
+    st.integers(-40, 40),
+    st.none() | st.integers(-9, 9),
+)
+batches = st.lists(st.lists(element, max_size=25), min_size=1, max_size=5)
+
+
+def new_table(texts: tuple[bool, ...], like: GroupTable | None = None) -> GroupTable:
+    members = [Count(column=-1), Sum(column=0), Max(column=0)]
+    return GroupTable(AccumulatorSet(members, head_cells(texts)), texts, like)
+
+
+def key_of(texts: tuple[bool, ...], parts: tuple[str, str, int]) -> tuple:
+    return tuple(parts[at % 2] if is_text else parts[2] + at for at, is_text in enumerate(texts))
+
+
+def columns_of(texts: tuple[bool, ...], keys: list[tuple], wide: bool) -> list[tuple]:
+    found: list[tuple] = []
+    for at, is_text in enumerate(texts):
+        values = [key[at] for key in keys]
+        if is_text:
+            ends = np.cumsum([3, *(len(value) for value in values)]).astype(np.int64 if wide else np.int32)
+            found.append((ends, np.frombuffer(("---" + "".join(values)).encode(), np.uint8), None))
+        else:
+            found.append((np.array(values, np.int64), None))
+    return found
+
+
+def keys_in(table: GroupTable, slots: np.ndarray) -> list[tuple]:
+    columns = []
+    for column in table.keys(slots):
+        if len(column) == 2:
+            columns.append(column[0].tolist())
+        else:
+            offsets, data, _ = column
+            columns.append([bytes(data[a:b]).decode() for a, b in zip(offsets[:-1], offsets[1:], strict=True)])
+    return list(zip(*columns, strict=True)) if columns else [()] * len(slots)
+
+
+def feed(table: GroupTable, elements: list, texts: tuple[bool, ...], *share: int, wide: bool = False) -> None:
+    keys = [key_of(texts, parts) for parts, *_ in elements]
+    values = np.array([0 if value is None else value for *_, value in elements], np.int64)
+    valid = np.array([value is not None for *_, value in elements], np.bool_)
+    column = (values, None if valid.all() else valid)
+    times = np.array([time for _, time, _ in elements], np.int64)
+    table.feed(columns_of(texts, keys, wide), times, 10, 3, [column], None, *share)
+    table._check()
+
+
+def add(model: dict, elements: list, texts: tuple[bool, ...]) -> None:
+    for parts, time, value in elements:
+        model.setdefault(((time - 3) // 10 * 10 + 3, key_of(texts, parts)), []).append(value)
+
+
+def fired(table: GroupTable, start: int) -> dict:
+    slots, starts = table.slots_before(start)
+    (count, _), (total, some), (highest, _) = table.accumulators.results(table.rows, slots)
+    some = np.ones(len(slots), np.bool_) if some is None else some
+    found = list(zip(starts.tolist(), keys_in(table, slots), strict=True))
+    assert len(set(found)) == len(found)
+    rows = zip(found, count.tolist(), total.tolist(), highest.tolist(), some.tolist(), strict=True)
+    return {group: (n, *((s, hi) if one else (None, None))) for group, n, s, hi, one in rows}
+
+
+def wanted(model: dict, start: int) -> dict:
+    found = {}
+    for group, values in model.items():
+        here = [value for value in values if value is not None]
+        if group[0] < start:
+            found[group] = (len(values), sum(here) if here else None, max(here, default=None))
+    return found
+
+
+@given(st.sampled_from(SHAPES), batches, st.lists(st.sampled_from([None, -47, -7, 3, 23]), max_size=5), st.booleans())
+def test_rows_fire_once_with_what_was_fed(texts: tuple, parts: list, drops: list, wide: bool) -> None:
+    table, model, dropped = new_table(texts), {}, -100
+    for at, elements in enumerate(parts):
+        elements = [one for one in elements if (one[1] - 3) // 10 * 10 + 3 >= dropped]  # none comes late
+        feed(table, elements, texts, wide=wide)
+        add(model, elements, texts)
+        start = drops[at] if at < len(drops) else None
+        if start is not None:
+            assert fired(table, start) == wanted(model, start)
+            table.drop_before(start)
+            table._check()
+            dropped = max(dropped, start)
+            model = {group: values for group, values in model.items() if group[0] >= dropped}
+    assert fired(table, 100) == wanted(model, 100)
+    assert len(table) <= 2 * max(len(model), 1) or not drops
+
+
+@given(st.sampled_from(SHAPES), batches, st.integers(1, 4))
+def test_shares_and_merged_tables_hold_each_element_once(texts: tuple, parts: list, shares: int) -> None:
+    model: dict = {}
+    for elements in parts:
+        add(model, elements, texts)
+    first = new_table(texts)
+    found: dict = {}
+    for share in range(shares):
+        table = new_table(texts, first)
+        for elements in parts:
+            feed(table, elements, texts, share, shares)
+        rows = fired(table, 100)
+        assert not rows.keys() & found.keys()
+        found |= rows
+    assert found == wanted(model, 100)
+    for elements in parts:
+        other = new_table(texts)
+        feed(other, elements, texts)
+        first.absorb(other)
+        first._check()
+    assert fired(first, 100) == wanted(model, 100)
+
+
+def test_many_rows_and_keys_of_one_hash_are_told_apart() -> None:
+    random, table = np.random.default_rng(4), new_table((False,))
+    keys, times = random.integers(0, 3_000, 20_000), np.sort(random.integers(0, 60, 20_000))
+    values = np.ones(20_000, np.int64)
+    table.feed([(keys, None)], times, 10, 0, [(values, None)])
+    table._check()
+    assert table.ascending
+    assert len(table) == len(set(zip(keys.tolist(), (times // 10).tolist(), strict=True)))
+    slots, starts = table.slots_before(60)
+    assert table.accumulators.results(table.rows, slots)[0][0].sum() == 20_000
+    assert (np.diff(starts) >= 0).all()
+
+
+def test_what_does_not_suit_is_refused() -> None:
+    table, none = new_table((False,)), np.zeros(1, np.int64)
+    values = [(none, None)]
+    for keys, match in [
+        ([], "a key has 1 columns, got 0"),
+        ([(none, np.ones(1, np.uint8))], "column 0 must be int64 without nulls"),
+        ([(np.zeros(2, np.int64), None)], "needs 1 values"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            table.feed(keys, none, 10, 0, values)
+    for arguments, match in [((0, 0), "slide"), ((10, 10), "offset"), ((10, 0, values, None, 2, 2), "share")]:
+        with pytest.raises(ValueError, match=match):
+            table.feed([(none, None)], none, *arguments[:2], *(arguments[2:] or (values,)))
+    with pytest.raises(ValueError, match="head"):
+        GroupTable(AccumulatorSet([Count(column=-1)]), (False, False))
+    with pytest.raises(IndexError, match="slots"):
+        table.keys(np.zeros(1, np.int32))
