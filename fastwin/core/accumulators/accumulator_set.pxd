@@ -97,8 +97,6 @@ cdef class AccumulatorSet:
     cdef int _check_failures(self) except -1 nogil
     cdef int add_some(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset,
                       const idx_t* picked) except -1 nogil
-    cdef void _add_fused(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) noexcept nogil
-    cdef void _merge_fused(self, char* row, const char* other) noexcept nogil
 
 
 cdef inline const void* values_at(const Column* column, Py_ssize_t i) noexcept nogil:

@@ -8,9 +8,8 @@ from libc.stdlib cimport calloc, free, malloc
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.memory.bounds cimport check_ids, check_length, check_offsets
 from fastwin.core.memory.pages cimport prefetch
-from fastwin.core.memory.equal cimport are_one
-from fastwin.core.accumulators.fused cimport (
-    AT_ONCE, COUNT, HIGHEST, LANES, LOWEST, MEAN, OTHER, TOTAL, Lane, add_lane, add_valid, count_rows, merge_lane)
+from fastwin.core.accumulators.feeding cimport PICKED_BYTES, add_fused, merge_fused, pick_columns
+from fastwin.core.accumulators.fused cimport AT_ONCE, COUNT, MEAN, OTHER, Lane, lane_of
 from fastwin.core.rows.rowstore cimport HEAD_CELLS, MEMBER_BITS, RowStore
 
 cdef enum:
@@ -158,19 +157,13 @@ cdef class AccumulatorSet:
         """Finds the members that loops of a column each can feed; the others stay apart."""
         cdef Accumulator member
         cdef Lane* lane
-        cdef int i
         for member in self.members:
             if member.role == COUNT and member.column < 0 and not self._fused.rows:
                 self._fused.rows = member.at
                 continue
             lane = NULL
-            for i in range(self._fused.n if member.role != OTHER and member.column >= 0 else 0):
-                if self._fused.lanes[i].column == member.column:
-                    lane = &self._fused.lanes[i]
-            if lane == NULL and member.role != OTHER and member.column >= 0 and self._fused.n < LANES:
-                lane = &self._fused.lanes[self._fused.n]
-                lane.column = member.column
-                self._fused.n += 1
+            if member.role != OTHER and member.column >= 0:
+                lane = lane_of(&self._fused, member.column)
             if lane == NULL or lane.at[member.role]:
                 self._apart[self._apart_n] = <PyObject*> member
                 self._apart_n += 1
@@ -239,7 +232,8 @@ cdef class AccumulatorSet:
         cdef Column column
         cdef int read
         while at < n and self._apart_n < self._n:
-            self._add_fused(rows, slots + at, min(n - at, <Py_ssize_t> AT_ONCE), offset + at)
+            add_fused(&self._fused, self._column, rows.data, rows.stride, slots + at, min(n - at, <Py_ssize_t> AT_ONCE),
+                      offset + at)
             at += AT_ONCE
         for i in range(self._apart_n):
             column.values = NULL
@@ -257,65 +251,18 @@ cdef class AccumulatorSet:
             (<Accumulator> self._apart[i]).add(rows.data, rows.stride, slots, n, column)
         return self._check_failures()
 
-    cdef void _add_fused(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset) noexcept nogil:
-        """Feeds the members that are not apart with up to AT_ONCE values."""
-        cdef bint one = are_one(slots, n)
-        cdef Py_ssize_t i, count = self._fused.rows
-        cdef Py_ssize_t uncounted = count
-        cdef const Lane* lane
-        cdef const Column* column
-        cdef const uint8_t* valid
-        for i in range(self._fused.n):
-            lane = &self._fused.lanes[i]
-            column = self._column + lane.column
-            valid = column.valid
-            if valid != NULL:
-                valid += offset
-            if not (lane.at[TOTAL] or lane.at[LOWEST] or lane.at[HIGHEST] or lane.at[MEAN]):
-                count_rows(lane.at[COUNT], rows.data, rows.stride, slots, n, one, valid)
-                continue
-            count = lane.at[COUNT]
-            if valid == NULL and count == 0 and uncounted:      # elements are counted on the way
-                count, uncounted = uncounted, 0
-            if lane.is_float and valid == NULL:
-                add_lane(lane, count, rows.data, rows.stride, slots, n, one, <const double*> column.values + offset)
-            elif lane.is_float:
-                add_valid(lane, rows.data, rows.stride, slots, n, one, <const double*> column.values + offset, valid)
-            elif valid == NULL:
-                add_lane(lane, count, rows.data, rows.stride, slots, n, one, <const int64_t*> column.values + offset)
-            else:
-                add_valid(lane, rows.data, rows.stride, slots, n, one, <const int64_t*> column.values + offset, valid)
-        if uncounted:
-            count_rows(uncounted, rows.data, rows.stride, slots, n, one, NULL)
-
     cdef int add_some(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset,
                       const idx_t* picked) except -1 nogil:
         """Adds the values at ``offset + picked[i]`` of the held columns, none of text; n: at most AT_ONCE."""
         cdef Column* held = self._column
         cdef Column* some = self._picked
         cdef int64_t before = self._before
-        cdef Py_ssize_t i, c
-        cdef uint64_t* values
-        cdef uint8_t* valid
         if some == NULL:
-            some = self._picked = <Column*> malloc(max(self.columns, 1) * (sizeof(Column) + 9 * AT_ONCE))
+            some = self._picked = <Column*> malloc(max(self.columns, 1) * (sizeof(Column) + PICKED_BYTES))
             if some == NULL:
                 with gil:
                     raise MemoryError("AccumulatorSet: no memory for the columns")
-        values = <uint64_t*> (some + self.columns)
-        valid = <uint8_t*> (values + self.columns * AT_ONCE)
-        for c in range(self.columns):
-            some[c] = held[c]
-            if held[c].values != NULL:
-                for i in range(n):
-                    values[i] = (<const uint64_t*> held[c].values)[offset + picked[i]]
-                some[c].values = values
-            if held[c].valid != NULL:
-                for i in range(n):
-                    valid[i] = held[c].valid[offset + picked[i]]
-                some[c].valid = valid
-            values += AT_ONCE
-            valid += AT_ONCE
+        pick_columns(some, held, self.columns, offset, picked, n)
         self._column, self._before = some, before + offset
         try:
             return self.add(rows, slots, n, 0)
@@ -328,17 +275,10 @@ cdef class AccumulatorSet:
         cdef Py_ssize_t i
         if self._apart_n == 0:
             for i in range(n):
-                self._merge_fused(rows.data + slots[i] * rows.stride, others.data + from_slots[i] * rows.stride)
+                merge_fused(&self._fused, rows.data + slots[i] * rows.stride,
+                            others.data + from_slots[i] * rows.stride)
             return 0
         return self._merge_each(rows, slots, others, from_slots, n)
-
-    cdef void _merge_fused(self, char* row, const char* other) noexcept nogil:
-        cdef int i
-        bits_of(row)[0] |= (<const uint64_t*> other)[0]
-        if self._fused.rows:
-            (<int64_t*> (row + self._fused.rows))[0] += (<const int64_t*> (other + self._fused.rows))[0]
-        for i in range(self._fused.n):
-            merge_lane(&self._fused.lanes[i], row, other)
 
     cdef int _merge_each(self, RowStore rows, const idx_t* slots, RowStore others, const idx_t* from_slots,
                          Py_ssize_t n) except -1 nogil:

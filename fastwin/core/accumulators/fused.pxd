@@ -34,6 +34,19 @@ cdef struct Fused:
     Py_ssize_t rows             # byte offset of the cell that counts elements, nulls or not; 0: there is none
 
 
+cdef inline Lane* lane_of(Fused* fused, int column) noexcept nogil:
+    """Returns the lane of a column, a new one if need be; NULL where there are too many."""
+    cdef int i
+    for i in range(fused.n):
+        if fused.lanes[i].column == column:
+            return &fused.lanes[i]
+    if fused.n == LANES:
+        return NULL
+    fused.lanes[fused.n].column = column
+    fused.n += 1
+    return &fused.lanes[fused.n - 1]
+
+
 cdef inline bint below(number a, number b) noexcept nogil:
     # NaN is above all other values, as in Spark and PostgreSQL, and -0.0 is below 0.0.
     if number is double:

@@ -34,4 +34,4 @@ cdef class GroupTable:
                          const uint64_t* hashes, idx_t* slots) noexcept nogil
     cdef Py_ssize_t find(self, Py_ssize_t at, Py_ssize_t n, ts_t* starts, uint32_t share, uint32_t shares,
                          idx_t* picked, idx_t* slots) except -1 nogil
-    cdef int close_gaps(self, idx_t* moved) except -1 nogil
+    cdef int close_up(self, idx_t* moved) except -1 nogil

@@ -17,6 +17,7 @@ from fastwin.core.memory.hashindex cimport seed_index, stir
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch
 from fastwin.core.memory.tagindex cimport empty_tags, entry_of, move_tags, no_entry, slot_in
 from fastwin.core.panes.slices cimport Slicer, slicer_of, slices_of
+from fastwin.core.rows.appended cimport clear_rows, close_gaps
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
 from fastwin.core.timemath cimport are_within, check_duration, check_times
 
@@ -327,7 +328,7 @@ cdef class GroupTable:
         if 2 * left > self.rows.top:
             return
         if left == 0:
-            self.rows.clear()
+            clear_rows(self.rows)
             empty_tags(&self.index)
             self.used, self.ascending = 0, True
             return
@@ -335,16 +336,16 @@ cdef class GroupTable:
         if moved == NULL:
             raise MemoryError(f"GroupTable: no memory to close the gaps of {self.rows.top} rows")
         with nogil:
-            self.close_gaps(moved)
+            self.close_up(moved)
         free(moved)
 
-    cdef int close_gaps(self, idx_t* moved) except -1 nogil:
+    cdef int close_up(self, idx_t* moved) except -1 nogil:
         """Moves the rows that are left, and their texts, to where those that are gone were."""
         cdef Py_ssize_t word = WORD // 8 + self.numbers
         cdef idx_t slot
         cdef int64_t size, used = 0
         cdef int64_t* at
-        self.rows.close_gaps(self.dropped, moved)
+        close_gaps(self.rows, self.dropped, moved)
         if not move_tags(&self.index, self.index.size, moved):
             with gil:
                 raise MemoryError(f"GroupTable: no memory for an index of {self.index.size}")

@@ -43,8 +43,6 @@ cdef class RowStore:
     cdef void trim(self) noexcept nogil
     cdef void _order_free(self) noexcept nogil
     cdef int _resize(self, Py_ssize_t capacity) except -1 nogil
-    cdef void clear(self) noexcept nogil
-    cdef void close_gaps(self, ts_t start, idx_t* moved) noexcept nogil
 
     cdef inline Head* head(self, idx_t slot) noexcept nogil:
         return <Head*> (self.data + slot * self.stride)

@@ -185,32 +185,6 @@ cdef class RowStore:
         elif self.released > self.top // 4:
             self._order_free()
 
-    cdef void clear(self) noexcept nogil:
-        """Drops all rows of a store that has released none, and keeps the memory. O(rows) where rows own blocks."""
-        cdef idx_t slot
-        for slot in range(self.top if self.owned_n else 0):
-            drop_blocks(<char*> self.head(slot), self.owned, self.owned_n)
-        memset(self.dirty, 0, self.capacity // 8)
-        self.top = self.live = 0
-
-    cdef void close_gaps(self, ts_t start, idx_t* moved) noexcept nogil:
-        """Drops the rows that start before ``start``, of a store that has released none; others move up, in order.
-
-        moved: is filled with the new slot of each row; NONE where it is gone. O(bytes).
-        """
-        cdef idx_t slot, left = 0
-        for slot in range(self.top):
-            if self.head(slot).start < start:
-                drop_blocks(<char*> self.head(slot), self.owned, self.owned_n)
-                moved[slot] = NONE
-                continue
-            if left != slot:
-                memcpy(self.head(left), self.head(slot), self.stride)
-            moved[slot] = left
-            left += 1
-        memset(self.dirty, 0, self.capacity // 8)
-        self.top = self.live = left
-
     cdef void _order_free(self) noexcept nogil:
         """Links free rows by their slots, so that new rows lie side by side and not where the last ones happened to."""
         cdef idx_t slot

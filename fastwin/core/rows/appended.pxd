@@ -1,0 +1,34 @@
+# Rows of a store that releases none: they go in bulk, and those behind them move up.
+from libc.string cimport memcpy, memset
+
+from fastwin.core.memory.owned cimport drop_blocks
+from fastwin.core.rows.rowstore cimport RowStore
+from fastwin.core.typedefs cimport NONE, idx_t, ts_t
+
+
+cdef inline void clear_rows(RowStore rows) noexcept nogil:
+    """Drops all rows, and keeps the memory. O(rows / 8), and O(rows) where they own blocks."""
+    cdef idx_t slot
+    for slot in range(rows.top if rows.owned_n else 0):
+        drop_blocks(<char*> rows.head(slot), rows.owned, rows.owned_n)
+    memset(rows.dirty, 0, rows.capacity // 8)
+    rows.top = rows.live = 0
+
+
+cdef inline void close_gaps(RowStore rows, ts_t start, idx_t* moved) noexcept nogil:
+    """Drops the rows that start before ``start``; others move up, in order.
+
+    moved: is filled with the new slot of each row; NONE where it is gone. O(bytes).
+    """
+    cdef idx_t slot, left = 0
+    for slot in range(rows.top):
+        if rows.head(slot).start < start:
+            drop_blocks(<char*> rows.head(slot), rows.owned, rows.owned_n)
+            moved[slot] = NONE
+            continue
+        if left != slot:
+            memcpy(rows.head(left), rows.head(slot), rows.stride)
+        moved[slot] = left
+        left += 1
+    memset(rows.dirty, 0, rows.capacity // 8)
+    rows.top = rows.live = left
