@@ -6,7 +6,7 @@ from fastwin.core.memory.equal cimport are_one
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 
 cdef enum:
-    PICKED_BYTES = 4608         # that pick_columns() needs behind each column: AT_ONCE values of 8 bytes and their marks
+    PICKED_BYTES = 4608         # behind each column, for pick_columns(): AT_ONCE values of 8 bytes and their marks
 
 
 cdef inline void add_fused(const Fused* fused, const Column* columns, char* rows, Py_ssize_t stride,
