@@ -3,6 +3,7 @@
 The same input (events of 50,000 keys a micro-batch) over 0.1 M, 1 M and 5 M resident rows of state, for so many
 micro-batches that all rows of the largest are repeated twice, and that Spark uploads snapshots of its store. Prints the
 time of a micro-batch and the bytes that it adds to the checkpoint; writes results/spark_state.json and spark_state.png.
+With ``--sliding`` each row is in 24 windows of a day; ``--batches`` counts fewer micro-batches. Both only print.
 """
 
 import argparse
@@ -64,9 +65,13 @@ def _files(folder: Path, rows: int, batches: int) -> int:
     return len(filling)
 
 
-def measure(lab: Lab, rows: int, batches: int) -> Point:
-    """Fills ``rows`` rows and counts what each of ``batches`` micro-batches after that takes."""
-    spec = fw.key_by("key").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 day"))
+def measure(lab: Lab, rows: int, batches: int, sliding: bool = False) -> Point:
+    """Fills ``rows`` rows and counts what each of ``batches`` micro-batches after that takes.
+
+    sliding: windows of a day slide by the hour; else they tumble. None of them ends.
+    """
+    day = fw.SlidingEventTimeWindows.of("1 day", "1 hour") if sliding else fw.TumblingEventTimeWindows.of("1 day")
+    spec = fw.key_by("key").event_time("ts").window(day)
     spec = spec.aggregate(n=fw.Count(), s=fw.Sum("value"), lo=fw.Min("value"), hi=fw.Max("value"))
 
     def query(frame: Any) -> Any:
@@ -144,18 +149,21 @@ def main() -> None:
     """Measures, prints and keeps everything."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark_state", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes: only shows that everything runs")
-    quick = parser.parse_args().quick
+    parser.add_argument("--sliding", action="store_true", help="windows of a day that slide by the hour")
+    parser.add_argument("--batches", type=int, default=BATCHES, help=f"how many count, {BATCHES} if not given")
+    chosen = parser.parse_args()
+    quick = chosen.quick
     found = []
     with open_lab() as lab:
         # What is added is counted in the end, so nothing of it may be removed before.
         lab.spark.conf.set("spark.sql.streaming.minBatchesToRetain", str(2 * (WARM + BATCHES)))
         for rows in (1_000, 10_000) if quick else (100_000, 1_000_000, 5_000_000):
-            found.append(measure(lab, rows, 5 if quick else BATCHES))
+            found.append(measure(lab, rows, 5 if quick else chosen.batches, chosen.sliding))
             print(_line(found[-1]), flush=True)
     least, most = found[0], found[-1]
     for name in ("p50 s", "p95 s", "p50 state bytes", "state bytes a batch", "checkpoint bytes a batch"):
         print(f"{name}: {most[name] / least[name]:.2f}x from {least['rows']:,} to {most['rows']:,} rows")
-    if not quick:
+    if not (quick or chosen.sliding or chosen.batches != BATCHES):
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / "spark_state.json").write_text(json.dumps(found, indent=1) + "\n")
         _draw(found, RESULTS / "spark_state.png")

@@ -1,25 +1,28 @@
 """fastwin on Spark: the same window specification over batch and streaming frames."""
 
-from fastwin import __version__
-from fastwin.machine.packages import explained
+from spark_glue.plan.firstlook import is_first_look
 
-try:
-    import spark_glue.plan.compat  # noqa: F401  first, because it refuses a Spark that is too old
-    from spark_glue.apply import apply
-    from spark_glue.doctor import doctor
-    from spark_glue.export import export_state
-    from spark_glue.health.findings import Finding, Findings
-    from spark_glue.inspection import inspect, why
-    from spark_glue.progress import BatchMetrics, batch_metrics, metrics_listener, progress_listener
-    from spark_glue.prometheus import prometheus_listener
-    from spark_glue.rescale import rescale
-    from spark_glue.session import session
-    from spark_glue.sinks.database import to_database
-    from spark_glue.sinks.folder import to_folder
-    from spark_glue.sinks.route import route
-    from spark_glue.sinks.store import StoreSink, to_store
-except (ImportError, AttributeError) as problem:  # the extra is not installed, or Spark is of another version
-    raise explained("spark_glue", "spark", problem) from None
+if not is_first_look():  # there, Spark asks which state is kept, and needs none of these
+    from fastwin import __version__
+    from fastwin.machine.packages import explained
+
+    try:
+        import spark_glue.plan.compat  # noqa: F401  first, because it refuses a Spark that is too old
+        from spark_glue.apply import apply
+        from spark_glue.doctor import doctor
+        from spark_glue.export import export_state
+        from spark_glue.health.findings import Finding, Findings
+        from spark_glue.inspection import inspect, why
+        from spark_glue.progress import BatchMetrics, batch_metrics, metrics_listener, progress_listener
+        from spark_glue.prometheus import prometheus_listener
+        from spark_glue.rescale import rescale
+        from spark_glue.session import session
+        from spark_glue.sinks.database import to_database
+        from spark_glue.sinks.folder import to_folder
+        from spark_glue.sinks.route import route
+        from spark_glue.sinks.store import StoreSink, to_store
+    except (ImportError, AttributeError) as problem:  # the extra is not installed, or Spark is of another version
+        raise explained("spark_glue", "spark", problem) from None
 
 __all__ = [
     "BatchMetrics",

@@ -21,6 +21,7 @@ from spark_glue.stages.latevariables import late_variables
 from spark_glue.stages.packets import Packet, PacketKind, decode, encode, pieces, result_frames
 from spark_glue.stages.shareclocks import ShareClocks
 from spark_glue.stages.sharetimers import ShareTimers
+from spark_glue.stages.shipped import Shipped
 from spark_glue.stages.unpack import operator_struct, row_frames, unpack_frame
 from spark_glue.stages.worker import query_id, settle, shares_of
 from spark_glue.state.copies import Shelf
@@ -39,7 +40,7 @@ def run_stream(
     processor = WindowProcessor(frame_plan, output if output.is_flat else None)
     begin = None if initial is None else initial.groupBy("key_group")
     results = packed.groupBy("key_group").transformWithStateInPandas(
-        processor, operator_struct(output), "append", frame_plan.time_mode, begin
+        Shipped(processor), operator_struct(output), "append", frame_plan.time_mode, begin
     )
     return unpack_frame(observed_of_shares(results, name, "counters"), output)
 

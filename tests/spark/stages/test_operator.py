@@ -1,5 +1,7 @@
 """The stateful operator without Spark: restored, advanced, fed and stored again, with one timer per key group."""
 
+import os
+
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -14,8 +16,10 @@ from spark_glue.stages.counters import COUNTERS
 from spark_glue.stages.operator import WindowProcessor
 from spark_glue.stages.packets import PacketKind
 from spark_glue.stages.unpack import operator_struct
+from spark_glue.state import shares
 from spark_glue.state.folders import forget_run
-from spark_glue.state.live import LIVE
+from spark_glue.state.live import LIVE, LiveStreams
+from tests.support import spark_fakes
 from tests.support.spark_harness import SCHEMA, SPEC, Harness, counts, packet, packet_row
 from tests.support.spark_jobs import KEY_GROUPS
 
@@ -55,6 +59,29 @@ def test_how_streams_were_found_is_counted():
     harness.batch(0, {GROUP: [packet((1, 3))]})
     assert found() == (0, 0, 1)
     assert harness.counters["worker_bytes"] > 10_000_000
+
+
+def test_a_share_that_comes_back_to_a_worker_reads_what_it_lacks_and_no_more(monkeypatch):
+    def batch(worker: LiveStreams) -> Harness:
+        forget_run("unnamed")  # so that no copy is in reach
+        monkeypatch.setattr(shares, "LIVE", worker)
+        read.clear()
+        harness.batch(0, {GROUP: [packet((1, 1))]})
+        return harness
+
+    read: list[tuple] = []
+    monkeypatch.setattr(spark_fakes._Map, "getValue", lambda chunks, key: read.append(key) or chunks.items.get(key))
+    here, there = LiveStreams(owner=os.getpid()), LiveStreams(owner=os.getppid())
+    harness = Harness()
+    for _ in range(4):
+        batch(here)
+    assert read == []
+    assert batch(there).counters["deltas_loaded"] == 4
+    assert read == [(0,), (1,), (2,), (3,)]
+    batch(there)
+    assert read == []
+    assert batch(here).counters["deltas_caught_up"] == 2
+    assert read == [(4,), (5,)]
 
 
 def test_windows_that_never_fire_and_timers_are_counted():
