@@ -29,8 +29,9 @@ class BatchMetrics:
     micro-batch began. duration_ms: of the whole micro-batch. newest_ms: the newest event time in the micro-batch's
     input, of all frames of the query, and up to 1 ms low; lag_ms: how far that is behind ``time``; None: there was no
     input with a watermark. watermark_ms: None: there is none yet. worker_bytes: the most memory that a Python worker
-    has taken so far; live_bytes: the most that one keeps of streams. held_by: with ``idle=``, the number of the input
-    that holds time back; None: all are quiet, or Spark makes the watermark. The others are counters, see docs/spark.md.
+    has taken so far; live_bytes: the most that one keeps of streams in memory; spilled_bytes: on the local disk.
+    held_by: with ``idle=``, the number of the input that holds time back; None: all are quiet, or Spark makes the
+    watermark. The others are counters, see docs/spark.md.
     """
 
     query_id: str
@@ -70,6 +71,7 @@ class BatchMetrics:
     copies_hit: int
     worker_bytes: int
     live_bytes: int
+    spilled_bytes: int
     held_by: int | None
 
 

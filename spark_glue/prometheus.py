@@ -44,7 +44,8 @@ _LEVELS = {
     "log_deltas": "Deltas in the logs of the shares that were visited.",
     "log_bytes": "Bytes of these.",
     "worker_bytes": "The most memory that a Python worker has taken.",
-    "live_bytes": "The most bytes of streams that a worker keeps.",
+    "live_bytes": "The most bytes of streams that a worker keeps in memory.",
+    "spilled_bytes": "The most bytes of streams that a worker keeps on the local disk.",
     "batch_id": "The last micro-batch.",
 }
 _TIMES = {

@@ -148,6 +148,12 @@ class Operator(Protocol):
     def state_bytes(self) -> int:
         """Bytes allocated for state."""
 
+    def place(self, in_file: bool) -> int:
+        """Moves what is large of the state to files or back to memory, see ``core.memory.regions``.
+
+        Returns its bytes in files. O(state) where it moves.
+        """
+
     def _check(self) -> None:
         """Raises AssertionError where an invariant does not hold."""
 
@@ -201,6 +207,14 @@ class WatermarkOperator(Operator, Protocol):
     def take_side(self) -> dict[str, pa.RecordBatch]:
         """Returns nothing: only user code puts rows into side outputs."""
         return {}
+
+    def place(self, in_file: bool) -> int:
+        """Moves keys and rows to files or back to memory; returns their bytes in files."""
+        return self._keys.place(in_file) + self._place_rows(in_file)
+
+    def _place_rows(self, in_file: bool) -> int:
+        """Moves all but the keys; returns the bytes that are in files. Nothing else is known to move."""
+        return 0
 
     def check_fresh(self, forget_watermark: bool) -> None:
         """Raises unless the operator may be restored so: SpecError if the watermark is to be forgotten, which tells
@@ -325,6 +339,9 @@ class PanesOperator(EventTimeOperator, Protocol):
     @property
     def _rows(self) -> RowStore:
         return self._panes.rows
+
+    def _place_rows(self, in_file: bool) -> int:
+        return self._panes.place(in_file)
 
     def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
         tidy_rows(self._accumulators, self._panes.rows, slots)

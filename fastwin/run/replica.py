@@ -68,6 +68,15 @@ class Replica(Stream):
         self._take_times(operator)
 
     @alone
+    def place(self, in_file: bool) -> int:
+        """Moves what is large of the state to files or back to memory, see ``core.memory.regions``.
+
+        Returns its bytes in files. What has moved takes no memory but that of the pages which are touched; the system
+        writes these to the disk when it needs the memory. O(state) where it moves, O(panes) else.
+        """
+        return self._planned("place").place(in_file)
+
+    @alone
     def parts(self, key_groups: int) -> list[tuple[int, bytes]]:
         """Returns all state as chunks of one key group each, with its number; ``gather`` takes them. O(groups x rows).
 

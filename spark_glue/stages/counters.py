@@ -61,10 +61,10 @@ WORK = (
 """How state was kept: visits of shares whose stream stood there, went on by deltas, or was loaded whole; the time for
 that, and for storing; deltas in the logs of the shares that were visited, and their bytes. Then why streams were
 loaded; how many deltas were taken to go on and to load; and how many of these were copies of the machine."""
-LEVELS = (WORKER_BYTES, "live_bytes", "frame_newest_ms", "held_by")
-"""The highest of all visits. ``live_bytes``: of the streams that a worker keeps. ``frame_newest_ms``: the newest event
-time, 0 where the frame does not make its watermark itself. ``held_by``: 1 + the number of the input that holds time
-back; 0: none, or not known."""
+LEVELS = (WORKER_BYTES, "live_bytes", "spilled_bytes", "frame_newest_ms", "held_by")
+"""The highest of all visits. ``live_bytes``: of memory that the streams of a worker take; ``spilled_bytes``: of them on
+the local disk. ``frame_newest_ms``: the newest event time, 0 where the frame does not make its watermark itself.
+``held_by``: 1 + the number of the input that holds time back; 0: none, or not known."""
 
 COUNTERS = (*SHOWN, *WORK, *LEVELS)
 """All names, in the order in which they travel."""

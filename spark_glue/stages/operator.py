@@ -203,7 +203,7 @@ class Visit:
         opened, stored = self._opened, self._stored
         work = {"load_ms": opened.load_ms, "write_ms": stored.ms}
         work |= {"log_deltas": stored.deltas, "log_bytes": stored.log_bytes}
-        work["live_bytes"] = stored.live
+        work |= {"live_bytes": stored.live, "spilled_bytes": stored.spilled}
         if opened.how != "new":
             work[f"streams_{opened.how}"] = 1
         if opened.how == "caught_up":

@@ -31,6 +31,7 @@ class Ledger:
         self._root = root
         self._folder = root / run
         self._owner = str(owner)
+        self.room = 0  # bytes that the last call of kept() has found free
 
     def there(self) -> bool:
         """Whether anybody keeps a stream of the run, as far as can be told."""
@@ -39,20 +40,22 @@ class Ledger:
         except OSError:
             return True
 
-    def kept(self, share: str, nbytes: int, limit: int) -> set[str]:
+    def kept(self, share: str, nbytes: int, limit: int, again: bool = False) -> set[str]:
         """Notes that the worker has put a stream of a share away; returns the shares of which it may keep streams.
 
-        limit: bytes for the streams of all runs. Where there are too many, those go first that are behind their
-        share's state, then those of shares that have not been visited for two rounds, then the new one: what is kept
-        stays the same from round to round, and so is of use. So does the new one while others still have to let go.
-        O(streams of the run).
+        nbytes: of memory. limit: bytes for the streams of all runs. again: the stream of the last call takes another
+        number of bytes now.
+
+        Where there are too many, those go first that are behind their share's state, then those of shares that have not
+        been visited for two rounds, then the new one: what is kept stays the same from round to round, and so is of
+        use. So does the new one while others still have to let go. O(streams of the run).
         """
         with self._opened() as book:
             held, states = book["held"], book["states"]
             for pid in [pid for pid in held if pid != self._owner and not _lives(int(pid))]:
                 del held[pid]
-            book["puts"] += 1
-            states[share] = states.get(share, 0) + 1
+            book["puts"] += not again
+            states[share] = states.get(share, 0) + (not again)
             mine = held.setdefault(self._owner, {})
             for key in [key for key, told in mine.items() if told[1] == _GOING]:
                 del mine[key]  # the worker hears of it now
@@ -80,7 +83,9 @@ class Ledger:
                 if state != _GOING:
                     self._let_go(held, pid, key)
                     staying -= size
-            if share in mine and sum(told[0] for kept in held.values() for told in kept.values()) > limit - taken:
+            there = sum(told[0] for kept in held.values() for told in kept.values())
+            self.room = limit - max(taken, part) - there
+            if share in mine and there > limit - taken:
                 del mine[share]
             if share not in mine:
                 book["refused"] = book["puts"]

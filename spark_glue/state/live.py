@@ -11,6 +11,7 @@ from typing import Any
 
 from spark_glue.state.folders import cache_root, limit_of, say_once
 from spark_glue.state.ledger import Ledger
+from spark_glue.state.spilled import bring_back, bytes_in_files, keep_within, spill
 
 __all__ = ["LIVE", "LIVE_VARIABLE", "Live", "LiveStreams"]
 
@@ -23,13 +24,20 @@ _PATIENCE_S = 5.0  # after another worker has held the ledger for too long, it i
 
 @dataclass
 class Live:
-    """A stream as a task has left it. metrics: as they stood then. nbytes: what it takes, about."""
+    """A stream as a task has left it. metrics: as they stood then. nbytes: what it takes, about; of these, ``spilled``
+    lie in files and not in memory."""
 
     token: str
     stream: Any
     metrics: Any
     nbytes: int
     used: float = 0.0
+    spilled: int = 0
+
+    @property
+    def in_memory(self) -> int:
+        """Bytes that it takes of memory, about."""
+        return max(0, self.nbytes - self.spilled)
 
 
 class LiveStreams:
@@ -45,31 +53,52 @@ class LiveStreams:
         self._owner = owner
         self._held: dict[tuple, Live] = {}
         self._granted: dict[str, set[str]] = {}  # what the ledger of each run has said last
+        self._spilled: set[tuple] = set()  # places of streams that lie in files
+        self._hopeless: set[tuple] = set()  # places of streams that do not fit even so
         self._patient_until = 0.0
+        self._in_files = 0  # bytes of all streams when the last one was taken
+        self._process = os.getpid()
 
     def __len__(self) -> int:
         return len(self._held)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the streams take, about."""
-        return sum(live.nbytes for live in self._held.values())
+        """Bytes that the streams take of memory, about."""
+        return sum(live.in_memory for live in self._held.values())
+
+    @property
+    def spilled(self) -> int:
+        """Bytes of the streams that lie in files."""
+        return sum(live.spilled for live in self._held.values())
 
     def take(self, place: tuple) -> Live | None:
-        """Returns the stream left at a place, which is then no longer there."""
-        return self._held.pop(place, None)
+        """Returns the stream left at a place, which is then no longer there.
+
+        Until one is put there, what grows beyond the budget grows in files, if there may be any.
+        """
+        if os.getpid() != self._process:  # after a fork: what lies in files has stayed with the parent
+            self.clear()
+            self._process = os.getpid()
+        found = self._held.pop(place, None)
+        self._in_files = bytes_in_files()
+        keep_within(0 if place in self._spilled else max(0, self._bytes_allowed() - self.nbytes))
+        return found
 
     def put(self, place: tuple, live: Live) -> None:
         """Leaves a stream at a place, if the budget has room for it, and lets go of those that have to go."""
+        keep_within(None)
         live.used = time.monotonic()
         self._held[place] = live
-        limit = limit_of(LIVE_VARIABLE, _DEFAULT_LIVE_BYTES) if self._limit is None else self._limit
+        limit = self._bytes_allowed()
         run = place[0]
+        if place in self._spilled or bytes_in_files() > self._in_files:
+            self._spill(place, live)
         if live.used < self._patient_until:
             self._keep_granted(place)
             return
         try:
-            kept = self._ledger(run).kept(_share(place), live.nbytes, limit)
+            kept = self._kept(place, live, limit)
         except BlockingIOError:
             self._patient_until = live.used + _PATIENCE_S
             say_once(
@@ -83,10 +112,44 @@ class LiveStreams:
                 f"streams: the workers cannot tell each other what they keep ({problem}), so each keeps at most "
                 f"{part} bytes"
             )
+            if self.nbytes > part:
+                self._spill(place, live)
             self._keep_part(part, live.used)
         else:
             self._granted[run] = kept
             self._drop_others(run, live.used)
+
+    def _bytes_allowed(self) -> int:
+        return limit_of(LIVE_VARIABLE, _DEFAULT_LIVE_BYTES) if self._limit is None else self._limit
+
+    def _kept(self, place: tuple, live: Live, limit: int) -> set[str]:
+        """Returns of which shares streams may be kept. One that has no room goes to files, and comes back where there
+        is room for two of it."""
+        ledger, share = self._ledger(place[0]), _share(place)
+        kept = ledger.kept(share, live.in_memory, limit)
+        if share in kept:
+            if place not in self._spilled or ledger.room < 2 * live.nbytes:
+                return kept
+            live.spilled = bring_back(live.stream)
+            self._spilled.discard(place)
+        elif place in self._spilled or place in self._hopeless or not self._spill(place, live):
+            self._spilled.discard(place)
+            return kept
+        kept = ledger.kept(share, live.in_memory, limit, again=True)
+        if share not in kept:
+            self._hopeless.add(place)
+            self._spilled.discard(place)
+        return kept
+
+    def _spill(self, place: tuple, live: Live) -> bool:
+        """Puts a stream into files, or what of it is not there yet; returns whether some of it is."""
+        again = place in self._spilled or bytes_in_files() > self._in_files
+        live.spilled = min(spill(live.stream, again), live.nbytes)
+        if live.spilled:
+            self._spilled.add(place)
+        else:
+            self._spilled.discard(place)
+        return live.spilled > 0
 
     def _keep_granted(self, place: tuple) -> None:
         """Drops the stream just put away, unless the ledger has granted it before."""
@@ -104,6 +167,7 @@ class LiveStreams:
                 goes = place[0] in left or now - live.used >= _IDLE_S
             if goes:
                 del self._held[place]
+                self._spilled.discard(place)
         self._granted = {one: shares for one, shares in self._granted.items() if one in runs - left}
 
     def _keep_part(self, limit: int, now: float) -> None:
@@ -113,8 +177,8 @@ class LiveStreams:
         runs = {place[0] for place in self._held}
         totals = dict.fromkeys(runs, 0)
         for place, live in list(self._held.items()):
-            if totals[place[0]] + live.nbytes <= limit // len(runs):
-                totals[place[0]] += live.nbytes
+            if totals[place[0]] + live.in_memory <= limit // len(runs):
+                totals[place[0]] += live.in_memory
             else:
                 del self._held[place]
 
@@ -125,6 +189,8 @@ class LiveStreams:
     def clear(self) -> None:
         """Lets go of all."""
         self._held.clear()
+        self._spilled.clear()
+        self._hopeless.clear()
         self._granted.clear()
 
 

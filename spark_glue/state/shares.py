@@ -44,7 +44,7 @@ class Opened:
 class Stored:
     """What storing a share has written, bytes; how long it took; how many deltas its log has, and their bytes.
 
-    live: bytes of the streams that the worker keeps.
+    live: bytes of memory of the streams that the worker keeps; spilled: bytes of them in files.
     """
 
     written: int
@@ -52,6 +52,7 @@ class Stored:
     deltas: int = 0
     log_bytes: int = 0
     live: int = 0
+    spilled: int = 0
 
 
 class States:
@@ -183,7 +184,8 @@ class States:
         assert token is not None
         self._shelf.put(token, delta)
         self._live.put((*self._place, share), Live(token, opened.stream, after, after.state_bytes))
-        return Stored(written, _ms_since(begun), len(head.log.entries), head.log.size, self._live.nbytes)
+        log = head.log
+        return Stored(written, _ms_since(begun), len(log.entries), log.size, self._live.nbytes, self._live.spilled)
 
 
 def _ms_since(begun: float) -> int:

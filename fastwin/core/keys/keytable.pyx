@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from libc.stdlib cimport free, realloc
-
 from fastwin.core.typedefs cimport NONE, idx_t, int32_t, int64_t, uint8_t, uint64_t
 from fastwin.core.memory.bounds cimport check_ids, check_int64, check_length, check_offsets, offset_t
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport (
-    count_places, empty_index, farthest, first_place, free_index, next_place, renew_index, seed_index, stir, take_out)
+    count_places, empty_index, farthest, first_place, free_index, next_place, place_index, renew_index, seed_index,
+    stir, take_out)
 from fastwin.core.memory.pages cimport prefetch
+from fastwin.core.memory.regions cimport bytes_in_file, free_region, placed_region, resized_region
 from fastwin.core.keys.texts cimport (
-    add_lengths, check_texts, copy_texts, drop_text, free_texts, hash_texts, put_text,
+    add_lengths, check_texts, copy_texts, drop_text, free_texts, hash_texts, place_texts, put_text,
     reserve_text_bytes, reserve_texts, text_bytes)
 
 cdef enum:
@@ -26,8 +26,8 @@ cdef uint64_t hash_in_place(const void* owner, const void* place) noexcept nogil
     return (<KeyTable> owner).hash_of((<const idx_t*> place)[0])
 
 
-cdef void* resized(void* array, Py_ssize_t n, size_t size) except NULL nogil:
-    cdef void* moved = realloc(array, n * size)
+cdef void* resized(void* array, Py_ssize_t old, Py_ssize_t n, size_t size) except NULL nogil:
+    cdef void* moved = resized_region(array, old * size, old * size, n * size)
     if moved == NULL:
         with gil:
             raise MemoryError(f"KeyTable: no memory for {n} keys")
@@ -51,9 +51,9 @@ cdef class KeyTable:
         self.free = self.newest = self.null_id = self.dying = NONE
 
     def __dealloc__(self):
-        free(self.ints)
-        free(self.refs)
-        free(self.chain)
+        free_region(self.ints)
+        free_region(self.refs)
+        free_region(self.chain)
         free_index(&self.index)
         free_texts(&self.texts)
 
@@ -65,6 +65,20 @@ cdef class KeyTable:
         """Bytes allocated."""
         cdef Py_ssize_t one = sizeof(int32_t) + sizeof(idx_t) + (0 if self.is_bytes else sizeof(int64_t))
         return self.capacity * one + self.index.size * <Py_ssize_t> sizeof(idx_t) + text_bytes(&self.texts)
+
+    def place(self, bint in_file):
+        """Moves the keys to a file or back to memory, see memory/regions; returns their bytes in a file.
+
+        O(bytes) where they move.
+        """
+        cdef size_t total, n = self.capacity
+        with nogil:
+            self.ints = <int64_t*> placed_region(self.ints, n * sizeof(int64_t), n * sizeof(int64_t), in_file)
+            self.refs = <int32_t*> placed_region(self.refs, n * sizeof(int32_t), n * sizeof(int32_t), in_file)
+            self.chain = <idx_t*> placed_region(self.chain, n * sizeof(idx_t), n * sizeof(idx_t), in_file)
+            total = bytes_in_file(self.ints) + bytes_in_file(self.refs) + bytes_in_file(self.chain)
+            total += place_index(&self.index, sizeof(idx_t), in_file) + place_texts(&self.texts, in_file)
+        return total
 
     cdef int _reserve(self, Py_ssize_t extra) except -1 nogil:
         """Makes room for ``extra`` new keys."""
@@ -89,9 +103,9 @@ cdef class KeyTable:
         if self.is_bytes:
             reserve_texts(&self.texts, capacity)
         else:
-            self.ints = <int64_t*> resized(self.ints, capacity, sizeof(int64_t))
-        self.refs = <int32_t*> resized(self.refs, capacity, sizeof(int32_t))
-        self.chain = <idx_t*> resized(self.chain, capacity, sizeof(idx_t))
+            self.ints = <int64_t*> resized(self.ints, self.capacity, capacity, sizeof(int64_t))
+        self.refs = <int32_t*> resized(self.refs, self.capacity, capacity, sizeof(int32_t))
+        self.chain = <idx_t*> resized(self.chain, self.capacity, capacity, sizeof(idx_t))
         self.capacity = <idx_t> capacity
         return 0
 
@@ -357,9 +371,9 @@ cdef class KeyTable:
         self.top = 0
         self.free = NONE
         if self.capacity > KEPT_CAPACITY:
-            free(self.ints)
-            free(self.refs)
-            free(self.chain)
+            free_region(self.ints)
+            free_region(self.refs)
+            free_region(self.chain)
             self.ints = NULL
             self.refs = self.chain = NULL
             self.capacity = 0

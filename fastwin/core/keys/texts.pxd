@@ -1,10 +1,10 @@
 # Byte strings by id, one after another in an arena. The bytes of those dropped are won back as it grows.
-from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint32_t, uint64_t
 from fastwin.core.memory.bounds cimport offset_t
 from fastwin.core.memory.hashindex cimport HashIndex, stir
+from fastwin.core.memory.regions cimport bytes_in_file, free_region, new_region, placed_region, resized_region
 from fastwin.core.keys.hashing cimport last_word
 
 cdef enum:
@@ -108,7 +108,8 @@ cdef inline Py_ssize_t hash_texts(const HashIndex* index, const uint8_t* data, c
 cdef inline int reserve_texts(TextStore* store, Py_ssize_t ids) except -1 nogil:
     """Makes room for ids below ``ids``; new ones have no text."""
     cdef Py_ssize_t i
-    cdef void* moved = realloc(store.texts, ids * sizeof(Text))
+    cdef size_t old = store.ids * sizeof(Text)
+    cdef void* moved = resized_region(store.texts, old, old, ids * sizeof(Text))
     if moved == NULL:
         with gil:
             raise MemoryError(f"KeyTable: no memory for {ids} texts")
@@ -128,7 +129,7 @@ cdef inline int reserve_text_bytes(TextStore* store, int64_t extra) except -1 no
     if store.used + extra <= store.capacity:
         return 0
     capacity = max(2 * (store.used - store.garbage + extra), <int64_t> FIRST_BYTES)
-    arena = <uint8_t*> malloc(capacity)
+    arena = <uint8_t*> new_region(store.arena, capacity)
     if arena == NULL:
         with gil:
             raise MemoryError(f"KeyTable: no memory for {capacity} bytes of text")
@@ -138,12 +139,20 @@ cdef inline int reserve_text_bytes(TextStore* store, int64_t extra) except -1 no
             memcpy(arena + used, store.arena + text.at, text.length)
             text.at = used
             used += text.length
-    free(store.arena)
+    free_region(store.arena)
     store.arena = arena
     store.used = used
     store.garbage = 0
     store.capacity = capacity
     return 0
+
+
+cdef inline size_t place_texts(TextStore* store, bint in_file) noexcept nogil:
+    """Moves all texts to a file or back to memory, see placed_region(); returns their bytes in a file."""
+    cdef size_t size = store.ids * sizeof(Text)
+    store.texts = <Text*> placed_region(store.texts, size, size, in_file)
+    store.arena = <uint8_t*> placed_region(store.arena, store.used, store.capacity, in_file)
+    return bytes_in_file(store.texts) + bytes_in_file(store.arena)
 
 
 cdef inline void put_text(TextStore* store, idx_t key, uint64_t h, const uint8_t* text, int64_t length) noexcept nogil:
@@ -179,8 +188,8 @@ cdef inline void drop_text(TextStore* store, idx_t key) noexcept nogil:
 
 cdef inline void free_texts(TextStore* store) noexcept nogil:
     """Gives all memory back."""
-    free(store.texts)
-    free(store.arena)
+    free_region(store.texts)
+    free_region(store.arena)
     store.texts = NULL
     store.arena = NULL
     store.ids = store.used = store.garbage = store.capacity = 0

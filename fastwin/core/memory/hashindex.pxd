@@ -4,10 +4,9 @@
 # are all ones is empty. To find something, the owner hashes it with stir(), begins at first_place(), compares, and goes
 # on with next_place() until a place is empty.
 from libc.stdint cimport int32_t, uint64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from fastwin.core.memory.pages cimport ask_large_pages
+from fastwin.core.memory.regions cimport bytes_in_file, free_region, new_region, placed_region
 
 cdef extern from *:
     """
@@ -60,12 +59,11 @@ cdef inline Py_ssize_t empty_place(const HashIndex* index, Py_ssize_t width, uin
 
 cdef inline bint renew_index(HashIndex* index, Py_ssize_t width, Py_ssize_t size) noexcept nogil:
     """Makes all places anew, ``size`` empty ones. Returns whether there was memory; without, the old ones stay."""
-    cdef char* places = <char*> malloc(size * width)
+    cdef char* places = <char*> new_region(index.places, size * width)
     if places == NULL:
         return False
-    ask_large_pages(places, size * width)
     memset(places, 0xFF, size * width)
-    free(index.places)
+    free_region(index.places)
     index.places = places
     index.size = size
     return True
@@ -78,9 +76,15 @@ cdef inline void empty_index(HashIndex* index, Py_ssize_t width) noexcept nogil:
 
 
 cdef inline void free_index(HashIndex* index) noexcept nogil:
-    free(index.places)
+    free_region(index.places)
     index.places = NULL
     index.size = 0
+
+
+cdef inline size_t place_index(HashIndex* index, Py_ssize_t width, bint in_file) noexcept nogil:
+    """Moves all places to a file or back to memory, see placed_region(); returns their bytes in a file."""
+    index.places = <char*> placed_region(index.places, index.size * width, index.size * width, in_file)
+    return bytes_in_file(index.places)
 
 
 cdef inline bint resize_index(HashIndex* index, Py_ssize_t width, Py_ssize_t size, hash_in hash_of,
@@ -89,15 +93,17 @@ cdef inline bint resize_index(HashIndex* index, Py_ssize_t width, Py_ssize_t siz
     cdef HashIndex old = index[0]
     cdef const char* place
     cdef Py_ssize_t i
-    index.places = NULL
-    if not renew_index(index, width, size):
+    index.places = <char*> new_region(old.places, size * width)
+    if index.places == NULL:
         index[0] = old
         return False
+    index.size = size
+    memset(index.places, 0xFF, size * width)
     for i in range(old.size):
         place = old.places + i * width
         if not is_empty(place):
             memcpy(index.places + width * empty_place(index, width, hash_of(owner, place)), place, width)
-    free(old.places)
+    free_region(old.places)
     return True
 
 

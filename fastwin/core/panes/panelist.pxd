@@ -6,6 +6,7 @@ from libc.string cimport memcpy, memmove, memset
 from fastwin.core.typedefs cimport idx_t, ts_t, uint64_t
 from fastwin.core.memory.hashindex cimport (
     HashIndex, empty_index, empty_place, first_place, free_index, is_empty, next_place, resize_index, stir, take_out)
+from fastwin.core.memory.regions cimport bytes_in_file, free_region, placed_region
 
 cdef enum:
     FIRST_PLACES = 16
@@ -136,7 +137,7 @@ cdef inline void free_first_panes(PaneList* known, Py_ssize_t n) noexcept nogil:
     for i in range(n):
         if n < known.count:
             take_out(index, sizeof(PanePlace), place_of(index, known.panes[i].start), hash_in_place, index)
-        free(known.panes[i].index)
+        free_region(known.panes[i].index)
         free(known.panes[i])
     known.count -= n
     known.ordered = known.count
@@ -151,6 +152,19 @@ cdef inline void free_panes(PaneList* known) noexcept nogil:
     free_first_panes(known, known.count)
     free_index(&known.index)
     free(known.panes)
+
+
+cdef inline size_t place_panes(PaneList* known, bint in_file) noexcept nogil:
+    """Moves the panes' indexes to files or back to memory, see placed_region(); returns their bytes in files."""
+    cdef size_t size, total = 0
+    cdef Py_ssize_t i
+    cdef Pane* pane
+    for i in range(known.count):
+        pane = known.panes[i]
+        size = pane.index_size * sizeof(idx_t)
+        pane.index = <idx_t*> placed_region(pane.index, size, size, in_file)
+        total += bytes_in_file(pane.index)
+    return total
 
 
 cdef inline Py_ssize_t bytes_of_panes(const PaneList* known) noexcept nogil:

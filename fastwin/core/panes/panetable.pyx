@@ -12,10 +12,12 @@ from fastwin.core.memory.bounds cimport check_ids, check_length
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index
 from fastwin.core.keys.keytable cimport KeyTable
-from fastwin.core.memory.pages cimport ask_large_pages, prefetch
+from fastwin.core.memory.pages cimport prefetch
+from fastwin.core.memory.regions cimport free_region, new_region
 from fastwin.core.rows.rowstore cimport Head
 from fastwin.core.panes.panelist cimport (
-    append_pane, bytes_of_panes, follows_all, free_first_panes, free_panes, order_panes, reserve_panes)
+    append_pane, bytes_of_panes, follows_all, free_first_panes, free_panes, order_panes, place_panes,
+    reserve_panes)
 from fastwin.core.panes.visits cimport Chains, chains_of, fill_index, follow, list_rows, place, put
 from fastwin.core.panes.slices cimport Slicer, slicer_of, slices_of
 from fastwin.core.timemath cimport TIME_BITS, are_within, check_duration, check_times
@@ -57,6 +59,16 @@ cdef class PaneTable:
         """Bytes allocated, the keys left out."""
         return self.rows.nbytes + bytes_of_panes(&self.known)
 
+    def place(self, bint in_file):
+        """Moves rows and indexes, the keys left out, to files or back to memory, see memory/regions.
+
+        Returns their bytes in files. O(bytes) where they move, O(panes) else.
+        """
+        cdef size_t total = self.rows.place(in_file)
+        with nogil:
+            total += place_panes(&self.known, in_file)
+        return total
+
     cdef Pane* ensure_pane(self, ts_t start) except NULL nogil:
         """Returns the pane, made if need be."""
         cdef Pane* pane = self.find_pane(start)
@@ -88,14 +100,13 @@ cdef class PaneTable:
         direct = self.keys.capacity <= size
         if direct:
             size = self.keys.capacity
-        index = <idx_t*> malloc(size * sizeof(idx_t))
+        index = <idx_t*> new_region(self.rows.block, size * sizeof(idx_t))
         if index == NULL:
             with gil:
                 raise MemoryError(f"PaneTable: no memory for an index of {size}")
-        ask_large_pages(index, size * sizeof(idx_t))
         memset(index, 0xFF, size * sizeof(idx_t))
         fill_index(index, size, direct, pane, self.rows)
-        free(pane.index)
+        free_region(pane.index)
         pane.index = index
         pane.index_size = size
         pane.direct = direct

@@ -2,12 +2,12 @@
 
 cimport cython
 from libc.stdint cimport INT64_MAX, INT64_MIN
-from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t
 from fastwin.core.memory.bounds cimport check_ids, check_length
 from fastwin.core.memory.pages cimport prefetch
+from fastwin.core.memory.regions cimport bytes_in_file, free_region, placed_region, resized_region
 from fastwin.core.panes.panetable cimport PaneTable
 from fastwin.core.rows.rowstore cimport RowStore
 from fastwin.core.timemath cimport check_duration, floor_to
@@ -52,23 +52,38 @@ cdef class WindowSlider:
             self.ends[i] = INT64_MIN
 
     def __dealloc__(self):
-        free(self.runs)
-        free(self.active)
+        free_region(self.runs)
+        free_region(self.active)
 
     @property
     def nbytes(self):
         """Bytes allocated."""
         return self.rows.nbytes + self.capacity * <Py_ssize_t> (sizeof(Run) + sizeof(idx_t))
 
+    def place(self, bint in_file):
+        """Moves all rows and runs to files or back to memory, see memory/regions; returns their bytes in files.
+
+        O(bytes) where they move.
+        """
+        cdef size_t n = self.capacity, total = self.rows.place(in_file) + self._parts.place(in_file)
+        with nogil:
+            self.active = <idx_t*> placed_region(self.active, n * sizeof(idx_t), n * sizeof(idx_t), in_file)
+            self.runs = <Run*> placed_region(self.runs, n * sizeof(Run), n * sizeof(Run), in_file)
+            total += bytes_in_file(self.active) + bytes_in_file(self.runs)
+        return total
+
     cdef int _reserve(self) except -1:
         cdef Py_ssize_t need = self.panes.keys.capacity
+        cdef size_t old
         cdef void* moved
         if need > self.capacity:
-            moved = realloc(self.active, need * sizeof(idx_t))
+            old = self.capacity * sizeof(idx_t)
+            moved = resized_region(self.active, old, old, need * sizeof(idx_t))
             if moved == NULL:
                 raise MemoryError(f"WindowSlider: no memory for {need} keys")
             self.active = <idx_t*> moved
-            moved = realloc(self.runs, need * sizeof(Run))
+            old = self.capacity * sizeof(Run)
+            moved = resized_region(self.runs, old, old, need * sizeof(Run))
             if moved == NULL:
                 raise MemoryError(f"WindowSlider: no memory for {need} keys")
             self.runs = <Run*> moved

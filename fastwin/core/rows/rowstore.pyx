@@ -9,7 +9,9 @@ from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint64_t
 from fastwin.core.memory.bits cimport clear_bit, count_bits, has_bit, list_bits
 from fastwin.core.memory.owned cimport allocated_in, bytes_in, copy_blocks, drop_blocks, put_block, size_in
 from fastwin.core.memory.bounds cimport check_ids, check_length, check_offsets
-from fastwin.core.memory.pages cimport CACHE_LINE, prefetch, resize_lines
+from fastwin.core.memory.lines cimport place_lines, resize_lines
+from fastwin.core.memory.pages cimport CACHE_LINE, prefetch
+from fastwin.core.memory.regions cimport bytes_in_file, free_region, is_foreign
 
 cdef enum:
     FIRST_CAPACITY = 64
@@ -55,12 +57,12 @@ cdef class RowStore:
 
     def __dealloc__(self):
         cdef idx_t slot
-        if self.owned_n:
+        if self.owned_n and not is_foreign(self.block):
             for slot in range(self.top):
                 if self.is_live(slot):
                     drop_blocks(<char*> self.head(slot), self.owned, self.owned_n)
         free(self.owned)
-        free(self.block)
+        free_region(self.block)
         free(self.dirty)
         free(self.blank)
 
@@ -77,6 +79,15 @@ cdef class RowStore:
                 total += allocated_in(<char*> self.head(slot) + self.owned[i])
         return total
 
+    def place(self, bint in_file):
+        """Moves the rows to a file or back to memory, see memory/regions; returns their bytes in a file.
+
+        Marks, and what rows own, stay in memory. O(bytes) where they move.
+        """
+        with nogil:
+            place_lines(&self.block, &self.data, self.top * self.stride, self.capacity * self.stride, in_file)
+        return bytes_in_file(self.block)
+
     cdef int _resize(self, Py_ssize_t capacity) except -1 nogil:
         cdef void* moved
         if capacity > MAX_ROWS:
@@ -88,7 +99,8 @@ cdef class RowStore:
                 raise MemoryError(f"RowStore: no memory for the marks of {capacity} rows")
         self.dirty = <uint64_t*> moved
         # Rows of 64 bytes shall take one cache line, not parts of two.
-        if not resize_lines(&self.block, &self.data, self.top * self.stride, capacity * self.stride):
+        if not resize_lines(&self.block, &self.data, self.top * self.stride, self.capacity * self.stride,
+                            capacity * self.stride):
             with gil:
                 raise MemoryError(f"RowStore: no memory for {capacity} rows of {self.stride} bytes")
         memset(<char*> self.dirty + self.capacity // 8, 0, (capacity - self.capacity) // 8)
@@ -177,12 +189,12 @@ cdef class RowStore:
     cdef void trim(self) noexcept nogil:
         """Gives memory back if no row is left; to be called after the last release() of many. O(1) for each of them."""
         if self.live == 0 and self.capacity > KEPT_CAPACITY:
-            free(self.block)
+            free_region(self.block)
             free(self.dirty)
             self.block = self.data = NULL
             self.dirty = NULL
             self.capacity = 0
-        elif self.released > self.top // 4:
+        elif self.released > self.top // 4 and not bytes_in_file(self.block):   # there it would touch all rows
             self._order_free()
 
     cdef void _order_free(self) noexcept nogil:

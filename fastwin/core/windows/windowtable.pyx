@@ -8,7 +8,7 @@ from libc.string cimport memmove, memset
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint32_t
 from fastwin.core.keys.keytable cimport KeyTable
 from fastwin.core.memory.hashindex cimport (
-    count_places, farthest, first_place, free_index, next_place, resize_index, seed_index, take_out)
+    count_places, farthest, first_place, free_index, next_place, place_index, resize_index, seed_index, take_out)
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.rows.rowstore cimport RowStore
 
@@ -51,6 +51,13 @@ cdef class WindowTable:
         """Bytes allocated, the keys left out. O(1)."""
         cdef Py_ssize_t sets = self.sets_n * sizeof(KeyWindows) + self.set_slots * sizeof(idx_t)
         return self.rows.nbytes + self.index.size * sizeof(Entry) + sets
+
+    def place(self, bint in_file):
+        """Moves rows and the index, the keys left out, to files or back to memory, see memory/regions.
+
+        Returns their bytes in files. O(bytes) where they move.
+        """
+        return self.rows.place(in_file) + place_index(&self.index, sizeof(Entry), in_file)
 
     cdef int _grow(self) except -1:
         cdef Py_ssize_t size = 2 * self.index.size if self.index.size else FIRST_INDEX

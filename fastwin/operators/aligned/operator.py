@@ -335,6 +335,9 @@ class AlignedOperator(PanesOperator):
         slicing, accumulators = self._slicing, self._accumulators
         return held_windows(self._config, self._keys, accumulators, slicing, parts, self.watermark, self._lateness)
 
+    def _place_rows(self, in_file: bool) -> int:
+        return super()._place_rows(in_file) + self._slider.place(in_file)
+
     @property
     def state_bytes(self) -> int:
         """Bytes allocated for panes, the window that slides over them, keys, and the count of open windows."""

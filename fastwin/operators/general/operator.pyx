@@ -364,6 +364,10 @@ cdef class GeneralOperator:
         return (self.table.nbytes + self.timer_service.event_timers.nbytes + self.timer_service.processing_timers.nbytes
                 + self.keys.nbytes + 8 * (len(self.contents.objects) + len(self.state.windows)))
 
+    def place(self, in_file):
+        """Moves keys, rows and their index; returns their bytes in files. Python objects and timers stay in memory."""
+        return self.keys.place(in_file) + self.table.place(in_file)
+
     def take_side(self):
         """Returns what user code has put into side outputs since the last call: record batches by tag."""
         return self.firing.take_side()

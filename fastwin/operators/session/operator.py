@@ -295,6 +295,10 @@ class SessionOperator(EventTimeOperator):
         """Bytes allocated for sessions, timers and keys."""
         return self._sessions.nbytes + self._timers.nbytes + self._keys.nbytes
 
+    def _place_rows(self, in_file: bool) -> int:
+        """Moves the rows; what finds and times sessions stays in memory."""
+        return self._rows.place(in_file)
+
     @property
     def _rows(self) -> RowStore:
         return self._sessions.rows

@@ -153,6 +153,9 @@ class SeveralOperator(WatermarkOperator):
         """Bytes allocated."""
         return sum(level.state_bytes for level in self._levels) - (len(self._levels) - 1) * self._keys.nbytes
 
+    def _place_rows(self, in_file: bool) -> int:
+        return sum(level._place_rows(in_file) for level in self._levels)
+
     def _stores(self) -> list[RowStore]:
         return [level._rows for level in self._levels]
 
