@@ -33,9 +33,8 @@ def spill(stream: Any, again: bool = False) -> int:
                 f"each time"
             )
         return 0
-    limit = limit_of(SPILL_VARIABLE, _NO_LIMIT) // (os.cpu_count() or 1)
-    if not again and bytes_in_files() >= limit:
-        say_once(f"streams: the files of this worker take the {limit} bytes that {SPILL_VARIABLE} leaves to each")
+    if not again and bytes_in_files() >= _limit():
+        say_once(f"streams: the files of this worker take the {_limit()} bytes that {SPILL_VARIABLE} leaves to each")
         return 0
     found = int(stream.place(True))
     problem = take_problem()
@@ -64,7 +63,11 @@ def keep_within(nbytes: int | None) -> None:
     None: by any number. Where nothing may lie in files, that changes nothing.
     """
     if nbytes is None or _is_ready():
-        allow_memory(nbytes)
+        allow_memory(None if bytes_in_files() >= _limit() else nbytes)
+
+
+def _limit() -> int:
+    return limit_of(SPILL_VARIABLE, _NO_LIMIT) // (os.cpu_count() or 1)
 
 
 def _is_ready() -> bool:
