@@ -27,6 +27,7 @@ cdef class KeyTable:
     cdef idx_t free, newest, null_id
     cdef idx_t dying, dying_n   # chained: keys that release_later() has left without rows
 
+    cdef void _free_arrays(self) noexcept nogil
     cdef int _reserve(self, Py_ssize_t extra) except -1 nogil
     cdef int _grow(self, Py_ssize_t capacity) except -1 nogil
     cdef int _rehash(self, Py_ssize_t size) except -1 nogil

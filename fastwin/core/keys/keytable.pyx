@@ -9,7 +9,8 @@ from fastwin.core.memory.hashindex cimport (
     count_places, empty_index, farthest, first_place, free_index, next_place, place_index, renew_index, seed_index,
     stir, take_out)
 from fastwin.core.memory.pages cimport prefetch
-from fastwin.core.memory.regions cimport bytes_in_file, free_region, placed_region, resized_region
+from fastwin.core.memory.regions cimport free_region, place_array
+from fastwin.core.keys.keyarrays cimport resized
 from fastwin.core.keys.texts cimport (
     add_lengths, check_texts, copy_texts, drop_text, free_texts, hash_texts, place_texts, put_text,
     reserve_text_bytes, reserve_texts, text_bytes)
@@ -26,19 +27,10 @@ cdef uint64_t hash_in_place(const void* owner, const void* place) noexcept nogil
     return (<KeyTable> owner).hash_of((<const idx_t*> place)[0])
 
 
-cdef void* resized(void* array, Py_ssize_t old, Py_ssize_t n, size_t size) except NULL nogil:
-    cdef void* moved = resized_region(array, old * size, old * size, n * size)
-    if moved == NULL:
-        with gil:
-            raise MemoryError(f"KeyTable: no memory for {n} keys")
-    return moved
-
-
 cdef class KeyTable:
     """Hands out an int32 id for each distinct key, int64 or bytes; null is a key of its own.
 
     kind: ``"int64"`` or ``"bytes"``; anything else raises ValueError.
-
     Rows retain and release the ids. An id that no row holds is forgotten, and handed out again later: when its last row
     releases it, or by sweep() if it was interned since the sweep() before. So those of new keys are good until then.
     """
@@ -51,9 +43,7 @@ cdef class KeyTable:
         self.free = self.newest = self.null_id = self.dying = NONE
 
     def __dealloc__(self):
-        free_region(self.ints)
-        free_region(self.refs)
-        free_region(self.chain)
+        self._free_arrays()
         free_index(&self.index)
         free_texts(&self.texts)
 
@@ -67,18 +57,22 @@ cdef class KeyTable:
         return self.capacity * one + self.index.size * <Py_ssize_t> sizeof(idx_t) + text_bytes(&self.texts)
 
     def place(self, bint in_file):
-        """Moves the keys to a file or back to memory, see memory/regions; returns their bytes in a file.
-
-        O(bytes) where they move.
-        """
+        """Moves the keys to a file or back to memory, see memory/regions; returns their bytes in a file. O(bytes)."""
         cdef size_t total, n = self.capacity
         with nogil:
-            self.ints = <int64_t*> placed_region(self.ints, n * sizeof(int64_t), n * sizeof(int64_t), in_file)
-            self.refs = <int32_t*> placed_region(self.refs, n * sizeof(int32_t), n * sizeof(int32_t), in_file)
-            self.chain = <idx_t*> placed_region(self.chain, n * sizeof(idx_t), n * sizeof(idx_t), in_file)
-            total = bytes_in_file(self.ints) + bytes_in_file(self.refs) + bytes_in_file(self.chain)
+            total = place_array(<void**> &self.ints, n * sizeof(int64_t), in_file)
+            total += place_array(<void**> &self.refs, n * sizeof(int32_t), in_file)
+            total += place_array(<void**> &self.chain, n * sizeof(idx_t), in_file)
             total += place_index(&self.index, sizeof(idx_t), in_file) + place_texts(&self.texts, in_file)
         return total
+
+    cdef void _free_arrays(self) noexcept nogil:
+        free_region(self.ints)
+        free_region(self.refs)
+        free_region(self.chain)
+        self.ints = NULL
+        self.refs = self.chain = NULL
+        self.capacity = 0
 
     cdef int _reserve(self, Py_ssize_t extra) except -1 nogil:
         """Makes room for ``extra`` new keys."""
@@ -341,10 +335,7 @@ cdef class KeyTable:
             self.retain(ids[i])
 
     def release_ids(self, const idx_t[::1] ids not None):
-        """Counts one row less for each id; see the class for what becomes of one without rows.
-
-        Raises IndexError for an id that no row holds.
-        """
+        """Counts one row less for each id, see the class. Raises IndexError for an id that no row holds."""
         cdef Py_ssize_t i
         check_ids("ids", ids, self.top)
         for i in range(ids.shape[0]):
@@ -371,12 +362,7 @@ cdef class KeyTable:
         self.top = 0
         self.free = NONE
         if self.capacity > KEPT_CAPACITY:
-            free_region(self.ints)
-            free_region(self.refs)
-            free_region(self.chain)
-            self.ints = NULL
-            self.refs = self.chain = NULL
-            self.capacity = 0
+            self._free_arrays()
             free_index(&self.index)
             free_texts(&self.texts)
 

@@ -19,5 +19,12 @@ cdef void free_region(void* region) noexcept nogil
 # Returns how many bytes of a file a region takes; 0: it is in memory.
 cdef size_t bytes_in_file(const void* region) noexcept nogil
 
+
+cdef inline size_t place_array(void** array, size_t nbytes, bint in_file) noexcept nogil:
+    """Moves a whole region to a file or back to memory, see placed_region(); returns its bytes in a file."""
+    array[0] = placed_region(array[0], nbytes, nbytes, in_file)
+    return bytes_in_file(array[0])
+
+
 # Whether a region lay in a file of the process that this one was forked from: it must not be touched here.
 cdef bint is_foreign(const void* region) noexcept nogil

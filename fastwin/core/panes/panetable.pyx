@@ -60,10 +60,7 @@ cdef class PaneTable:
         return self.rows.nbytes + bytes_of_panes(&self.known)
 
     def place(self, bint in_file):
-        """Moves rows and indexes, the keys left out, to files or back to memory, see memory/regions.
-
-        Returns their bytes in files. O(bytes) where they move, O(panes) else.
-        """
+        """Moves rows and indexes, not the keys, to files or to memory; returns their bytes in files. O(bytes)."""
         cdef size_t total = self.rows.place(in_file)
         with nogil:
             total += place_panes(&self.known, in_file)

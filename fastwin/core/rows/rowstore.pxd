@@ -19,6 +19,10 @@ cdef struct Head:
     idx_t link                  # free rows: the next free one; live rows: the owner's
 
 
+cdef inline uint64_t live_mask() noexcept nogil:
+    return (<uint64_t> 1) << LIVE_BIT
+
+
 @cython.final
 cdef class RowStore:
     cdef char* block            # as allocated

@@ -20,19 +20,13 @@ cdef enum:
     AT_ONCE = 512               # rows that stay in the cache from one cell to the next
 
 
-cdef inline uint64_t live_mask() noexcept nogil:
-    return (<uint64_t> 1) << LIVE_BIT
-
-
 cdef class RowStore:
     """Rows of ``cells`` 8-byte cells, addressed by slot.
 
     cells: int64[cells], what a fresh row holds; the first three cells are the head.
-    owned: which cells hold a pointer to a block of bytes that belongs to the row, see memory/owned.pxd; a fresh row
-        holds none.
+    owned: which cells hold a pointer to a block of bytes of the row, see memory/owned.pxd; a fresh row has none.
 
-    A slot is stable while its row lives. Raises ValueError if the head does not fit, IndexError for an owned cell
-    that is not there.
+    A slot is stable while its row lives. Raises ValueError if the head does not fit, IndexError for no such cell.
     """
 
     def __cinit__(self, cells, owned=()):
@@ -72,18 +66,14 @@ cdef class RowStore:
     @property
     def nbytes(self):
         """Bytes allocated. O(rows) where rows own blocks."""
-        cdef Py_ssize_t total = self.capacity * self.stride + self.capacity // 8, i
-        cdef idx_t slot
+        cdef Py_ssize_t total = self.capacity * self.stride + self.capacity // 8, i, slot
         for slot in range(self.top if self.owned_n else 0):
             for i in range(self.owned_n if self.is_live(slot) else 0):
                 total += allocated_in(<char*> self.head(slot) + self.owned[i])
         return total
 
     def place(self, bint in_file):
-        """Moves the rows to a file or back to memory, see memory/regions; returns their bytes in a file.
-
-        Marks, and what rows own, stay in memory. O(bytes) where they move.
-        """
+        """Moves the rows, not what they own, to a file or to memory; returns their bytes in a file. O(bytes)."""
         with nogil:
             place_lines(&self.block, &self.data, self.top * self.stride, self.capacity * self.stride, in_file)
         return bytes_in_file(self.block)

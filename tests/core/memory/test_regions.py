@@ -14,11 +14,9 @@ import pytest
 
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.memory.regions import allow_memory, in_files, take_problem, use_files
-from fastwin.core.rows.rowstore import RowStore
+from tests.support.countedrows import ROWS, add, is_whole, store
 from tests.support.disk import bytes_in_files, files_on_disk
 
-ROWS = 20_000
-CELLS = np.arange(4, dtype=np.int64)
 OWNED = 3
 
 
@@ -29,26 +27,6 @@ def disk():
         yield folder
         gc.collect()
         assert in_files() == before
-
-
-def store(rows: int = ROWS, owned: tuple[int, ...] = ()) -> RowStore:
-    made = RowStore(CELLS, owned)
-    add(made, rows)
-    return made
-
-
-def add(rows: RowStore, n: int) -> None:
-    first = len(rows)
-    keys = np.arange(first, first + n, dtype=np.int32)
-    rows.fresh(keys, keys.astype(np.int64) * 7)
-
-
-def is_whole(rows: RowStore) -> bool:
-    rows._check()
-    slots = rows.slots()
-    return rows.keys(slots).tolist() == list(range(len(rows))) and rows.starts(slots).tolist() == list(
-        range(0, 7 * len(rows), 7)
-    )
 
 
 def in_child(run) -> int:
@@ -247,7 +225,7 @@ LIMITED = """
 import resource, sys
 import numpy as np
 from fastwin.core.memory.regions import use_files
-from tests.core.memory.test_regions import ROWS, is_whole, store
+from tests.support.countedrows import ROWS, is_whole, store
 
 store(1)
 if sys.argv[1]:
