@@ -1,5 +1,5 @@
-# Regions of memory that lie in files: a list of them, and what makes, finds and ends them. For regions.pyx alone, as the
-# list is of one module.
+# Regions of memory that lie in files: a list of them, and what makes, finds and ends them. The list belongs to one
+# module, so this file is for regions.pyx alone.
 from libc.stdint cimport int64_t
 
 cdef extern from *:

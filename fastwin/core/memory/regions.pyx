@@ -7,7 +7,7 @@ with it, or with the process, however that ends.
 import errno
 import os
 
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdint cimport INT64_MAX
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
