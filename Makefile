@@ -95,7 +95,7 @@ test-asan: .venv/.compiled | servers ## the same under AddressSanitizer
 	@library="$$($(CC) -print-file-name=libasan.so)"; [ -f "$$library" ] || \
 	  { echo "The compiler $(CC) has no AddressSanitizer library: install gcc with libasan, or choose another with CC=..." >&2; exit 1; }
 	$(call checked_build,asan,FASTWIN_ASAN=1)
-	cd build/asan && LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so.6)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	cd build/asan && LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so.6)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
 	  ARROW_DEFAULT_MEMORY_POOL=system ../../$(PY) -m pytest $(CHECKED_TESTS) -p no:cacheprovider -p no:faulthandler --capture=sys $(ARGS)
 
 test-tsan: .venv/.compiled ## tests of threads under ThreadSanitizer
