@@ -147,6 +147,7 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "session",
                 "apply",
                 "route",
+                "to_folder",
                 "to_database",
                 "to_store",
                 "StoreSink",
