@@ -26,7 +26,7 @@ class Handle:
         return lambda *arguments: print(name, *arguments)
 processor.init(Handle())
 processor.close()
-print(sorted({{"fastwin", "pandas", "pyarrow", "numpy"}} & set(sys.modules)))
+print(sorted({{"fastwin", "pandas", "pyarrow"}} & set(sys.modules)))
 """
 
 
