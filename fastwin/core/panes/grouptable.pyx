@@ -16,10 +16,10 @@ from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index, stir
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch
 from fastwin.core.memory.tagindex cimport empty_tags, entry_of, move_tags, no_entry, slot_in
-from fastwin.core.panes.slices cimport Slicer, slicer_of, slices_of
-from fastwin.core.rows.appended cimport clear_rows, close_gaps
+from fastwin.core.panes.slices cimport Slicer, slicer_over, slices_of
+from fastwin.core.rows.appended cimport clear_rows, close_gaps, new_slots
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
-from fastwin.core.timemath cimport are_within, check_duration, check_times
+from fastwin.core.timemath cimport check_duration, check_times
 
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
@@ -222,12 +222,7 @@ cdef class GroupTable:
         check_times("times", times)
         _keys = hold_keys(self.columns, self.texts, keys, n)
         _held = self.accumulators.hold(columns, n)
-        slicer.slide, slicer.rest, slicer.offset, slicer.bounds = slide, 0, offset, NULL
-        slicer.start = slicer.end = 0
-        if bounds is not None and n:
-            if bounds.shape[0] < 2 or not are_within(times, bounds[0], bounds[bounds.shape[0] - 1] - 1):
-                raise ValueError("bounds: there are times before the first or behind the last one")
-            slicer = slicer_of(bounds)
+        slicer = slicer_over(times, slide, 0, offset, bounds)
         with nogil:
             while at < n:
                 m = min(BLOCK, n - at)
@@ -335,9 +330,11 @@ cdef class GroupTable:
         moved = <idx_t*> malloc(self.rows.top * sizeof(idx_t))
         if moved == NULL:
             raise MemoryError(f"GroupTable: no memory to close the gaps of {self.rows.top} rows")
-        with nogil:
-            self.close_up(moved)
-        free(moved)
+        try:
+            with nogil:
+                self.close_up(moved)
+        finally:
+            free(moved)
 
     cdef int close_up(self, idx_t* moved) except -1 nogil:
         """Moves the rows that are left, and their texts, to where those that are gone were."""
@@ -345,10 +342,11 @@ cdef class GroupTable:
         cdef idx_t slot
         cdef int64_t size, used = 0
         cdef int64_t* at
-        close_gaps(self.rows, self.dropped, moved)
+        new_slots(self.rows, self.dropped, moved)
         if not move_tags(&self.index, self.index.size, moved):
             with gil:
                 raise MemoryError(f"GroupTable: no memory for an index of {self.index.size}")
+        close_gaps(self.rows, moved)
         self.ascending = True
         for slot in range(self.rows.top):
             self.starts[slot] = self.rows.head(slot).start

@@ -19,7 +19,7 @@ from fastwin.core.panes.panelist cimport (
     append_pane, bytes_of_panes, follows_all, free_first_panes, free_panes, order_panes, place_panes,
     reserve_panes)
 from fastwin.core.panes.visits cimport Chains, chains_of, fill_index, follow, list_rows, place, put
-from fastwin.core.panes.slices cimport Slicer, slicer_of, slices_of
+from fastwin.core.panes.slices cimport Slicer, slicer_over, slices_of
 from fastwin.core.timemath cimport TIME_BITS, are_within, check_duration, check_times
 
 cdef enum:
@@ -245,12 +245,7 @@ cdef class PaneTable:
         if valid is not None:
             check_length("valid", valid.shape[0], n)
         _held = self.accumulators.hold(columns, n)
-        slicer.slide, slicer.rest, slicer.offset, slicer.bounds = slide, rest, offset, NULL
-        slicer.start = slicer.end = 0
-        if bounds is not None and n:
-            if bounds.shape[0] < 2 or not are_within(times, bounds[0], bounds[bounds.shape[0] - 1] - 1):
-                raise ValueError("bounds: there are times before the first or behind the last one")
-            slicer = slicer_of(bounds)
+        slicer = slicer_over(times, slide, rest, offset, bounds)
         with nogil:
             while at < n:
                 m = min(BLOCK, (over[skipped] if skipped < over.shape[0] else n) - at)

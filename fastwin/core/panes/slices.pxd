@@ -1,7 +1,7 @@
 # Which slice a time is in.
 cimport cython
 
-from fastwin.core.timemath cimport floor_to
+from fastwin.core.timemath cimport are_within, floor_to
 from fastwin.core.typedefs cimport int64_t, ts_t, uint64_t
 
 cdef enum:
@@ -17,6 +17,16 @@ cdef struct Slicer:
     double per_ms               # how many of them a millisecond has, on average
 
 
+cdef inline Slicer slicer_on(ts_t slide, ts_t rest, ts_t offset) noexcept:
+    """Returns a slicer of a grid."""
+    cdef Slicer slicer
+    slicer.slide, slicer.rest, slicer.offset = slide, rest, offset
+    slicer.bounds = NULL
+    slicer.start = slicer.end = slicer.at = slicer.last = 0
+    slicer.per_ms = 0
+    return slicer
+
+
 cdef inline Slicer slicer_of(const int64_t[::1] bounds) noexcept:
     """Returns a slicer of irregular slices. bounds: at least two, ascending; they outlive it."""
     cdef Slicer slicer
@@ -25,6 +35,19 @@ cdef inline Slicer slicer_of(const int64_t[::1] bounds) noexcept:
     slicer.bounds, slicer.last = &bounds[0], last - 1
     slicer.per_ms = <double> last / (<double> bounds[last] - <double> bounds[0])
     return slicer
+
+
+cdef inline Slicer slicer_over(const int64_t[::1] times, ts_t slide, ts_t rest, ts_t offset,
+                               const int64_t[::1] bounds) except *:
+    """Returns a slicer for these times: of a grid, or of irregular slices if ``bounds`` is not None.
+
+    Raises ValueError for times outside of the bounds.
+    """
+    if bounds is None or not times.shape[0]:
+        return slicer_on(slide, rest, offset)
+    if bounds.shape[0] < 2 or not are_within(times, bounds[0], bounds[bounds.shape[0] - 1] - 1):
+        raise ValueError("bounds: there are times before the first or behind the last one")
+    return slicer_of(bounds)
 
 
 cdef inline ts_t slice_in(Slicer* slicer, ts_t t) noexcept nogil:

@@ -38,9 +38,7 @@ def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide
     check_duration("slide", slide, 1)
     if not -slide < offset < slide:
         raise ValueError(f"offset: must be below slide, {slide}, and above -{slide}, got {offset}")
-    slicer.slide, slicer.offset, slicer.rest = slide, offset, size % slide if size > slide else 0
-    slicer.start = slicer.end = 0
-    slicer.bounds = NULL
+    slicer = slicer_on(slide, size % slide if size > slide else 0, offset)
     out, gaps = np.empty(n, dtype=np.int64), None
     cdef int64_t[::1] starts = out
     cdef uint8_t[::1] gap

@@ -15,20 +15,26 @@ cdef inline void clear_rows(RowStore rows) noexcept nogil:
     rows.top = rows.live = 0
 
 
-cdef inline void close_gaps(RowStore rows, ts_t start, idx_t* moved) noexcept nogil:
-    """Drops the rows that start before ``start``; others move up, in order.
-
-    moved: is filled with the new slot of each row; NONE where it is gone. O(bytes).
-    """
+cdef inline void new_slots(RowStore rows, ts_t start, idx_t* moved) noexcept nogil:
+    """Fills the slots that rows will have when those that start before ``start`` are gone; NONE for these. O(rows)."""
     cdef idx_t slot, left = 0
     for slot in range(rows.top):
         if rows.head(slot).start < start:
-            drop_blocks(<char*> rows.head(slot), rows.owned, rows.owned_n)
             moved[slot] = NONE
+        else:
+            moved[slot] = left
+            left += 1
+
+
+cdef inline void close_gaps(RowStore rows, const idx_t* moved) noexcept nogil:
+    """Drops rows, and moves others up, as ``new_slots`` has said. O(bytes)."""
+    cdef idx_t slot, left = 0
+    for slot in range(rows.top):
+        if moved[slot] == NONE:
+            drop_blocks(<char*> rows.head(slot), rows.owned, rows.owned_n)
             continue
         if left != slot:
             memcpy(rows.head(left), rows.head(slot), rows.stride)
-        moved[slot] = left
         left += 1
     memset(rows.dirty, 0, rows.capacity // 8)
     rows.top = rows.live = left
