@@ -1,4 +1,4 @@
-"""Faults in Spark's Python workers, ordered from outside: a worker killed, or a task failed, at a place in its work.
+"""Faults in Spark's Python workers, ordered from outside: a worker killed, a task failed, or shuffles lost, at a place.
 
 An order is a file in a folder; the first worker that comes to its place takes it, by renaming it, and carries it out.
 The places are reached by wrapping methods of ``spark_glue`` in the workers: ``tests.soak.daemon`` does that.
@@ -28,11 +28,15 @@ PLACES = {
 }
 """After which method of which class the place is. There is one more, ``behind``: see ``check``."""
 
-ACTIONS = ("kill", "fail", "linger")
+ACTIONS = ("kill", "fail", "linger", "lose")
 
 
 def order(folder: Path, action: str, place: str) -> None:
-    """Orders a fault: ``kill`` the worker, ``fail`` the task, or fail it and let a process of it ``linger``."""
+    """Orders a fault: ``kill`` the worker, ``fail`` the task, or fail it and let a process of it ``linger``.
+
+    ``lose``: the files of all shuffles go, and the task goes on. Tasks behind it find none, so Spark runs the stage
+    before once more, and then the rest of this one.
+    """
     assert action in ACTIONS
     (folder / f"{action}@{place}").touch()
 
@@ -59,6 +63,11 @@ def check(place: str, then: Callable[[], object] = lambda: None) -> None:
             time.sleep(1.5)  # by then, another attempt has been committed
             then()
             os._exit(0)
+        if action == "lose":
+            for local in os.environ["SPARK_LOCAL_DIRS"].split(","):  # as Spark tells its workers
+                for lost in Path(local).glob("*/shuffle_*"):
+                    lost.unlink(missing_ok=True)
+            return
         raise RuntimeError(f"a fault, {place}, as it was ordered")
 
 

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 import spark_glue
 from spark_glue.state.folders import cache_root
@@ -21,6 +22,7 @@ from tests.soak import faults
 from tests.soak.workload import spec_of
 
 PAUSE_S = 0.3
+SHARES = 4
 
 
 def spoil(dice: random.Random) -> int:
@@ -36,11 +38,20 @@ def spoil(dice: random.Random) -> int:
     return len(files)
 
 
+def stages_again(spark: SparkSession, run_id: str) -> int:
+    """Returns how many stages of a run of a query were attempted more than once."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(run_id)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage is not None and stage.currentAttemptId > 0 for stage in stages)
+
+
 def main(kind: str, source: Path, checkpoint: Path, output: Path, schedule: dict[str, list[str]]) -> None:
     config = {
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": SHARES,  # more than cores: some tasks begin when others have ended
         "spark.sql.adaptive.enabled": False,
         "spark.sql.streaming.numRecentProgressUpdates": 1000,
     }
@@ -73,10 +84,11 @@ def main(kind: str, source: Path, checkpoint: Path, output: Path, schedule: dict
                 faults.order(Path(os.environ[faults.FOLDER_VARIABLE]), *fault.split("@"))
         time.sleep(PAUSE_S)  # between the sink and the commit: a good moment to be killed
 
-    frame = spark_glue.apply(spec_of(kind), stream, watermark="5 seconds", key_groups=4)
+    frame = spark_glue.apply(spec_of(kind), stream, watermark="5 seconds", key_groups=SHARES)
     writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
-    writer.foreachBatch(write).start().awaitTermination()
-    print(json.dumps({"spoilt": spoilt}), flush=True)
+    query = writer.foreachBatch(write).start()
+    query.awaitTermination()
+    print(json.dumps({"spoilt": spoilt, "stages_again": stages_again(spark, str(query.runId))}), flush=True)
     spark.stop()
 
 

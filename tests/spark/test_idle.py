@@ -38,6 +38,7 @@ class Run:
             (folder / name).mkdir()
             self.sources.append(Source(folder / name, SCHEMA))
         self.recorder = Recorder()
+        self.holders: dict[int, int | None] = {}  # by micro-batch, where the query has told it
 
     def until(self, done, put=()) -> None:
         """Runs until ``done`` holds of what came out. put: inputs, and tables that each gets, one after the other."""
@@ -56,6 +57,8 @@ class Run:
             self._await(query, lambda: done(dict(self.recorder.tables)))
         finally:
             query.stop()
+        told = [one for progress in query.recentProgress for one in spark_glue.batch_metrics(progress)]
+        self.holders |= {one.batch_id: one.held_by for one in told}
 
     @staticmethod
     def _await(query, done) -> None:
@@ -93,7 +96,7 @@ def test_one_quiet_input_then_all_of_them_through_a_restart(spark, tmp_path):
     files = [[SCHEMA.empty_table()], [SCHEMA.empty_table()]]
     for number, table in told:
         files[number].append(table)
-    before = [-1, -1]
+    before, holders = [-1, -1], set()
     for batch, rows in sorted(run.recorder.tables.items()):
         now, after = batch_time_ms(tmp_path, batch), run.read(batch)
         results, newest = [stream.advance_watermark(watermark)], [fw.MIN_TIMESTAMP] * 2
@@ -113,7 +116,12 @@ def test_one_quiet_input_then_all_of_them_through_a_restart(spark, tmp_path):
         assert late_rows(rows) == sum(side.num_rows for result in results for side in result.side.values()), batch
         if clocks is not None:
             clocks = clocks.hear(newest, now)
+            if batch in run.holders:
+                holder = clocks.holder(DELAYS, now, IDLE_MS)
+                assert run.holders[batch] == holder, batch
+                holders.add(holder)
             watermark = max(watermark, clocks.watermark(DELAYS, now, IDLE_MS))
+    assert holders == {0, 1, None}  # it is told who holds time back: each of them did, and in the end none
 
 
 def late_rows(rows: pa.Table) -> int:

@@ -11,7 +11,7 @@ from tests.soak.runs import Run, assert_same, batches_of
 from tests.soak.workload import spec_of, tables
 from tests.support.spark_streams import Source, replay, run_stream
 
-BATCHES = 8
+BATCHES = 9
 FAULTS = {
     "0": ["kill@packed"],
     "1": ["fail@stored"],
@@ -20,6 +20,7 @@ FAULTS = {
     "4": ["linger@stored"],
     "5": ["kill@stored"],
     "6": ["spoil", "kill@opened"],  # the next attempt has no stream left standing and looks for files
+    "7": ["lose@stored"],  # in the first task of the stage of shares; the others do not find what they are to read
 }
 
 
@@ -75,5 +76,6 @@ def test_workers_killed_tasks_failed_after_they_wrote_and_files_spoilt(undisturb
     run = Run(kind, source, tmp_path / "run")
     told = run.finish(FAULTS)
     assert told["spoilt"] > 0
+    assert told["stages_again"] >= 2  # packing, and the shares
     assert run.carried_out() == sorted({fault for faults in FAULTS.values() for fault in faults} - {"spoil"})
     assert_same(batches_of(run), undisturbed(kind))
