@@ -1,6 +1,7 @@
-"""``make soak``: drivers, workers, tasks and machines killed, tasks attempted twice, hundreds of micro-batches.
+"""``make soak``: drivers, workers, tasks, shuffles and machines lost, tasks twice, hundreds of micro-batches.
 
-python -m tests.soak [kills] [faults] [attempts] [machines] [resident] [doctor] [--kills 20] [--batches 500] [--seed N]
+python -m tests.soak [kills] [faults] [attempts] [machines] [resident] [doctor]
+    [--kills 20] [--batches 500] [--kinds tumbling sessions] [--seed N]
 
 Prints what it does as it does it, and a report at the end. Ends with 1 if anything was lost, twice or different, or did
 not return to where it was.
@@ -26,7 +27,7 @@ from tests.soak.runs import Run, assert_same, batches_of
 from tests.soak.workload import KINDS, tables
 from tests.support.spark_streams import Source
 
-INPUT_BATCHES = 12
+INPUT_BATCHES = 13
 PARTS = ("kills", "faults", "attempts", "machines", "resident", "doctor")
 
 
@@ -78,7 +79,7 @@ class Soak:
         kills = rows = torn = number = 0
         moments: list[int] = []
         while number < count:
-            kind = KINDS[number % len(KINDS)]
+            kind = self.options.kinds[number % len(self.options.kinds)]
             run = self._new(kind, f"killed {number} {torn}")
             times = sorted(self.dice.randrange(INPUT_BATCHES) for _ in range(1 + (self.dice.random() < 0.25)))
             for after in times:
@@ -104,26 +105,33 @@ class Soak:
     def faults(self) -> str:
         """Has workers killed and tasks failed at every place, for each kind, in an order of its own."""
         every = [f"{action}@{place}" for place in faults.PLACES for action in ("kill", "fail")]
-        every += ["fail@behind", "kill@behind", "linger@stored"]
-        rows = 0
-        for kind in KINDS:
+        every += ["fail@behind", "kill@behind", "linger@stored", "lose@stored"]
+        rows = again = 0
+        for kind in self.options.kinds:
             ordered = self.dice.sample(every, len(every))
             run = self._new(kind, "with faults")
-            run.finish({str(number): [fault] for number, fault in enumerate(ordered)})
+            told = run.finish({str(number): [fault] for number, fault in enumerate(ordered)})
+            assert told["stages_again"] >= 2, (
+                f"{kind}: {told['stages_again']} stages ran again where shuffles were lost"
+            )
+            again += told["stages_again"]
             assert run.carried_out() == sorted(ordered), f"{kind}: carried out were {run.carried_out()}"
             rows += assert_same(batches_of(run), self.expected(kind))
             self.tell(f"{kind}: {', '.join(ordered)}")
-        return f"{len(KINDS)} runs with {len(every)} faults each, {rows} rows compared, all the same"
+        return (
+            f"{len(self.options.kinds)} runs with {len(every)} faults each, {again} stages ran again for lost shuffles, "
+            f"{rows} rows compared, all the same"
+        )
 
     def spoilt(self) -> str:
         """Spoils all files in the cache between all batches; streams are not left standing, so that files are read."""
         rows = files = 0
-        for kind in KINDS:
+        for kind in self.options.kinds:
             run = self._new(kind, "with spoilt files")
             told = run.finish({str(number): ["spoil"] for number in range(INPUT_BATCHES)}, **{LIVE_VARIABLE: "0"})
             files += told["spoilt"]
             rows += assert_same(batches_of(run), self.expected(kind))
-        return f"{len(KINDS)} runs, {files} files spoilt, {rows} rows compared, all the same"
+        return f"{len(self.options.kinds)} runs, {files} files spoilt, {rows} rows compared, all the same"
 
     def attempts(self) -> str:
         """Runs tasks twice."""
@@ -188,6 +196,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[], help="which ones; all if none is named")
     parser.add_argument("--kills", type=int, default=20, help="runs that are killed, and machines that are lost (20)")
     parser.add_argument("--batches", type=int, default=500, help="micro-batches of the resident query (500)")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="of windows, to kill and fault (all)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30), help="of all that is random")
     options = parser.parse_args(arguments)
     options.parts = options.parts or list(PARTS)

@@ -23,7 +23,7 @@ import spark_glue
 from tests.soak.machines import Machine, Master
 from tests.soak.workload import KINDS, spec_of, tables
 from tests.support import late_files
-from tests.support.spark_streams import Source, assert_replayed, micro_batches, start
+from tests.support.spark_streams import Source, assert_replayed, micro_batches, stages_again, start
 
 __all__ = ["Report", "run"]
 
@@ -37,7 +37,8 @@ _WORK = ("streams_kept", "streams_caught_up", "streams_loaded", "loaded_cold", "
 class Report:
     """What a run has shown. visits: of shares, by how their state was had.
 
-    longest_s, median_s: of micro-batches. recovered_s: from a kill to the end of the micro-batch in which it came.
+    stages_again: stages that Spark attempted more than once. longest_s, median_s: of micro-batches. recovered_s: from a
+    kill to the end of the micro-batch in which it came.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Report:
     kills: int = 0
     processes: int = 0
     rows: int = 0
+    stages_again: int = 0
     visits: dict[str, int] = field(default_factory=dict)
     median_s: float = 0.0
     longest_s: float = 0.0
@@ -56,7 +58,8 @@ class Report:
         back = sorted(self.recovered_s) or [0.0]
         return (
             f"{self.kind}: {self.batches} micro-batches of {self.shares} shares, {self.kills} machines lost "
-            f"in mid-batch ({self.processes} processes), {self.rows:,} rows compared, all the same; "
+            f"in mid-batch ({self.processes} processes), {self.stages_again} stages ran again, "
+            f"{self.rows:,} rows compared, all the same; "
             f"{visits}; a micro-batch {self.median_s:.1f} s, with a loss until its end {back[len(back) // 2]:.1f} s, "
             f"at most {back[-1]:.1f} s"
         )
@@ -222,6 +225,7 @@ def run(folder: Path, kind: str, kills: int, batches: int, shares: int, seed: in
                 killer.join(60)
                 query.stop()
             found = micro_batches(query, sink)
+            report.stages_again = stages_again(spark, query)
         finally:
             killer.ended.set()
             if killer.is_alive():

@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 import spark_glue
 from spark_glue.state.folders import cache_root
 from tests.soak import faults
 from tests.soak.workload import spec_of
+from tests.support.spark_streams import stages_again
 
 PAUSE_S = 0.3
 SHARES = 4
@@ -36,14 +36,6 @@ def spoil(dice: random.Random) -> int:
         else:
             path.write_bytes(spoilt)
     return len(files)
-
-
-def stages_again(spark: SparkSession, run_id: str) -> int:
-    """Returns how many stages of a run of a query were attempted more than once."""
-    tracker = spark.sparkContext.statusTracker()
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(run_id)]
-    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-    return sum(stage is not None and stage.currentAttemptId > 0 for stage in stages)
 
 
 def main(kind: str, source: Path, checkpoint: Path, output: Path, schedule: dict[str, list[str]]) -> None:
@@ -88,7 +80,7 @@ def main(kind: str, source: Path, checkpoint: Path, output: Path, schedule: dict
     writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     query = writer.foreachBatch(write).start()
     query.awaitTermination()
-    print(json.dumps({"spoilt": spoilt, "stages_again": stages_again(spark, str(query.runId))}), flush=True)
+    print(json.dumps({"spoilt": spoilt, "stages_again": stages_again(spark, query)}), flush=True)
     spark.stop()
 
 

@@ -140,6 +140,14 @@ def _watermark_ms(text: str | None) -> int | None:
     return ms or None
 
 
+def stages_again(spark: SparkSession, query: StreamingQuery) -> int:
+    """Returns how many stages of a query's jobs Spark attempted more than once, as it does where shuffles are lost."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(query.runId))]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage is not None and stage.currentAttemptId > 0 for stage in stages)
+
+
 def await_batches(recorder: Recorder, query: StreamingQuery, count: int, seconds: float = 60) -> None:
     """Waits until a query's sink has got ``count`` batches; raises what the query failed with."""
     end = time.monotonic() + seconds
