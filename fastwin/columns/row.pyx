@@ -16,6 +16,7 @@ from fastwin.columns.decoding import from_objects, take_column
 from fastwin.columns.pythonvalues import decodes_later, python_values
 
 cdef enum:
+    FIRST = 8                   # columns that are tried by identity before a name is looked up
     FEWEST = 64                 # rows of a call, below which each that is kept gets values of its own
 
 cdef tuple NUMBERS = (pa.int64(), pa.float64())
@@ -211,6 +212,11 @@ cdef class Row:
         return self.rows.value(j, self.i)
 
     def __getattribute__(self, str name):
+        cdef tuple names = self.type.names
+        cdef Py_ssize_t at
+        for at in range(min(len(names), FIRST)):
+            if names[at] is name:       # code and row_type() have one and the same string for a name
+                return self.value(at)
         j = self.type.index.get(name)
         if j is not None:
             return self.value(j)

@@ -19,18 +19,21 @@ cdef class Contents:
     cdef object evictor, reduce
     cdef bint timed                     # elements are kept with their timestamps
     cdef list adds, creates, gives, merges, whats
+    cdef object only_add, only_create, only_give        # of the aggregate in Python, if it is the only one
     cdef object reduced
     cdef Clocks clocks
     cdef list makers
     cdef AccumulatorSet scratch         # for elements that are kept: computes anew at each firing
     cdef object inputs, read            # what these are fed with, and of which columns
 
+
     cdef int fit(self) except -1
+    cdef int _drop(self, Py_ssize_t at) except -1
     cdef int forget(self, idx_t slot) except -1
     cdef int add(self, idx_t slot, Py_ssize_t i, ts_t time) except -1
     cdef int clear(self, idx_t slot) except -1
     cdef int merge(self, idx_t slot, idx_t other) except -1
     cdef object _reduce(self, object a, object b, idx_t slot)
-    cdef list python_results(self, idx_t slot, object held)
+    cdef object python_results(self, idx_t slot, object held)
     cdef object held(self, idx_t slot)
     cdef object of_rows(self, list rows, idx_t slot)

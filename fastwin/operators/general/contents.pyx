@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from fastwin.core.typedefs cimport idx_t, ts_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
-from fastwin.core.memory.references cimport untrack
+from fastwin.core.memory.references cimport give_back, set_apart, untrack
 from fastwin.core.timemath cimport NO_TIME
 from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, Window
 from fastwin.operators.general.elements cimport Elements
@@ -52,6 +52,8 @@ cdef class Contents:
         self.adds = [part.function.add for part in program.aggregates]
         self.creates = [part.function.create_accumulator for part in program.aggregates]
         self.gives = [part.function.get_result for part in program.aggregates]
+        if len(self.adds) == 1:
+            self.only_add, self.only_create, self.only_give = self.adds[0], self.creates[0], self.gives[0]
         self.merges = [part.function.merge for part in program.aggregates]
         self.whats = [type(part.function).__qualname__ for part in program.aggregates]
         self.makers = [row_maker(part.names, f"{what}.get_result")
@@ -75,6 +77,17 @@ cdef class Contents:
             self.objects.extend([None] * more)
         return 0
 
+    def __del__(self):
+        for at in range(len(self.objects) if self.in_python else 0):
+            self._drop(at)
+
+    cdef int _drop(self, Py_ssize_t at) except -1:
+        """Drops what a window held, which others may hold still."""
+        held = self.objects[at]
+        self.objects[at] = None
+        give_back(held, 1)
+        return 0
+
     def fit_all(self):
         """Makes the list by slot long enough for all rows."""
         self.fit()
@@ -82,7 +95,7 @@ cdef class Contents:
     cdef int forget(self, idx_t slot) except -1:
         """Drops the Python objects of a window."""
         if slot < len(self.objects):
-            self.objects[slot] = None
+            self._drop(slot)
             if self.saved_lists:
                 self.saved_lists.pop(slot, None)
         return 0
@@ -115,14 +128,21 @@ cdef class Contents:
             return 0
         j = 0
         try:
-            if len(self.adds) == 1:
-                held = self.creates[0]() if first else contents[slot]
-                contents[slot] = self.adds[0](row, held)
+            if self.only_add is not None:
+                held = self.only_create() if first else contents[slot]
+                got = self.only_add(row, held)
+                if first or got is not held:
+                    contents[slot] = got
+                    set_apart(got)
+                    if not first:
+                        give_back(held, 1)
                 return 0
             parts = [create() for create in self.creates] if first else contents[slot]
             for j in range(len(parts)):
                 parts[j] = self.adds[j](row, parts[j])
             contents[slot] = parts
+            if first:
+                untrack(<void*> parts)      # nobody else sees it
         except Exception as problem:
             raise self.elements.blame(f"{self.whats[j]}.add", slot, problem) from problem
         return 0
@@ -167,6 +187,8 @@ cdef class Contents:
                 try:
                     if len(self.adds) == 1:
                         a = self.merges[0](a, b)
+                        self._drop(slot)
+                        set_apart(a)
                     else:
                         for j in range(len(a)):
                             a[j] = self.merges[j](a[j], b[j])
@@ -181,10 +203,15 @@ cdef class Contents:
         """Returns the Python contents of a window."""
         return self.objects[slot] if self.in_python else None
 
-    cdef list python_results(self, idx_t slot, object held):
-        """Returns the values of the Python aggregates, in the order of their columns."""
+    cdef object python_results(self, idx_t slot, object held):
+        """Returns the values of the Python aggregates, in the order of their columns: a list or a tuple."""
         cdef list values = []
         cdef Py_ssize_t j
+        if self.only_give is not None:
+            try:
+                return self.makers[0](self.only_give(held))
+            except Exception as problem:
+                raise self.elements.blame(f"{self.whats[0]}.get_result", slot, problem) from problem
         for j in range(len(self.gives)):
             try:
                 values.extend(self.makers[j](self.gives[j](held if len(self.gives) == 1 else held[j])))

@@ -9,6 +9,7 @@ cdef class Elements:
     cdef TimerService timers
     cdef object codec
     cdef dict key_values
+    cdef object coming              # the ids of the keys of the current call, int32[n], until one of them is asked for
     cdef Rows rows
     cdef Py_ssize_t row_at
     cdef Row row

@@ -43,6 +43,7 @@ cdef class Elements:
         self.rows = rows
         self.row_at = NONE
         self.key_values = {}
+        self.coming = None
 
     cdef Row element(self, Py_ssize_t i):
         """Returns the row of element i."""
@@ -88,6 +89,10 @@ cdef class Elements:
         cdef Py_ssize_t i
         cdef list ids
         value = self.key_values.get(key, self)
+        if value is self and self.coming is not None:
+            self.known_keys(self.coming)
+            self.coming = None
+            value = self.key_values.get(key, self)
         if value is self:
             ids = [key]
             for timers in (self.timers.event_timers, self.timers.processing_timers):

@@ -24,6 +24,7 @@ cdef class Firing:
     cdef readonly WindowContext ctx
     cdef readonly bint needs_keys
     cdef bint pane_info, keeps_rows, changelog
+    cdef bint leaving               # the window that fires goes next
     cdef readonly bint tells_firings    # so a window that has fired is not forgotten while it is there
     cdef str change                 # what the window that fires does to the table that a changelog makes
     cdef list changes               # the same for each fired row
@@ -34,6 +35,7 @@ cdef class Firing:
     cdef list _batches
 
     cdef int fire(self, idx_t slot, ts_t time, int by_timer) except -1
+    cdef int fire_last(self, idx_t slot, ts_t time) except -1
     cdef bint moves(self)
     cdef int touch(self, idx_t slot) except -1
     cdef int move(self, idx_t slot) except -1

@@ -77,7 +77,7 @@ cdef class Firing:
         self.table.rows.mark(slot)
         held = self.contents.held(slot)
         if self.keeps_rows:
-            elements = list(held)
+            elements = held if self.leaving else list(held)
             held = elements
             if self.program.evictor is not None:
                 self.contents.evict(elements, slot, True)
@@ -108,6 +108,16 @@ cdef class Firing:
                 self.contents.objects[slot] = elements       # not in place: what was saved is no beginning of it
         if len(self.fired) >= FLUSH_ROWS:
             self._flush()
+        return 0
+
+    cdef int fire_last(self, idx_t slot, ts_t time) except -1:
+        """Emits what a window holds that goes next: a list of elements goes out as it is."""
+        self.leaving = True
+        try:
+            self.fire(slot, time, BY_EVENT_TIMER)
+            self.clear(slot)
+        finally:
+            self.leaving = False
         return 0
 
     cdef bint moves(self):
@@ -192,6 +202,10 @@ cdef class Firing:
         """Adds the values of a row, a list or a tuple, to the Python columns. By column: a tuple for each row would
         keep Python's garbage collector at work."""
         cdef Py_ssize_t i = 0
+        if type(values) is tuple:
+            for i in range(len(<tuple> values)):
+                (<list> self.values[i]).append((<tuple> values)[i])
+            return 0
         for value in values:
             (<list> self.values[i]).append(value)
             i += 1

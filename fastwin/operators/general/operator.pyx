@@ -99,8 +99,8 @@ cdef class GeneralOperator:
                              (blank, self.accumulators.owned))
         self.windows = OpenWindows(self.host, self.assigner, self.trigger, self.contents, self.firing)
         self.feeds, self.block = self.contents.built_in, Block(self.table, self.assigner)
-        self.rests = (self.assigner.single and type(self.trigger) is EventTimeTrigger and self.feeds
-                      and not self.contents.in_python)
+        self.rests = (self.assigner.single and type(self.trigger) is EventTimeTrigger and program.evictor is None
+                      and (program.process is None or config.lateness_ms == 0))
         self.settled = HAS_CONTENTS | CLEANUP_TIMER | (END_TIMER if config.lateness_ms else 0)
         if program.rows is not None:
             self.row_type = row_type(program.rows.names)
@@ -137,7 +137,7 @@ cdef class GeneralOperator:
         try:
             self.elements.begin(None if self.row_type is None else Rows(self.row_type, batch.rows))
             if self.firing.needs_keys:
-                self.elements.known_keys(key_ids)
+                self.elements.coming = key_ids
             self._take(ids, times, late_marks, batch.columns)
         finally:
             for i in range(0 if self.rests else n):
@@ -188,8 +188,11 @@ cdef class GeneralOperator:
                     if self.contents.in_python:
                         fetch_all(self.contents.objects, block.slots, min(n - i, BLOCK))
             if self.rests and block.is_settled(k, ids[i], self.settled, timers.watermark):
-                self.pending[k] = block.slots[k]
-                deferred = True
+                if self.feeds:
+                    self.pending[k] = block.slots[k]
+                    deferred = True
+                if self.contents.in_python:
+                    self.contents.add(block.slots[k], i, times[i])
                 continue
             if assigner.single:
                 windows = 1
@@ -284,7 +287,8 @@ cdef class GeneralOperator:
     cdef int _run(self, bint event, ts_t until, bint final) except -1:
         cdef Timer timer
         cdef const Window* window
-        cdef bint moves = event and self.rests and self.timer_service.lateness == 0 and self.firing.moves()
+        cdef bint goes = event and self.rests and self.timer_service.lateness == 0     # a window that fires
+        cdef bint moves = goes and not self.contents.in_python and self.firing.moves()
         cdef TimerQueue timers = self.timer_service.event_timers if event else self.timer_service.processing_timers
         self.elements.begin(None)
         self.timer_service.final = final
@@ -294,10 +298,13 @@ cdef class GeneralOperator:
             else:
                 fetch_due(timers, self.table, self.contents.objects, self.state.windows)
             window = self.table.at(slot_of(&timer))
-            if moves and window.flags & HAS_CONTENTS and not window.timers and timer.time == last_ms(window):
+            if not (goes and window.flags & HAS_CONTENTS and not window.timers and timer.time == last_ms(window)):
+                self._on_timer(slot_of(&timer), timer.time, event)
+            elif moves:
                 self.firing.move(slot_of(&timer))       # it fires and goes, and nothing else happens
             else:
-                self._on_timer(slot_of(&timer), timer.time, event)
+                self.firing.fire_last(slot_of(&timer), timer.time)
+                self.windows.drop_fired(slot_of(&timer))
         self.timer_service.final = False
         self.state.expire(event, until)
         return 0

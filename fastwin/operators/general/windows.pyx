@@ -182,6 +182,15 @@ cdef class OpenWindows:
         self.contents.forget(slot)
         return self.table.release(slot)
 
+    cdef int drop_fired(self, idx_t slot) except -1:
+        """Frees the row of a window that has fired for the last time, whose trigger keeps nothing."""
+        cdef list states = self.state.windows
+        if slot < len(states):
+            states[slot] = None
+        self.contents.forget(slot)
+        self.table.empty(self.table.at(slot))
+        return self.table.release(slot)
+
     def _ask_merges(self, there, new, where):
         """Returns what a user-written ``merge_windows`` merges: windows, each once, and what they become."""
         found, used = [], set()
