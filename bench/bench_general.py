@@ -1,12 +1,14 @@
 """The general operator: one state for each (key, window), triggers and functions built in and in Python.
 
-The peer is the bare C loop over the same tumbling windows, so the ratio tells what generality costs.
+The peer is the bare C loop over the same tumbling windows, so the ratio tells what generality costs. Beside functions
+in Python stand the bare calls of them, so the other ratio tells what is left to gain.
 """
 
 import pyarrow as pa
 
 import fastwin as fw
 from bench import peers
+from bench.barecalls import bare_calls
 from bench.bench_tables import MINUTE, c_loop
 from bench.events import events
 from bench.race import Bar, Contender, Entry, Works
@@ -81,8 +83,10 @@ def _general(spec: fw.WindowSpec, table: pa.Table) -> Contender:
     )
 
 
-def _entry(label: str, spec: fw.WindowSpec, table: pa.Table, rows: int) -> Entry:
+def _entry(label: str, spec: fw.WindowSpec, table: pa.Table, rows: int, *functions: object) -> Entry:
     contenders = {"fastwin": _general(spec, table), "C loop": c_loop(table, rows)}
+    if functions:
+        contenders["bare calls"] = bare_calls(table, MINUTE, *functions)
     return Entry(f"general operator, {label}", len(table), contenders)
 
 
@@ -105,23 +109,26 @@ def combined(scale: Scale) -> Entry:
     return _entry("any_of(count, event time)", _TUMBLING.trigger(trigger).aggregate(**_BUILT_IN), table, rows)
 
 
-@WORKS.add("general-python", "event", ("C loop",), Bar.at_most(70, "C loop"))
+@WORKS.add("general-python", "event", ("C loop", "bare calls"), Bar.at_most(70, "C loop"))
 def python(scale: Scale) -> Entry:
     table, rows = _sized(scale, 1)
-    spec = _TUMBLING.trigger(AtTheEnd()).aggregate(Stats(), output=_OUTPUT)
-    return _entry("trigger and aggregate in Python", spec, table, rows)
+    trigger, aggregate = AtTheEnd(), Stats()
+    spec = _TUMBLING.trigger(trigger).aggregate(aggregate, output=_OUTPUT)
+    return _entry("trigger and aggregate in Python", spec, table, rows, trigger, aggregate)
 
 
-@WORKS.add("general-python-aggregate", "event", ("C loop",))
+@WORKS.add("general-python-aggregate", "event", ("C loop", "bare calls"))
 def python_aggregate(scale: Scale) -> Entry:
     table, rows = _sized(scale, 4)
-    return _entry("aggregate in Python", _TUMBLING.aggregate(Stats(), output=_OUTPUT), table, rows)
+    aggregate = Stats()
+    return _entry("aggregate in Python", _TUMBLING.aggregate(aggregate, output=_OUTPUT), table, rows, aggregate)
 
 
-@WORKS.add("general-process", "event", ("C loop",))
+@WORKS.add("general-process", "event", ("C loop", "bare calls"))
 def process(scale: Scale) -> Entry:
     table, rows = _sized(scale, 4)
-    return _entry("ProcessWindowFunction", _TUMBLING.process(Everything(), output=_OUTPUT), table, rows)
+    function = Everything()
+    return _entry("ProcessWindowFunction", _TUMBLING.process(function, output=_OUTPUT), table, rows, function)
 
 
 @WORKS.parametrize

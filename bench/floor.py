@@ -1,4 +1,4 @@
-"""The bare C loop (floor.c), compiled when it is needed and called through ctypes."""
+"""The bare C loop (floor.c), compiled when it is needed and called through ctypes; and how C files here are."""
 
 import ctypes
 import os
@@ -16,9 +16,8 @@ import pyarrow as pa
 from bench.peers import WINDOW_COLUMNS
 from bench.race import Unavailable
 
-__all__ = ["Floor", "floor"]
+__all__ = ["Floor", "compiled", "floor"]
 
-_SOURCE = Path(__file__).with_name("floor.c")
 _ROW = np.dtype([(name, np.int64) for name in ("key", "start", "n", "s", "lo", "hi")])
 
 
@@ -50,17 +49,25 @@ class Floor:
 
 @cache
 def floor() -> Floor | Unavailable:
-    """Compiles the loop into a temporary folder; Unavailable without a compiler."""
+    """Returns the loop; Unavailable without a compiler."""
+    library = compiled("floor.c")
+    return library if isinstance(library, Unavailable) else Floor(library)
+
+
+def compiled(source: str, *options: str, how: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL | Unavailable:
+    """Compiles a C file of this folder into a temporary one, and loads it; Unavailable without a compiler."""
     command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     if shutil.which(command[0]) is None:
         command = ["cc"]
     if shutil.which(command[0]) is None:
         return Unavailable("the C loop needs a C compiler, and there is none (set CC to name one)")
     with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "floor.so"
+        target, path = Path(folder) / "library.so", Path(__file__).with_name(source)
         done = subprocess.run(
-            [*command, "-O3", "-shared", "-fPIC", "-o", str(target), str(_SOURCE)], capture_output=True, text=True
+            [*command, "-O3", "-shared", "-fPIC", *options, "-o", str(target), str(path)],
+            capture_output=True,
+            text=True,
         )
         if done.returncode:
-            return Unavailable(f"the C loop does not compile with {command[0]}: {done.stderr.strip()}")
-        return Floor(ctypes.CDLL(str(target)))
+            return Unavailable(f"{source} does not compile with {command[0]}: {done.stderr.strip()}")
+        return how(str(target))

@@ -26,7 +26,6 @@ cdef class Contents:
     cdef AccumulatorSet scratch         # for elements that are kept: computes anew at each firing
     cdef object inputs, read            # what these are fed with, and of which columns
 
-
     cdef int fit(self) except -1
     cdef int _drop(self, Py_ssize_t at) except -1
     cdef int forget(self, idx_t slot) except -1

@@ -115,11 +115,10 @@ cdef inline void fetch_due_rows(TimerQueue timers, WindowTable table) noexcept:
         table.soon(table.hashed(window.head.key, window.head.start, window.end))
 
 
-cdef inline void fetch_due(TimerQueue timers, WindowTable table, list objects, list states) noexcept:
-    """Fetches the rows of timers that are due next but a few, their places in the index, and their Python objects."""
+cdef inline void fetch_due(TimerQueue timers, list objects, list states) noexcept:
+    """Fetches the Python objects of timers that are due next but a few."""
     cdef const Timer* timer = timers.coming(ROW_AHEAD)
     cdef PyObject** place
-    fetch_due_rows(timers, table)
     if timer != NULL:
         prefetch(place_in(objects, slot_of(timer)))
         prefetch(place_in(states, slot_of(timer)))

@@ -102,8 +102,7 @@ cdef class GeneralOperator:
         self.rests = (self.assigner.single and type(self.trigger) is EventTimeTrigger and program.evictor is None
                       and (program.process is None or config.lateness_ms == 0))
         self.settled = HAS_CONTENTS | CLEANUP_TIMER | (END_TIMER if config.lateness_ms else 0)
-        if program.rows is not None:
-            self.row_type = row_type(program.rows.names)
+        self.row_type = None if program.rows is None else row_type(program.rows.names)
 
     @property
     def watermark(self):
@@ -136,10 +135,10 @@ cdef class GeneralOperator:
         late_marks = np.zeros(n, dtype=np.uint8)
         try:
             self.elements.begin(None if self.row_type is None else Rows(self.row_type, batch.rows))
-            if self.firing.needs_keys:
-                self.elements.coming = key_ids
+            self.elements.coming = key_ids if self.firing.needs_keys else None
             self._take(ids, times, late_marks, batch.columns)
         finally:
+            self.elements.coming = None     # some may go now
             for i in range(0 if self.rests else n):
                 self.keys.release(ids[i])
         self.firing.fire_touched()
@@ -188,9 +187,7 @@ cdef class GeneralOperator:
                     if self.contents.in_python:
                         fetch_all(self.contents.objects, block.slots, min(n - i, BLOCK))
             if self.rests and block.is_settled(k, ids[i], self.settled, timers.watermark):
-                if self.feeds:
-                    self.pending[k] = block.slots[k]
-                    deferred = True
+                self.pending[k], deferred = block.slots[k], self.feeds
                 if self.contents.in_python:
                     self.contents.add(block.slots[k], i, times[i])
                 continue
@@ -293,18 +290,16 @@ cdef class GeneralOperator:
         self.elements.begin(None)
         self.timer_service.final = final
         while self.timer_service.take_due(event, until, &timer):
-            if moves:
-                fetch_due_rows(timers, self.table)
-            else:
-                fetch_due(timers, self.table, self.contents.objects, self.state.windows)
+            fetch_due_rows(timers, self.table)
+            if not moves:
+                fetch_due(timers, self.contents.objects, self.state.windows)
             window = self.table.at(slot_of(&timer))
             if not (goes and window.flags & HAS_CONTENTS and not window.timers and timer.time == last_ms(window)):
                 self._on_timer(slot_of(&timer), timer.time, event)
             elif moves:
                 self.firing.move(slot_of(&timer))       # it fires and goes, and nothing else happens
             else:
-                self.firing.fire_last(slot_of(&timer), timer.time)
-                self.windows.drop_fired(slot_of(&timer))
+                self.windows.fire_last(slot_of(&timer), timer.time)
         self.timer_service.final = False
         self.state.expire(event, until)
         return 0

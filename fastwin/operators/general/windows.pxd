@@ -24,7 +24,7 @@ cdef class OpenWindows:
     cdef idx_t place(self, idx_t key, ts_t start, ts_t end, uint32_t hash) except? -1
     cdef void retire(self, idx_t slot) noexcept
     cdef int let_go(self, idx_t slot) except -1
-    cdef int drop_fired(self, idx_t slot) except -1
+    cdef int fire_last(self, idx_t slot, ts_t time) except -1
     cdef idx_t _add_merging(self, idx_t key, ts_t start, ts_t end) except? -1
     cdef idx_t _open(self, idx_t key, ts_t start, ts_t end) except? -1
     cdef idx_t _merge(self, idx_t key, ts_t start, ts_t end) except? -1

@@ -182,9 +182,10 @@ cdef class OpenWindows:
         self.contents.forget(slot)
         return self.table.release(slot)
 
-    cdef int drop_fired(self, idx_t slot) except -1:
-        """Frees the row of a window that has fired for the last time, whose trigger keeps nothing."""
+    cdef int fire_last(self, idx_t slot, ts_t time) except -1:
+        """Fires a window whose trigger keeps nothing, and frees its row."""
         cdef list states = self.state.windows
+        self.firing.fire_last(slot, time)
         if slot < len(states):
             states[slot] = None
         self.contents.forget(slot)

@@ -205,3 +205,81 @@ def test_a_delta_holds_only_the_elements_that_are_new() -> None:
         stream = open_plan(bound)
         stream.restore(chunks)
     assert stream.advance_watermark(100).main["n"].to_pylist() == [5005]
+
+
+class Circular(fw.AggregateFunction):
+    """Its accumulators are garbage that only a search for circles finds."""
+
+    def __init__(self, kind: type, fresh: bool) -> None:
+        self.kind, self.fresh = kind, fresh
+
+    def create_accumulator(self):
+        return self.kind()
+
+    def add(self, value, accumulator):
+        kept = [accumulator, Held()]
+        accumulator = self.kind(accumulator) if self.fresh else accumulator
+        kept.append(accumulator)
+        if self.kind is dict:
+            accumulator[len(accumulator)] = kept
+        else:
+            accumulator.append(kept)
+        return accumulator
+
+    def get_result(self, accumulator):
+        return len(accumulator)
+
+    def merge(self, a, b):
+        return self.add(b, a)
+
+
+class CircularElements(fw.ProcessWindowFunction):
+    """Makes the list that it is handed such garbage."""
+
+    def process(self, key, context, elements):
+        found = len(elements)
+        elements.append([Held(), elements])
+        yield (found,)
+
+
+CIRCULAR = [
+    lambda windows: windows.aggregate(Circular(list, False), output="n bigint"),
+    lambda windows: windows.aggregate(Circular(list, True), output="n bigint"),
+    lambda windows: windows.aggregate(Circular(dict, True), output="n bigint"),
+    lambda windows: windows.process(CircularElements(), output="n bigint"),
+]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("windows", [TUMBLING, SESSIONS])
+@pytest.mark.parametrize("spec", CIRCULAR)
+def test_what_user_code_makes_circular_goes_too(spec: Any, windows: Any, ends: bool) -> None:
+    stream = open_plan(plan(spec(windows), SCHEMA, general=True))
+    for at in (0, 1000):
+        stream.process(wave(at, 5))
+        if ends:
+            assert sum(stream.advance_watermark(at + 900).main["n"].to_pylist()) == 40
+    stream._check_invariants()
+    del stream
+    gc.collect()
+    assert not COUNTED
+
+
+class Keeping(fw.ProcessWindowFunction):
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+
+    def process(self, key, context, elements):
+        self.kept.append(elements)
+        yield (len(elements),)
+
+
+@pytest.mark.parametrize("lateness", [0, 50])
+def test_elements_that_a_function_keeps_stay_as_they_were(lateness: int) -> None:
+    function = Keeping()
+    stream = TUMBLING.allowed_lateness(lateness).process(function, output="n bigint").open(schema=SCHEMA)
+    for at in (0, 100, 200):
+        stream.process(wave(at, 2))
+        stream.advance_watermark(at + 99)
+    stream.advance_watermark(1000)
+    assert [[e.v for e in elements] for elements in function.kept] == [[*range(8)], [*range(1, 9)]] * 3
