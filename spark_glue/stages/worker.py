@@ -3,10 +3,14 @@
 import gc
 import logging
 import os
+import signal
+from typing import Any
 
 from pyspark import TaskContext
 
-__all__ = ["LOG_VARIABLE", "log_to_stderr", "query_id", "settle", "shares_of"]
+from spark_glue.state.folders import leave
+
+__all__ = ["LOG_VARIABLE", "leave_when_hung_up", "log_to_stderr", "query_id", "settle", "shares_of"]
 
 LOG_VARIABLE = "FASTWIN_LOG"
 """In the environment of the workers: the level from which their loggers write to stderr."""
@@ -49,8 +53,27 @@ def settle() -> None:
         return
     _settled = True
     log_to_stderr(os.environ.get(LOG_VARIABLE, ""))
+    leave_when_hung_up()
     gc.collect()
     gc.freeze()
+
+
+def leave_when_hung_up() -> None:
+    """Removes the copies of state that nobody else uses when Spark ends this process, as it does with the executor.
+
+    Spark's daemon tells its workers by SIGHUP, also where the executor was killed.
+    """
+
+    def end(*_: Any) -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        leave()
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    try:
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else somebody has other plans
+            signal.signal(signal.SIGHUP, end)
+    except ValueError:  # not the main thread
+        pass
 
 
 def log_to_stderr(level: str) -> None:

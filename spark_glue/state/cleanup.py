@@ -1,13 +1,17 @@
 """What the driver does when a query starts and ends: it warns of what cannot work, and removes the copies of state.
 
-It removes those that lie on its machine; in local mode these are all. Elsewhere, workers do (``folders.sweep``).
+It removes those that lie on its machine; in local mode these are all. Elsewhere a task on each executor does. Where
+that does not come to pass, other workers do (``folders.sweep``), or those that end with their executor
+(``folders.leave``).
 """
 
 import atexit
 import logging
 import os
+import threading
 import warnings
 import weakref
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -68,6 +72,9 @@ class _Listener(StreamingQueryListener):
         forget_run(str(event.id))
         _LOG.info("query %s has ended: its copies of state on this machine are gone", event.id)
         sweep()
+        spark = self._spark()
+        if spark is not None:  # on a thread of its own: other listeners wait for this one
+            threading.Thread(target=_forget_on_executors, args=(spark, str(event.id)), daemon=True).start()
 
     def _forget_all(self, pid: int) -> None:
         if os.getpid() == pid:
@@ -83,6 +90,22 @@ class _Listener(StreamingQueryListener):
             jvm: Any = SparkContext._jvm
             self._wrapper = jvm.PythonStreamingQueryListenerWrapper(_Brief(self))
         return self._wrapper
+
+
+def _forget_on_executors(spark: SparkSession, run: str) -> None:
+    """Runs a task on each core, and so on each executor, unless some are busy: these are left to the next worker."""
+
+    def forget(_: Iterable[int]) -> None:
+        forget_run(run)
+
+    with suppress(Exception):  # of a session that ends, too; its executors end with it
+        context = spark.sparkContext
+        if context._jsc.sc().isLocal():
+            return
+        context.setJobDescription("fastwin: removes the copies of state of a query that has ended")
+        cores = context.defaultParallelism
+        context.parallelize(range(cores), cores).foreachPartition(forget)
+        _LOG.info("query %s has ended: its copies of state on the executors are gone", run)
 
 
 def _take_listeners(spark: SparkSession | None) -> None:

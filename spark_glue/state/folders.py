@@ -23,6 +23,7 @@ __all__ = [
     "forget_run",
     "hold",
     "is_private",
+    "leave",
     "limit_of",
     "lock",
     "say_once",
@@ -163,6 +164,15 @@ def hold(folder: Path) -> None:
 
 def _let_go(folder: Path) -> None:
     os.close(_held.pop(folder))
+
+
+def leave() -> None:
+    """Lets go of all that this process holds, at its end; folders that nobody else holds are removed."""
+    for folder in list(_held):
+        _let_go(folder)
+        with contextlib.suppress(OSError):
+            _sweep(folder)
+            _tidy(folder.parent)
 
 
 def sweep(root: Path | None = None) -> None:

@@ -96,6 +96,8 @@ def test_whichever_attempt_is_first_is_committed(tmp_path):
         "spark.executor.memory": "900m",
         "spark.executorEnv.PYTHONPATH": str(ROOT),
         "spark.executorEnv.ATTEMPTS": str(tmp_path),
+        "spark.executorEnv.FASTWIN_LIVE_BYTES": "0",  # so that each micro-batch reads what was committed
+        "spark.executorEnv.FASTWIN_CACHE_BYTES": "0",
     }
     with cluster(tmp_path) as master:
         submitted(tmp_path, SLOW_MODULE, speculation, master=master)

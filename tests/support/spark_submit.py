@@ -31,6 +31,8 @@ class Joined(fw.AggregateFunction):
 APP = """
 import os
 import sys
+import time
+from pathlib import Path
 import pyarrow as pa
 import fastwin as fw
 import spark_glue
@@ -48,10 +50,15 @@ events.write.mode("overwrite").parquet(folder + "/in")
 stream = spark.readStream.schema(events.schema).option("maxFilesPerTrigger", 1).parquet(folder + "/in")
 closing = spark.range(1).selectExpr("0l k", "timestamp_seconds(100000) ts", "-1l v")
 closing.coalesce(1).write.mode("append").parquet(folder + "/in")
-found = []
+found, copies = [], []
+
+def sink(rows, _):
+    found.extend(rows.collect())
+    copies.append(len(list(Path(folder, "copies").glob("*/*/*"))))
+
 query = (
     spark_glue.apply(spec, stream, watermark="1 hour", key_groups=4).writeStream.trigger(availableNow=True)
-    .option("checkpointLocation", folder + "/checkpoint").foreachBatch(lambda rows, _: found.extend(rows.collect()))
+    .option("checkpointLocation", folder + "/checkpoint").foreachBatch(sink)
 )
 query.start().awaitTermination()
 expected = spec.run(events.toArrow()).main
@@ -61,7 +68,11 @@ tracker = spark.sparkContext._jsc.sc().statusTracker()
 names = ["MIMALLOC_PURGE_DELAY", "MALLOC_MMAP_MAX_"]
 memory = spark.sparkContext.parallelize(names, 1).map(os.getenv).collect()
 (module,) = spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("fastwin").__file__).collect()
+until = time.monotonic() + 60
+while (left := list(Path(folder, "copies").glob("*/*/*"))) and time.monotonic() < until:
+    time.sleep(0.1)
 print("MODULE", module)
+print("COPIES", max(copies), len(left))
 print("RESULT", got == want, len(want), len(tracker.getExecutorInfos()) - 1, *memory)
 """
 
@@ -77,6 +88,7 @@ def submitted(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
+        "spark.executorEnv.FASTWIN_CACHE_DIR": str(folder / "copies"),  # the driver has another one
     } | options
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", master]
     command += ["--py-files", str(folder / "theirs.py"), *more]
@@ -92,9 +104,12 @@ def submitted(
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     lines = [line.split() for line in done.stdout.splitlines()]
-    found = {line[0]: line[1:] for line in lines if line and line[0] in ("RESULT", "MODULE")}
+    found = {line[0]: line[1:] for line in lines if line and line[0] in ("RESULT", "MODULE", "COPIES")}
     same, rows, executors, *_ = found["RESULT"]
     assert same == "True"
     assert int(rows) == 49
     assert executors == "2"
+    copies, left = map(int, found["COPIES"])
+    assert copies > 0
+    assert left == 0, "copies of state stay behind when the query has ended"
     return found

@@ -185,7 +185,9 @@ def test_a_folder_without_rights_is_no_error(root):
 
 HOLDER = """
 import sys, time
+from spark_glue.stages.worker import leave_when_hung_up
 from spark_glue.state.copies import Shelf
+leave_when_hung_up()
 assert Shelf(sys.argv[1]).put("token", b"x" * 1000)
 print("held", flush=True)
 time.sleep(60)
@@ -224,6 +226,16 @@ def test_a_folder_in_use_by_two_stays_when_one_goes(root):
         second.kill()
         second.wait(10)
     folders.sweep()
+    assert not list(root.glob("*"))
+
+
+def test_workers_that_end_with_their_executor_leave_nothing(root):
+    """Spark hangs them up. The last one removes what all of them used."""
+    first, second = hold("shared"), hold("shared")
+    for process, left in ((first, {"token"}), (second, set())):
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(10) == -signal.SIGHUP
+        assert names(root) == left
     assert not list(root.glob("*"))
 
 
