@@ -20,7 +20,18 @@ from fastwin.run.stream import Stream
 from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["Part", "has_few_windows", "needed_columns", "new_operator", "run", "run_pieces", "run_share", "runs_whole"]
+__all__ = [
+    "Part",
+    "has_few_windows",
+    "joined",
+    "may_be_joined",
+    "needed_columns",
+    "new_operator",
+    "run",
+    "run_pieces",
+    "run_share",
+    "runs_whole",
+]
 
 Piece = TypeVar("Piece")
 
@@ -105,8 +116,8 @@ def run_share(plan: Plan, parts: list[Part]) -> list[pa.RecordBatch]:
     operator = new_operator(plan)
     if operator.takes_whole and (whole := _whole(plan, parts)) is not None:
         return operator.run(whole)
-    if len(parts) > 1 and _may_be_joined(plan, parts):
-        parts = [_joined(plan, parts)]
+    if len(parts) > 1 and may_be_joined(plan, parts):
+        parts = [joined(plan, parts)]
     pieces, firsts = _pieces(plan, operator, parts)
     return run_pieces(operator, pieces, firsts, lambda piece: operator.process(plan.batch(*piece)).main)
 
@@ -142,8 +153,8 @@ def _pieces(plan: Plan, operator: WatermarkOperator, parts: list[Part]) -> tuple
     Where neighbours are many windows apart, and these are many, all rows are put in order of their windows first.
     """
     scattered = any(operator.order_of(times[:_SAMPLE_ROWS]) is not None for _, times in parts)
-    if scattered and _may_be_joined(plan, parts) and not has_few_windows(plan, parts[len(parts) // 2]):
-        rows, times = _joined(plan, parts)
+    if scattered and may_be_joined(plan, parts) and not has_few_windows(plan, parts[len(parts) // 2]):
+        rows, times = joined(plan, parts)
         order = operator.order_of(times)
         if order is not None:
             times = take(times, order)
@@ -175,14 +186,15 @@ def _whole(plan: Plan, parts: list[Part]) -> Batch | None:
     """Returns what sessions need of all rows, as one batch; None where that is too much for one."""
     if not parts or sum(len(times) for _, times in parts) > _WHOLE_ROWS:
         return None
-    return plan.batch(*_joined(plan, parts)) if _may_be_joined(plan, parts) else None
+    return plan.batch(*joined(plan, parts)) if may_be_joined(plan, parts) else None
 
 
-def _may_be_joined(plan: Plan, parts: list[Part]) -> bool:
+def may_be_joined(plan: Plan, parts: list[Part]) -> bool:
+    """Whether several parts are small enough for one."""
     return len(parts) == 1 or sum(rows.select(needed_columns(plan)).nbytes for rows, _ in parts) <= _WHOLE_BYTES
 
 
-def _joined(plan: Plan, parts: list[Part]) -> Part:
+def joined(plan: Plan, parts: list[Part]) -> Part:
     """Returns all rows as one part, of several those columns alone that are read."""
     if len(parts) == 1:
         return parts[0]

@@ -20,11 +20,14 @@ from fastwin.columns.units import warn_of_unit
 from fastwin.core.memory.gather import take
 from fastwin.errors import BadRowError, SpecError
 from fastwin.operators.aligned.groups import GroupsOperator
+from fastwin.operators.aligned.scattered import SliceRange
 from fastwin.operators.protocol import WatermarkOperator
 from fastwin.run import planner
 from fastwin.run.bounded import (
     Part,
     has_few_windows,
+    joined,
+    may_be_joined,
     needed_columns,
     new_operator,
     run,
@@ -48,6 +51,8 @@ _PIECE_ROWS = 1 << 19
 # As many rows as the elements of some keys have, about, so that their windows stay in the cache; and the most parts.
 _SHARE_ROWS = 1 << 18
 _MOST_SHARES = 64
+# As many rows as the windows have, about, that are taken at a time where neighbouring rows are of many windows.
+_RANGE_ROWS = 1 << 16
 
 
 def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
@@ -84,6 +89,8 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         some = pieces[len(pieces) // 2] if pieces and new_operator(plan).absorbs else None
         if some is not None and has_few_windows(plan, (some.rows, some.times)):
             results = _run_by_pieces(plan, pieces, pool)
+        elif (windows := _scattered_windows(plan, pieces)) is not None:
+            results = _run_by_windows(plan, pieces, windows, threads, pool)
         elif divides_groups(plan):
             results = _run_by_groups(plan, pieces, threads, pool)
         else:
@@ -101,10 +108,12 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Good rows and their times (int64[n], ms); and the bad ones to divert."""
+    """Good rows and their times (int64[n], ms), with the first and the last one; and the bad ones to divert."""
 
     rows: pa.RecordBatch
     times: NDArray[np.int64]
+    first: int
+    last: int
     diverted: pa.RecordBatch | None
 
 
@@ -113,7 +122,8 @@ def _checked(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:
     assert spec.time_column is not None
     limits = plan.limits(Limits())
     good = good_rows(rows, spec.time_column, spec.bad_row_policy, limits, before)
-    return _Piece(good.rows.select(needed_columns(plan)), good.times, good.diverted)
+    first, last = (int(good.times.min()), int(good.times.max())) if len(good.times) else (0, 0)
+    return _Piece(good.rows.select(needed_columns(plan)), good.times, first, last, good.diverted)
 
 
 def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
@@ -125,14 +135,14 @@ def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -
         return operator
 
     operator = new_operator(plan)
-    firsts = [int(piece.times.min()) for piece in pieces]
+    firsts = [piece.first for piece in pieces]
     return run_pieces(operator, pool.map(fed, pieces), firsts, operator.absorb)
 
 
 def _run_by_groups(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
     """Each thread looks at all elements, and takes those of its share of the groups: nothing is copied."""
     batches = list(pool.map(lambda piece: plan.batch(piece.rows, piece.times), pieces))
-    firsts = [int(piece.times.min()) for piece in pieces]
+    firsts = [piece.first for piece in pieces]
     whole = cast(GroupsOperator, new_operator(plan))
 
     def run_one(share: int) -> list[pa.RecordBatch]:
@@ -140,6 +150,44 @@ def _run_by_groups(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadP
         return run_pieces(operator, batches, firsts, lambda batch: operator.process(batch).main)
 
     return [rows for result in pool.map(run_one, range(threads)) for rows in result]
+
+
+def _scattered_windows(plan: Plan, pieces: list[_Piece]) -> SliceRange | None:
+    """Returns all windows if they are groups, and neighbouring rows are of so many that to divide by them pays."""
+    if plan.operator != GroupsOperator.name or not pieces:
+        return None
+    first, last = min(piece.first for piece in pieces), max(piece.last for piece in pieces)
+    return cast(GroupsOperator, new_operator(plan)).ranges([piece.times for piece in pieces], first, last)
+
+
+def _run_by_windows(
+    plan: Plan, pieces: list[_Piece], windows: SliceRange, threads: int, pool: ThreadPoolExecutor
+) -> list[pa.RecordBatch]:
+    """Runs the elements of some windows after those of others, which are not in the cache at the same time."""
+    ordered = list(pool.map(lambda piece: windows.order(piece.times), pieces))
+    before = np.stack([np.concatenate([[0], ends]) for _, ends in ordered])  # what each piece has before each window
+    total = before.sum(axis=0)
+    cuts = np.unique([0, *np.searchsorted(total, range(_RANGE_ROWS, int(total[-1]), _RANGE_ROWS)), windows.count])
+
+    def some(first: int, last: int) -> list[Part]:
+        taken = [
+            _taken(piece, places[at[first] : at[last]])
+            for piece, (places, _), at in zip(pieces, ordered, before, strict=True)
+            if at[first] < at[last]
+        ]
+        return [joined(plan, taken)] if taken and may_be_joined(plan, taken) else taken
+
+    def run_lane(lane: int) -> list[list[pa.RecordBatch]]:
+        operator, found = new_operator(plan), []
+        for at in range(lane, len(cuts) - 1, threads):
+            first, last = int(cuts[at]), int(cuts[at + 1])
+            for part in some(first, last):
+                operator.process(plan.batch(*part))
+            found.append(operator.advance_watermark(windows.first + last * windows.slide - 1))
+        return found
+
+    lanes = list(pool.map(run_lane, range(threads)))
+    return [rows for at in range(len(cuts) - 1) for rows in lanes[at % threads][at // threads]]
 
 
 def _run_by_keys(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:

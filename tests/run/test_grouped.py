@@ -1,14 +1,18 @@
 """Tables run as groups give the rows of a stream, in the order of their windows; what is run so, and what is not."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin.operators.aligned import scattered
+from fastwin.operators.aligned.scattered import SliceRange
 from fastwin.run import bounded
 from fastwin.run import threads as parallel
 from fastwin.run.grouped import grouped
-from fastwin.run.planner import plan
+from fastwin.run.planner import Plan, plan
 from tests.support.streams import rows
 
 MINUTES = fw.TumblingEventTimeWindows.of(10)
@@ -55,6 +59,39 @@ def test_rows_and_their_order_are_those_of_a_stream(
         for threads, few in ((2, False), (3, False), (3, True)):
             monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, few=few: few)
             assert sorted(map(repr, rows(spec.run(table, threads=threads)))) == sorted(map(repr, expected))
+
+
+@pytest.mark.parametrize("whole_bytes", [1 << 30, 500])
+@pytest.mark.parametrize("keys", [["k"], ["f", "c"]], ids=str)
+def test_scattered_elements_are_divided_by_windows(
+    keys: list[str], whole_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300), ("_RANGE_ROWS", 100)):
+        monkeypatch.setattr(parallel, name, value)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr(bounded, "_WHOLE_BYTES", whole_bytes)
+    monkeypatch.setattr(scattered, "_SCATTERED", 20)
+    asked: list[int] = []
+    run_by_windows = parallel._run_by_windows
+
+    def run(plan: Plan, pieces: list, windows: SliceRange, threads: int, pool: ThreadPoolExecutor) -> list:
+        asked.append(windows.count)
+        return run_by_windows(plan, pieces, windows, threads, pool)
+
+    monkeypatch.setattr(parallel, "_run_by_windows", run)
+    table, assigner = table_of(1_500, "random"), fw.TumblingEventTimeWindows.of(10, offset=-3)
+    table = table.set_column(5, "t", pa.array([None, *table["t"].to_pylist()[1:]], pa.int64()))
+    spec = fw.key_by(*keys).event_time("t", unit="ms").window(assigner).bad_rows("drop")
+    # what came first is not kept in order, so such a spec is not divided by windows
+    for aggregates, times in ((("n", "s", "lo", "m", "d"), 1), (("n", "first"), 0)):
+        one = spec.aggregate(**{name: MANY[name] for name in aggregates})
+        expected = rows(one.run(table))
+        for threads in (2, 3, 500):
+            assert sorted(map(repr, rows(one.run(table, threads=threads)))) == sorted(map(repr, expected))
+            ends = one.run(table, threads=threads).main["window_end"].to_pylist()
+            assert not times or ends == sorted(ends)
+        assert asked == 6 * times * [121]
+        asked.clear()
 
 
 def test_what_is_not_run_as_groups() -> None:

@@ -162,7 +162,7 @@ def test_rows_that_would_be_too_large_in_one_piece_are_not_joined(
 
     monkeypatch.setattr("fastwin.operators.aligned.scattered._SCATTERED", 5)
     monkeypatch.setattr("fastwin.run.bounded._WHOLE_BYTES", 500)
-    monkeypatch.setattr("fastwin.run.bounded._joined", refuse)
+    monkeypatch.setattr("fastwin.run.bounded.joined", refuse)
     assert rows_of(spec.run(chunked, threads=threads)) == one
 
 

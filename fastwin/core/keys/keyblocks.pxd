@@ -2,6 +2,8 @@
 #
 # A stored key takes a word for each column of int64, in their order, and one more where there is text: where the record
 # of its texts begins in an arena. A record has four bytes of length, then the bytes, for each column of text.
+import numpy as np
+
 from libc.string cimport memcpy
 
 from fastwin.core.typedefs cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -172,3 +174,24 @@ cdef inline int64_t record_bytes(Py_ssize_t texts, const uint8_t* record) noexce
         memcpy(&length, record + size, LENGTH_BYTES)
         size += LENGTH_BYTES + length
     return size
+
+
+cdef inline tuple next_texts(const uint8_t* arena, int64_t[::1] at):
+    """Returns the texts at some places of an arena as a column of keys, and moves the places on to the next ones."""
+    cdef Py_ssize_t i, n = at.shape[0]
+    cdef uint32_t length
+    offsets_out = np.zeros(n + 1, dtype=np.int64)
+    cdef int64_t[::1] offsets = offsets_out
+    with nogil:
+        for i in range(n):
+            memcpy(&length, arena + at[i], LENGTH_BYTES)
+            offsets[i + 1] = offsets[i] + length
+    data_out = np.empty(offsets[n], dtype=np.uint8)
+    cdef uint8_t[::1] data = data_out
+    with nogil:
+        for i in range(n):
+            length = <uint32_t> (offsets[i + 1] - offsets[i])
+            if length:
+                memcpy(&data[offsets[i]], arena + at[i] + LENGTH_BYTES, length)
+            at[i] += LENGTH_BYTES + length
+    return offsets_out, data_out, None

@@ -24,6 +24,7 @@ cdef class GroupTable:
     cdef idx_t capacity             # of them
     cdef uint8_t* arena             # records of texts, in order of slots
     cdef int64_t used, room         # its bytes
+    cdef Py_ssize_t waiting         # blocks until panes of one key are remembered again
     cdef ts_t dropped               # panes before it are gone, maybe not from memory
 
     cdef int reserve(self, Py_ssize_t n, int64_t text) except -1 nogil
@@ -32,6 +33,7 @@ cdef class GroupTable:
     cdef idx_t append(self, Py_ssize_t i, ts_t start) noexcept nogil
     cdef void find_block(self, Py_ssize_t at, const idx_t* picked, Py_ssize_t n, const ts_t* starts,
                          const uint64_t* hashes, idx_t* slots) noexcept nogil
+    cdef Py_ssize_t find_panes(self, Py_ssize_t at, Py_ssize_t n, const ts_t* starts, idx_t* slots) noexcept nogil
     cdef Py_ssize_t find(self, Py_ssize_t at, Py_ssize_t n, ts_t* starts, uint32_t share, uint32_t shares,
                          idx_t* picked, idx_t* slots) except -1 nogil
     cdef int close_up(self, idx_t* moved) except -1 nogil

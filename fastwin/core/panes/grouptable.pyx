@@ -2,15 +2,16 @@
 
 import numpy as np
 
+cimport cython
 from libc.stdint cimport INT64_MIN
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcpy, memmove, memset
 
-from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint8_t, uint32_t, uint64_t
+from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint32_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keyblocks cimport (
-    LENGTH_BYTES, KeyColumn, hash_keys, hold_keys, is_key, is_one_key, offset_of, record_bytes, store_key)
+    LENGTH_BYTES, KeyColumn, hash_keys, hold_keys, is_key, is_one_key, next_texts, offset_of, record_bytes, store_key)
 from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index, stir
@@ -19,13 +20,22 @@ from fastwin.core.memory.tagindex cimport empty_tags, entry_of, move_tags, no_en
 from fastwin.core.panes.slices cimport Slicer, slicer_over, slices_of
 from fastwin.core.rows.appended cimport clear_rows, close_gaps, new_slots
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
-from fastwin.core.timemath cimport check_duration, check_times
+from fastwin.core.timemath cimport TIME_BITS, are_within, check_duration, check_times
+
+cdef extern from *:
+    """
+    #define FASTWIN_SPREAD UINT64_C(0x9E3779B97F4A7C15)
+    """
+    const uint64_t SPREAD "FASTWIN_SPREAD"      # the golden ratio: starts one after another go to places far apart
 
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
     FIRST_PLACES = 2048         # of the index
     ROOMY = 32768               # places of an index that may be nearly empty
     CACHED = 262144             # bytes that need no fetching
+    PANES = 256                 # of one key that are remembered
+    FEW_PANES = 32              # so many are looked up for a block of elements of one key before it is given up
+    BLOCKS = 32                 # and then not tried for so many
     WORD = 16                   # where the first word of a key lies in a row: in place of key id and link
 
 
@@ -175,14 +185,44 @@ cdef class GroupTable:
                 place = (place + 1) & mask
             slots[i] = slot
 
+    @cython.overflowcheck(False)
+    cdef Py_ssize_t find_panes(self, Py_ssize_t at, Py_ssize_t n, const ts_t* starts, idx_t* slots) noexcept nogil:
+        """Fills the slots of rows of one key, key ``at``: each pane is looked up once, if they are few. Returns how many
+        are found; reserve() has made room."""
+        cdef ts_t[PANES] seen
+        cdef idx_t[PANES] rows
+        cdef uint64_t h
+        cdef idx_t picked = 0
+        cdef Py_ssize_t i, place, looked_up = 0
+        memset(rows, 0xFF, sizeof(rows))
+        for i in range(n):
+            place = <Py_ssize_t> ((<uint64_t> starts[i] * SPREAD) >> 56)
+            if rows[place] == NONE or seen[place] != starts[i]:
+                if looked_up == FEW_PANES:
+                    self.waiting = BLOCKS
+                    return i
+                looked_up += 1
+                self.hash_block(at, 1, starts + i, &h)
+                self.find_block(at, &picked, 1, starts + i, &h, &rows[place])
+                seen[place] = starts[i]
+            slots[i] = rows[place]
+        return n
+
     cdef Py_ssize_t find(self, Py_ssize_t at, Py_ssize_t n, ts_t* starts, uint32_t share, uint32_t shares,
                          idx_t* picked, idx_t* slots) except -1 nogil:
         """Fills the slots of those of n keys that are in a share, and which these are; returns how many."""
         cdef uint64_t[BLOCK] hashes
         cdef Py_ssize_t i, few = n, found = 0
         self.reserve(n, self.text_bytes(at, n))
-        if are_one(starts, n) and is_one_key(self.columns, self.width, at, n):
-            few = 1
+        if is_one_key(self.columns, self.width, at, n):
+            if are_one(starts, n):
+                few = 1
+            elif self.waiting:
+                self.waiting -= 1
+            elif shares == 1 and self.find_panes(at, n, starts, slots) == n:
+                for i in range(n):
+                    picked[i] = <idx_t> i
+                return n
         self.hash_block(at, few, starts, hashes)
         if shares == 1:
             for i in range(n):
@@ -214,12 +254,16 @@ cdef class GroupTable:
         cdef idx_t[BLOCK] picked, slots
         cdef ts_t[BLOCK] starts
         cdef Slicer slicer
+        cdef bint fine
         check_duration("slide", slide, 1)
         if not -slide < offset < slide:
             raise ValueError(f"offset: must be below slide={slide}, got {offset}")
         if share >= shares:
             raise ValueError(f"share: must be below {shares}, got {share}")
-        check_times("times", times)
+        with nogil:
+            fine = are_within(times, -((<int64_t> 1) << TIME_BITS), (<int64_t> 1) << TIME_BITS)
+        if not fine:
+            check_times("times", times)
         _keys = hold_keys(self.columns, self.texts, keys, n)
         _held = self.accumulators.hold(columns, n)
         slicer = slicer_over(times, slide, 0, offset, bounds)
@@ -277,16 +321,12 @@ cdef class GroupTable:
 
     def keys(self, const idx_t[::1] slots not None):
         """Returns the key columns of rows, as feed() takes them. Raises IndexError for a slot that is not in use."""
-        cdef Py_ssize_t n = slots.shape[0], i, c, word = WORD // 8
-        cdef int64_t[::1] offsets
-        cdef uint8_t[::1] data
-        cdef const uint8_t* record
-        cdef uint32_t length
+        cdef Py_ssize_t c, word = WORD // 8
         check_ids("slots", slots, self.rows.top)
-        found, texts = [], {}
+        found, texts = [], []
         for c in range(self.width):
             if self.texts[c]:
-                texts[c] = np.zeros(n + 1, dtype=np.int64)
+                texts.append(c)
                 found.append(None)
             else:
                 found.append((self.rows.cells(slots, word), None))
@@ -294,23 +334,8 @@ cdef class GroupTable:
         if not texts:
             return found
         at_out = self.rows.cells(slots, word)
-        cdef int64_t[::1] at = at_out
-        for c in texts:     # each moves on to the next text of the records
-            offsets = texts[c]
-            with nogil:
-                for i in range(n):
-                    memcpy(&length, self.arena + at[i], LENGTH_BYTES)
-                    offsets[i + 1] = offsets[i] + length
-            text_out = np.empty(offsets[n], dtype=np.uint8)
-            data = text_out
-            with nogil:
-                for i in range(n):
-                    record = self.arena + at[i] + LENGTH_BYTES
-                    length = <uint32_t> (offsets[i + 1] - offsets[i])
-                    if length:
-                        memcpy(&data[offsets[i]], record, length)
-                    at[i] += LENGTH_BYTES + length
-            found[c] = (texts[c], text_out, None)
+        for c in texts:
+            found[c] = next_texts(self.arena, at_out)
         return found
 
     def drop_before(self, ts_t start):

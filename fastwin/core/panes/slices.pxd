@@ -5,8 +5,35 @@ from fastwin.core.timemath cimport are_within, floor_to
 from fastwin.core.typedefs cimport int64_t, ts_t, uint64_t
 
 cdef enum:
-    NEAR_BITS = 52
-    NEAR = 2251799813685248     # 2**51 ms
+    NEAR_BITS = 51
+    NEAR = 1125899906842624     # 2**50 ms
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    /* Numbers near zero as doubles and back, by adding 2**52 + 2**51: several at a time, where the processor's own
+       conversions would go one by one. To add and take away this much rounds to a whole number. */
+    #define FASTWIN_MIDDLE 6755399441055744.0
+    static inline double fastwin_near(int64_t number) {
+        double found;
+        number += INT64_C(0x4338000000000000);
+        memcpy(&found, &number, 8);
+        return found - FASTWIN_MIDDLE;
+    }
+    static inline int64_t fastwin_whole(double number) {
+        int64_t found;
+        number += FASTWIN_MIDDLE;
+        memcpy(&found, &number, 8);
+        return found - INT64_C(0x4338000000000000);
+    }
+    static inline double fastwin_rounded(double number) {
+        return (number + FASTWIN_MIDDLE) - FASTWIN_MIDDLE;
+    }
+    """
+    double near_zero "fastwin_near"(int64_t number) noexcept nogil
+    int64_t whole "fastwin_whole"(double number) noexcept nogil
+    double rounded "fastwin_rounded"(double number) noexcept nogil
 
 cdef struct Slicer:
     ts_t slide, offset
@@ -101,23 +128,23 @@ cdef inline bint are_near(const Slicer* slicer, const ts_t* times, Py_ssize_t n)
 cdef inline void slices_of(Slicer* slicer, const ts_t* times, Py_ssize_t n, ts_t* starts) noexcept nogil:
     """Fills in the starts of the slices of n times within the bounds of timemath; n: at least one."""
     cdef Py_ssize_t i
-    cdef ts_t slide = slicer.slide, offset = slicer.offset, rest
-    cdef double per_ms
+    cdef ts_t slide = slicer.slide, offset = slicer.offset
+    cdef double per_ms, length, near, rest
     if are_in_one(slicer, times, n):
         for i in range(n):
             starts[i] = slicer.start
         return
-    if slicer.bounds != NULL or slicer.rest or not are_near(slicer, times, n):
+    if slicer.bounds != NULL or slicer.rest or slide > <ts_t> NEAR or not are_near(slicer, times, n):
         for i in range(n):
             starts[i] = slice_of(slicer, times[i])
         return
     # Without a division and without a branch: times that jump between slices would have both mispredicted.
-    per_ms = 1.0 / <double> slide
+    length = <double> slide
+    per_ms = 1.0 / length
     for i in range(n):
-        rest = times[i] - offset
-        rest = rest - (<ts_t> (<double> rest * per_ms) - (rest < 0)) * slide      # by one slide too far, at most
-        rest = rest + (slide if rest < 0 else 0)
-        rest = rest - (slide if rest >= slide else 0)
-        starts[i] = times[i] - rest
+        near = near_zero(times[i] - offset)
+        rest = near - rounded(near * per_ms) * length       # from the nearest start, which may be the next one
+        rest = rest + (length if rest < 0.0 else 0.0)
+        starts[i] = times[i] - whole(rest)
     slicer.start = starts[n - 1]
     slicer.end = slicer.start + slide

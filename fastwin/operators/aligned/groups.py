@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fastwin.columns.keys import EncodedKeys
 from fastwin.core.panes.grouptable import GroupTable, head_cells
 from fastwin.errors import StateError
-from fastwin.operators.aligned.scattered import order_by_slices, order_of_starts
+from fastwin.operators.aligned.scattered import SliceRange, are_scattered, order_by_slices, order_of_starts, range_of
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
@@ -113,6 +113,15 @@ class GroupsOperator(WatermarkOperator):
     def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Orders elements by their windows where neighbours jump between many, if nothing tells when they came."""
         return None if self._table.accumulators.remembers else order_by_slices(self._slicing, times)
+
+    def ranges(self, samples: list[NDArray[np.int64]], first: int, last: int) -> SliceRange | None:
+        """Returns the windows from a time to another one, ms, if it pays to divide elements by them; else None.
+
+        samples: times of neighbours, ms.
+        """
+        if self._table.accumulators.remembers or not any(are_scattered(self._slicing, some) for some in samples):
+            return None
+        return range_of(self._slicing, first, last)
 
     def next_timer(self) -> int | None:
         """Returns the next watermark at which a window fires; None: there is none."""

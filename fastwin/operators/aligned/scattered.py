@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fastwin.core.memory.ordering import ordered
+from fastwin.core.panes.slices import most_slices, order_by_slice
 from fastwin.operators.aligned.slicing import Slicing
 
-__all__ = ["order_by_slices", "order_of_starts"]
+__all__ = ["SliceRange", "are_scattered", "order_by_slices", "order_of_starts", "range_of"]
 
 # Elements in so many slices, of so many neighbours, which go back as often, are put in order before they are taken.
 _SCATTERED, _SAMPLE = 256, 4096
+
+
+@dataclass(frozen=True)
+class SliceRange:
+    """``count`` slices of ``slide`` ms, the first of which begins at ``first``."""
+
+    first: int
+    slide: int
+    count: int
+
+    def order(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns the stable order of elements by slices, and where each slice ends in it: int64[n], int64[count].
+
+        times: int64[n], ms, all within the slices.
+        """
+        return order_by_slice(times, self.first, self.slide, self.count)
+
+
+def range_of(slicing: Slicing, first: int, last: int) -> SliceRange | None:
+    """Returns the slices from a time to another one, ms; None where they are too many, or not of one length."""
+    if slicing.grid is None or slicing.bounds is not None or slicing.grid[1]:
+        return None
+    slide, _, offset = slicing.grid
+    start = first - (first - offset) % slide
+    count = (last - start) // slide + 1
+    return SliceRange(start, slide, count) if count <= most_slices and start >= -(2**61) else None
+
+
+def are_scattered(slicing: Slicing, times: NDArray[np.int64]) -> bool:
+    """Whether neighbours among elements are in many slices, so that to order them pays. times: int64[n], ms."""
+    if slicing.grid is None or not len(times):
+        return False
+    slicing.cover(times)
+    starts, _ = slicing.assign(times[:_SAMPLE])
+    return bool(len(np.unique(starts)) >= _SCATTERED and np.count_nonzero(starts[1:] < starts[:-1]) >= _SCATTERED)
 
 
 def order_by_slices(slicing: Slicing, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
@@ -19,19 +57,13 @@ def order_by_slices(slicing: Slicing, times: NDArray[np.int64]) -> NDArray[np.in
 
     times: int64[n], ms.
     """
-    if slicing.grid is None or not len(times):
+    if not are_scattered(slicing, times):
         return None
-    slicing.cover(times)
-    starts, _ = slicing.assign(times[:_SAMPLE])
-    if len(np.unique(starts)) < _SCATTERED or np.count_nonzero(starts[1:] < starts[:-1]) < _SCATTERED:
-        return None
-    return order_of_starts(slicing, slicing.assign(times)[0])
+    found = range_of(slicing, int(times.min()), int(times.max()))
+    return order_of_starts(slicing, slicing.assign(times)[0]) if found is None else found.order(times)[0]
 
 
 def order_of_starts(slicing: Slicing, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the stable order of starts of slices, at least one: int64[n]."""
-    assert slicing.grid is not None
-    first, (step, rest, _) = int(starts.min()), slicing.grid
-    if rest == 0 and (int(starts.max()) - first) // step < 1 << 16:
-        return np.argsort(((starts - first) // step).astype(np.uint16), kind="stable")  # a radix sort for 16 bits
-    return ordered([starts])[0].astype(np.int64)
+    found = range_of(slicing, int(starts.min()), int(starts.max()))
+    return ordered([starts])[0].astype(np.int64) if found is None else found.order(starts)[0]

@@ -50,6 +50,26 @@ def keys_in(table: GroupTable, slots: np.ndarray) -> list[tuple]:
     return list(zip(*columns, strict=True)) if columns else [()] * len(slots)
 
 
+@pytest.mark.parametrize("panes", [2, 30, 40, 400])
+@pytest.mark.parametrize("texts", [(False,), (True, False)])
+def test_one_key_in_panes_that_are_few_or_many(texts: tuple[bool, ...], panes: int) -> None:
+    """Of a block of one key, each pane is looked up once, as long as they are few."""
+    random = np.random.default_rng(panes)
+    table, counts = new_table(texts), {}
+    for n in (1_300, 40_000, 700):
+        times = random.integers(-5 * panes, 5 * panes, n) * 10
+        columns = columns_of(texts, n * [key_of(texts, ("abc", "d", 1))], False)
+        table.feed(columns, times, 100, -30, [(times, None)])
+        for time in times.tolist():
+            start = (time + 30) // 100 * 100 - 30
+            count, total, highest = counts.get(start, (0, 0, time))
+            counts[start] = count + 1, total + time, max(highest, time)
+    table._check()
+    slots, starts = table.slots_before(10**6)
+    found = [values.tolist() for values, _ in table.accumulators.results(table.rows, slots)]
+    assert dict(zip(starts.tolist(), zip(*found, strict=True), strict=True)) == counts
+
+
 def feed(table: GroupTable, elements: list, texts: tuple[bool, ...], *share: int, wide: bool = False) -> None:
     keys = [key_of(texts, parts) for parts, *_ in elements]
     values = np.array([0 if value is None else value for *_, value in elements], np.int64)
