@@ -188,8 +188,14 @@ class WatermarkOperator(Operator, Protocol):
 
     def absorb(self, other: WatermarkOperator) -> list[pa.RecordBatch]:
         """Takes the elements of another operator of the same spec, which came after its own; for neither a window that
-        they are in has passed. Returns nothing: nothing fires. Raises SpecError where ``absorbs`` says no."""
+        they are in has passed. Returns what ``fire_alone`` has let the other one fire, behind what was waiting here for
+        windows before. Raises SpecError where ``absorbs`` says no."""
         raise SpecError(f"absorb: the {self.name} operator takes elements alone")
+
+    def fire_alone(self, last: int, first: int) -> None:
+        """Is told, before it is absorbed, of when others have elements: until ``last`` those that came before its own,
+        from ``first`` on those that came after, ms. It may fire windows in between. The default fires none."""
+        return
 
     def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Returns an order in which elements that come together are quicker to take, with the same results: int64[n],

@@ -41,6 +41,7 @@ from fastwin.run.reading import columns_mentioned
 from fastwin.run.results import Result
 from fastwin.run.windowtime import timed
 from fastwin.spec.builder import SpecBuilder
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["run_threads"]
 
@@ -129,14 +130,17 @@ def _checked(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:
 def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
     """Makes state of each piece on any thread; one operator takes them in order, and fires."""
 
-    def fed(piece: _Piece) -> WatermarkOperator:
-        operator = new_operator(plan)
+    lasts = [MIN_TIMESTAMP, *accumulate((piece.last for piece in pieces), max)]
+    firsts = [*list(accumulate((piece.first for piece in reversed(pieces)), min))[::-1], MAX_TIMESTAMP]
+
+    def fed(number: int) -> WatermarkOperator:
+        operator, piece = new_operator(plan), pieces[number]
         operator.process(plan.batch(piece.rows, piece.times))
+        operator.fire_alone(lasts[number], firsts[number + 1])
         return operator
 
     operator = new_operator(plan)
-    firsts = [piece.first for piece in pieces]
-    return run_pieces(operator, pool.map(fed, pieces), firsts, operator.absorb)
+    return run_pieces(operator, pool.map(fed, range(len(pieces))), firsts[:-1], operator.absorb)
 
 
 def _run_by_groups(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:

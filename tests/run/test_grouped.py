@@ -8,6 +8,7 @@ import pytest
 
 import fastwin as fw
 from fastwin.operators.aligned import scattered
+from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.aligned.scattered import SliceRange
 from fastwin.run import bounded
 from fastwin.run import threads as parallel
@@ -92,6 +93,37 @@ def test_scattered_elements_are_divided_by_windows(
             assert not times or ends == sorted(ends)
         assert asked == 6 * times * [121]
         asked.clear()
+
+
+@pytest.mark.parametrize("late_ms", [0, 15, 300])
+@pytest.mark.parametrize("days", [False, True])
+def test_windows_of_one_piece_fire_there(days: bool, late_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that pieces share wait for the last of these, and all are in order."""
+    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
+        monkeypatch.setattr(parallel, name, value)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: True)
+    table, assigner, alone = table_of(1_500, "sorted"), MINUTES, []
+    times = table["t"].to_numpy() - np.random.default_rng(4).integers(0, late_ms + 1, 1_500)
+    if days:
+        assigner, times = fw.CalendarEventTimeWindows.of("1 day", time_zone="Europe/Berlin"), times * 8_640_000
+    table = table.set_column(5, "t", pa.array(times))
+    fire_alone = GroupsOperator.fire_alone
+
+    def fire(operator: GroupsOperator, last: int, first: int) -> None:
+        fire_alone(operator, last, first)
+        alone.append(sum(part.num_rows for part in operator._fired))
+
+    monkeypatch.setattr(GroupsOperator, "fire_alone", fire)
+    for keys in (["k"], ["f", "c"], []):
+        spec = fw.key_by(*keys).event_time("t", unit="ms").window(assigner).aggregate(**MANY)
+        expected, alone[:] = rows(spec.run(table)), []
+        for threads in (2, 3):
+            found = spec.run(table, threads=threads)
+            assert sorted(map(repr, rows(found))) == sorted(map(repr, expected))
+            ends = found.main["window_end"].to_pylist()
+            assert ends == sorted(ends)
+        assert not keys or len(alone) == 10
+        assert not keys or (sum(alone) > len(expected) if late_ms < 100 else sum(alone) > 0)
 
 
 def test_what_is_not_run_as_groups() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 cimport cython
 from libc.stdint cimport INT64_MIN
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memmove, memset
 
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint32_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
@@ -187,8 +187,8 @@ cdef class GroupTable:
 
     @cython.overflowcheck(False)
     cdef Py_ssize_t find_panes(self, Py_ssize_t at, Py_ssize_t n, const ts_t* starts, idx_t* slots) noexcept nogil:
-        """Fills the slots of rows of one key, key ``at``: each pane is looked up once, if they are few. Returns how many
-        are found; reserve() has made room."""
+        """Fills the slots of rows of one key, key ``at``: each pane is looked up once, if they are few. Returns how
+        many are found; reserve() has made room."""
         cdef ts_t[PANES] seen
         cdef idx_t[PANES] rows
         cdef uint64_t h
@@ -295,26 +295,32 @@ cdef class GroupTable:
                 at += m
         return out
 
-    def absorb(self, GroupTable other not None):
-        """Merges the rows of another table with the same accumulators, whose elements came later. O(its rows)."""
+    def absorb(self, GroupTable other not None, ts_t first=0, ts_t last=0):
+        """Merges the rows of another table with the same accumulators, whose elements came later, but for those of its
+        panes that start from ``first`` on and before ``last``. O(its rows)."""
         slots = np.arange(other.rows.top, dtype=np.int32)
-        here = self.ensure(other.keys(slots), other.rows.starts(slots))
+        starts = other.rows.starts(slots)
+        if first < last:
+            slots = slots[(starts < first) | (starts >= last)]
+            starts = other.rows.starts(slots)
+        here = self.ensure(other.keys(slots), starts)
         renumber_rows(self.accumulators, other.rows, slots)
         self.accumulators.merge_rows(self.rows, here, other.rows, slots)
 
-    def slots_before(self, ts_t start):
-        """Returns the rows of the panes before ``start`` that are not dropped, in order of slots, and when their panes
-        start: ``(slots, starts)``, int32[n] and int64[n]. O(rows)."""
+    def slots_before(self, ts_t start, ts_t since=INT64_MIN):
+        """Returns the rows of the panes from ``since`` on and before ``start`` that are not dropped, in order of slots,
+        and when their panes start: ``(slots, starts)``, int32[n] and int64[n]. O(rows)."""
+        cdef ts_t first = max(self.dropped, since)
         cdef idx_t slot, n = 0
         for slot in range(self.rows.top):
-            n += self.dropped <= self.starts[slot] < start
+            n += first <= self.starts[slot] < start
         out, when = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
         cdef idx_t[::1] slots = out
         cdef int64_t[::1] starts = when
         n = 0
         with nogil:
             for slot in range(self.rows.top):
-                if self.dropped <= self.starts[slot] < start:
+                if first <= self.starts[slot] < start:
                     slots[n], starts[n] = slot, self.starts[slot]
                     n += 1
         return out, when

@@ -58,6 +58,8 @@ class GroupsOperator(WatermarkOperator):
         accumulators = config.new_accumulators(head_cells(texts))
         self._table: GroupTable = GroupTable(accumulators, texts, None if like is None else like._table)
         self._keys = config.codec.new_table()  # of keys with numbers: there are none
+        self._alone = (0, 0)  # of windows that start in between, no other operator has elements
+        self._fired: list[pa.RecordBatch] = []  # their results
         self.chain = Chain()
         self.watermark = MIN_TIMESTAMP
         self.counters = Counters()
@@ -79,12 +81,27 @@ class GroupsOperator(WatermarkOperator):
         self.counters.events += len(batch)
         return Fed()
 
+    def fire_alone(self, last: int, first: int) -> None:
+        """Fires the windows between that of the last element of others and that of their first; see the base class."""
+        if first != MAX_TIMESTAMP:
+            self._slicing.cover(np.array([first]))
+            first = self._slicing.bound_at(first)
+        if last < first:
+            self._alone = last + 1, first
+            self._fired = list(self._fire(first, last + 1))
+
     def absorb(self, other: WatermarkOperator) -> list[pa.RecordBatch]:
         """Takes the groups of another operator of the same spec."""
         assert isinstance(other, GroupsOperator)
+        first, last = other._alone
         self._slicing.cover(other._open_starts())
-        self._table.absorb(other._table)
-        return []
+        self._table.absorb(other._table, first, last)
+        if not other._fired:
+            return []
+        # Nothing to come is in a window before these, so those that have been waiting go first.
+        fired = [*self._fire(first), *other._fired]
+        self._table.drop_before(last)
+        return fired
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
         """Fires the windows with watermark before < end - 1 <= watermark, in order of their ends."""
@@ -96,10 +113,10 @@ class GroupsOperator(WatermarkOperator):
         self._table.drop_before(first)
         return fired
 
-    def _fire(self, first: int) -> Iterator[pa.RecordBatch]:
-        """Fires the windows that start before ``first``."""
+    def _fire(self, first: int, begin: int = MIN_TIMESTAMP) -> Iterator[pa.RecordBatch]:
+        """Fires the windows that start before ``first``, and not before ``begin``."""
         table, config = self._table, self._config
-        slots, starts = table.slots_before(first)
+        slots, starts = table.slots_before(first, begin)
         if not table.ascending and len(slots):
             order = order_of_starts(self._slicing, starts)
             slots, starts = slots[order], starts[order]
