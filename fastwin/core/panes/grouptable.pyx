@@ -20,13 +20,7 @@ from fastwin.core.memory.tagindex cimport empty_tags, entry_of, move_tags, no_en
 from fastwin.core.panes.slices cimport Slicer, slicer_over, slices_of
 from fastwin.core.rows.appended cimport clear_rows, close_gaps, new_slots
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
-from fastwin.core.timemath cimport TIME_BITS, are_within, check_duration, check_times
-
-cdef extern from *:
-    """
-    #define FASTWIN_SPREAD UINT64_C(0x9E3779B97F4A7C15)
-    """
-    const uint64_t SPREAD "FASTWIN_SPREAD"      # the golden ratio: starts one after another go to places far apart
+from fastwin.core.timemath cimport check_duration, check_times
 
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
@@ -196,7 +190,7 @@ cdef class GroupTable:
         cdef Py_ssize_t i, place, looked_up = 0
         memset(rows, 0xFF, sizeof(rows))
         for i in range(n):
-            place = <Py_ssize_t> ((<uint64_t> starts[i] * SPREAD) >> 56)
+            place = <Py_ssize_t> ((<uint64_t> starts[i] * <uint64_t> 0x9E3779B97F4A7C15) >> 56)    # neighbours far apart
             if rows[place] == NONE or seen[place] != starts[i]:
                 if looked_up == FEW_PANES:
                     self.waiting = BLOCKS
@@ -214,19 +208,17 @@ cdef class GroupTable:
         cdef uint64_t[BLOCK] hashes
         cdef Py_ssize_t i, few = n, found = 0
         self.reserve(n, self.text_bytes(at, n))
+        for i in range(n):
+            picked[i] = <idx_t> i
         if is_one_key(self.columns, self.width, at, n):
             if are_one(starts, n):
                 few = 1
             elif self.waiting:
                 self.waiting -= 1
             elif shares == 1 and self.find_panes(at, n, starts, slots) == n:
-                for i in range(n):
-                    picked[i] = <idx_t> i
                 return n
         self.hash_block(at, few, starts, hashes)
         if shares == 1:
-            for i in range(n):
-                picked[i] = <idx_t> i
             self.find_block(at, picked, few, starts, hashes, slots)
         else:
             for i in range(few):
@@ -235,8 +227,6 @@ cdef class GroupTable:
             self.find_block(at, picked, found, starts, hashes, slots)
             if few == n or found == 0:
                 return found
-            for i in range(n):
-                picked[i] = <idx_t> i
         for i in range(few, n):
             slots[i] = slots[0]
         return n
@@ -254,16 +244,12 @@ cdef class GroupTable:
         cdef idx_t[BLOCK] picked, slots
         cdef ts_t[BLOCK] starts
         cdef Slicer slicer
-        cdef bint fine
         check_duration("slide", slide, 1)
         if not -slide < offset < slide:
             raise ValueError(f"offset: must be below slide={slide}, got {offset}")
         if share >= shares:
             raise ValueError(f"share: must be below {shares}, got {share}")
-        with nogil:
-            fine = are_within(times, -((<int64_t> 1) << TIME_BITS), (<int64_t> 1) << TIME_BITS)
-        if not fine:
-            check_times("times", times)
+        check_times("times", times)
         _keys = hold_keys(self.columns, self.texts, keys, n)
         _held = self.accumulators.hold(columns, n)
         slicer = slicer_over(times, slide, 0, offset, bounds)
