@@ -190,7 +190,7 @@ cdef class GroupTable:
         cdef Py_ssize_t i, place, looked_up = 0
         memset(rows, 0xFF, sizeof(rows))
         for i in range(n):
-            place = <Py_ssize_t> ((<uint64_t> starts[i] * <uint64_t> 0x9E3779B97F4A7C15) >> 56)    # neighbours far apart
+            place = <Py_ssize_t> ((<uint64_t> starts[i] * <uint64_t> 0x9E3779B97F4A7C15) >> 56)
             if rows[place] == NONE or seen[place] != starts[i]:
                 if looked_up == FEW_PANES:
                     self.waiting = BLOCKS
