@@ -3,7 +3,8 @@
 The same input (events of 50,000 keys a micro-batch) over 0.1 M, 1 M and 5 M resident rows of state, for so many
 micro-batches that all rows of the largest are repeated twice, and that Spark uploads snapshots of its store. Prints the
 time of a micro-batch and the bytes that it adds to the checkpoint; writes results/spark_state.json and spark_state.png.
-With ``--sliding`` each row is in 24 windows of a day; ``--batches`` counts fewer micro-batches. Both only print.
+With ``--sliding`` each row is in 24 windows of a day; ``--batches`` counts fewer micro-batches, ``--partitions`` and
+``--rows`` choose shares and sizes. With any of these it only prints.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from bench.events import EPOCH_MS
 from bench.lab import DELAY, Lab, open_lab
 from bench.scale import PEER_THREADS
 
-__all__ = ["main", "measure"]
+__all__ = ["WARM", "main", "measure", "write_files"]
 
 RESULTS = Path(__file__).parent / "results"
 DAY_MS = 86_400_000
@@ -49,7 +50,7 @@ def _write(folder: Path, number: int, keys: np.ndarray, random: np.random.Genera
     os.utime(path, (1_600_000_000 + number,) * 2)
 
 
-def _files(folder: Path, rows: int, batches: int) -> int:
+def write_files(folder: Path, rows: int, batches: int) -> int:
     """Writes a file for each micro-batch; returns how many of them fill the state."""
     random = np.random.default_rng(rows)
     names = random.permutation(rows).astype(np.int64) * 7_919
@@ -81,7 +82,7 @@ def measure(lab: Lab, rows: int, batches: int, sliding: bool = False) -> Point:
 
     with tempfile.TemporaryDirectory() as name, lab.checkpoint() as checkpoint:
         warm = min(WARM, batches)
-        first = _files(Path(name), rows, warm + batches) + warm
+        first = write_files(Path(name), rows, warm + batches) + warm
         running = lab.start(query, "RocksDB", Path(name), checkpoint)
         try:
             running.awaitTermination()
@@ -151,19 +152,25 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes: only shows that everything runs")
     parser.add_argument("--sliding", action="store_true", help="windows of a day that slide by the hour")
     parser.add_argument("--batches", type=int, default=BATCHES, help=f"how many count, {BATCHES} if not given")
+    parser.add_argument(
+        "--partitions", type=int, help="shuffle partitions, and so shares; as many as cores if not given"
+    )
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 5_000_000], help="of state")
     chosen = parser.parse_args()
     quick = chosen.quick
     found = []
     with open_lab() as lab:
         # What is added is counted in the end, so nothing of it may be removed before.
         lab.spark.conf.set("spark.sql.streaming.minBatchesToRetain", str(2 * (WARM + BATCHES)))
-        for rows in (1_000, 10_000) if quick else (100_000, 1_000_000, 5_000_000):
+        if chosen.partitions is not None:
+            lab.spark.conf.set("spark.sql.shuffle.partitions", chosen.partitions)
+        for rows in (1_000, 10_000) if quick else chosen.rows:
             found.append(measure(lab, rows, 5 if quick else chosen.batches, chosen.sliding))
             print(_line(found[-1]), flush=True)
     least, most = found[0], found[-1]
     for name in ("p50 s", "p95 s", "p50 state bytes", "state bytes a batch", "checkpoint bytes a batch"):
         print(f"{name}: {most[name] / least[name]:.2f}x from {least['rows']:,} to {most['rows']:,} rows")
-    if not (quick or chosen.sliding or chosen.batches != BATCHES):
+    if chosen == parser.parse_args([]):
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / "spark_state.json").write_text(json.dumps(found, indent=1) + "\n")
         _draw(found, RESULTS / "spark_state.png")
