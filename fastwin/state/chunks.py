@@ -13,13 +13,14 @@ import hashlib
 import json
 import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 import pyarrow as pa
 
 from fastwin.errors import StateError
-from fastwin.state.narrow import narrowed, widened
+from fastwin.state.narrow import NarrowTables, narrowed
 from fastwin.state.signing import SIGNATURE_BYTES, check_signature, is_signing, signature
 
 __all__ = ["FORMAT_VERSION", "Chunk", "Link", "decode", "encode", "id_of", "owner", "read_meta"]
@@ -65,7 +66,7 @@ class Chunk:
 
     kind: Literal["snapshot", "delta"]
     meta: dict[str, Any]
-    tables: dict[str, pa.Table] = field(default_factory=dict)
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
     objects: bytes | None = None
     link: Link | None = None
     id: str = field(default="", compare=False)
@@ -111,8 +112,8 @@ def read_meta(blob: bytes) -> dict[str, Any]:
     return json.loads(bytes(blob[start : start + length]))["meta"]
 
 
-def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chunk:
-    """Returns the chunk that encode() had been given.
+def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec", narrow: bool = False) -> Chunk:
+    """Returns the chunk that encode() had been given. narrow: its tables are widened only when they are looked at.
 
     Raises StateError if the bytes are no chunk, not whole, corrupt, of another format version, not signed as the
     environment's key says, or of another spec (another fingerprint).
@@ -133,7 +134,7 @@ def decode(blob: bytes, fingerprint: bytes, spec_text: str = "this spec") -> Chu
             f"state: written by another spec (fingerprint {header.owner.hex()}) than {spec_text} ({fingerprint.hex()})"
         )
     try:
-        return _parse(header, body, id_of(blob))
+        return _parse(header, body, id_of(blob), narrow)
     except Exception as problem:  # whatever the bytes may be
         raise StateError(f"state: the body makes no sense: {problem}") from problem
 
@@ -167,19 +168,19 @@ def _read_header(blob: bytes) -> _Header:
     return header
 
 
-def _parse(header: _Header, body: memoryview, own_id: str) -> Chunk:
+def _parse(header: _Header, body: memoryview, own_id: str, narrow: bool) -> Chunk:
     (text_length,) = struct.unpack_from("<I", body)
     at = 4 + text_length
     if at > len(body) or text_length > _MOST_TEXT:
         raise ValueError(f"a text of {text_length} bytes in a body of {len(body)}")
     text = json.loads(bytes(body[4:at]))
-    tables = {}
+    parts = {}
     for name, size, notes in text["tables"]:
         if not 0 <= size <= len(body) - at:
             raise ValueError(f"table {name} of {size} bytes, {len(body) - at} are left")
         table = pa.ipc.open_stream(pa.py_buffer(body[at : at + size]), options=_READ).read_all()
         table.validate(full=True)
-        tables[name] = widened(table.combine_chunks(), notes)
+        parts[name] = table.combine_chunks(), notes
         at += size
     pickled = bool(header.flags & _PICKLED)
     if bool(body[at:]) != pickled:
@@ -187,6 +188,8 @@ def _parse(header: _Header, body: memoryview, own_id: str) -> Chunk:
     link = Link(0) if header.version == _WITHOUT_CHAIN else _link(text.get("chain"))
     own_id = own_id if link is None or link.origin is None else link.origin
     kind: Any = _KINDS[header.kind]
+    tables: Mapping[str, pa.Table] = NarrowTables(parts)
+    tables = tables if narrow else dict(tables)
     return Chunk(kind, text["meta"], tables, bytes(body[at:]) if pickled else None, link, own_id)
 
 

@@ -48,4 +48,4 @@ def _arriving(chunk: Chunk, begin: int) -> tuple[Chunk, int]:
     arrivals = pc.add(rows["arrival"], begin)
     rows = rows.set_column(at, "arrival", arrivals)
     end = begin if not rows.num_rows else pc.max(arrivals).as_py() + 1
-    return replace(chunk, tables=chunk.tables | {"rows": rows}), end
+    return replace(chunk, tables={**chunk.tables, "rows": rows}), end

@@ -6,6 +6,7 @@ the value ``first``. Distances of 3, 5, 6 or 7 bytes are divided among the colum
 ``x/1`` and ``x/2``.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +15,9 @@ from numpy.typing import NDArray
 
 from fastwin.core.memory.widening import widen
 
-__all__ = ["narrowed", "widened"]
+__all__ = ["NarrowTables", "column_of", "names_in", "narrowed", "widened"]
 
+_Pieces = dict[str, list[NDArray[Any]]]
 _PIECES: Final = {1: (1,), 2: (2,), 3: (2, 1), 4: (4,), 5: (4, 1), 6: (4, 2), 7: (4, 2, 1)}
 """Into which unsigned numbers one of so many bytes is divided, lowest first."""
 
@@ -67,14 +69,78 @@ def _piece(name: str, number: int) -> str:
 
 def widened(table: pa.Table, notes: dict[str, list[Any]]) -> pa.Table:
     """Returns the table that ``narrowed`` was given. Raises ValueError, and others, for notes of no such table."""
-    for name, (kind, size, least, first) in notes.items():
-        if kind not in ("int32", "int64") or type(least) is not int or type(first) not in (int, type(None)):
-            raise ValueError(f"column {name}: a note of {kind}, {least}, {first}")
-        names = [_piece(name, number) for number in range(len(_PIECES[size]))]
-        pieces = [table[piece].combine_chunks().to_numpy(zero_copy_only=False) for piece in names]
-        if [piece.dtype for piece in pieces] != [np.dtype(f"u{width}") for width in _PIECES[size]]:
-            raise ValueError(f"column {name}: {size} bytes in pieces of {[str(piece.dtype) for piece in pieces]}")
-        numbers = widen(pieces, np.dtype(kind).itemsize, least, first)
-        table = table.drop_columns(names[1:]) if names[1:] else table
-        table = table.set_column(table.column_names.index(name), name, pa.array(numbers))
+    return _widened(table, notes, _all_checked(table, notes))
+
+
+def _widened(table: pa.Table, notes: dict[str, list[Any]], pieces: _Pieces) -> pa.Table:
+    for name, note in notes.items():
+        spare = [_piece(name, number) for number in range(1, len(pieces[name]))]
+        table = table.drop_columns(spare) if spare else table
+        table = table.set_column(table.column_names.index(name), name, pa.array(_wide(note, pieces[name])))
     return table
+
+
+def _wide(note: list[Any], pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    kind, _, least, first = note
+    return widen(pieces, np.dtype(kind).itemsize, least, first)
+
+
+def _all_checked(table: pa.Table, notes: dict[str, list[Any]]) -> _Pieces:
+    return {name: _checked(table, name, note) for name, note in notes.items()}
+
+
+def _checked(table: pa.Table, name: str, note: list[Any]) -> list[NDArray[Any]]:
+    """Returns the pieces of a column. Raises ValueError, and others, where there are none that ``widen`` can take."""
+    kind, size, least, first = note
+    if kind not in ("int32", "int64") or type(least) is not int or type(first) not in (int, type(None)):
+        raise ValueError(f"column {name}: a note of {kind}, {least}, {first}")
+    np.array([least, first or 0], dtype=kind)  # raises OverflowError where they do not fit
+    pieces = [
+        table[_piece(name, number)].combine_chunks().to_numpy(zero_copy_only=False)
+        for number in range(len(_PIECES[size]))
+    ]
+    if [piece.dtype for piece in pieces] != [np.dtype(f"u{width}") for width in _PIECES[size]]:
+        raise ValueError(f"column {name}: {size} bytes in pieces of {[str(piece.dtype) for piece in pieces]}")
+    return pieces
+
+
+class NarrowTables(Mapping[str, pa.Table]):
+    """Tables that are widened whenever they are looked at: between looks they take a fraction of their bytes.
+
+    So many of them can be held at once, and be taken one after the other. Raises ValueError, and others, for notes that
+    do not go with their tables.
+    """
+
+    def __init__(self, parts: dict[str, tuple[pa.Table, dict[str, list[Any]]]]) -> None:
+        self._parts = {name: (table, notes, _all_checked(table, notes)) for name, (table, notes) in parts.items()}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        return _widened(*self._parts[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def column(self, table: str, name: str) -> NDArray[Any]:
+        """Returns one column."""
+        narrow, notes, pieces = self._parts[table]
+        return _wide(notes[name], pieces[name]) if name in notes else narrow[name].to_numpy()
+
+    def names(self, table: str) -> list[str]:
+        """Returns the names of the columns of a table, and of the pieces of them."""
+        return self._parts[table][0].column_names
+
+
+def column_of(tables: Mapping[str, pa.Table], table: str, name: str) -> NDArray[Any]:
+    """Returns one column of one of the tables. The others are not widened for it."""
+    return tables.column(table, name) if isinstance(tables, NarrowTables) else tables[table][name].to_numpy()
+
+
+def names_in(tables: Mapping[str, pa.Table], table: str) -> list[str]:
+    """Returns the names of the columns of one of the tables, and perhaps of pieces of them."""
+    return tables.names(table) if isinstance(tables, NarrowTables) else tables[table].column_names

@@ -8,6 +8,7 @@ from fastwin.errors import StateError
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk, decode
 from fastwin.state.identity import StateSpec
+from fastwin.state.narrow import names_in
 from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["Owner", "newest_of", "read_chunks", "read_partials"]
@@ -49,9 +50,9 @@ def read_partials(chunks: list[bytes], owner: Owner) -> list[Chunk]:
 
 
 def _decoded(chunks: list[bytes], owner: Owner, partial: bool) -> list[Chunk]:
-    decoded = [decode(chunk, owner.fingerprint, owner.text) for chunk in chunks]
+    decoded = [decode(chunk, owner.fingerprint, owner.text, narrow=not partial) for chunk in chunks]
     for chunk in decoded:
-        if "rows" not in chunk.tables or ("elements" in chunk.tables["rows"].column_names) != partial:
+        if "rows" not in chunk.tables or ("elements" in names_in(chunk.tables, "rows")) != partial:
             raise StateError("state: no partial results" if partial else "state: partial results, or none at all")
         if chunk.meta.get("spec") != owner.state.to_json():
             owner.state.check_follows(StateSpec.from_json(chunk.meta.get("spec")), None)

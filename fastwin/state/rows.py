@@ -1,5 +1,6 @@
 """Rows of a store as the tables of a chunk, and back."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def load_keys(codec: KeyCodec, keys: KeyTable, saved: pa.Table) -> NDArray[np.in
     return KeyCodec.intern(keys, plain.encode(columns, saved.num_rows))
 
 
-def load_rows(tables: dict[str, pa.Table], ids: NDArray[np.int32], wanted: list[str]) -> dict[str, NDArray]:
+def load_rows(tables: Mapping[str, pa.Table], ids: NDArray[np.int32], wanted: list[str]) -> dict[str, NDArray]:
     """Returns the saved rows as numpy columns: ``key`` as ids, ``bits`` and the ``wanted`` ones as int64[n].
 
     What cells own comes as Arrow's large_binary.

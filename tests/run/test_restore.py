@@ -1,6 +1,7 @@
 """A stream that failed, and streams that go on from the state of another."""
 
 import random
+import tracemalloc
 
 import pyarrow as pa
 import pytest
@@ -187,3 +188,20 @@ def test_flipped_bits_anywhere_are_a_state_error() -> None:
         flipped[place // 8] ^= 1 << place % 8
         with pytest.raises(fw.StateError):
             spec.open().restore([bytes(flipped)])
+
+
+def test_deltas_are_widened_one_after_the_other():
+    count = 10_000
+    stream, saved = SUM.open(), []
+    for i in range(20):
+        stream.process(table(*((f"k{number}", 1, i + number) for number in range(count))))
+        saved.append(stream.delta() if saved else stream.snapshot())
+    other = SUM.open(schema=table().schema)
+    tracemalloc.start()
+    try:
+        other.restore(saved)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert other.metrics.state_rows == count
+    assert peak < 8 * count * len(saved), f"{peak} bytes: more than one column of all deltas"

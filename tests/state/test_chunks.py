@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fastwin.errors import StateError
 from fastwin.state import chunks
-from fastwin.state.narrow import narrowed, widened
+from fastwin.state.narrow import NarrowTables, column_of, names_in, narrowed, widened
 from tests.support.saved import with_checksum
 
 MINE, OTHER = b"m" * 16, b"o" * 16
@@ -38,6 +38,19 @@ def test_what_was_encoded_is_decoded(kind: str) -> None:
         assert found.kind == kind
         assert found.meta == chunk().meta
         assert found.tables == chunk().tables
+
+
+def test_narrow_tables_are_those_that_were_encoded() -> None:
+    found = chunks.decode(chunks.encode(chunk(), MINE), MINE, narrow=True).tables
+    assert isinstance(found, NarrowTables)
+    assert found == chunk().tables
+    assert "rows" in found
+    assert "other" not in found
+    assert len(found) == len(chunk().tables)
+    for tables in (found, chunk().tables):
+        assert column_of(tables, "rows", "start").tolist() == list(range(500))
+        assert column_of(tables, "rows", "c3").tolist() == [0.5] * 500
+        assert {"start", "c3"} <= set(names_in(tables, "rows"))
 
 
 def test_same_chunk_same_bytes() -> None:

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.panes.room import make_room
 from fastwin.state.chunks import Chunk
+from fastwin.state.narrow import column_of
 
 __all__ = ["make_room_for"]
 
@@ -15,7 +16,7 @@ def make_room_for(panes: PaneTable, found: list[tuple[Chunk, NDArray[np.bool_]]]
     held = max((chunk.meta.get("held", 0) for chunk, _ in found), default=0)
     counts: dict[int, int] = {}
     for chunk, live in found:
-        starts = chunk.tables["rows"]["start"].to_numpy()[live]
+        starts = column_of(chunk.tables, "rows", "start")[live]
         runs = np.flatnonzero(np.concatenate([[True], starts[1:] != starts[:-1]]))[: len(starts)]
         for start, count in zip(starts[runs].tolist(), np.diff(runs, append=len(starts)).tolist(), strict=True):
             counts[start] = counts.get(start, 0) + count

@@ -32,6 +32,7 @@ from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, Fed, PanesOperator, WatermarkOperator
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
+from fastwin.state.narrow import column_of
 from fastwin.state.reading import newest_of, read_partials
 from fastwin.state.rows import fill_rows, load_keys, load_rows, some_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -356,13 +357,13 @@ class AlignedOperator(PanesOperator):
         self.newest = newest_of(chunks, self.newest)
         self._lateness.take(chunks)
         for chunk in chunks:
-            self._slicing.cover(chunk.tables["rows"]["start"].to_numpy())
+            self._slicing.cover(column_of(chunk.tables, "rows", "start"))
         kept = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
         found = []
         for chunk in chunks:
             last = chunk.meta["last_end"]
             if last is not None and last - 1 > self._lateness.cleaned_at(self.watermark):
-                starts = chunk.tables["rows"]["start"].to_numpy()
+                starts = column_of(chunk.tables, "rows", "start")
                 live = starts >= kept
                 if not fresh:  # what was repeated is here
                     live[chunk.meta.get("changed", len(live)) :] = False

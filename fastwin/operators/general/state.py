@@ -208,7 +208,7 @@ def _apply(operator: Any, chunk: Chunk, lacking: dict[int, int]) -> None:
     """
     service, state, table, codec = operator.timer_service, operator.state, operator.table, operator.config.codec
     objects = operator.contents.objects
-    tables = chunk.tables
+    tables = dict(chunk.tables)
     if chunk.kind == "delta" and chunk.meta["whole"]:
         _drop(operator, table.rows.slots().tolist(), lacking)
         for key in list(state.keys):

@@ -29,6 +29,7 @@ from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
+from fastwin.state.narrow import column_of
 from fastwin.state.reading import newest_of
 from fastwin.state.refresh import Refresh
 from fastwin.state.rows import by_appearance, key_rows, load_keys
@@ -321,7 +322,7 @@ class RowsOperator(EventTimeOperator):
         self.newest = newest_of(chunks, self.newest)
         self._lateness.take(chunks)
         for chunk in chunks:
-            self._slicing.cover(chunk.tables["rows"]["start"].to_numpy())
+            self._slicing.cover(column_of(chunk.tables, "rows", "start"))
         first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
         for chunk in chunks:
             last = chunk.meta["last_end"]

@@ -242,10 +242,11 @@ class SeveralOperator(WatermarkOperator):
         """Returns what a chunk has of each level."""
         found = []
         at = dict.fromkeys(("keys", "rows", *_MARKS), 0)
+        whole = dict(chunk.tables)
         for keys, rows, last, changed, *marks in chunk.meta["levels"]:
             tables = {}
             for name, n in zip(at, [keys, rows, *marks], strict=False):
-                tables[name] = chunk.tables[name].slice(at[name], n)
+                tables[name] = whole[name].slice(at[name], n)
                 at[name] += n
             found.append(replace(chunk, meta={**chunk.meta, "last_end": last, "changed": changed}, tables=tables))
         return found
