@@ -6,6 +6,7 @@ from fastwin.core.panes.panetable import PaneTable
 __all__ = ["OpenEnds"]
 
 class OpenEnds:
+    looked: int
     def __init__(self, panes: PaneTable, step: int) -> None: ...
     @property
     def nbytes(self) -> int: ...

@@ -38,6 +38,7 @@ cdef class OpenEnds:
     cdef object counted             # starts and counts of the panes as they were last seen: int64[panes] each
     cdef uint64_t* marks            # while counting: rows that have not been counted; NULL: nobody has asked
     cdef object latest              # by key id: the start of its last pane that was counted; int64[]
+    cdef readonly int64_t looked    # rows and neighbours that were looked at so far
 
     def __cinit__(self, PaneTable panes not None, int64_t step):
         if step < 1:
@@ -154,6 +155,7 @@ cdef class OpenEnds:
         cdef int64_t[LOWS] lows, tally          # keys by their first new end, as long as no other wants the place
         cdef Py_ssize_t i, _row
         memset(tally, 0, sizeof(tally))
+        self.looked += new[at]
         for _row in range(new[at]):
             head = panes.rows.head(slot)
             slot = head.link
@@ -174,6 +176,7 @@ cdef class OpenEnds:
                 i = at - 1
                 while i >= 0 and last[i] >= low:
                     most[0] -= 1
+                    self.looked += 1
                     if self._is_counted(panes.known.panes[i], head.key):
                         low = last[i] + step
                         break
@@ -181,6 +184,7 @@ cdef class OpenEnds:
                 i = at + 1
                 while i < panes.known.count and first[i] <= high:
                     most[0] -= 1
+                    self.looked += 1
                     if self._is_counted(panes.known.panes[i], head.key):
                         high = first[i] - step
                         break
