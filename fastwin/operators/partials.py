@@ -63,8 +63,16 @@ class Feeder(Protocol):
     def rows(self) -> int:
         """Rows of partial results held."""
 
-    def partials(self) -> list[Partial]:
-        """Returns all rows, divided by their keys."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, about."""
+
+    def partials(self, most: int | None = None) -> list[Partial]:
+        """Returns all rows, divided by their keys.
+
+        most: a chunk is of about so many bytes of memory at most; None: each part is one chunk. The rows of a key stay
+        in one, however many they are: those of a later chunk would count as arrived later, whichever came first.
+        """
 
 
 def _counting(config: Config) -> Config:
@@ -78,12 +86,18 @@ class _Parts:
     def __init__(self, config: Config, groups: int, parts: int) -> None:
         self._config, self._groups, self.count = config, groups, parts
 
-    def of_keys(self, keys: KeyTable) -> NDArray[np.uint16]:
-        """Returns the part of each key, by its id."""
+    def of_keys(self, keys: KeyTable, pieces: int = 1) -> NDArray[np.uint16]:
+        """Returns the part of each key, by its id, times ``pieces``, plus the piece of the part that the key is in."""
         ids = keys.ids()
         part_of = np.zeros(keys.top, dtype=np.uint16)
-        part_of[ids] = KeyCodec.groups(keys, ids, self._groups) % self.count
+        groups = KeyCodec.groups(keys, ids, self._groups * pieces)  # their key group, modulo that of all key groups
+        part_of[ids] = groups % self._groups % self.count * pieces + groups // self._groups
         return part_of
+
+    def pieces(self, nbytes: int, most: int | None) -> int:
+        """Returns into how many pieces each part is to be divided; ``of_keys`` can number so many."""
+        wanted = 1 if most is None else -(-nbytes // (self.count * most))
+        return max(1, min(wanted, (1 << 16) // self.count, (1 << 31) // self._groups - 1))
 
     def partial(self, part: int, keys: pa.Table, rows: pa.Table) -> Partial:
         """Returns the rows of a part; their last column counts the elements."""
@@ -113,15 +127,21 @@ class AlignedFeeder(AlignedOperator):
         """Rows of partial results held."""
         return self.state_rows
 
-    def partials(self) -> list[Partial]:
-        """Returns all rows, divided by their keys."""
-        rows, slots = self._panes.rows, self._panes.rows.slots()
-        part = self._parts.of_keys(self._keys)[rows.keys(slots)]
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, about."""
+        return self.state_bytes
+
+    def partials(self, most: int | None = None) -> list[Partial]:
+        """Returns all rows, divided by their keys. most: see Feeder."""
+        rows, slots, pieces = self._panes.rows, self._panes.rows.slots(), self._parts.pieces(self.nbytes, most)
+        part = self._parts.of_keys(self._keys, pieces)[rows.keys(slots)]
         slots = slots[np.argsort(part, kind="stable")]  # a radix sort for 16 bits
-        ends = np.cumsum(np.bincount(part, minlength=self._parts.count)).tolist()
+        ends = np.cumsum(np.bincount(part)).tolist()
+        codec, keys = self._config.codec, self._keys
         return [
-            self._parts.partial(number, **save_rows(self._config.codec, self._keys, rows, slots[begin:end], _START, 3))
-            for number, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True))
+            self._parts.partial(number // pieces, **save_rows(codec, keys, rows, slots[begin:end], _START, 3))
+            for number, (begin, end) in enumerate(pairwise([0, *ends]))
             if end > begin
         ]
 
@@ -161,8 +181,13 @@ class SessionFeeder:
         """Rows of partial results held."""
         return self._rows
 
-    def partials(self) -> list[Partial]:
-        """Returns all rows, divided by their keys."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, about."""
+        return self._keys.nbytes + (0 if self._batch is None else 8 * (len(self._batch) + self._rows))
+
+    def partials(self, most: int | None = None) -> list[Partial]:
+        """Returns all rows, divided by their keys. most: see Feeder."""
         if self._batch is None:
             return []
         accumulators = self._config.new_accumulators(HEAD_CELLS)
@@ -179,10 +204,23 @@ class SessionFeeder:
                     found.setdefault(part, []).append(
                         table.slice(begin, end - begin).add_column(0, "key", pa.array(key))
                     )
+        pieces = self._parts.pieces(self.nbytes, most)
         return [
-            self._parts.partial(part, self._keys_of(part), pa.concat_tables(tables)) for part, tables in found.items()
+            partial for part, tables in found.items() for partial in self._cut(part, pa.concat_tables(tables), pieces)
         ]
 
-    def _keys_of(self, part: int) -> pa.Table:
-        begin, end = self._ends[part - 1] if part else 0, self._ends[part]
-        return key_rows(self._config.codec, self._keys, self._ids[begin:end])
+    def _cut(self, part: int, rows: pa.Table, pieces: int) -> list[Partial]:
+        """Returns the rows of a part, which lie key by key, in about so many pieces between two keys."""
+        begin, end = int(self._ends[part - 1]) if part else 0, int(self._ends[part])
+        if pieces == 1:
+            return [self._parts.partial(part, key_rows(self._config.codec, self._keys, self._ids[begin:end]), rows)]
+        held = rows["key"].to_numpy()
+        cuts = np.unique([*held[:: -(-len(held) // pieces)], end - begin])  # keys that a piece begins with
+        found = []
+        for first, behind in pairwise(cuts.tolist()):
+            at, to = np.searchsorted(held, [first, behind]).tolist()
+            some = rows.slice(at, to - at)
+            some = some.set_column(0, "key", pa.array(held[at:to] - np.int32(first)))
+            keys = key_rows(self._config.codec, self._keys, self._ids[begin + first : begin + behind])
+            found.append(self._parts.partial(part, keys, some))
+        return found

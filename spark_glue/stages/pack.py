@@ -30,7 +30,18 @@ from spark_glue.plan.types import conform, spark_struct
 from spark_glue.stages.packets import PACKED, PackedRow, PacketKind, encode, packed_batch
 from spark_glue.stages.worker import settle, shares_of
 
-__all__ = ["FLUSH_BYTES", "FLUSH_ROWS", "FLUSH_ROWS_AT_ONCE", "MOST_HELD", "MOST_PARTIALS", "Packer", "pack_frame"]
+__all__ = [
+    "BLOB_BYTES",
+    "FIRST_BLOB_BYTES",
+    "FLUSH_BYTES",
+    "FLUSH_ROWS",
+    "FLUSH_ROWS_AT_ONCE",
+    "MOST_HELD",
+    "MOST_PARTIALS",
+    "MOST_PARTIAL_BYTES",
+    "Packer",
+    "pack_frame",
+]
 
 FLUSH_ROWS = 262_144
 """A task packs its rows when it holds so many."""
@@ -40,6 +51,16 @@ FLUSH_BYTES = 64 << 20
 """The same, in bytes."""
 MOST_PARTIALS = 1 << 20
 """A task ships its partial results when it holds more than so many."""
+MOST_PARTIAL_BYTES = 256 << 20
+"""The same, in bytes: sketches and lists may take thousands of them for each partial result."""
+BLOB_BYTES = 128 << 10
+"""Of how many bytes blobs are, about, in what grows with a backlog: rows, and partial results but a task's first ones.
+
+Spark puts the blobs of a share into record batches of at most 10,000 rows, so that these stay below 2 GiB, which is all
+that a column of binary values can hold.
+"""
+FIRST_BLOB_BYTES = 16 << 20
+"""A task's first partial results stay one blob for each share where that was made of fewer bytes than this."""
 MOST_HELD = 0.7
 """A task that makes more partial results for a row than this ships rows instead."""
 
@@ -69,7 +90,7 @@ class Packer:
         self._limits = frame_plan.plan.limits(limits)
         # A batch frame's rows stay rows: a run of all of them costs less than two steps.
         self._feeder = self._new_feeder() if frame_plan.streaming else None
-        self._fed = self._made = 0
+        self._fed = self._made = self._shipped = 0
         self._buffer: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._seq = 0
@@ -147,13 +168,16 @@ class Packer:
             packed = self._partial_rows()
             self._feeder = None  # hardly any two rows meet: as rows, the others cost less
             return packed
-        return self._partial_rows() if self._feeder.at_once or self._feeder.rows > MOST_PARTIALS else []
+        full = self._feeder.rows > MOST_PARTIALS or self._feeder.nbytes > MOST_PARTIAL_BYTES
+        return self._partial_rows() if self._feeder.at_once or full else []
 
     def _partial_rows(self) -> list[PackedRow]:
         """Returns the feeder's partial results as packed rows, and takes another feeder."""
         assert self._feeder is not None
         self._made += self._feeder.rows
-        partials = self._feeder.partials()
+        small = self._feeder.nbytes <= FIRST_BLOB_BYTES * self._groups
+        partials = self._feeder.partials(None if small and not self._shipped else BLOB_BYTES)
+        self._shipped += 1
         self._feeder = self._new_feeder()
         return [
             self._row(int(self._ids[one.part]), PacketKind.PARTIAL, one.elements, pa.py_buffer(one.chunk))
@@ -174,11 +198,16 @@ class Packer:
         hashes = key_hash(rows, self._frame_plan.spec.keys)
         order, bounds = group_rows(hashes % np.uint64(self._frame_plan.key_groups), self._groups)
         rows = rows.take(pa.array(order))  # within a group, rows keep their order
-        return [
-            self._row(int(self._ids[g]), PacketKind.GOOD, end - begin, encode(rows.slice(begin, end - begin)))
-            for g, (begin, end) in enumerate(pairwise(bounds.tolist()))
-            if end > begin
-        ]
+        packed = []
+        most = max(1, BLOB_BYTES * rows.num_rows // max(1, rows.nbytes))
+        longest = int(np.diff(bounds).max())
+        for at in range(0, longest, most):
+            self._seq += at > 0  # blobs are used in the order of these
+            for g, (begin, end) in enumerate(pairwise(bounds.tolist())):
+                if (count := min(end - begin - at, most)) > 0:
+                    blob = encode(rows.slice(begin + at, count))
+                    packed.append(self._row(int(self._ids[g]), PacketKind.GOOD, count, blob))
+        return packed
 
     def _bad_row(self, rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> PackedRow:
         group_id = int(self._ids[self._mapper % self._groups])

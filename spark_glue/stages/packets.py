@@ -31,6 +31,8 @@ __all__ = [
 MAX_BLOB_BYTES = 16 << 20
 """A result row holds at most about this many bytes; larger results are split."""
 
+_MOST_BINARY = 2**31 - 1  # int32 offsets reach no further
+
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
@@ -98,10 +100,15 @@ def packed_batch(rows: Sequence[PackedRow]) -> pa.RecordBatch:
 
 
 def _binary(blobs: Sequence[pa.Buffer | None]) -> pa.Array:
-    ends = np.zeros(len(blobs) + 1, np.int32)
+    ends = np.zeros(len(blobs) + 1, np.int64)
     np.cumsum([0 if blob is None else blob.size for blob in blobs], out=ends[1:])
+    if ends[-1] > _MOST_BINARY:
+        raise OverflowError(
+            f"packed rows of {ends[-1]} bytes, at most {_MOST_BINARY} fit in a column of binary values: let Spark hand "
+            f"over fewer rows at once (spark.sql.execution.arrow.maxRecordsPerBatch)"
+        )
     data = b"".join(blob for blob in blobs if blob is not None)
-    buffers = [_validity(blobs), pa.py_buffer(ends), pa.py_buffer(data)]
+    buffers = [_validity(blobs), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(blobs), buffers)
 
 

@@ -11,7 +11,7 @@ from fastwin.columns.keys import key_hash
 from fastwin.run.replica import open_replica
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import LEDGER_ID, ids
-from spark_glue.stages import pack
+from spark_glue.stages import pack, packets
 from spark_glue.stages.pack import Packer
 from spark_glue.stages.packets import PacketKind, decode
 from tests.support.spark_events import START_MS, events
@@ -90,6 +90,29 @@ def test_flushes_bound_the_bytes_held(monkeypatch):
     monkeypatch.setattr(pack, "FLUSH_BYTES", 1000)
     table = events(3, 1000)
     assert max(row["seq"] for row in good(packed(frame_plan_for(table, coalesce=False), table, size=100))) == 9
+
+
+def test_blobs_of_rows_stay_small_and_in_order(monkeypatch):
+    """A backlog gives a share thousands of them, which Spark puts into one column of binary values."""
+    monkeypatch.setattr(pack, "BLOB_BYTES", 500)
+    table = events(3, 3000).append_column("at", pa.array(range(3000)))
+    window = fw.TumblingEventTimeWindows.of("1 min")
+    spec = fw.key_by("k").event_time("ts").window(window).aggregate(x=fw.Last("at"))
+    frame_plan = frame_plan_for(table, spec, coalesce=False)
+    rows = good(packed(frame_plan, table, size=1500))
+    assert max(row["rows"] for row in rows) <= 500 // (3 * 8)  # k, ts and at
+    places = []
+    for row in sorted(rows, key=lambda row: (row["key_group"], row["seq"])):
+        places += [(row["key_group"], at) for at in decode(row["blob"], frame_plan.plan.input_schema)["at"].to_pylist()]
+    assert len(places) == 3000
+    assert places == sorted(places)
+
+
+def test_more_than_a_column_of_binary_values_holds_is_an_error(monkeypatch):
+    monkeypatch.setattr(packets, "_MOST_BINARY", 2000)
+    table = events(3, 1000)
+    with pytest.raises(OverflowError, match=r"packed rows of \d+ bytes, at most 2000 fit .*maxRecordsPerBatch"):
+        packed(frame_plan_for(table, coalesce=False), table)
 
 
 def test_carrier_is_one_less_than_the_newest_good_time():
@@ -211,6 +234,28 @@ def test_partial_results_travel_instead_of_rows(monkeypatch, most):
     assert not good(rows)
     assert sum(row["rows"] for row in partials(rows)) == 5000
     assert len({row["seq"] for row in partials(rows)}) == (1 if most > 50 else 10)
+    assert merged(frame_plan, rows) == expected(frame_plan, table)
+
+
+@pytest.mark.parametrize("first", [0, 1 << 20])
+@pytest.mark.parametrize("assigner", [fw.TumblingEventTimeWindows.of(1000), fw.EventTimeSessionWindows.with_gap(500)])
+def test_partial_results_are_bounded_in_bytes_and_in_small_blobs_but_the_first_ones(monkeypatch, assigner, first):
+    monkeypatch.setattr(pack, "MOST_PARTIAL_BYTES", 30_000)
+    monkeypatch.setattr(pack, "BLOB_BYTES", 1000)
+    monkeypatch.setattr(pack, "FIRST_BLOB_BYTES", first)
+    monkeypatch.setattr(pack, "FLUSH_ROWS_AT_ONCE", 500)
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 500)
+    monkeypatch.setattr(pack, "MOST_HELD", 2.0)
+    table = events(1, 5000)
+    table = table.set_column(table.column_names.index("k"), "k", pa.array(np.arange(5000) * 7 % 400))
+    spec = fw.key_by("k").event_time("ts").window(assigner)
+    frame_plan = frame_plan_for(table, spec.aggregate(n=fw.Count(), x=fw.First("v"), y=fw.Last("v")))
+    rows = partials(packed(frame_plan, table))
+    groups, blobs = len({row["key_group"] for row in rows}), Counter(row["seq"] for row in rows)
+    assert len(blobs) > 2
+    assert (blobs[min(blobs)] > 2 * groups) == (first == 0)
+    assert all(count > 2 * groups for number, count in blobs.items() if min(blobs) < number < max(blobs))
+    assert sum(row["rows"] for row in rows) == 5000
     assert merged(frame_plan, rows) == expected(frame_plan, table)
 
 
