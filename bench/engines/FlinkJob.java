@@ -12,11 +12,15 @@ import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.AggregateFunction;
+import org.apache.flink.api.common.functions.JoinFunction;
 import org.apache.flink.api.common.functions.OpenContext;
+import org.apache.flink.api.common.functions.RichMapFunction;
 import org.apache.flink.api.java.functions.KeySelector;
 import org.apache.flink.api.java.tuple.Tuple3;
 import org.apache.flink.api.java.tuple.Tuple4;
@@ -39,8 +43,8 @@ import org.apache.flink.util.Collector;
  * The questions of queries.py on Flink's DataStream API, in a cluster inside this JVM.
  *
  * <p>Arguments: file of events, query, state backend, parallelism, delay of the watermark, size and slide (or gap) of
- * the window, ms, and "copy" or "reuse" for the objects on their way between operators. Each line on standard input runs the job once; the line is a path for the results, or "-". Each
- * run answers with a line: seconds from the first event that a source read to the last thing that a sink did.
+ * the window, ms, "copy" or "reuse" for the objects on their way between operators, and the file of each ad's campaign.
+ * Each line on standard input runs the job once; the line is a path for the results, or "-". Each run answers with a line: seconds from the first event that a source read to the last thing that a sink did.
  */
 public class FlinkJob {
     /** How many events a source takes before the other one's turn comes. */
@@ -162,6 +166,56 @@ public class FlinkJob {
         }
     }
 
+    /** The campaign of each ad, which is the bidder of a bid. */
+    public static class Campaign extends RichMapFunction<Bid, Long> {
+        private final String path;
+        private transient Map<Long, Long> campaigns;
+
+        public Campaign(String path) {
+            this.path = path;
+        }
+
+        @Override
+        public void open(OpenContext context) throws Exception {
+            campaigns = new HashMap<>();
+            try (FileChannel channel = FileChannel.open(Path.of(path), StandardOpenOption.READ)) {
+                MappedByteBuffer mapped = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size());
+                LongBuffer longs = mapped.order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
+                while (longs.hasRemaining()) {
+                    campaigns.put(longs.get(), longs.get());
+                }
+            }
+        }
+
+        @Override
+        public Long map(Bid bid) {
+            return campaigns.get(bid.f1);
+        }
+    }
+
+    /** The number of views. */
+    public static class Views implements AggregateFunction<Long, Long, Long> {
+        @Override
+        public Long createAccumulator() {
+            return 0L;
+        }
+
+        @Override
+        public Long add(Long campaign, Long count) {
+            return count + 1;
+        }
+
+        @Override
+        public Long getResult(Long count) {
+            return count;
+        }
+
+        @Override
+        public Long merge(Long a, Long b) {
+            return a + b;
+        }
+    }
+
     /** The number of bids. */
     public static class Count implements AggregateFunction<Bid, Long, Long> {
         @Override
@@ -215,7 +269,7 @@ public class FlinkJob {
     }
 
     static DataStream<Tuple6<Long, Long, Long, Long, Long, Long>> ask(
-            DataStream<Bid> bids, String query, Duration size, Duration slide) {
+            DataStream<Bid> bids, String query, Duration size, Duration slide, String ads) {
         KeySelector<Bid, Long> bidder = bid -> bid.f1;
         KeySelector<Bid, Long> auction = bid -> bid.f0;
         switch (query) {
@@ -223,6 +277,19 @@ public class FlinkJob {
                 return bids.keyBy(bidder).window(TumblingEventTimeWindows.of(size)).aggregate(new Four(), new WithFour());
             case "q12":
                 return bids.keyBy(bidder).window(TumblingEventTimeWindows.of(size)).aggregate(new Count(), new WithCount());
+            case "q8":
+                return bids.filter(bid -> bid.f2 % 10 == 0 || bid.f2 < 0)
+                        .join(bids.filter(bid -> (bid.f2 % 10 >= 1 && bid.f2 % 10 <= 3) || bid.f2 < 0))
+                        .where(bidder)
+                        .equalTo(bidder)
+                        .window(TumblingEventTimeWindows.of(size))
+                        .apply(new Seller(size.toMillis()));
+            case "yahoo":
+                return bids.filter(bid -> bid.f2 % 3 != 0)
+                        .map(new Campaign(ads))
+                        .keyBy(campaign -> campaign)
+                        .window(TumblingEventTimeWindows.of(size))
+                        .aggregate(new Views(), new WithCount());
             case "q11":
                 return bids.keyBy(bidder).window(EventTimeSessionWindows.withGap(size)).aggregate(new Count(), new WithCount());
             case "q5":
@@ -237,6 +304,21 @@ public class FlinkJob {
                         .reduce((a, b) -> a.f2 >= b.f2 ? a : b, new WithWindow());
             default:
                 throw new IllegalArgumentException("no query of the name " + query);
+        }
+    }
+
+    /** One who registered and opened an auction in the same window: key, start, price, auction. */
+    public static class Seller implements JoinFunction<Bid, Bid, Tuple6<Long, Long, Long, Long, Long, Long>> {
+        private final long size;
+
+        public Seller(long size) {
+            this.size = size;
+        }
+
+        @Override
+        public Tuple6<Long, Long, Long, Long, Long, Long> join(Bid registration, Bid opening) {
+            long start = registration.f3 - registration.f3 % size;
+            return Tuple6.of(registration.f1, start, registration.f2, opening.f0, 0L, 0L);
         }
     }
 
@@ -257,6 +339,7 @@ public class FlinkJob {
                 return 6;
             case "q11":
             case "q7":
+            case "q8":
                 return 4;
             default:
                 return 3;
@@ -291,7 +374,7 @@ public class FlinkJob {
                             .withTimestampAssigner((bid, before) -> bid.f3);
             DataStream<Bid> bids =
                     env.addSource(new Source(given[0])).returns(Bid.class).assignTimestampsAndWatermarks(watermarks);
-            ask(bids, given[1], Duration.ofMillis(Long.parseLong(given[5])), Duration.ofMillis(Long.parseLong(given[6])))
+            ask(bids, given[1], Duration.ofMillis(Long.parseLong(given[5])), Duration.ofMillis(Long.parseLong(given[6])), given[8])
                     .addSink(new Sink(columns(given[1])));
             env.execute(given[1]);
             if (!target.equals("-")) {

@@ -20,14 +20,19 @@ __all__ = ["Bids", "make"]
 DISORDER_MS = 2_000
 BIDS_PER_AUCTION = 15
 HOT_EVERY = IN_FLIGHT = 100
+ADS_PER_CAMPAIGN = 10
 
 
 @dataclass(frozen=True)
 class Bids:
-    """What was written. events: with the last one, which closes the windows, at closed_ms."""
+    """What was written. events: with the last one, which closes the windows, at closed_ms.
+
+    flat, ads: the bids, and each bidder's campaign, as bare int64; ``ads.parquet`` beside them has the campaigns, too.
+    """
 
     parquet: Path
     flat: Path
+    ads: Path
     events: int
     closed_ms: int
 
@@ -38,6 +43,8 @@ def make(folder: Path, events: int, keys: int, batches: int) -> Bids:
     Columns: ``auction``, ``bidder``, ``price`` int64 and ``ts``, int64 ms in the flat file. Bidders are drawn evenly,
     12.5 s between two bids of one on average. Auctions are as in Nexmark: every 15th bid opens one, half of the bids
     are for the newest whose number is a multiple of 100, the others for one of the last 100. Each price occurs once.
+    For Yahoo's question a bidder is an ad, ten of which are a campaign; what has a price that 3 divides is no view.
+    For q8 a price that ends with 0 is a registration, and one that ends with 1, 2 or 3 opens an auction.
     """
     random = np.random.default_rng(11)
     span = events * PER_KEY_MS // keys
@@ -69,4 +76,8 @@ def make(folder: Path, events: int, keys: int, batches: int) -> Bids:
         pq.write_table(table, path, row_group_size=-(-len(part) // PEER_THREADS))
         os.utime(path, (1_600_000_000 + place,) * 2)  # Spark takes the oldest first
     rows.tofile(folder / "bids.bin")
-    return Bids(parquet, folder / "bids.bin", events + 1, closed)
+    ads = np.append(np.sort(names), -1)
+    campaigns = np.append(np.arange(keys, dtype=np.int64) // ADS_PER_CAMPAIGN, -1)
+    np.column_stack([ads, campaigns]).astype("<i8").tofile(folder / "ads.bin")
+    pq.write_table(pa.table({"bidder": ads, "campaign": campaigns}), folder / "ads.parquet")
+    return Bids(parquet, folder / "bids.bin", folder / "ads.bin", events + 1, closed)

@@ -67,7 +67,7 @@ def command(bids: Bids, query: Query, folder: Path, state: str, objects: str) ->
             return Unavailable(f"FlinkJob.java does not compile: {done.stderr[-600:]}")
     memory = os.environ.get("FASTWIN_BENCH_DRIVER_MEMORY", "4g")
     opened = [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED]
-    given = [bids.flat, query.name, state, PEER_THREADS, DELAY_MS, query.size_ms, query.slide_ms, objects]
+    given = [bids.flat, query.name, state, PEER_THREADS, DELAY_MS, query.size_ms, query.slide_ms, objects, bids.ads]
     start = [java, f"-Xms{memory}", f"-Xmx{memory}", *opened, "-cp", os.pathsep.join([str(folder), path])]
     return [*start, "FlinkJob", *map(str, given)]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.engines.queries import DELAY_MS, Query
-from bench.engines.specs import SCORE_BITS, hottest, spec_of
+from bench.engines.specs import SCORE_BITS, hottest, sellers, spec_of
 from bench.engines.worker import Run, named
 from bench.lab import open_lab
 
@@ -24,11 +24,27 @@ ENGINES = {"spark": "RocksDB", "rocksdb": "RocksDB", "hdfs": "HDFSBacked"}
 _DELAY = f"{DELAY_MS} milliseconds"
 
 
-def _ours(query: Query, frame: Any) -> Any:
+def _sides(frame: Any) -> tuple[Any, Any]:
+    left = frame.where("price % 10 = 0 OR price < 0").select("bidder", "ts", "price")
+    return left, frame.where("price % 10 IN (1, 2, 3) OR price < 0").select("bidder", "ts", "auction")
+
+
+def _campaigns(frame: Any, parquet: Path) -> Any:
+    from pyspark.sql import functions as F
+
+    ads = frame.sparkSession.read.parquet(str(parquet.parent / "ads.parquet"))
+    return frame.where("price % 3 <> 0").join(F.broadcast(ads), "bidder")
+
+
+def _ours(query: Query, frame: Any, parquet: Path) -> Any:
     from pyspark.sql import functions as F
 
     import spark_glue
 
+    if query.name == "q8":
+        return spark_glue.apply(sellers(query), _sides(frame), watermark=(_DELAY, _DELAY))
+    if query.name == "yahoo":
+        frame = _campaigns(frame, parquet)
     if query.name != "q5":
         return spark_glue.apply(spec_of(query), frame, watermark=_DELAY)
     counts = spark_glue.apply(spec_of(query), frame, watermark=_DELAY, name="counts", chain=True)
@@ -36,7 +52,7 @@ def _ours(query: Query, frame: Any) -> Any:
     return spark_glue.apply(hottest(query), counts.select("window_time", score), name="hottest")
 
 
-def _native(query: Query, frame: Any) -> Any:
+def _native(query: Query, frame: Any, parquet: Path) -> Any:
     from pyspark.sql import functions as F
 
     marked, size = frame.withWatermark("ts", _DELAY), f"{query.size_ms} milliseconds"
@@ -49,6 +65,14 @@ def _native(query: Query, frame: Any) -> Any:
         window = F.session_window("ts", size) if query.name == "q11" else window
         grouped = marked.groupBy(window.alias("w"), "bidder").agg(F.count("*").alias("n"))
         return grouped.selectExpr("bidder AS key", "w.start AS window_start", "n", "w.end AS window_end")
+    if query.name == "q8":
+        left, right = (one.withColumn("w", window).drop("ts") for one in _sides(marked))
+        return left.join(right, ["w", "bidder"]).selectExpr(
+            "bidder AS key", "w.start AS window_start", "price", "auction"
+        )
+    if query.name == "yahoo":
+        grouped = _campaigns(marked, parquet).groupBy(window.alias("w"), "campaign").agg(F.count("*").alias("n"))
+        return grouped.selectExpr("campaign AS key", "w.start AS window_start", "n")
     if query.name == "q5":
         sliding = F.window("ts", size, f"{query.slide_ms} milliseconds")
         counts = marked.groupBy(sliding.alias("w"), "auction").agg(F.count("*").alias("n"))
@@ -74,7 +98,7 @@ def opened(engine: str, query: Query, parquet: Path) -> Iterator[Run]:
     with open_lab() as lab:
 
         def ask(frame: Any) -> Any:
-            return _ours(query, frame) if engine == "spark" else _native(query, frame)
+            return _ours(query, frame, parquet) if engine == "spark" else _native(query, frame, parquet)
 
         def run(wanted: bool) -> tuple[float, pa.Table | None]:
             with lab.checkpoint() as output:

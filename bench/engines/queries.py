@@ -50,6 +50,14 @@ QUERIES = {
             slide_ms=2_000,
         ),
         Query("q12", "Nexmark q12: bids of each bidder in 10 s", 10_000, ("key", "window_start", "n")),
+        Query(
+            "q8", "Nexmark q8: who registered and opened auctions in the same 10 s", 10_000,
+            ("key", "window_start", "price", "auction"),
+        ),
+        Query(
+            "yahoo", "Yahoo's benchmark without JSON: views of each campaign's ads in 10 s", 10_000,
+            ("key", "window_start", "n"),
+        ),
         Query("q7", "Nexmark q7: the highest bid of 10 s", 10_000, ("key", "window_start", "price", "bidder")),
     )
 }  # fmt: skip

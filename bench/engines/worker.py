@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.engines.queries import DELAY_MS, QUERIES, Query, write_answer
-from bench.engines.specs import SCORE_BITS, hottest, spec_of
+from bench.engines.specs import SCORE_BITS, hottest, sellers, spec_of
 
 __all__ = ["Run", "main", "named"]
 
@@ -37,7 +39,33 @@ def named(table: pa.Table, query: Query) -> pa.Table:
         return pa.table({"key": auction, "window_start": time_ms, "n": n})
     if query.name == "q7":
         return table.rename_columns({"auction": "key", "hi": "price"})
-    return table.rename_columns({"bidder": "key"})
+    if query.name == "q8":
+        return table.select(["bidder", "window_start", "price", "auction"]).rename_columns({"bidder": "key"})
+    return table.rename_columns({"campaign" if query.name == "yahoo" else "bidder": "key"})
+
+
+class _Campaigns:
+    """What Yahoo's question does before it counts: views alone, each with its ad's campaign."""
+
+    def __init__(self, parquet: Path) -> None:
+        ads = pq.read_table(parquet.parent / "ads.parquet").sort_by("bidder")
+        self._ads, self._campaigns = ads["bidder"].to_numpy(), ads["campaign"].to_numpy()
+
+    def of(self, bids: Any) -> pa.Table:
+        """Returns campaign and time of what was viewed. bids: a table or a batch."""
+        views = bids["price"].to_numpy() % 3 != 0
+        campaign = self._campaigns[np.searchsorted(self._ads, bids["bidder"].to_numpy()[views])]
+        return pa.table({"campaign": campaign, "ts": bids["ts"].filter(pa.array(views))})
+
+
+def _sides(bids: Any) -> tuple[pa.Table, pa.Table]:
+    """Returns the two inputs of q8. bids: a table or a batch. The closing bid, below 0, is in both."""
+    price = bids["price"].to_numpy()
+    last, over = price % 10, price < 0
+    sides = []
+    for chosen, column in (((last == 0) | over, "price"), (((last >= 1) & (last <= 3)) | over, "auction")):
+        sides.append(pa.table({name: bids[name].filter(pa.array(chosen)) for name in ("bidder", "ts", column)}))
+    return sides[0], sides[1]
 
 
 def _scored(table: pa.Table) -> pa.Table:
@@ -48,14 +76,27 @@ def _scored(table: pa.Table) -> pa.Table:
 def stream(query: Query, parquet: Path) -> Run:
     """Returns what runs a query in this process: batches of 65,536 rows, and the watermark 10 s behind."""
 
+    def join(wanted: bool) -> tuple[float, pa.Table | None]:
+        start = time.perf_counter()
+        opened = sellers(query).open(watermark=(DELAY_MS, DELAY_MS))
+        found = []
+        for path in sorted(parquet.glob("*.parquet")):
+            for batch in pq.ParquetFile(path).iter_batches(ROWS_A_BATCH):
+                result = opened.process(*_sides(batch)).main
+                if result.num_rows:
+                    found.append(result)
+        seconds = time.perf_counter() - start
+        return seconds, named(pa.concat_tables(found), query) if wanted else None
+
     def run(wanted: bool) -> tuple[float, pa.Table | None]:
         start = time.perf_counter()
         opened = spec_of(query).open(watermark=DELAY_MS)
         second = hottest(query).open() if query.name == "q5" else None
+        campaigns = _Campaigns(parquet) if query.name == "yahoo" else None
         found = []
         for path in sorted(parquet.glob("*.parquet")):
             for batch in pq.ParquetFile(path).iter_batches(ROWS_A_BATCH):
-                result = opened.process(batch).main
+                result = opened.process(batch if campaigns is None else campaigns.of(batch)).main
                 if second is not None:
                     second.process(_scored(result))
                     result = second.advance_watermark(opened.watermark).main
@@ -64,7 +105,7 @@ def stream(query: Query, parquet: Path) -> Run:
         seconds = time.perf_counter() - start
         return seconds, named(pa.concat_tables(found), query) if wanted else None
 
-    return run
+    return join if query.name == "q8" else run
 
 
 def table(query: Query, parquet: Path) -> Run:
@@ -72,7 +113,12 @@ def table(query: Query, parquet: Path) -> Run:
 
     def run(wanted: bool) -> tuple[float, pa.Table | None]:
         start = time.perf_counter()
-        result = spec_of(query).run(pq.read_table(parquet), threads=2).main
+        bids = pq.read_table(parquet)
+        bids = _Campaigns(parquet).of(bids) if query.name == "yahoo" else bids
+        if query.name == "q8":
+            result = sellers(query).run(*_sides(bids)).main
+        else:
+            result = spec_of(query).run(bids, threads=2).main
         if query.name == "q5":
             result = hottest(query).run(_scored(result), threads=2).main
         seconds = time.perf_counter() - start
@@ -87,6 +133,10 @@ def main() -> int:
     with ExitStack() as stack:
         if engine in ("stream", "table"):
             run = (stream if engine == "stream" else table)(query, parquet)
+        elif engine in ("chdb", "bytewax", "pathway"):
+            from bench.engines import embedded
+
+            run = embedded.opened(engine, query, parquet)
         else:
             from bench.engines import onspark
 
