@@ -25,7 +25,7 @@ from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import row_order
 from fastwin.state.reading import read_chunks
-from fastwin.state.refresh import Refresh
+from fastwin.state.refresh import Refresh, Repeated, Round
 from fastwin.state.rows import fed_meta, feed_behind, save_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -255,8 +255,10 @@ class EventTimeOperator(WatermarkOperator, Protocol):
 
     _accumulators: AccumulatorSet
     _lateness: Lateness
+    _round: Round | None = None  # of repeating, while one is on
 
     def _take(self, chunks: list[Chunk]) -> None:
+        self._round = None
         self._apply(chunks)
         feed_behind(self._accumulators, chunks)
 
@@ -283,18 +285,29 @@ class EventTimeOperator(WatermarkOperator, Protocol):
 
     def snapshot(self) -> bytes:
         """Returns all rows and the watermark."""
+        self._round = None
         return self._save("snapshot", self._saved_order(self._rows.slots()))
 
     def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
         slots = self._saved_order(self._rows.dirty_slots())
         if refresh is None:
+            self._round = None
             return self._save("delta", slots)
-        found = refresh.take(self._keys, self._rows, slots, self._beside_keys())
+        found = self._repeated(refresh, slots)
         unchanged = self._saved_order(found.slots[len(slots) :])
         slots = np.concatenate([slots, unchanged])
         told = {"refreshed": found.groups, "changed": len(slots) - len(unchanged)}
         return self._save("delta", slots, refresh, found.keys, **told)
+
+    def _repeated(self, refresh: Refresh, changed: NDArray[np.int32]) -> Repeated:
+        """Returns which rows a delta writes. changed: slots of those that have changed."""
+        beside = self._beside_keys()
+        if beside is not None:
+            return refresh.take(self._keys, self._rows, changed, beside)
+        if self._round is None or not self._round.goes_on(refresh):
+            self._round = Round(refresh, self._keys, self._rows)
+        return self._round.take(self._keys, self._rows, changed)
 
     def _saved_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
         """Returns slots in the order in which their rows are saved."""

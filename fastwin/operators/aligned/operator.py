@@ -341,8 +341,9 @@ class AlignedOperator(PanesOperator):
 
     @property
     def state_bytes(self) -> int:
-        """Bytes allocated for panes, the window that slides over them, keys, and the count of open windows."""
-        return self._panes.nbytes + self._slider.nbytes + self._keys.nbytes + self._open_ends.nbytes
+        """Bytes allocated for panes, the window that slides over them, keys, open windows, and a round of repeating."""
+        held = self._panes.nbytes + self._slider.nbytes + self._keys.nbytes + self._open_ends.nbytes
+        return held + (0 if self._round is None else self._round.nbytes)
 
     def _last_end(self, rows: pa.Table) -> int:
         return self._slicing.last_end(pc.max(rows["start"]).as_py())

@@ -31,7 +31,7 @@ from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.narrow import column_of
 from fastwin.state.reading import newest_of
-from fastwin.state.refresh import Refresh
+from fastwin.state.refresh import Refresh, Repeated
 from fastwin.state.rows import by_appearance, key_rows, load_keys
 from fastwin.times import MIN_TIMESTAMP
 
@@ -289,6 +289,9 @@ class RowsOperator(EventTimeOperator):
         """Returns the rows that are new since the last call and that a window may still pick."""
         self._prune()
         return super().delta(refresh)
+
+    def _repeated(self, refresh: Refresh, changed: NDArray[np.int32]) -> Repeated:
+        return refresh.take(self._keys, self._rows, changed)  # a round would need rows that keep their slots
 
     def _saved_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
         return slots  # in which they arrived

@@ -292,8 +292,9 @@ class SessionOperator(EventTimeOperator):
 
     @property
     def state_bytes(self) -> int:
-        """Bytes allocated for sessions, timers and keys."""
-        return self._sessions.nbytes + self._timers.nbytes + self._keys.nbytes
+        """Bytes allocated for sessions, timers, keys, and a round of repeating."""
+        held = self._sessions.nbytes + self._timers.nbytes + self._keys.nbytes
+        return held + (0 if self._round is None else self._round.nbytes)
 
     def _place_rows(self, in_file: bool) -> int:
         """Moves the rows; what finds and times sessions stays in memory."""
