@@ -184,9 +184,10 @@ def test_a_folder_without_rights_is_no_error(root):
 
 
 HOLDER = """
-import sys, time
+import signal, sys, time
 from spark_glue.stages.worker import leave_when_hung_up
 from spark_glue.state.copies import Shelf
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as Spark's daemon does, also where a shell has it ignored
 leave_when_hung_up()
 assert Shelf(sys.argv[1]).put("token", b"x" * 1000)
 print("held", flush=True)
