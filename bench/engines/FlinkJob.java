@@ -166,8 +166,8 @@ public class FlinkJob {
         }
     }
 
-    /** The campaign of each ad, which is the bidder of a bid. */
-    public static class Campaign extends RichMapFunction<Bid, Long> {
+    /** Puts the campaign in place of the ad, which is the bidder of a bid. */
+    public static class Campaign extends RichMapFunction<Bid, Bid> {
         private final String path;
         private transient Map<Long, Long> campaigns;
 
@@ -188,31 +188,8 @@ public class FlinkJob {
         }
 
         @Override
-        public Long map(Bid bid) {
-            return campaigns.get(bid.f1);
-        }
-    }
-
-    /** The number of views. */
-    public static class Views implements AggregateFunction<Long, Long, Long> {
-        @Override
-        public Long createAccumulator() {
-            return 0L;
-        }
-
-        @Override
-        public Long add(Long campaign, Long count) {
-            return count + 1;
-        }
-
-        @Override
-        public Long getResult(Long count) {
-            return count;
-        }
-
-        @Override
-        public Long merge(Long a, Long b) {
-            return a + b;
+        public Bid map(Bid bid) {
+            return new Bid(bid.f0, campaigns.get(bid.f1), bid.f2, bid.f3);
         }
     }
 
@@ -287,9 +264,9 @@ public class FlinkJob {
             case "yahoo":
                 return bids.filter(bid -> bid.f2 % 3 != 0)
                         .map(new Campaign(ads))
-                        .keyBy(campaign -> campaign)
+                        .keyBy(bidder)
                         .window(TumblingEventTimeWindows.of(size))
-                        .aggregate(new Views(), new WithCount());
+                        .aggregate(new Count(), new WithCount());
             case "q11":
                 return bids.keyBy(bidder).window(EventTimeSessionWindows.withGap(size)).aggregate(new Count(), new WithCount());
             case "q5":
