@@ -30,13 +30,21 @@ def need_redis_server() -> str:
     return program
 
 
+_BUS = 10_000  # in cluster mode a server listens this far above its port, too
+
+
 def _free_port() -> int:
-    """Returns a port up to 55535: in cluster mode the one 10,000 above it is taken, too."""
+    """Returns a port that is free, as is its bus; both lie below those that the kernel gives out by itself."""
     while True:
-        port = random.randrange(20_000, 32_000)  # below those that are given out for port 0
-        with socket.socket() as probe, contextlib.suppress(OSError):
+        port = random.randrange(12_000, 32_000 - _BUS)
+        with socket.socket() as probe, socket.socket() as bus, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            bus.bind(("127.0.0.1", port + _BUS))
             return port
+
+
+class _PortTakenError(AssertionError):
+    pass
 
 
 class RedisServer:
@@ -49,9 +57,13 @@ class RedisServer:
             path.write_text(config or "")
         self.folder = folder
         self.options = options
-        self.port = _free_port()
         self.process: subprocess.Popen | None = None
-        self.start()
+        while True:  # another process may take the port before the server does
+            self.port = _free_port()
+            try:
+                return self.start()
+            except _PortTakenError:
+                continue
 
     @property
     def url(self) -> str:
@@ -77,7 +89,9 @@ class RedisServer:
                         return
             except OSError:
                 pass
-            assert self.process.poll() is None, (self.folder / "redis.log").read_text()
+            if self.process.poll() is not None:
+                told = (self.folder / "redis.log").read_text()
+                raise _PortTakenError(told) if "Address already in use" in told[-400:] else AssertionError(told)
             assert time.monotonic() < end, "redis-server does not answer"
             time.sleep(0.02)
 
