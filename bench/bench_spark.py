@@ -4,11 +4,10 @@ A stream takes one file a micro-batch. What counts is the time (``triggerExecuti
 first one, which warms up; so also that of the last one, without events, in which what is left fires.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from bench import perkey
 from bench.lab import DELAY, STORES, Lab, Query, open_lab
 from bench.race import OURS, Bar, Contender, Entry, Works
 from bench.scale import PEER_THREADS, Scale, amount
+from bench.streams import both, native, ours
 
 WORKS = Works()
 PER_KEY = "applyInPandasWithState"
@@ -32,33 +32,6 @@ def lab() -> Iterator[Lab]:
         yield opened
 
 
-def _ours(*assigners: fw.WindowAssigner, **named: fw.WindowAssigner) -> Query:
-    spec = fw.key_by("key").event_time("ts")
-    spec = spec.windows(**named) if named else spec.window(*assigners)
-    spec = spec.aggregate(n=fw.Count(), s=fw.Sum("value"), lo=fw.Min("value"), hi=fw.Max("value"))
-
-    def query(frame: Any) -> Any:
-        import spark_glue
-
-        return spark_glue.apply(spec, frame, watermark=DELAY)
-
-    return query
-
-
-def _native(window: Callable[[Any], Any]) -> Query:
-    """Spark's own windows; window: makes the window column, given ``pyspark.sql.functions``."""
-
-    def query(frame: Any) -> Any:
-        from pyspark.sql import functions as F
-
-        grouped = frame.withWatermark("ts", DELAY).groupBy(window(F).alias("w"), "key")
-        aggregates = {"n": F.count("*"), "s": F.sum("value"), "lo": F.min("value"), "hi": F.max("value")}
-        found = grouped.agg(*(value.alias(name) for name, value in aggregates.items()))
-        return found.selectExpr("key", "w.start AS window_start", "w.end AS window_end", *aggregates)
-
-    return query
-
-
 def _contender(scale: Scale, lab: Lab, query: Query, store: str, files: Path) -> Contender:
     return Contender(
         lambda: lab.timed(query, store, files),
@@ -70,8 +43,8 @@ def _contender(scale: Scale, lab: Lab, query: Query, store: str, files: Path) ->
     )
 
 
-def _entry(scale: Scale, lab: Lab, label: str, assigner: fw.WindowAssigner, window: Callable[[Any], Any]) -> Entry:
-    queries = {OURS: _ours(assigner)} | dict.fromkeys(STORES, _native(window))
+def _entry(scale: Scale, lab: Lab, label: str, windows: str) -> Entry:
+    queries = both(windows)
     lab.check({name: queries[name] for name in (OURS, next(iter(STORES)))})
     files = lab.files(scale.batches, scale.batch_events, scale.keys)
     contenders = {
@@ -90,60 +63,49 @@ def _counted(scale: Scale) -> int:
 
 @WORKS.add("spark-tumbling", "event", tuple(STORES), Bar.at_least(2.5, *STORES))
 def tumbling(scale: Scale, lab: Lab) -> Entry:
-    assigner = fw.TumblingEventTimeWindows.of("1 minute")
-    return _entry(scale, lab, "tumbling 1 min", assigner, lambda functions: functions.window("ts", "1 minute"))
+    return _entry(scale, lab, "tumbling 1 min", "tumbling")
 
 
 @WORKS.add("spark-sessions", "event", tuple(STORES), Bar.at_least(8, *STORES))
 def sessions(scale: Scale, lab: Lab) -> Entry:
-    assigner = fw.EventTimeSessionWindows.with_gap("10 seconds")
-    return _entry(
-        scale, lab, "sessions, gap 10 s", assigner, lambda functions: functions.session_window("ts", "10 seconds")
-    )
+    return _entry(scale, lab, "sessions, gap 10 s", "sessions")
 
 
 @WORKS.add("spark-sliding", "event", tuple(STORES), Bar.at_least(20, *STORES))
 def sliding(scale: Scale, lab: Lab) -> Entry:
-    assigner = fw.SlidingEventTimeWindows.of("60 minutes", "3 minutes")
-    return _entry(
-        scale,
-        lab,
-        "sliding 60 min / 3 min",
-        assigner,
-        lambda functions: functions.window("ts", "60 minutes", "3 minutes"),
-    )
+    return _entry(scale, lab, "sliding 60 min / 3 min", "sliding")
 
 
 @WORKS.add("spark-day", "event", tuple(STORES))
 def day(scale: Scale, lab: Lab) -> Entry:
     """480 windows an event: Spark's own would take a quarter of an hour for a micro-batch, so they are cut off."""
     files, units = lab.files(scale.batches, scale.batch_events, scale.keys), _counted(scale)
-    native = _native(lambda functions: functions.window("ts", "24 hours", "3 minutes"))
+    cut = native(lambda functions: functions.window("ts", "24 hours", "3 minutes"))
 
     def cut_off(store: str) -> Contender:
         return Contender(
-            lambda: lab.cut_off(native, store, files, scale.cut_off_s, units),
+            lambda: lab.cut_off(cut, store, files, scale.cut_off_s, units),
             clocked=True,
             attempts=1,
             threads=PEER_THREADS,
             notes=dict,
         )
 
-    ours = _ours(fw.SlidingEventTimeWindows.of("24 hours", "3 minutes"))
+    query = ours(fw.SlidingEventTimeWindows.of("24 hours", "3 minutes"))
     contenders = {name: cut_off(store) for name, store in STORES.items()}
-    contenders[OURS] = _contender(scale, lab, ours, "RocksDB", files)
+    contenders[OURS] = _contender(scale, lab, query, "RocksDB", files)
     return Entry(f"Spark, sliding 24 h / 3 min, {_size(scale)}; native cut off: at most", units, contenders)
 
 
 @WORKS.add("spark-one-call-per-key", "event", (PER_KEY,), Bar.at_least(50, PER_KEY))
 def one_call_per_key(scale: Scale, lab: Lab) -> Entry:
     """The peer gets a fiftieth of the keys and of the events, so as many for each key; per event it costs the same."""
-    ours, theirs = _ours(fw.TumblingEventTimeWindows.of("1 minute")), perkey.query(DELAY)
-    lab.check({OURS: ours, PER_KEY: theirs})
+    query, theirs = ours(fw.TumblingEventTimeWindows.of("1 minute")), perkey.query(DELAY)
+    lab.check({OURS: query, PER_KEY: theirs})
     files = lab.files(scale.batches, scale.batch_events, scale.keys)
     fewer = lab.files(scale.batches, scale.batch_events // 50, scale.keys // 50)
     contenders = {
-        OURS: _contender(scale, lab, ours, "RocksDB", files),
+        OURS: _contender(scale, lab, query, "RocksDB", files),
         PER_KEY: replace(_contender(scale, lab, theirs, "RocksDB", fewer), units=_counted(scale) // 50),
     }
     return Entry(f"Spark, one call per key, tumbling 1 min, {_size(scale)}", _counted(scale), contenders)
@@ -151,10 +113,10 @@ def one_call_per_key(scale: Scale, lab: Lab) -> Entry:
 
 @WORKS.add("spark-hot-key", "event", ("even keys",), Bar.at_most(1.3, "even keys"))
 def hot_key(scale: Scale, lab: Lab) -> Entry:
-    ours = _ours(fw.TumblingEventTimeWindows.of("1 minute"))
+    query = ours(fw.TumblingEventTimeWindows.of("1 minute"))
     contenders = {
         name: _contender(
-            scale, lab, ours, "RocksDB", lab.files(scale.batches, scale.batch_events, scale.keys, hot=name == OURS)
+            scale, lab, query, "RocksDB", lab.files(scale.batches, scale.batch_events, scale.keys, hot=name == OURS)
         )
         for name in (OURS, "even keys")
     }
@@ -166,7 +128,7 @@ def four_windows(scale: Scale, lab: Lab) -> Entry:
     sizes = {"minute": "1 minute", "five": "5 minutes", "hour": "1 hour", "day": "1 day"}
     windows = {name: fw.TumblingEventTimeWindows.of(size) for name, size in sizes.items()}
     files = lab.files(scale.batches, scale.batch_events, scale.keys)
-    queries = {OURS: _ours(**windows), "minute alone": _ours(windows["minute"])}
+    queries = {OURS: ours(**windows), "minute alone": ours(windows["minute"])}
     contenders = {name: _contender(scale, lab, query, "RocksDB", files) for name, query in queries.items()}
     return Entry(f"Spark, minute, 5 minutes, hour and day at once, {_size(scale)}", _counted(scale), contenders)
 

@@ -1,9 +1,9 @@
-"""What a small micro-batch costs on Spark: ``python -m bench.spark_small --partitions 32 --rows 20000``.
+"""What a micro-batch costs on Spark, small or not: ``python -m bench.spark_small --partitions 32 --rows 20000``.
 
-fastwin beside Spark's own tumbling windows on both of its state stores, in turns, warm: the median of a micro-batch,
-and where its time goes, as Spark tells it: planning, write-ahead log, commits, and each stage with the time of its
-tasks; then the processor's time of it all. Everything is set up as ``spark_glue.session()`` does it, with Spark's
-default checkpoint manager.
+fastwin beside Spark's own windows on both of its state stores, in turns, warm: the median of a micro-batch, and where
+its time goes, as Spark tells it: planning, write-ahead log, commits, and each stage with the time of its tasks; then
+the processor's time of it all. Everything is set up as ``spark_glue.session()`` does it, with Spark's default
+checkpoint manager. With ``--rows 2000000 --keys 100000 --partitions 2 --batches 8`` it tells what a large one takes.
 """
 
 import argparse
@@ -13,20 +13,14 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import fastwin as fw
-from bench.bench_spark import _native, _ours
 from bench.lab import STORES, Lab, open_lab
 from bench.race import OURS
+from bench.streams import WINDOWS, both
 
 __all__ = ["main", "measure"]
 
 STEPS = ("triggerExecution", "latestOffset", "queryPlanning", "walCommit", "addBatch", "commitBatch", "commitOffsets")
 Seconds = dict[str, list[float]]
-
-
-def _queries() -> dict[str, Any]:
-    ours = _ours(fw.TumblingEventTimeWindows.of("1 minute"))
-    return {OURS: ours} | dict.fromkeys(STORES, _native(lambda functions: functions.window("ts", "1 minute")))
 
 
 def _processor_s() -> float:
@@ -71,10 +65,10 @@ def _stages(lab: Lab, after: int, batches: int) -> dict[str, tuple[float, float]
     return {name: tuple(map(statistics.median, zip(*told, strict=True))) for name, told in places.items()}  # type: ignore[misc]
 
 
-def measure(lab: Lab, rows: int, keys: int, batches: int, turns: int, only: str) -> dict[str, Seconds]:
+def measure(lab: Lab, windows: str, rows: int, keys: int, batches: int, turns: int, only: str) -> dict[str, Seconds]:
     """Runs all contenders in turns, one turn more than counts; prints what each took; returns the micro-batches."""
     files = lab.files(batches, rows, keys)
-    queries = {name: query for name, query in _queries().items() if only in name}
+    queries = {name: query for name, query in both(windows).items() if only in name}
     taken: dict[str, Seconds] = {name: defaultdict(list) for name in queries}
     stages: dict[str, dict[str, tuple[float, float]]] = {}
     for turn in range(turns + 1):
@@ -101,6 +95,7 @@ def main() -> None:
     """Measures and prints one size."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark_small", description=__doc__)
     parser.add_argument("--partitions", type=int, default=32, help="of the shuffle: 32")
+    parser.add_argument("--windows", choices=WINDOWS, default="tumbling", help="tumbling")
     parser.add_argument("--rows", type=int, default=20_000, help="of a micro-batch: 20,000")
     parser.add_argument("--keys", type=int, default=1_000, help="1,000")
     parser.add_argument("--batches", type=int, default=15, help="of a turn; the first does not count: 15")
@@ -115,7 +110,7 @@ def main() -> None:
         lab.spark.conf.set("spark.sql.shuffle.partitions", str(given.partitions))
         for setting in given.set:
             lab.spark.conf.set(*setting.split("=", 1))
-        taken = measure(lab, given.rows, given.keys, given.batches, given.turns, given.only)
+        taken = measure(lab, given.windows, given.rows, given.keys, given.batches, given.turns, given.only)
     medians = {name: statistics.median(steps["triggerExecution"]) for name, steps in taken.items()}
     others = [seconds for name, seconds in medians.items() if name != OURS]
     if others and OURS in medians:

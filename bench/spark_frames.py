@@ -1,0 +1,73 @@
+"""Windows over a frame of stored rows on Spark: ``python -m bench.spark_frames``.
+
+``apply`` over 16 M rows of Parquet beside Spark's own windows, adaptive execution on, in turns after practice; the rows
+of the answers are compared, and medians count.
+"""
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.lab import STORES, Lab, Query, open_lab
+from bench.race import OURS
+from bench.streams import WINDOWS, both
+
+__all__ = ["main"]
+
+NATIVE = "native"
+FILES = 8
+
+
+def _queries(windows: str) -> dict[str, Query]:
+    known = both(windows)
+    return {OURS: known[OURS], NATIVE: known[next(iter(STORES))]}
+
+
+def _seconds(lab: Lab, query: Query, files: Path) -> float:
+    lab.spark._jvm.System.gc()
+    start = time.monotonic()
+    query(lab.spark.read.parquet(str(files))).write.format("noop").mode("overwrite").save()
+    return time.monotonic() - start
+
+
+def _answer(lab: Lab, query: Query, files: Path) -> Any:
+    return query(lab.spark.read.parquet(str(files))).selectExpr("count(*)", "sum(n)", "sum(s)", "sum(hi)").collect()
+
+
+def _measure(lab: Lab, windows: str, rows: int, keys: int, turns: int) -> None:
+    queries = _queries(windows)
+    few = lab.files(2, 20_000, 500)
+    small = {name: _answer(lab, query, few) for name, query in queries.items()}
+    assert small[OURS] == small[NATIVE], f"the answers differ: {small}"
+    files = lab.files(FILES, rows // FILES, keys)
+    taken: dict[str, list[float]] = {name: [] for name in queries}
+    for turn in range(turns + 1):  # the first one is practice
+        for name, query in queries.items():
+            seconds = _seconds(lab, query, files)
+            if turn:
+                taken[name].append(seconds)
+    for name, seconds in taken.items():
+        median = statistics.median(seconds)
+        print(f"{windows}, {name}: {median:.2f} s, {rows / median / 1e6:.2f} M rows/s ({min(seconds):.2f} s at best)")
+    ratio = statistics.median(taken[NATIVE]) / statistics.median(taken[OURS])
+    print(f"{windows}: {ratio:.2f}x Spark's own over {rows:,} rows", flush=True)
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark_frames", description=__doc__)
+    parser.add_argument("--windows", choices=WINDOWS, help="all")
+    parser.add_argument("--rows", type=int, default=16_000_000, help="16,000,000")
+    parser.add_argument("--keys", type=int, default=100_000, help="100,000")
+    parser.add_argument("--turns", type=int, default=3, help="that count: 3")
+    given = parser.parse_args()
+    with open_lab() as lab:
+        lab.spark.conf.set("spark.sql.adaptive.enabled", "true")
+        for windows in [given.windows] if given.windows else WINDOWS:
+            _measure(lab, windows, given.rows, given.keys, given.turns)
+
+
+if __name__ == "__main__":
+    main()

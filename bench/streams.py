@@ -1,0 +1,56 @@
+"""One question over a frame of Spark's, streaming or not: as fastwin says it, and as Spark's own windows do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import fastwin as fw
+from bench.lab import DELAY, STORES, Query
+from bench.race import OURS
+
+__all__ = ["WINDOWS", "both", "native", "ours"]
+
+WINDOWS: dict[str, tuple[fw.WindowAssigner, Callable[[Any], Any]]] = {
+    "tumbling": (fw.TumblingEventTimeWindows.of("1 minute"), lambda functions: functions.window("ts", "1 minute")),
+    "sessions": (
+        fw.EventTimeSessionWindows.with_gap("10 seconds"),
+        lambda functions: functions.session_window("ts", "10 seconds"),
+    ),
+    "sliding": (
+        fw.SlidingEventTimeWindows.of("60 minutes", "3 minutes"),
+        lambda functions: functions.window("ts", "60 minutes", "3 minutes"),
+    ),
+}
+
+
+def ours(*assigners: fw.WindowAssigner, **named: fw.WindowAssigner) -> Query:
+    """Returns the question as fastwin says it."""
+    spec = fw.key_by("key").event_time("ts")
+    spec = spec.windows(**named) if named else spec.window(*assigners)
+    spec = spec.aggregate(n=fw.Count(), s=fw.Sum("value"), lo=fw.Min("value"), hi=fw.Max("value"))
+
+    def query(frame: Any) -> Any:
+        import spark_glue
+
+        return spark_glue.apply(spec, frame, watermark=DELAY)
+
+    return query
+
+
+def native(window: Callable[[Any], Any]) -> Query:
+    """Returns it as Spark's own windows say it; window: makes their column, given ``pyspark.sql.functions``."""
+
+    def query(frame: Any) -> Any:
+        from pyspark.sql import functions as F
+
+        grouped = frame.withWatermark("ts", DELAY).groupBy(window(F).alias("w"), "key")
+        aggregates = {"n": F.count("*"), "s": F.sum("value"), "lo": F.min("value"), "hi": F.max("value")}
+        found = grouped.agg(*(value.alias(name) for name, value in aggregates.items()))
+        return found.selectExpr("key", "w.start AS window_start", "w.end AS window_end", *aggregates)
+
+    return query
+
+
+def both(windows: str) -> dict[str, Query]:
+    """Returns the question, by contender: fastwin, and Spark's own windows on each of its stores of state."""
+    assigner, column = WINDOWS[windows]
+    return {OURS: ours(assigner)} | dict.fromkeys(STORES, native(column))
