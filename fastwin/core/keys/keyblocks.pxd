@@ -4,9 +4,9 @@
 # of its texts begins in an arena. A record has four bytes of length, then the bytes, for each column of text.
 import numpy as np
 
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
-from fastwin.core.typedefs cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from fastwin.core.typedefs cimport idx_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from fastwin.core.keys.texts cimport same_bytes, stir_text
 from fastwin.core.memory.bounds cimport check_int64, check_length, check_offsets
 from fastwin.core.memory.equal cimport are_one
@@ -15,6 +15,7 @@ from fastwin.core.memory.hashindex cimport stir
 cdef enum:
     LENGTH_BYTES = 4            # before each text of a record
     LONGEST = 0x7fffffff        # of a text, bytes
+    KEYS_AT_ONCE = 512          # that are_keys() compares
 
 cdef struct KeyColumn:
     const int64_t* values       # NULL: it is text
@@ -138,6 +139,45 @@ cdef inline bint is_key(const KeyColumn* columns, Py_ssize_t width, Py_ssize_t i
                 return False
             arena += LENGTH_BYTES + own
     return True
+
+
+cdef inline bint are_keys(const KeyColumn* columns, Py_ssize_t width, Py_ssize_t at, const idx_t* picked, Py_ssize_t n,
+                          const char* words, Py_ssize_t stride, const idx_t* slots, const uint8_t* arena,
+                          uint8_t* others) noexcept nogil:
+    """Whether the keys stored ``slots[i] * stride`` bytes behind ``words`` are the keys ``at + picked[i]``; marks those
+    that are not. n: at most KEYS_AT_ONCE. Column by column: so several are on their way from memory at a time."""
+    cdef const uint8_t* records[KEYS_AT_ONCE]
+    cdef const uint8_t* text
+    cdef const int64_t* values
+    cdef Py_ssize_t c, i, word = 0
+    cdef int64_t length
+    cdef uint32_t own
+    cdef uint8_t found, other = 0
+    memset(others, 0, n)
+    for c in range(width):
+        values = columns[c].values
+        if values == NULL:
+            continue
+        for i in range(n):
+            found = (<const int64_t*> (words + slots[i] * stride))[word] != values[at + picked[i]]
+            others[i] |= found
+            other |= found
+        word += 1
+    if word == width:
+        return other == 0
+    for i in range(n):
+        records[i] = arena + (<const int64_t*> (words + slots[i] * stride))[word]
+    for c in range(width):
+        if columns[c].values != NULL:
+            continue
+        for i in range(n):
+            memcpy(&own, records[i], LENGTH_BYTES)
+            text = text_of(columns + c, at + picked[i], &length)
+            found = not same_bytes(records[i] + LENGTH_BYTES, own, text, length)
+            records[i] += LENGTH_BYTES + own
+            others[i] |= found
+            other |= found
+    return other == 0
 
 
 cdef inline int64_t store_key(const KeyColumn* columns, Py_ssize_t width, Py_ssize_t i, char* words, uint8_t* arena,

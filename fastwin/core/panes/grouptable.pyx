@@ -11,7 +11,7 @@ from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint32_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keyblocks cimport (
-    LENGTH_BYTES, KeyColumn, hash_keys, hold_keys, is_key, is_one_key, next_texts, offset_of, record_bytes, store_key)
+    LENGTH_BYTES, KeyColumn, are_keys, hash_keys, hold_keys, is_key, is_one_key, next_texts, offset_of, record_bytes, store_key)
 from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index, stir
@@ -148,6 +148,8 @@ cdef class GroupTable:
         cdef char* data = self.rows.data
         cdef const char* row
         cdef const int64_t* values = self.columns[0].values if self.width == 1 else NULL
+        cdef bint guess = values == NULL and n > 1      # by hash and pane; keys are compared afterwards, all at once
+        cdef uint8_t[BLOCK] others
         cdef idx_t slot
         if self.index.size * <Py_ssize_t> sizeof(uint64_t) > CACHED:
             for i in range(n):
@@ -170,7 +172,7 @@ cdef class GroupTable:
                     row = data + slot * stride
                     if (<const ts_t*> row)[1] == starts[i] and (
                             (<const int64_t*> row)[2] == values[at + picked[i]] if values != NULL else
-                            is_key(self.columns, self.width, at + picked[i], row + WORD, self.arena)):
+                            guess or is_key(self.columns, self.width, at + picked[i], row + WORD, self.arena)):
                         break
                 elif entry == no_entry():
                     slot = self.append(at + picked[i], starts[i])
@@ -178,6 +180,11 @@ cdef class GroupTable:
                     break
                 place = (place + 1) & mask
             slots[i] = slot
+        if guess and not are_keys(self.columns, self.width, at, picked, n, data + WORD, stride, slots, self.arena,
+                                  others):
+            for i in range(n):
+                if others[i]:       # another key of the same hash, as rare as one in 2**32
+                    self.find_block(at, &picked[i], 1, &starts[i], &hashes[i], &slots[i])
 
     @cython.overflowcheck(False)
     cdef Py_ssize_t find_panes(self, Py_ssize_t at, Py_ssize_t n, const ts_t* starts, idx_t* slots) noexcept nogil:

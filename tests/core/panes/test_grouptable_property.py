@@ -158,6 +158,21 @@ def test_many_rows_and_keys_of_one_hash_are_told_apart() -> None:
     assert (np.diff(starts) >= 0).all()
 
 
+@pytest.mark.parametrize("texts", [(False, False), (True, False)])
+def test_keys_of_several_columns_with_hashes_alike_are_told_apart(texts: tuple) -> None:
+    # Of so many keys, about twenty pairs agree in the 32 bits of the hash that the index holds.
+    n, table = 400_000, new_table(texts)
+    numbers, zeros = np.arange(n), np.zeros(n, np.int64)
+    text = np.frombuffer(b"".join(b"%06d" % number for number in range(n)), np.uint8)
+    column = (np.arange(0, 6 * n + 1, 6), text, None) if texts[0] else (numbers, None)
+    for _ in range(2):
+        table.feed([column, (numbers % 7, None)], zeros, 10, 0, [(numbers, None)])
+    assert len(table) == n
+    (counts, _), (totals, _), (highest, _) = table.accumulators.results(table.rows, np.arange(n, dtype=np.int32))
+    assert (counts == 2).all()
+    assert (totals == 2 * highest).all()
+
+
 def test_what_does_not_suit_is_refused() -> None:
     table, none = new_table((False,)), np.zeros(1, np.int64)
     values = [(none, None)]
