@@ -11,7 +11,8 @@ from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint32_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keyblocks cimport (
-    LENGTH_BYTES, KeyColumn, are_keys, hash_keys, hold_keys, is_key, is_one_key, next_texts, offset_of, record_bytes, store_key)
+    LENGTH_BYTES, KeyColumn, are_keys, hash_keys, hold_keys, is_key, is_one_key, next_texts, offset_of, record_bytes,
+    store_key)
 from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index, stir
