@@ -15,6 +15,7 @@ cdef class Rows:
     cdef readonly RowType type
     cdef list arrays            # Arrow arrays, until they are decoded
     cdef list decoded           # Python lists
+    cdef readonly list kinds    # Arrow types
     cdef Numbers* numbers       # by column
     cdef list views             # the numpy arrays that these look into
     cdef Py_ssize_t latest      # the column of numbers that was read last

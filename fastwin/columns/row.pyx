@@ -57,6 +57,7 @@ cdef class Rows:
         self.type = type
         self.arrays = [batch.column(j) for j in range(batch.num_columns)]
         self.decoded = [None] * len(self.arrays)
+        self.kinds = [array.type for array in self.arrays]
         self.n = batch.num_rows
         self.numbers = <Numbers*> calloc(max(len(self.arrays), 1), sizeof(Numbers))
         if self.numbers == NULL:

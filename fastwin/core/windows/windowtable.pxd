@@ -26,7 +26,7 @@ cdef struct Window:
     uint32_t flags
     int32_t timers              # how many timers it has
     int32_t panes               # how often it has fired
-    int32_t _unused
+    int32_t run                 # which run of elements it is still to be handed, from 1 on; 0: none
 
 cdef struct Entry:              # of the index: a row, and the hash of its key and window
     idx_t slot

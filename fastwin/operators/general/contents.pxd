@@ -4,7 +4,9 @@ from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.windows.windowtable cimport WindowTable
 from fastwin.operators.general.contexts cimport Clocks
 from fastwin.operators.general.elements cimport Elements
+from fastwin.operators.general.runs cimport Runs
 from fastwin.columns.row cimport RowType
+from fastwin.columns.rowrun cimport Picked
 
 cdef class Contents:
     cdef Elements elements
@@ -19,6 +21,9 @@ cdef class Contents:
     cdef object evictor, reduce
     cdef bint timed                     # elements are kept with their timestamps
     cdef list adds, creates, gives, merges, whats
+    cdef list manys                     # their add_many; None for those that have none
+    cdef readonly bint takes_runs       # elements are handed over as runs, later in the call
+    cdef Runs runs
     cdef object only_add, only_create, only_give        # of the aggregate in Python, if it is the only one
     cdef object reduced
     cdef Clocks clocks
@@ -30,6 +35,12 @@ cdef class Contents:
     cdef int _drop(self, Py_ssize_t at) except -1
     cdef int forget(self, idx_t slot) except -1
     cdef int add(self, idx_t slot, Py_ssize_t i, ts_t time) except -1
+    cdef int _fold(self, idx_t slot, object row, bint first) except -1
+    cdef int _keep(self, idx_t slot, object held, object got, bint first) except -1
+    cdef int hand_over(self, idx_t slot) except -1
+    cdef int hand_over_all(self) except -1
+    cdef int _hand_over(self, Py_ssize_t begin, Py_ssize_t end) except -1
+    cdef int _fold_run(self, idx_t slot, Picked picked, Py_ssize_t at, Py_ssize_t n) except -1
     cdef int clear(self, idx_t slot) except -1
     cdef int merge(self, idx_t slot, idx_t other) except -1
     cdef object _reduce(self, object a, object b, idx_t slot)

@@ -5,7 +5,7 @@ from operator import index
 import numpy as np
 import pyarrow as pa
 
-from fastwin.core.typedefs cimport idx_t, ts_t
+from fastwin.core.typedefs cimport NONE, idx_t, ts_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.memory.references cimport give_back, set_apart, untrack
 from fastwin.core.timemath cimport NO_TIME
@@ -13,9 +13,17 @@ from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, Window
 from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.returned import reduced_maker, row_maker
 from fastwin.operators.general.contexts cimport Clocks
+from fastwin.operators.general.runs cimport Run, Runs
 from fastwin.columns.row cimport TimedRow
+from fastwin.columns.rowrun cimport Picked
 from fastwin.columns.decoding import from_objects
 from fastwin.columns.row import row_type
+from fastwin.functions.aggregate import adds_many
+
+cdef enum:
+    FEWEST = 2                  # elements of a run; fewer are added one by one
+
+cdef object UNMADE = object()   # in the place of an accumulator, until the first elements are handed over
 
 
 cdef object as_index(object i, Py_ssize_t n):
@@ -54,6 +62,9 @@ cdef class Contents:
         self.gives = [part.function.get_result for part in program.aggregates]
         if len(self.adds) == 1:
             self.only_add, self.only_create, self.only_give = self.adds[0], self.creates[0], self.gives[0]
+        self.manys = [part.function.add_many if adds_many(part.function) else None for part in program.aggregates]
+        self.takes_runs = not self.keeps_rows and any(self.manys)
+        self.runs = Runs()
         self.merges = [part.function.merge for part in program.aggregates]
         self.whats = [type(part.function).__qualname__ for part in program.aggregates]
         self.makers = [row_maker(part.names, f"{what}.get_result")
@@ -104,14 +115,17 @@ cdef class Contents:
         """Adds element i; built-in accumulators are fed apart."""
         cdef Window* window = self.table.at(slot)
         cdef bint first = not window.flags & HAS_CONTENTS
-        cdef list contents, parts
-        cdef Py_ssize_t j
+        cdef list contents
         self.table.fill(window)
         if not self.in_python:
             return 0
         if slot >= len(self.objects):
             self.fit()
         contents = self.objects
+        if self.takes_runs:
+            if first:
+                contents[slot] = UNMADE
+            return self.runs.note(window, slot, i)
         row = self.elements.element(i)
         if self.keeps_rows:
             if self.timed:
@@ -126,16 +140,16 @@ cdef class Contents:
         if self.reduce is not None:
             contents[slot] = row if first else self._reduce(contents[slot], row, slot)
             return 0
-        j = 0
+        return self._fold(slot, row, first)
+
+    cdef int _fold(self, idx_t slot, object row, bint first) except -1:
+        """Adds an element to the accumulators of a window. first: it has none yet."""
+        cdef list contents = self.objects, parts
+        cdef Py_ssize_t j = 0
         try:
             if self.only_add is not None:
                 held = self.only_create() if first else contents[slot]
-                got = self.only_add(row, held)
-                if first or got is not held:
-                    contents[slot] = got
-                    set_apart(got)
-                    if not first:
-                        give_back(held, 1)
+                self._keep(slot, held, self.only_add(row, held), first)
                 return 0
             parts = [create() for create in self.creates] if first else contents[slot]
             for j in range(len(parts)):
@@ -147,6 +161,76 @@ cdef class Contents:
             raise self.elements.blame(f"{self.whats[j]}.add", slot, problem) from problem
         return 0
 
+    cdef int _keep(self, idx_t slot, object held, object got, bint first) except -1:
+        """Makes what a function has returned the accumulator of a window. held: what it was handed."""
+        if first or got is not held:
+            self.objects[slot] = got
+            set_apart(got)
+            if not first:
+                give_back(held, 1)
+        return 0
+
+    cdef int hand_over(self, idx_t slot) except -1:
+        """Hands elements that a window has got to the functions, if these wait for more."""
+        cdef Py_ssize_t run = self.table.at(slot).run
+        return self._hand_over(run - 1, run) if run else 0
+
+    cdef int hand_over_all(self) except -1:
+        """The same for all windows, at the end of a call."""
+        self._hand_over(0, self.runs.runs_n)
+        self.runs.done()
+        return 0
+
+    cdef int _hand_over(self, Py_ssize_t begin, Py_ssize_t end) except -1:
+        cdef Picked picked = None
+        cdef Py_ssize_t r, n, at = 0
+        cdef idx_t place, slot
+        cdef Run* run
+        for r in range(begin, end):
+            run = self.runs.runs + r
+            n, slot, place = run.n, run.slot, run.first
+            if n == 0:
+                continue
+            if n >= FEWEST and picked is None:
+                picked, at = self.runs.pick(self.elements.rows, r, end), 0
+            run.n = self.table.at(slot).run = 0
+            if n >= FEWEST:
+                self._fold_run(slot, picked, at, n)
+            else:
+                while place != NONE:
+                    self._fold(slot, self.elements.element(self.runs.noted[place].i), self.objects[slot] is UNMADE)
+                    place = self.runs.noted[place].next
+            at += n
+        return 0
+
+    cdef int _fold_run(self, idx_t slot, Picked picked, Py_ssize_t at, Py_ssize_t n) except -1:
+        """Adds n of the picked elements, from ``at`` on, to the accumulators of a window."""
+        cdef list parts
+        cdef Py_ssize_t j = 0, k
+        cdef bint first = self.objects[slot] is UNMADE
+        try:
+            if self.only_add is not None:
+                held = self.only_create() if first else self.objects[slot]
+                got = self.manys[0](self.runs.handed(picked, at, n), held)
+                self.runs.taken_back()
+                self._keep(slot, held, got, first)
+                return 0
+            parts = [create() for create in self.creates] if first else self.objects[slot]
+            for j in range(len(parts)):
+                if self.manys[j] is not None:
+                    parts[j] = self.manys[j](self.runs.handed(picked, at, n), parts[j])
+                    self.runs.taken_back()
+                else:
+                    for k in range(at, at + n):
+                        parts[j] = self.adds[j](self.elements.element(picked.places[k]), parts[j])
+            self.objects[slot] = parts
+            if first:
+                untrack(<void*> parts)
+        except Exception as problem:
+            what = "add" if self.manys[j] is None else "add_many"
+            raise self.elements.blame(f"{self.whats[j]}.{what}", slot, problem) from problem
+        return 0
+
     cdef object _reduce(self, object a, object b, idx_t slot):
         try:
             return self.reduced(self.reduce(a, b))
@@ -156,6 +240,8 @@ cdef class Contents:
     cdef int clear(self, idx_t slot) except -1:
         """Empties a window."""
         cdef Window* window = self.table.at(slot)
+        if window.run:
+            self.hand_over(slot)
         self.table.rows.mark(slot)
         if self.built_in:
             self.table.rows.reset(slot, self.accumulators.head_cells)
@@ -175,6 +261,11 @@ cdef class Contents:
             self.accumulators.merge(self.table.rows, &slot, self.table.rows, &other, 1)
         if self.in_python:
             self.fit()
+            if first:
+                self.runs.move(self.table.at(other), self.table.at(slot), slot)
+            else:
+                self.hand_over(slot)
+                self.hand_over(other)
             a, b = self.objects[slot], self.objects[other]
             if first:
                 a = b
@@ -201,6 +292,7 @@ cdef class Contents:
 
     cdef object held(self, idx_t slot):
         """Returns the Python contents of a window."""
+        self.hand_over(slot)
         return self.objects[slot] if self.in_python else None
 
     cdef object python_results(self, idx_t slot, object held):

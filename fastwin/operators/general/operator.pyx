@@ -184,7 +184,7 @@ cdef class GeneralOperator:
                     self._feed(i)       # while the rows are at hand
                 if assigner.plain:
                     block.foresee(&ids[i], &times[i], i, min(n - i, BLOCK))
-                    if self.contents.in_python:
+                    if self.contents.in_python and not self.contents.takes_runs:
                         fetch_all(self.contents.objects, block.slots, min(n - i, BLOCK))
             if self.rests and block.is_settled(k, ids[i], self.settled, timers.watermark):
                 self.pending[k], deferred = block.slots[k], self.feeds
@@ -237,6 +237,7 @@ cdef class GeneralOperator:
         if self.feeds:
             self._feed(n)
             self._held = None
+        self.contents.hand_over_all()
         return 0
 
     cdef int _feed(self, Py_ssize_t until) except -1:

@@ -1,0 +1,152 @@
+"""RowRun: elements of one window that came one after the other, as user code sees them: rows, lists, numpy columns."""
+
+import numpy as np
+import pyarrow as pa
+
+cimport cython
+from libc.stdlib cimport free, malloc
+
+from fastwin.columns.row cimport Numbers, Row, Rows
+from fastwin.core.typedefs cimport idx_t, int64_t
+from fastwin.errors import StateError
+
+__all__ = ["RowRun"]
+
+
+cdef class Picked:
+    """Rows of a call in an order of their own. n: how many; ``places`` are for the owner to fill."""
+
+    def __init__(self, Rows rows not None, Py_ssize_t n):
+        self.rows = rows
+        self.n = n
+        self.places = <idx_t*> malloc(max(n, 1) * sizeof(idx_t))
+        if self.places == NULL:
+            raise MemoryError(f"Picked: no memory for {n} rows")
+        self.arrays = [None] * len(rows.type.names)
+        self.asked = [False] * len(rows.type.names)
+
+    def __dealloc__(self):
+        free(self.places)
+
+    cdef object array(self, Py_ssize_t j):
+        """Returns a column in this order, read-only; None where only lists can say what is in it."""
+        cdef int64_t[::1] view
+        cdef const int64_t* values
+        cdef const Numbers* numbers = self.rows.numbers + j
+        cdef Py_ssize_t k
+        if not self.asked[j]:
+            if numbers.values != NULL and numbers.valid == NULL:
+                view = bits = np.empty(self.n, np.int64)
+                values = <const int64_t*> numbers.values
+                for k in range(self.n):
+                    view[k] = values[self.places[k]]
+                found = bits.view(np.float64) if numbers.floats else bits
+                found.flags.writeable = False
+            else:
+                found = self._narrow(j)
+            self.arrays[j], self.asked[j] = found, True
+        return self.arrays[j]
+
+    def _narrow(self, Py_ssize_t j):
+        """The same for other columns than numbers of 64 bits without nulls."""
+        cdef Py_ssize_t k
+        if not has_numbers(self.rows.kinds[j]):
+            return None
+        values = [self.rows.value(j, self.places[k]) for k in range(self.n)]
+        return None if None in values else frozen(values, self.rows.kinds[j])
+
+
+def has_numbers(kind):
+    """Tells whether numpy has a type for the values, other than objects."""
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+
+
+def frozen(list values not None, kind):
+    """Returns values as an array[n], read-only: numbers and booleans with the dtype of their type, all else objects."""
+    if has_numbers(kind) and None not in values:
+        found = np.array(values, dtype=kind.to_pandas_dtype())
+    else:
+        found = np.empty(len(values), dtype=object)
+        found[:] = values
+    found.flags.writeable = False
+    return found
+
+
+@cython.binding(False)      # as plain methods: user code calls them for each run
+cdef class RowRun:
+    """Elements of one window that came one after the other: a sequence of rows, and their columns.
+
+    It is there for the call that it was handed to; StateError is raised afterwards. What it gave out may be kept.
+    """
+
+    cdef int _check(self) except -1:
+        if self.picked is None:
+            raise StateError("values: the call that they were handed to is over; keep what you need of them")
+        return 0
+
+    cdef Py_ssize_t _column(self, object name) except -1:
+        self._check()
+        j = self.picked.rows.type.index.get(name)
+        if j is None:
+            names = ", ".join(self.picked.rows.type.names)
+            raise KeyError(f"the rows have no column {name!r}; they have {names}")
+        return j
+
+    def to_list(self, name):
+        """Returns a column as a list of Python values, None for null: what each row has. O(n)."""
+        cdef Py_ssize_t j = self._column(name), k
+        cdef Rows rows = self.picked.rows
+        cdef const idx_t* places = self.picked.places + self.first
+        cdef const Numbers* numbers = rows.numbers + j
+        cdef list values
+        if numbers.values == NULL:
+            values = rows.column(j)
+            return [values[places[k]] for k in range(self.n)]
+        if numbers.valid != NULL:
+            return [rows.value(j, places[k]) for k in range(self.n)]
+        if numbers.floats:
+            return [(<const double*> numbers.values)[places[k]] for k in range(self.n)]
+        return [(<const int64_t*> numbers.values)[places[k]] for k in range(self.n)]
+
+    def to_numpy(self, name):
+        """Returns a column as an array[n], read-only; copy it if it is to be kept: it is a part of a larger one.
+
+        Numbers and booleans have the dtype of the column. Other values, and those among which there is a null, are an
+        array of objects, with None for null: what each row has.
+        """
+        cdef Py_ssize_t j = self._column(name)
+        whole = self.picked.array(j)
+        if whole is None:
+            return frozen(self.to_list(name), self.picked.rows.kinds[j])
+        return whole[self.first:self.first + self.n]
+
+    cdef Row _row(self, Py_ssize_t at):
+        cdef Row row = self.picked.rows.row(self.picked.places[self.first + at])
+        self.picked.rows.hold(row)
+        return row
+
+    def __len__(self):
+        return self.n
+
+    def __iter__(self):
+        cdef Py_ssize_t at
+        for at in range(self.n):
+            self._check()
+            yield self._row(at)
+
+    def __getitem__(self, at):
+        self._check()
+        if isinstance(at, slice):
+            return [self._row(k) for k in range(*at.indices(self.n))]
+        if not -self.n <= at < self.n:
+            raise IndexError(f"values: there are {self.n} of them, got index {at}")
+        return self._row(at + self.n if at < 0 else at)
+
+    def __repr__(self):
+        return f"RowRun of {self.n} rows" if self.picked is not None else "RowRun of a call that is over"
+
+
+cdef RowRun new_run(Picked picked):
+    cdef RowRun run = RowRun.__new__(RowRun)
+    run.picked = picked
+    return run
