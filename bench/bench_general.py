@@ -40,6 +40,24 @@ class Stats(fw.AggregateFunction):
         return tuple(accumulator)
 
 
+class StatsOfMany(Stats):
+    """The same, many elements at once."""
+
+    def add(self, value, accumulator):
+        return super().add(value, accumulator)
+
+    def add_many(self, values, accumulator):
+        column = values.to_list("value")
+        smallest, largest = min(column), max(column)
+        accumulator[0] += len(column)
+        accumulator[1] += sum(column)
+        if accumulator[2] is None or smallest < accumulator[2]:
+            accumulator[2] = smallest
+        if accumulator[3] is None or largest > accumulator[3]:
+            accumulator[3] = largest
+        return accumulator
+
+
 class AtTheEnd(fw.Trigger):
     """What EventTimeTrigger does, in Python."""
 
@@ -122,6 +140,14 @@ def python_aggregate(scale: Scale) -> Entry:
     table, rows = _sized(scale, 4)
     aggregate = Stats()
     return _entry("aggregate in Python", _TUMBLING.aggregate(aggregate, output=_OUTPUT), table, rows, aggregate)
+
+
+@WORKS.add("general-python-many", "event", ("C loop",))
+def python_many(scale: Scale) -> Entry:
+    keys = max(scale.keys // 32, 1)
+    table = events(scale.events // 4, keys)
+    spec = _TUMBLING.aggregate(StatsOfMany(), output=_OUTPUT)
+    return _entry("aggregate in Python with add_many, dozens of elements a window", spec, table, keys * 10)
 
 
 @WORKS.add("general-process", "event", ("C loop", "bare calls"))

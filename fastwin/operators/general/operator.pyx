@@ -237,8 +237,7 @@ cdef class GeneralOperator:
         if self.feeds:
             self._feed(n)
             self._held = None
-        self.contents.hand_over_all()
-        return 0
+        return self.contents.hand_over_all()
 
     cdef int _feed(self, Py_ssize_t until) except -1:
         """Feeds the built-in accumulators with the elements up to ``until`` that they have not got yet."""
