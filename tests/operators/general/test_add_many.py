@@ -127,6 +127,13 @@ def test_a_growing_session_is_handed_them_at_once_too():
     assert many.runs == [6]
 
 
+def test_sessions_that_become_one_are_handed_theirs_before():
+    many, bridged = Many(), table(5, ts=[0, 1, 8, 9, 5])
+    expected = SESSIONS.aggregate(OneByOne(), output=OUTPUT).run(bridged).main
+    assert SESSIONS.aggregate(many, output=OUTPUT).run(bridged).main.equals(expected)
+    assert many.runs == [2, 2]
+
+
 def test_a_firing_ends_a_run():
     many = Many()
     spec = TUMBLING.trigger(fw.CountTrigger.of(4)).aggregate(many, output=OUTPUT)
