@@ -25,7 +25,7 @@ from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import row_order
 from fastwin.state.reading import read_chunks
-from fastwin.state.refresh import Refresh, Repeated, Round
+from fastwin.state.refresh import Refresh, Repeated, RepeatedRows, Round, in_round
 from fastwin.state.rows import fed_meta, feed_behind, save_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -275,12 +275,12 @@ class EventTimeOperator(WatermarkOperator, Protocol):
     def _saved(self, slots: NDArray[np.int32]) -> None:
         """Takes rows as saved."""
 
-    def _beside_keys(self) -> NDArray[np.int32] | None:
-        """Returns the keys of unchanged rows of other kinds; None: there are none."""
-        return None
+    def _kinds(self) -> list[RepeatedRows]:
+        """Returns the rows of each kind, those of windows first."""
+        return [self._rows]
 
-    def _beside(self, kind: Literal["snapshot", "delta"], repeated: NDArray[np.bool_] | None) -> Beside:
-        """Returns what a chunk says of rows of other kinds. repeated: which keys' unchanged rows are in it, by id."""
+    def _beside(self, kind: Literal["snapshot", "delta"], unchanged: list[NDArray[np.int32]]) -> Beside:
+        """Returns what a chunk says of rows of other kinds. unchanged: slots of those that it repeats, of each kind."""
         return Beside()
 
     def snapshot(self) -> bytes:
@@ -290,24 +290,18 @@ class EventTimeOperator(WatermarkOperator, Protocol):
 
     def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
-        slots = self._saved_order(self._rows.dirty_slots())
         if refresh is None:
             self._round = None
-            return self._save("delta", slots)
-        found = self._repeated(refresh, slots)
-        unchanged = self._saved_order(found.slots[len(slots) :])
-        slots = np.concatenate([slots, unchanged])
-        told = {"refreshed": found.groups, "changed": len(slots) - len(unchanged)}
-        return self._save("delta", slots, refresh, found.keys, **told)
+            return self._save("delta", self._saved_order(self._rows.dirty_slots()))
+        found = self._repeated(refresh)
+        changed, unchanged = self._saved_order(found.changed[0]), self._saved_order(found.unchanged[0])
+        told = {"refreshed": found.groups, "changed": len(changed)}
+        return self._save("delta", np.concatenate([changed, unchanged]), refresh, found.unchanged[1:], **told)
 
-    def _repeated(self, refresh: Refresh, changed: NDArray[np.int32]) -> Repeated:
-        """Returns which rows a delta writes. changed: slots of those that have changed."""
-        beside = self._beside_keys()
-        if beside is not None:
-            return refresh.take(self._keys, self._rows, changed, beside)
-        if self._round is None or not self._round.goes_on(refresh):
-            self._round = Round(refresh, self._keys, self._rows)
-        return self._round.take(self._keys, self._rows, changed)
+    def _repeated(self, refresh: Refresh) -> Repeated:
+        """Returns which rows a delta writes."""
+        self._round = in_round(self._round, refresh, self._keys, self._kinds())
+        return self._round.take()
 
     def _saved_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
         """Returns slots in the order in which their rows are saved."""
@@ -322,10 +316,10 @@ class EventTimeOperator(WatermarkOperator, Protocol):
         kind: Literal["snapshot", "delta"],
         slots: NDArray[np.int32],
         refresh: Refresh | None = None,
-        repeated: NDArray[np.bool_] | None = None,
+        unchanged: list[NDArray[np.int32]] | None = None,
         **more: Any,
     ) -> bytes:
-        beside = self._beside(kind, repeated)
+        beside = self._beside(kind, unchanged or [])
         tables = self._tables(kind, slots) | beside.tables
         ends = [self._last_end(tables["rows"])] if len(slots) else []
         more["last_end"] = max([*ends, *([] if beside.last_end is None else [beside.last_end])], default=None)

@@ -1,30 +1,45 @@
 """Deltas that repeat unchanged rows, a few key groups at a time, so that the deltas before them can be forgotten."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.keys.keytable import KeyTable
-from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import StateError
 
-__all__ = ["Refresh", "Repeated", "Round"]
+__all__ = ["Refresh", "Repeated", "RepeatedRows", "Round", "in_round"]
+
+
+class RepeatedRows(Protocol):
+    """State of one kind, as a round asks for it: rows of keys. A slot is a row's own for as long as that is there."""
+
+    def slots(self) -> NDArray[Any]:
+        """Returns the slots of all rows. O(rows)."""
+
+    def dirty_slots(self) -> NDArray[Any]:
+        """Returns the slots of the rows that have changed since they were saved."""
+
+    def live_marks(self, slots: NDArray[Any]) -> NDArray[np.bool_]:
+        """Tells which slots, of rows that were there once, hold one."""
+
+    def keys(self, slots: NDArray[Any]) -> NDArray[np.int32]:
+        """Returns the key ids of rows."""
 
 
 class Repeated(NamedTuple):
-    """What a delta with a refresh holds.
+    """What a delta with a refresh holds: lists with an array for each kind of rows.
 
-    slots: int32[n], of the rows that have changed, then of unchanged ones of the repeated groups. repeated: bool[n],
-    which of these are of repeated groups, changed or not. keys: bool[top of the key table], which keys are.
-    groups: how many groups.
+    changed: slots of the rows that have changed. among: bool, which of these are of repeated groups. unchanged: slots
+    of the unchanged rows of repeated groups, ascending. groups: how many groups are repeated.
     """
 
-    slots: NDArray[np.int32]
-    repeated: NDArray[np.bool_]
-    keys: NDArray[np.bool_]
+    changed: list[NDArray[Any]]
+    among: list[NDArray[np.bool_]]
+    unchanged: list[NDArray[Any]]
     groups: int
 
 
@@ -46,127 +61,108 @@ class Refresh:
         """How many groups have not been repeated yet."""
         return len(self.groups) - self.turn
 
-    def take(
-        self,
-        keys: KeyTable,
-        rows: RowStore,
-        changed: NDArray[np.int32],
-        holding: NDArray[np.int32] | None = None,
-    ) -> Repeated:
-        """Returns which rows to write. changed: their slots. holding: keys that have something besides rows.
-
-        O(rows of state); a ``Round`` finds the same with less. Raises StateError if there is a row of another group,
-        which nothing would ever repeat.
-        """
-        ids = keys.ids()
-        group_of = np.full(keys.top, -1, dtype=np.int32)
-        group_of[ids] = KeyCodec.groups(keys, ids, self.key_groups)
-        clean = np.ones(rows.top, dtype=np.bool_)
-        clean[changed] = False
-        slots = rows.slots()
-        slots = slots[clean[slots]]
-        group = group_of[rows.keys(slots)]
-        counted = group if holding is None else np.concatenate([group, group_of[holding]])
-        sizes = np.bincount(counted, minlength=self.key_groups)
-        self._check(sizes)
-        here = list(self.groups)
-        fit = int(np.searchsorted(np.cumsum(sizes[here[self.turn :]]), len(changed) // 4, side="right"))
-        taken = here[self.turn :][: max(fit, 1)]
-        wanted = np.zeros(self.key_groups + 1, dtype=np.bool_)  # the last one: of keys that are not there
-        wanted[taken] = True
-        whose = wanted[group_of]
-        unchanged = slots[wanted[group]]
-        repeated = np.concatenate([whose[rows.keys(changed)], np.ones(len(unchanged), dtype=np.bool_)])
-        return Repeated(np.concatenate([changed, unchanged]), repeated, whose, len(taken))
-
-    def _check(self, sizes: NDArray[np.intp]) -> None:
-        """Raises StateError if a row is of a group that nothing would repeat. sizes: rows of each group."""
-        here = list(self.groups)
-        if sizes.sum() != sizes[here].sum():
-            wrong = sizes.copy()
-            wrong[here] = 0
-            raise StateError(f"state: rows of key group {wrong.argmax()} among those of the groups {here}")
-
 
 class Round:
-    """A round of deltas that repeat all key groups, for state that is nothing but the rows of one store.
+    """A round of deltas that repeat all key groups.
 
     It looks at all rows once, when it is made; each turn then costs what it repeats and what has changed. It has to see
-    each delta from then on, and goes by slots: a row that was released is told by its mark, one that has taken its slot
-    by its key. What a turn finds is what ``Refresh.take`` finds, whenever the round was made: others may have to go on
-    from the same turn.
+    each delta from then on, and goes by slots: a row that is gone is told by its mark, one that has taken its slot by
+    its key. What a turn finds does not depend on when the round was made: others may have to go on from the same turn.
+
+    kinds: all that the state is made of.
     """
 
-    def __init__(self, refresh: Refresh, keys: KeyTable, rows: RowStore) -> None:
-        self._next = refresh
-        slots = rows.slots()
-        groups = self._groups(keys, rows, slots)
-        self._limit = len(slots)
-        self._later = 0
-        order = np.argsort(groups, kind="stable")
-        ends = np.cumsum(np.bincount(groups, minlength=refresh.key_groups))[:-1]
-        self._found = [[part] for part in np.split(slots[order], ends)]
+    def __init__(self, refresh: Refresh, keys: KeyTable, kinds: Sequence[RepeatedRows]) -> None:
+        self._next, self._keys, self._kinds = refresh, keys, kinds
+        self._limit = self._later = self._nbytes = 0
+        self._found: list[list[list[NDArray[Any]]]] = []  # of each kind: of each group: parts
+        for rows in kinds:
+            slots = rows.slots()
+            order, groups = _by_group(self._groups(rows, slots), refresh.key_groups)
+            ends = np.cumsum(np.bincount(groups, minlength=refresh.key_groups))[:-1]
+            self._found.append([[part] for part in np.split(slots[order], ends)])
+            self._limit += len(slots)
+            self._nbytes += slots.nbytes
 
     @property
     def nbytes(self) -> int:
         """Bytes of slots."""
-        return 4 * (self._limit + self._later)
+        return self._nbytes
 
     def goes_on(self, refresh: Refresh) -> bool:
         """Whether the next turn is this one, and what has changed meanwhile is still less than what was looked at."""
         return refresh == self._next and refresh.left > 0 and self._later <= self._limit
 
-    def take(self, keys: KeyTable, rows: RowStore, changed: NDArray[np.int32]) -> Repeated:
-        """Returns which rows to write in the next turn. changed: slots of those that changed since the last one.
+    def take(self) -> Repeated:
+        """Returns which rows to write in the next turn.
 
         Raises StateError if there is a row of another group, which nothing would ever repeat.
         """
         turn = self._next
-        groups = self._groups(keys, rows, changed)
-        self._note(changed, groups)
-        fresh = np.zeros(rows.top, dtype=np.bool_)
-        fresh[changed] = True
-        most, count = len(changed) // 4, 0
+        changed = [rows.dirty_slots() for rows in self._kinds]
+        groups = [self._groups(rows, slots) for rows, slots in zip(self._kinds, changed, strict=True)]
+        for kind, (slots, theirs) in enumerate(zip(changed, groups, strict=True)):
+            self._note(kind, slots, theirs)
+        fresh = [np.sort(slots) for slots in changed]
+        most, count = sum(map(len, changed)) // 4, 0
         taken: list[int] = []
-        parts: list[NDArray[np.int32]] = []
+        parts: list[list[NDArray[Any]]] = [[slots[:0]] for slots in changed]
         for group in turn.groups[turn.turn :]:
-            part = self._unchanged(group, keys, rows, fresh)
-            count += len(part)
+            found = [self._unchanged(kind, group, some) for kind, some in enumerate(fresh)]
+            count += sum(map(len, found))
             if count > most and taken:
                 break
             taken.append(group)
-            parts.append(part)
+            for some, part in zip(parts, found, strict=True):
+                some.append(part)
             if count > most:
                 break
-        unchanged = np.sort(np.concatenate([np.empty(0, dtype=np.int32), *parts]))
-        mine = np.isin(groups, taken)
-        whose = np.zeros(keys.top, dtype=np.bool_)
-        whose[rows.keys(unchanged)] = True
-        whose[rows.keys(changed[mine])] = True
         self._next = replace(turn, turn=turn.turn + len(taken))
-        for group in taken:
-            self._found[group] = []
-        repeated = np.concatenate([mine, np.ones(len(unchanged), dtype=np.bool_)])
-        return Repeated(np.concatenate([changed, unchanged]), repeated, whose, len(taken))
+        for by_group in self._found:
+            for group in taken:
+                by_group[group] = []
+        among = [np.isin(theirs, taken) for theirs in groups]
+        return Repeated(changed, among, [np.sort(np.concatenate(some)) for some in parts], len(taken))
 
-    def _note(self, slots: NDArray[np.int32], groups: NDArray[np.int32]) -> None:
+    def _note(self, kind: int, slots: NDArray[Any], groups: NDArray[np.int32]) -> None:
         """Takes rows that may be unchanged when the turn of their group comes."""
-        order = np.argsort(groups, kind="stable")
-        found, starts = np.unique(groups[order], return_index=True)
+        order, groups = _by_group(groups, self._next.key_groups)
+        found, starts = np.unique(groups, return_index=True)
         left = set(self._next.groups[self._next.turn :])
         for group, part in zip(found.tolist(), np.split(slots[order], starts)[1:], strict=True):
             if group in left:
-                self._found[group].append(part)
+                self._found[kind][group].append(part)
                 self._later += len(part)
+                self._nbytes += part.nbytes
 
-    def _unchanged(self, group: int, keys: KeyTable, rows: RowStore, fresh: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Returns the slots of the unchanged rows of a group. fresh: which slots have changed."""
-        slots = np.unique(np.concatenate(self._found[group]))
+    def _unchanged(self, kind: int, group: int, changed: NDArray[Any]) -> NDArray[Any]:
+        """Returns the slots of the unchanged rows of a group, ascending. changed: those that are not, ascending."""
+        rows = self._kinds[kind]
+        slots = np.unique(np.concatenate(self._found[kind][group]))
         slots = slots[rows.live_marks(slots)]
-        slots = slots[~fresh[slots]]
-        return slots[self._groups(keys, rows, slots) == group]
+        if len(changed):
+            places = np.searchsorted(changed, slots)
+            slots = slots[changed[np.minimum(places, len(changed) - 1)] != slots]
+        return slots[self._groups(rows, slots) == group]
 
-    def _groups(self, keys: KeyTable, rows: RowStore, slots: NDArray[np.int32]) -> NDArray[np.int32]:
-        found = KeyCodec.groups(keys, rows.keys(slots), self._next.key_groups)
-        self._next._check(np.bincount(found, minlength=self._next.key_groups))
+    def _groups(self, rows: RepeatedRows, slots: NDArray[Any]) -> NDArray[np.int32]:
+        """Returns the key group of each row; raises StateError where it is none of those that are repeated."""
+        found = KeyCodec.groups(self._keys, rows.keys(slots), self._next.key_groups)
+        sizes = np.bincount(found, minlength=self._next.key_groups)
+        here = list(self._next.groups)
+        if sizes.sum() != sizes[here].sum():
+            sizes[here] = 0
+            raise StateError(f"state: rows of key group {sizes.argmax()} among those of the groups {here}")
         return found
+
+
+def in_round(on: Round | None, refresh: Refresh, keys: KeyTable, kinds: Sequence[RepeatedRows]) -> Round:
+    """Returns the round of a delta: the one that is on, or a new one. kinds: see ``Round``."""
+    return on if on is not None and on.goes_on(refresh) else Round(refresh, keys, kinds)
+
+
+def _by_group(groups: NDArray[np.int32], count: int) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Returns the order of rows by their groups, and these in that order. count: how many groups there are."""
+    small = groups.astype(np.uint16) if count <= 1 << 16 else groups  # NumPy sorts those in O(rows)
+    order = np.argsort(small, kind="stable")
+    return order, small[order]

@@ -1,23 +1,31 @@
 """Rounds of repeating: each turn finds what a look at all rows finds, whatever came and went since the round began."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin.columns.keys import KeyCodec
 from fastwin.errors import StateError
-from fastwin.operators.protocol import EventTimeOperator
+from fastwin.operators.general.repeating import GeneralRound, RowTimer, is_unmarked
 from fastwin.run.planner import plan
 from fastwin.run.replica import open_replica
 from fastwin.state.chunks import read_meta
 from fastwin.state.refresh import Refresh, Repeated, Round
 from tests.support import newer_specs, stored_specs
+from tests.support.newer_specs import JOIN, joined_rows
 from tests.support.stored_steps import Step, rebuilt, run, steps
 
 GROUPS = 8
-SPECS = stored_specs.SPECS | newer_specs.SPECS
+SEVERAL_FILLED = (
+    newer_specs.BY_TEXT.windows(slide=newer_specs.SLIDING, minute=newer_specs.MINUTE, fill="empty", longest_gap="3 m")
+    .allowed_lateness("15 s")
+    .aggregate(n=fw.Count())
+)
+SPECS = stored_specs.SPECS | newer_specs.SPECS | {"join": JOIN.spec, "several_filled": SEVERAL_FILLED}
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("ms"))])
 
 
@@ -26,8 +34,8 @@ def rows_of(keys: np.ndarray) -> pa.Table:
 
 
 def in_rounds(dice: random.Random, count: int, groups: tuple[int, ...]) -> list[Step]:
-    """Micro-batches of which most are turns of rounds; a turn may be left out, and a round may begin anew."""
-    refreshes = (None if dice.random() < 0.1 else Refresh(GROUPS, groups) for _ in range(count))
+    """Micro-batches of which most are turns of rounds, the last 20 all; before, some turns are left out."""
+    refreshes = (None if dice.random() < 0.2 and i < count - 20 else Refresh(GROUPS, groups) for i in range(count))
     return [step._replace(refresh=refresh) for step, refresh in zip(steps(dice, count), refreshes, strict=True)]
 
 
@@ -42,9 +50,43 @@ def in_step(self: Round, refresh: Refresh) -> bool:
     return refresh == self._next and refresh.left > 0
 
 
-def look(self: EventTimeOperator, refresh: Refresh, changed: np.ndarray) -> Repeated:
+def look(self: Round) -> Repeated:
     """Finds the rows of a turn among all."""
-    return refresh.take(self._keys, self._rows, changed, self._beside_keys())
+    turn = self._next
+    changed = [set(rows.dirty_slots().tolist()) for rows in self._kinds]
+    by_group: list[list[list[int]]] = []
+    for rows, dirty in zip(self._kinds, changed, strict=True):
+        by_group.append([[] for _ in range(turn.key_groups)])
+        clean = [slot for slot in rows.slots().tolist() if slot not in dirty]
+        for slot, group in zip(clean, groups_of(self, rows, clean), strict=True):
+            by_group[-1][group].append(slot)
+    taken, left = list(turn.groups[turn.turn :]), sum(map(len, changed)) // 4
+    for at, group in enumerate(taken):
+        left -= sum(len(groups[group]) for groups in by_group)
+        if left < 0:
+            taken = taken[: max(at, 1)]
+            break
+    self._next = replace(turn, turn=turn.turn + len(taken))
+    found = [sorted(slot for group in taken for slot in groups[group]) for groups in by_group]
+    dirty_slots = [rows.dirty_slots() for rows in self._kinds]
+    among = [np.isin(groups_of(self, *some), taken) for some in zip(self._kinds, dirty_slots, strict=True)]
+    unchanged = [np.array(slots, some.dtype) for slots, some in zip(found, dirty_slots, strict=True)]
+    return Repeated(dirty_slots, among, unchanged, len(taken))
+
+
+def groups_of(on: Round, rows, slots) -> list[int]:
+    ids = rows.keys(np.array(slots, rows.dirty_slots().dtype))
+    return KeyCodec.groups(on._keys, ids, on._next.key_groups).tolist()
+
+
+def timers(self: GeneralRound, slots: np.ndarray) -> set[RowTimer]:
+    """Finds the timers of rows among all."""
+    wanted, service, found = set(slots.tolist()), self._service, set()
+    for kind in (0, 1):
+        for time, slot in zip(*(column.tolist() for column in service.listed(not kind)), strict=True):
+            if slot in wanted and is_unmarked(service, slot, time, kind):
+                found.add((slot, time, kind))
+    return found
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -53,24 +95,54 @@ def test_a_stream_in_a_round_writes_what_one_writes_that_looks_at_all_rows(name,
     print("seed", seed)  # shown if it fails
     dice = random.Random(seed)
     monkeypatch.setattr(Round, "goes_on", in_step)
-    live, looks, turn = rebuilt(SPECS[name], []), rebuilt(SPECS[name], []), 0
-    for step in in_rounds(dice, 40, tuple(range(GROUPS))):
+    schema = JOIN.schema if name == "join" else stored_specs.SCHEMA
+    live, looks, turn = rebuilt(SPECS[name], [], schema), rebuilt(SPECS[name], [], schema), 0
+    log: list[bytes] = []
+    since = first = None  # of the last round that is over, and of the one that is on
+    for number, step in enumerate(in_rounds(dice, 40, tuple(range(GROUPS)))):
         step = turned(step, turn, GROUPS)
+        if name == "join":
+            step = step._replace(rows=joined_rows(step.rows))
         told = run(live, step)
         with monkeypatch.context() as patch:
-            patch.setattr(EventTimeOperator, "_repeated", look)
+            patch.setattr(Round, "take", look)
+            patch.setattr(GeneralRound, "timers", timers)
             assert run(looks, step) == told
-        turn = 0 if step.refresh is None or turn >= GROUPS else turn + read_meta(told)["refreshed"]
+        if since is not None and dice.random() < 0.1:
+            assert run(rebuilt(SPECS[name], log[since:], schema), step) == told
+        log.append(told)
+        if turn >= GROUPS:
+            turn = 0
+        elif step.refresh is None:  # some go on with their turns; but a log that forgets has to begin anew
+            turn, first = dice.choice([turn, 0]), None
+        else:
+            first = number if turn == 0 else first
+            turn += read_meta(told)["refreshed"]
+            since = first if turn >= GROUPS and first is not None else since
+    assert rebuilt(SPECS[name], log[since:], schema).snapshot() == live.snapshot()
+    assert since, "no round came to its end"
 
 
-def test_a_turn_looks_at_what_it_repeats(monkeypatch):
-    spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 hour")).aggregate(n=fw.Count())
+START = fw.key_by("k").event_time("ts")
+HOURS = START.window(fw.TumblingEventTimeWindows.of("1 hour"))
+MANY = {
+    "aligned": HOURS.aggregate(n=fw.Count()),
+    "general": HOURS.trigger(fw.ContinuousEventTimeTrigger.of("7 s")).aggregate(n=fw.Count()),
+    "several": START.windows(
+        minute=fw.TumblingEventTimeWindows.of("1 minute"), hour=fw.TumblingEventTimeWindows.of("1 hour")
+    ).aggregate(n=fw.Count()),
+    "rows": HOURS.deduplicate("last"),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_a_turn_looks_at_what_it_repeats(name, monkeypatch):
     looked = []
     groups = Round._groups
-    monkeypatch.setattr(Round, "_groups", lambda *given: looked.append(len(given[3])) or groups(*given))
+    monkeypatch.setattr(Round, "_groups", lambda *given: looked.append(len(given[2])) or groups(*given))
     found = {}
     for keys in (1_000, 100_000):
-        stream, shares = open_replica(plan(spec, SCHEMA)), tuple(range(64))
+        stream, shares = open_replica(plan(MANY[name], SCHEMA), coalesce=True), tuple(range(64))
         stream.process(rows_of(np.arange(keys)))
         stream.delta()
         looked.clear()

@@ -1,9 +1,11 @@
 """TimerService: the clocks of the general operator, and which timers its windows have."""
 
+import numpy as np
+
 from fastwin.core.timers.timer cimport Timer
 from fastwin.core.timers.timerqueue cimport TOLD, TimerQueue
 from fastwin.core.timemath cimport MAX_TIME, NO_TIME, add_overflows
-from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint8_t, uint32_t
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint32_t
 from fastwin.core.windows.windowtable cimport CLEANUP_TIMER, END_TIMER, Window, WindowTable, is_global, last_ms
 from fastwin.errors import SpecError
 
@@ -158,22 +160,21 @@ cdef class TimerService:
             if flags[i] & CLEANUP_TIMER:
                 self.register_cleanup(slots[i])
 
-    def unmarked(self, const uint8_t[::1] wanted not None):
-        """Returns the timers of wanted rows, uint8[rows], that no marks in these tell of: (slot, time, kind) each.
+    def unmarked(self):
+        """Returns the timers that no marks in their rows tell of, by time for each clock.
 
-        O(timers log timers), of all rows.
+        Slots int32[n], times int64[n], kinds int8[n]: 0 event time, 1 processing time. O(timers log timers), O(1) where
+        marks tell of all.
         """
-        cdef Py_ssize_t i
         cdef int kind
-        cdef const int64_t[::1] times, slots
-        found = []
+        parts = [(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int8))]
         for kind in range(2):
-            at, owners = self.listed(not kind)
-            times, slots = at, owners
-            for i in range(times.shape[0]):
-                if wanted[slots[i]] and not self._mark(self.at(<idx_t> slots[i]), times[i], not kind):
-                    found.append((slots[i], times[i], kind))
-        return found
+            if self.queue(not kind).live:
+                times, _, namespaces = self.queue(not kind).timers()
+                own = namespaces & TOLD == 0
+                slots = (namespaces[own] >> 2).astype(np.int32)
+                parts.append((slots, times[own], np.full(len(slots), kind, np.int8)))
+        return tuple(np.concatenate(columns) for columns in zip(*parts))
 
     def has_timer(self, idx_t slot, ts_t time, int kind):
         """Tells whether a row has a timer."""

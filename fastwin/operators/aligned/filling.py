@@ -18,6 +18,7 @@ from fastwin.operators.config import Config
 from fastwin.operators.protocol import Beside
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import row_order
+from fastwin.state.refresh import RepeatedRows
 from fastwin.state.rows import fill_rows, load_keys, load_rows, save_rows, some_rows
 from fastwin.times import MIN_TIMESTAMP
 
@@ -100,17 +101,12 @@ class FillingOperator(AlignedOperator):
     def _changed(self) -> bool:
         return super()._changed() or len(self._marks.rows.dirty_slots()) > 0
 
-    def _beside_keys(self) -> NDArray[np.int32]:
-        rows = self._marks.rows
-        clean = np.setdiff1d(rows.slots(), rows.dirty_slots(), assume_unique=True)
-        return rows.keys(clean.astype(np.int32))
+    def _kinds(self) -> list[RepeatedRows]:
+        return [*super()._kinds(), self._marks.rows]
 
-    def _beside(self, kind: Literal["snapshot", "delta"], repeated: NDArray[np.bool_] | None) -> Beside:
+    def _beside(self, kind: Literal["snapshot", "delta"], unchanged: list[NDArray[np.int32]]) -> Beside:
         rows = self._marks.rows
-        slots = rows.slots() if kind == "snapshot" else rows.dirty_slots()
-        if repeated is not None:
-            clean = np.setdiff1d(rows.slots(), slots, assume_unique=True).astype(np.int32)
-            slots = np.concatenate([slots, clean[repeated[rows.keys(clean)]]])
+        slots = rows.slots() if kind == "snapshot" else np.concatenate([rows.dirty_slots(), *unchanged])
         slots = row_order(self._keys, rows, slots)
         saved = save_rows(self._config.codec, self._keys, rows, slots, {"start": 1}, HEAD_CELLS)
         last = self._gone(int(rows.starts(slots).max())) if len(slots) else None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fastwin.columns.keys import EncodedKeys
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.core.windows.windowtable import END_CELL, HEAD_CELLS
+from fastwin.operators.general.repeating import unmarked
 from fastwin.operators.heldwindows import NEVER, HeldWindows, WindowTimer, in_rows, slots_of_key
 from fastwin.times import MAX_TIMESTAMP
 from fastwin.triggers import (
@@ -92,7 +93,7 @@ def _timers(service: Any, rows: RowStore, slots: NDArray[np.int32]) -> list[list
     found: dict[int, list[WindowTimer]] = {slot: [] for slot in slots.tolist()}
     for slot, told in found.items():
         told += [WindowTimer(time, bool(kind)) for time, kind in service.marks(slot)[0]]
-    for slot, time, kind in service.unmarked(wanted):
+    for slot, time, kind in unmarked(service, wanted):
         found[slot].append(WindowTimer(time, bool(kind)))
     return [sorted(set(told)) for told in found.values()]
 

@@ -8,6 +8,7 @@ from fastwin.core.windows.timerservice import TimerService
 from fastwin.operators.batch import Batch
 from fastwin.operators.general.assigners import AssignerNode
 from fastwin.operators.general.elements import Elements
+from fastwin.operators.general.repeating import GeneralRound
 from fastwin.operators.general.userstate import UserState
 from fastwin.operators.heldwindows import HeldWindows
 from fastwin.operators.protocol import Counters, Fed
@@ -25,6 +26,7 @@ class GeneralOperator:
     program: Any
     counters: Counters
     chain: Chain
+    round: GeneralRound | None
     timer_service: TimerService
     elements: Elements
     state: UserState

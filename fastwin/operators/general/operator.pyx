@@ -54,7 +54,7 @@ cdef class GeneralOperator:
     takes_whole = False
 
     cdef readonly object config, program, counters
-    cdef public object chain, newest            # see the protocol
+    cdef public object chain, newest, round     # see the protocol; the round of repeating that is on
     cdef readonly TimerService timer_service
     cdef readonly WindowTable table
     cdef readonly Elements elements
@@ -362,9 +362,8 @@ cdef class GeneralOperator:
 
     @property
     def state_bytes(self):
-        """Bytes allocated for windows, timers and keys; of Python objects, only the references."""
-        return (self.table.nbytes + self.timer_service.event_timers.nbytes + self.timer_service.processing_timers.nbytes
-                + self.keys.nbytes + 8 * (len(self.contents.objects) + len(self.state.windows)))
+        """Bytes allocated for windows, timers, keys, a round; of Python objects, only the references."""
+        return state.allocated(self)
 
     def place(self, in_file):
         """Moves keys, rows and their index; returns their bytes in files. Python objects and timers stay in memory."""

@@ -13,6 +13,7 @@ from fastwin.core.accumulators.exchange import tidy_rows
 from fastwin.core.windows.windowtable import END_CELL, HEAD_CELLS
 from fastwin.errors import StateError
 from fastwin.operators.general.planning import reads_rows
+from fastwin.operators.general.repeating import GeneralRound, is_unmarked, unmarked
 from fastwin.operators.general.savedobjects import (
     UserObjects,
     at_slots,
@@ -30,9 +31,17 @@ from fastwin.state.refresh import Refresh
 from fastwin.state.rows import fed_meta, feed_behind, fill_rows, key_rows, load_keys, load_rows, save_rows
 from fastwin.times import MIN_TIMESTAMP
 
-__all__ = ["check", "forget_watermark", "load", "save", "settle"]
+__all__ = ["allocated", "check", "forget_watermark", "load", "save", "settle"]
 
 FEWEST_CHANGES = 4096  # that a journal may hold, however little state there is
+
+
+def allocated(operator: Any) -> int:
+    """Returns the bytes allocated for state; see ``GeneralOperator.state_bytes``."""
+    timers, repeating = operator.timer_service, operator.round
+    held = operator.table.nbytes + timers.event_timers.nbytes + timers.processing_timers.nbytes
+    held += operator.table.keys.nbytes + 8 * (len(operator.contents.objects) + len(operator.state.windows))
+    return int(held + (0 if repeating is None else repeating.nbytes))
 
 
 def settle(operator: Any) -> None:
@@ -74,11 +83,15 @@ def save(operator: Any, kind: Any, refresh: Refresh | None = None) -> bytes:
         tables["rows"].append_column("flags", [table.flags(slots)]).append_column("panes", [table.panes(slots)])
     )
     position = {slot: i for i, slot in enumerate(slots.tolist())}
-    found = {*service.unmarked(part.complete)} if part.everything or part.groups else set()
-    if not part.everything:
+    if part.everything:
+        found = {*unmarked(service)}
+    else:
+        found = operator.round.timers(slots[part.complete[slots] != 0]) if part.groups else set()
         found |= {item for item in service.journal if item[0] in position and _tells(operator, *item)}
     timers = sorted(found, key=lambda item: (position[item[0]], *item[1:]))
     alive = [service.has_timer(*item) for item in timers]
+    if operator.round is not None:
+        operator.round.note_timers(timer for timer, there in zip(timers, alive, strict=True) if there)
     tables["timers"] = pa.table(
         {
             "row": pa.array([position[slot] for slot, _, _ in timers], pa.int32()),
@@ -126,7 +139,7 @@ def _tells(operator: Any, slot: int, time: int, kind: int) -> bool:
     service = operator.timer_service
     if not service.has_timer(slot, time, kind):
         return operator.table.was_saved(slot)
-    return (time, kind) not in service.marks(slot)[0]
+    return is_unmarked(service, slot, time, kind)
 
 
 def _changed(operator: Any) -> bool:
@@ -155,23 +168,27 @@ class _Part:
 
 def _part_of(operator: Any, everything: bool, refresh: Refresh | None) -> _Part:
     state, rows = operator.state, operator.table.rows
+    if everything or refresh is None:
+        operator.round = None
     if everything:
         slots, groups = rows.slots(), 0 if refresh is None else refresh.left
         return _Part(slots, np.ones(rows.top, dtype=np.uint8), list(state.keys), True, groups)
-    slots = rows.dirty_slots()
     complete = np.zeros(rows.top, dtype=np.uint8)
     if refresh is None:
-        return _Part(slots, complete, list(state.dirty_keys), False, 0)
-    holding = np.fromiter(state.keys, dtype=np.int32, count=len(state.keys))
-    found = refresh.take(operator.table.keys, rows, slots, holding)
-    complete[found.slots[found.repeated]] = 1
-    keys = list(state.dirty_keys.union(holding[found.keys[holding]].tolist()))
-    return _Part(found.slots, complete, keys, False, found.groups)
+        return _Part(rows.dirty_slots(), complete, list(state.dirty_keys), False, 0)
+    if operator.round is None or not operator.round.goes_on(refresh):
+        operator.round = GeneralRound(refresh, operator)
+    found = operator.round.take()
+    (changed, keys), (unchanged, other_keys) = found.changed, found.unchanged
+    complete[changed[found.among[0]]] = complete[unchanged] = 1
+    slots = np.concatenate([changed, unchanged])
+    return _Part(slots, complete, [*keys.tolist(), *other_keys.tolist()], False, found.groups)
 
 
 def load(operator: Any, chunks: list[bytes], deltas: bool = False) -> None:
     """Takes one snapshot and the deltas after it; deltas: the first one may be a delta, too."""
     service, table = operator.timer_service, operator.table
+    operator.round = None
     lacking: dict[int, int] = {}
     if deltas:
         operator.chain.check_saved(service.watermark, _changed(operator))
@@ -284,7 +301,7 @@ def _drop(operator: Any, slots: list[int], lacking: dict[int, int]) -> None:
     if any(service.marks(slot)[1] for slot in slots):  # the others have to be looked for among all
         wanted = np.zeros(operator.table.rows.top, dtype=np.uint8)
         wanted[slots] = 1
-        for slot, time, kind in service.unmarked(wanted):
+        for slot, time, kind in unmarked(service, wanted):
             service.restore_timer(slot, time, kind, False)
     for slot in slots:
         lacking.pop(slot, None)

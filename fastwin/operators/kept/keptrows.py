@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["NUMBERS", "KeptRows"]
+__all__ = ["NUMBERS", "ByArrival", "KeptRows"]
 
 NUMBERS = {"key": np.int32, "start": np.int64, "arrival": np.int64, "since": np.int64}
 """Of each row: the id of its key, the start of its slice, its number, and the first end of a window it is in, ms."""
@@ -79,7 +79,7 @@ class KeptRows:
         self._table = None
         self._pieces = taken.combine_chunks().to_batches()
 
-    # --- what Refresh and EventTimeOperator ask of rows ---
+    # --- what EventTimeOperator asks of rows ---
 
     def slots(self) -> NDArray[np.int32]:
         """Returns all slots."""
@@ -100,6 +100,36 @@ class KeptRows:
     def _check(self) -> None:
         assert sum(piece.num_rows for piece in self._pieces) == self.top, "columns and numbers differ"
         assert (np.diff(self.number("arrival")) > 0).all(), "rows are not in order of arrival"
+
+
+class ByArrival:
+    """Rows by the numbers of their arrival, which stay theirs while places change; ``state.refresh`` asks for them."""
+
+    def __init__(self, kept: KeptRows) -> None:
+        self._kept = kept
+
+    def places(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Returns the places of rows, or where they would be. O(n log rows)."""
+        return np.searchsorted(self._kept.number("arrival"), numbers).astype(np.int32)
+
+    def slots(self) -> NDArray[np.int64]:
+        """Returns the numbers of all rows."""
+        return self._kept.number("arrival").copy()
+
+    def dirty_slots(self) -> NDArray[np.int64]:
+        """Returns the numbers of rows that are not saved."""
+        return self._kept.number("arrival")[self._kept.dirty_slots()]
+
+    def live_marks(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tells which rows are there: bool[n]."""
+        there, places = self._kept.number("arrival"), self.places(numbers)
+        found = places < len(there)
+        found[found] = there[places[found]] == numbers[found]
+        return found
+
+    def keys(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Returns the key ids of rows."""
+        return self._kept.keys(self.places(numbers))
 
 
 def _with_room(old: NDArray, room: int) -> NDArray:

@@ -23,7 +23,7 @@ from fastwin.operators.batch import Batch
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.kept import looking
 from fastwin.operators.kept.config import KeptConfig
-from fastwin.operators.kept.keptrows import NUMBERS, KeptRows
+from fastwin.operators.kept.keptrows import NUMBERS, ByArrival, KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
@@ -31,7 +31,7 @@ from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.narrow import column_of
 from fastwin.state.reading import newest_of
-from fastwin.state.refresh import Refresh, Repeated
+from fastwin.state.refresh import Refresh, Repeated, RepeatedRows
 from fastwin.state.rows import by_appearance, key_rows, load_keys
 from fastwin.times import MIN_TIMESTAMP
 
@@ -68,6 +68,7 @@ class RowsOperator(EventTimeOperator):
         self._keys = config.codec.new_table()
         self._accumulators = AccumulatorSet([])
         self._kept = KeptRows(config.kept_schema)
+        self._by_arrival = ByArrival(self._kept)
         self._arrived = self._pruned = 0
         self._slices = np.empty(0, np.int64)  # the starts of those that hold rows
         self._next_end: int | None = None
@@ -273,8 +274,8 @@ class RowsOperator(EventTimeOperator):
 
     @property
     def state_bytes(self) -> int:
-        """Bytes allocated for rows and keys."""
-        return self._kept.nbytes + self._keys.nbytes
+        """Bytes allocated for rows, keys, and a round of repeating."""
+        return self._kept.nbytes + self._keys.nbytes + (0 if self._round is None else self._round.nbytes)
 
     @property
     def _rows(self) -> RowStore:
@@ -290,8 +291,12 @@ class RowsOperator(EventTimeOperator):
         self._prune()
         return super().delta(refresh)
 
-    def _repeated(self, refresh: Refresh, changed: NDArray[np.int32]) -> Repeated:
-        return refresh.take(self._keys, self._rows, changed)  # a round would need rows that keep their slots
+    def _kinds(self) -> list[RepeatedRows]:
+        return [self._by_arrival]
+
+    def _repeated(self, refresh: Refresh) -> Repeated:
+        found, places = super()._repeated(refresh), self._by_arrival.places
+        return found._replace(changed=[places(found.changed[0])], unchanged=[places(found.unchanged[0])])
 
     def _saved_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
         return slots  # in which they arrived

@@ -25,7 +25,7 @@ from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import row_order
 from fastwin.state.reading import newest_of, read_partials
-from fastwin.state.refresh import Refresh
+from fastwin.state.refresh import Refresh, Round, in_round
 from fastwin.state.rows import fed_meta, feed_behind, fill_rows, load_keys, load_rows, save_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 from fastwin.windows.assigner import WindowAssigner
@@ -72,6 +72,7 @@ class SeveralOperator(WatermarkOperator):
                 self._levels[feeder].fed.append(level)
         self._roots = [self._levels[i] for i, feeder in enumerate(self._feeders) if feeder is None]
         self._order = _downward(self._roots)
+        self._round: Round | None = None  # of repeating, while one is on
         self.chain = Chain()
         self.watermark = MIN_TIMESTAMP
         self.counters = Counters()
@@ -150,8 +151,9 @@ class SeveralOperator(WatermarkOperator):
 
     @property
     def state_bytes(self) -> int:
-        """Bytes allocated."""
-        return sum(level.state_bytes for level in self._levels) - (len(self._levels) - 1) * self._keys.nbytes
+        """Bytes allocated, for a round of repeating as well."""
+        held = sum(level.state_bytes for level in self._levels) - (len(self._levels) - 1) * self._keys.nbytes
+        return held + (0 if self._round is None else self._round.nbytes)
 
     def _place_rows(self, in_file: bool) -> int:
         return sum(level._place_rows(in_file) for level in self._levels)
@@ -164,26 +166,25 @@ class SeveralOperator(WatermarkOperator):
 
     def snapshot(self) -> bytes:
         """Returns all rows and the watermark."""
+        self._round = None
         return self._write("snapshot", [row_order(self._keys, rows, rows.slots()) for rows in self._stores()])
 
     def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
-        stores = self._stores()
-        changed = [row_order(self._keys, rows, rows.dirty_slots()) for rows in stores]
         if refresh is None:
-            return self._write("delta", changed)
-        rest = [_without(rows.slots(), slots) for rows, slots in zip(stores, changed, strict=True)]
-        none = np.empty(0, dtype=np.int32)
-        beside = [keys for level in self._levels if (keys := level._beside_keys()) is not None]
-        below = [rows.keys(slots) for rows, slots in zip(stores[1:], rest[1:], strict=True)]
-        holding = np.concatenate([none, *below, *beside])
-        found = refresh.take(self._keys, stores[0], changed[0], holding)
-        slots = [np.concatenate([changed[0], row_order(self._keys, stores[0], found.slots[len(changed[0]) :])])]
-        for rows, dirty, clean in zip(stores[1:], changed[1:], rest[1:], strict=True):
-            repeated = row_order(self._keys, rows, clean[found.keys[rows.keys(clean)]])
-            slots.append(np.concatenate([dirty, repeated]))
-        counts = [len(one) for one in changed]
-        return self._write("delta", slots, refresh, counts, found.keys, refreshed=found.groups)
+            self._round = None
+            return self._write("delta", [row_order(self._keys, rows, rows.dirty_slots()) for rows in self._stores()])
+        kinds = [level._kinds() for level in self._levels]
+        self._round = in_round(self._round, refresh, self._keys, [rows for some in kinds for rows in some])
+        found = self._round.take()
+        slots, counts, beside, at = [], [], [], 0
+        for level, some in zip(self._levels, kinds, strict=True):
+            both = found.changed[at], found.unchanged[at]
+            slots.append(np.concatenate([row_order(self._keys, level._rows, held) for held in both]))
+            counts.append(len(both[0]))
+            beside.append(found.unchanged[at + 1 : at + len(some)])
+            at += len(some)
+        return self._write("delta", slots, refresh, counts, beside, refreshed=found.groups)
 
     def _write(
         self,
@@ -191,14 +192,14 @@ class SeveralOperator(WatermarkOperator):
         slots: list[NDArray[np.int32]],
         refresh: Refresh | None = None,
         changed: list[int] | None = None,
-        repeated: NDArray[np.bool_] | None = None,
+        unchanged: list[list[NDArray[np.int32]]] | None = None,
         **more: Any,
     ) -> bytes:
         keys, rows, parts, marks = [], [], [], []
         for i, (level, held) in enumerate(zip(self._levels, slots, strict=True)):
             tidy_rows(self._accumulators, level._rows, held)
             tables = save_rows(self._config.codec, self._keys, level._rows, held, {"start": 1}, HEAD_CELLS)
-            beside = level._beside(kind, repeated)
+            beside = level._beside(kind, unchanged[i] if unchanged else [])
             ends = [beside.last_end, level._last_end(tables["rows"]) if len(held) else None]
             last = max((end for end in ends if end is not None), default=None)
             parts.append([tables["keys"].num_rows, len(held), last, len(held) if changed is None else changed[i]])
@@ -228,6 +229,7 @@ class SeveralOperator(WatermarkOperator):
         return blob
 
     def _apply(self, chunks: list[Chunk]) -> None:
+        self._round = None
         self.newest = newest_of(chunks, self.newest)
         for chunk in chunks:
             if chunk.meta["feeders"] != self._feeders:
@@ -270,7 +272,3 @@ def _downward(roots: list[Level]) -> list[Level]:
     for level in order:
         order += level.fed
     return order
-
-
-def _without(slots: NDArray[np.int32], some: NDArray[np.int32]) -> NDArray[np.int32]:
-    return np.setdiff1d(slots, some, assume_unique=True).astype(np.int32)
