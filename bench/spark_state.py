@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastwin as fw
+import spark_glue
 from bench.events import EPOCH_MS
 from bench.lab import DELAY, Lab, open_lab
 from bench.scale import PEER_THREADS
@@ -76,8 +77,6 @@ def measure(lab: Lab, rows: int, batches: int, sliding: bool = False) -> Point:
     spec = spec.aggregate(n=fw.Count(), s=fw.Sum("value"), lo=fw.Min("value"), hi=fw.Max("value"))
 
     def query(frame: Any) -> Any:
-        import spark_glue
-
         return spark_glue.apply(spec, frame, watermark=DELAY)
 
     with tempfile.TemporaryDirectory() as name, lab.checkpoint() as checkpoint:
@@ -93,7 +92,7 @@ def measure(lab: Lab, rows: int, batches: int, sliding: bool = False) -> Point:
         told = [(path.suffix, path.stat()) for path in (checkpoint / "state").rglob("*") if path.is_file()]
     added = [(suffix, one.st_size) for suffix, one in told if one.st_mtime >= since]
     seconds = sorted(one["durationMs"]["triggerExecution"] / 1_000 for one in progress)
-    written = sorted(one["observedMetrics"]["fastwin"]["state_bytes"] for one in progress)
+    written = sorted(spark_glue.counters(one)["fastwin"]["state_bytes"] for one in progress)
     return {
         "rows": rows,
         "batches": len(seconds),

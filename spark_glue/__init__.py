@@ -13,7 +13,7 @@ if not is_first_look():  # there, Spark asks which state is kept, and needs none
         from spark_glue.export import export_state
         from spark_glue.health.findings import Finding, Findings
         from spark_glue.inspection import inspect, why
-        from spark_glue.progress import BatchMetrics, batch_metrics, metrics_listener, progress_listener
+        from spark_glue.progress import BatchMetrics, batch_metrics, counters, metrics_listener, progress_listener
         from spark_glue.prometheus import prometheus_listener
         from spark_glue.rescale import rescale
         from spark_glue.session import session
@@ -32,6 +32,7 @@ __all__ = [
     "__version__",
     "apply",
     "batch_metrics",
+    "counters",
     "doctor",
     "export_state",
     "inspect",

@@ -18,7 +18,7 @@ from fastwin.errors import SpecError
 from spark_glue.plan.compat import named_values
 from spark_glue.stages.counters import COUNTERS, SHOWN, WATERMARK, with_names
 
-__all__ = ["BatchMetrics", "batch_metrics", "metrics_listener", "progress_listener"]
+__all__ = ["BatchMetrics", "batch_metrics", "counters", "metrics_listener", "progress_listener"]
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,23 @@ class BatchMetrics:
     held_by: int | None
 
 
+def counters(progress: StreamingQueryProgress) -> dict[str, dict[str, int | None]]:
+    """Returns the counters of a micro-batch by name, for each frame of ``apply`` by the frame's ``name=``.
+
+    progress: as for ``batch_metrics``. ``watermark_ms`` is None while there is none; docs/spark.md has all names. A
+    micro-batch in which the query's plan did not run has no frames.
+    """
+    rows = {name: with_names(named_values(row)) for name, row in progress.observedMetrics.items()}
+    return {name: row for name, row in rows.items() if set(row) == set(COUNTERS)}
+
+
 def batch_metrics(progress: StreamingQueryProgress) -> list[BatchMetrics]:
     """Returns the metrics of each frame of ``apply`` in a micro-batch.
 
     progress: ``query.lastProgress``, one of ``query.recentProgress``, or that of a listener's event. With Spark Connect
     the row of counters in it may have no names; here they have.
     """
-    rows = {name: with_names(named_values(row)) for name, row in progress.observedMetrics.items()}
-    return [_metrics(progress, name, row) for name, row in rows.items() if set(row) == set(COUNTERS)]
+    return [_metrics(progress, name, counted) for name, counted in counters(progress).items()]
 
 
 def metrics_listener(callback: Callable[[BatchMetrics], object]) -> StreamingQueryListener:
@@ -129,9 +138,9 @@ class _Listener(StreamingQueryListener):
             self._callback(metrics)
 
 
-def _metrics(progress: Any, name: str, counters: Mapping[str, Any]) -> BatchMetrics:
+def _metrics(progress: Any, name: str, found: Mapping[str, Any]) -> BatchMetrics:
     begun = _moment(progress.timestamp)
-    counted = dict(counters)
+    counted = dict(found)
     held, own = counted.pop("held_by"), counted.pop("frame_newest_ms")
     newest = own or _milliseconds(progress.eventTime.get("max"))
     return BatchMetrics(

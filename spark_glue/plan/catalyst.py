@@ -171,7 +171,7 @@ def query_id_of(frame: DataFrame) -> str | None:
 def counted(frame: DataFrame, counter: str) -> int | None:
     """Returns a counter of the micro-batch that this frame of a ``foreachBatch`` is of, once it has been computed.
 
-    None where it is null, where several frames of ``apply`` are in the query, and where it cannot be told.
+    None where several frames of ``apply`` are in the query, and where it cannot be told.
     """
     query_id = query_id_of(frame)
     if query_id is None:
@@ -185,8 +185,10 @@ def _counted(spark: SparkSession, query_id: str, counter: str) -> int | None:
         rows = query.lastExecution().observedMetrics().values().iterator() if str(query.id()) == query_id else None
         while rows is not None and rows.hasNext():
             row = rows.next()
-            if counter in (names := list(row.schema().fieldNames())):
-                found.append(row.get(names.index(counter)))
+            if list(row.schema().fieldNames()) == ["counters"]:
+                told = row.getJavaMap(0)
+                if counter in told:
+                    found.append(told[counter])
     return found[0] if len(found) == 1 else None
 
 

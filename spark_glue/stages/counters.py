@@ -18,6 +18,7 @@ from spark_glue.plan.compat import is_observation
 __all__ = [
     "COUNTERS",
     "LEVELS",
+    "OBSERVED",
     "SHOWN",
     "WATERMARK",
     "WORK",
@@ -69,9 +70,10 @@ the local disk. ``frame_newest_ms``: the newest event time, 0 where the frame do
 COUNTERS = (*SHOWN, *WORK, *LEVELS)
 """All names, in the order in which they travel."""
 
-_REST = (*WORK, *LEVELS)
-_TOLD = "told"  # a column of a stream's operator
-_VISITS = "work"  # what is observed of a stream beside SHOWN: the texts of all visits, see counters_text
+OBSERVED = "counters"
+"""The one column that is observed of a stream: a map of all counters by name, see ``with_names``."""
+
+_HIGHEST = (WATERMARK, *LEVELS)  # of these the highest of all visits counts, the others are added up
 
 
 def count(
@@ -124,29 +126,22 @@ def observed(frame: DataFrame, name: str | Observation, counters: Column) -> Dat
 
 
 def observed_of_shares(frame: DataFrame, name: str, counters: str) -> DataFrame:
-    """Returns a stream's frame with its counters observed: SHOWN by name, all others as text (``with_names``).
+    """Returns a stream's frame with its counters observed, as one map by name (``with_names``).
 
-    counters: the column that has them as text, in a few rows. What is observed goes to each task and back, also what is
-    only done with the result, and is compiled there: with the others added up, it took a third longer. So whoever reads
-    them adds them up.
+    counters: the column that has them as text, in a few rows. Each expression that is observed goes to every task and
+    back, and is compiled there. So the tasks gather texts and nothing else, and Spark's driver adds them up, once.
     """
-    told = F.split(counters, ",").cast("array<bigint>")
-    frame = frame.withColumn(_TOLD, told)
-    columns = {counter: F.col(_TOLD)[i] for i, counter in enumerate(SHOWN)}
-    newest = F.max(columns.pop(WATERMARK))
-    sums: list[Column] = [F.coalesce(F.sum(column), F.lit(0)).alias(counter) for counter, column in columns.items()]
-    visits = F.collect_list(counters).alias(_VISITS)
-    return frame.observe(name, *sums, F.when(newest > 0, newest).alias(WATERMARK), visits)
+    highest = " or ".join(f"i = {COUNTERS.index(name)}" for name in _HIGHEST)
+    visits = f"transform(collect_list({counters}), visit -> cast(split(visit, ',') as array<bigint>))"
+    both = f"transform(found, (value, i) -> if({highest}, greatest(value, visit[i]), value + visit[i]))"
+    values = f"aggregate({visits}, array_repeat(0L, {len(COUNTERS)}), (found, visit) -> {both})"
+    by_name = f"map_from_arrays(split('{','.join(COUNTERS)}', ','), {values})"
+    return frame.observe(name, F.expr(by_name).alias(OBSERVED))
 
 
 def with_names(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what was observed of a stream with all names of COUNTERS; another row as it is."""
-    told = dict(row)
-    visits = told.pop(_VISITS, None)
-    if visits is None or set(told) | {WATERMARK} != set(SHOWN):  # JSON leaves nulls out
+    """Returns what was observed of a stream by the names of COUNTERS; another row as it is."""
+    told = row.get(OBSERVED)
+    if len(row) != 1 or not isinstance(told, Mapping) or set(told) != set(COUNTERS):
         return dict(row)
-    read = [[int(value) for value in text.split(",")[len(SHOWN) :]] for text in visits]
-    columns = zip(*read, strict=True) if read else ((0,) for _ in _REST)
-    for name, values in zip(_REST, columns, strict=True):
-        told[name] = max(values) if name in LEVELS else sum(values)
-    return told
+    return {name: told[name] for name in COUNTERS} | {WATERMARK: told[WATERMARK] or None}

@@ -114,10 +114,10 @@ def run(
     query.awaitTermination()
     changes = {name: np.zeros(batches + 2, np.int64) for name in ("open_windows", "state_rows")}
     for progress in query.recentProgress:
-        for observed in progress["observedMetrics"].values():
+        for counted in spark_glue.counters(progress).values():
             for name, change in changes.items():
                 if progress["batchId"] < len(change):
-                    change[progress["batchId"]] += observed[f"{name}_change"]
+                    change[progress["batchId"]] += counted[f"{name}_change"]
     for now in held:
         now.open_windows, now.state_rows = (int(change[: now.batch + 1].sum()) for change in changes.values())
     return held

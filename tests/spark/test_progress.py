@@ -1,5 +1,7 @@
 """Counters as lines for each micro-batch, and those of a batch frame; several specs in one query."""
 
+import json
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -9,7 +11,7 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from spark_glue.stages.counters import SHOWN
+from spark_glue.stages.counters import COUNTERS
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Recorder, Source, rows_of, start
 
@@ -87,8 +89,13 @@ def test_several_specs_over_one_frame_in_one_query_and_a_line_for_each(spark, tm
     assert 0 <= last_ms - max(one.newest_ms for one in mine if one.newest_ms is not None) <= 1
     first = mine[0]
     observed = query.recentProgress[0]["observedMetrics"]["minutes"]
-    assert set(observed.asDict()) == {*SHOWN, "work"}
-    assert observed["events"] == first.events > 0
+    assert set(observed.asDict()) == {"counters"}  # one expression goes to each task
+    assert set(observed["counters"]) == set(COUNTERS)
+    assert observed["counters"]["events"] == first.events > 0
+    assert json.loads(query.recentProgress[0].json)["observedMetrics"]["minutes"]["counters"]["events"] == first.events
+    by_name = [spark_glue.counters(progress) for progress in query.recentProgress]
+    assert sum(one["minutes"]["events"] for one in by_name if one) == 800
+    assert by_name[0]["minutes"]["watermark_ms"] is None and by_name[-1]["minutes"]["watermark_ms"] > 0
     assert first.lag_ms == round(first.time.timestamp() * 1_000) - first.newest_ms
     assert first.duration_ms > 0
     assert sum(one.streams_kept + one.streams_caught_up + one.streams_loaded for one in mine) > 0

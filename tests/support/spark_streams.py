@@ -18,7 +18,6 @@ from pyspark.sql.streaming import StreamingQuery
 import fastwin as fw
 import spark_glue
 from fastwin.run.stream import open_plan
-from spark_glue.stages.counters import with_names
 
 FIRST_FILE_TIME = 1_600_000_000
 
@@ -121,13 +120,12 @@ def micro_batches(query: StreamingQuery, recorder: Recorder) -> list[MicroBatch]
         batch_id = progress["batchId"]
         if batch_id not in recorder.tables or not progress["durationMs"].get("addBatch"):
             continue  # the trigger found nothing to do
-        observed = progress["observedMetrics"].get("fastwin")
         found[batch_id] = MicroBatch(
             batch_id,
             recorder.tables[batch_id],
             _watermark_ms(progress["eventTime"].get("watermark")),
             progress["numInputRows"],
-            {} if observed is None else with_names(observed.asDict()),
+            spark_glue.counters(progress).get("fastwin", {}),
         )
     return [found[batch_id] for batch_id in sorted(found)]
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from spark_glue.stages.counters import with_names
+from spark_glue.progress import counters
 
 __all__ = ["HEADER", "Tally", "follow"]
 
@@ -32,8 +32,7 @@ class Tally:
 
     def add(self, progress: StreamingQueryProgress) -> str:
         """Counts one micro-batch in; returns its line."""
-        observed = progress.observedMetrics.get("fastwin")
-        found = {} if observed is None else with_names(observed.asDict())
+        found = counters(progress).get("fastwin", {})
         reached = found.pop("watermark_ms", None)
         if reached is not None:
             self.watermark = f"{datetime.fromtimestamp(reached / 1000, UTC):%Y-%m-%d %H:%M}"

@@ -1,20 +1,28 @@
-"""What was observed of a stream, by name. No Spark runs."""
+"""What is observed of a stream, by name."""
 
-from spark_glue.stages.counters import COUNTERS, LEVELS, SHOWN, WATERMARK, counters_text, with_names
+from pyspark.sql import Observation
+
+from spark_glue.stages.counters import COUNTERS, LEVELS, WATERMARK, counters_text, observed_of_shares, with_names
 
 
-def test_what_travels_as_text_has_its_names():
+def test_visits_are_added_up_by_name(spark):
     visits = [{name: scale * (100 + i) for i, name in enumerate(COUNTERS)} for scale in (1, 3)]
-    told = {
-        name: visits[1][name] if name in (WATERMARK, *LEVELS) else sum(one[name] for one in visits) for name in COUNTERS
-    }
-    observed = {name: told[name] for name in SHOWN} | {"work": [counters_text(one) for one in visits]}
-    assert with_names(observed) == told
-    without = {name: value for name, value in observed.items() if name != WATERMARK}  # JSON leaves nulls out
-    assert with_names(without) == {name: value for name, value in told.items() if name != WATERMARK}
-    assert with_names(dict.fromkeys(SHOWN, 0) | {"work": []}) == dict.fromkeys(COUNTERS, 0)
+    texts = [(counters_text(visits[0]),), (None,), (counters_text(visits[1]),)]
+    for rows, expected in (
+        (
+            texts,
+            {
+                name: visits[1][name] if name in (WATERMARK, *LEVELS) else sum(one[name] for one in visits)
+                for name in COUNTERS
+            },
+        ),
+        ([(None,)], dict.fromkeys(COUNTERS, 0) | {WATERMARK: None}),  # it is a counter's null, not a watermark of 1970
+    ):
+        seen = Observation()
+        observed_of_shares(spark.createDataFrame(rows, "told string").repartition(2), seen, "told").count()
+        assert with_names(seen.get) == expected
 
 
-def test_what_others_observe_and_what_earlier_versions_did_stay_as_they_are():
-    for row in ({"work": [1], "events": 5}, dict.fromkeys(COUNTERS, 1), {}):
+def test_what_others_observe_stays_as_it_is():
+    for row in ({"counters": {"events": 5}}, {"counters": [1]}, dict.fromkeys(COUNTERS, 1), {}):
         assert with_names(row) == row
