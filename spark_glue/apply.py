@@ -62,7 +62,7 @@ def apply(
         "raise" one such row ends the query, at each start anew, of which there is a warning.
     coalesce: whether the rows of a micro-batch have no order among each other, with one late firing per (key, window)
         and batch. None: as the spec says, else True.
-    name: of the counters in ``query.lastProgress["observedMetrics"]``; needs changing where one query has two. For a
+    name: of the counters, see ``spark_glue.counters``; needs changing where one query has two. For a
         batch frame, give a ``pyspark.sql.Observation``: its ``get`` has the counters when the frame has been computed.
     chain: whether the result is to be windowed again, in the same query: it gets the column ``window_time``, the last
         millisecond of each window, which the second specification must take for its event time. Needs windows of event
@@ -96,7 +96,7 @@ def apply(
 
     The counters of a micro-batch (see ``progress_listener``), or of a batch frame: events, late, dropped, bad,
     unassigned, fired, unfired (windows that went without ever firing), open_windows_change, timers_change,
-    state_rows_change, state_bytes (written to the state store) and watermark_ms (null while there is none).
+    state_rows_change, state_bytes (written to the state store) and watermark_ms (None while there is none).
 
     Everything is checked here, before any job runs. Raises SpecError for an argument, a column or a setting that does
     not fit, naming it, its value and what is needed. Bad rows under the policy "raise", state of another query (the

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -32,7 +33,7 @@ class Tally:
 
     def add(self, progress: StreamingQueryProgress) -> str:
         """Counts one micro-batch in; returns its line."""
-        found = counters(progress).get("fastwin", {})
+        found: dict[str, Any] = dict(counters(progress).get("fastwin", {}))
         reached = found.pop("watermark_ms", None)
         if reached is not None:
             self.watermark = f"{datetime.fromtimestamp(reached / 1000, UTC):%Y-%m-%d %H:%M}"
