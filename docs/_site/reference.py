@@ -157,6 +157,7 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "rescale",
                 "progress_listener",
                 "batch_metrics",
+                "counters",
                 "metrics_listener",
                 "BatchMetrics",
                 "prometheus_listener",
