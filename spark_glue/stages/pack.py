@@ -40,6 +40,7 @@ __all__ = [
     "MOST_PARTIALS",
     "MOST_PARTIAL_BYTES",
     "Packer",
+    "new_packer",
     "pack_frame",
 ]
 
@@ -240,15 +241,18 @@ def pack_frame(df: DataFrame, frame_plan: FramePlan, columnar: bool) -> DataFram
     return packed.select(F.explode("packed").alias("packed")).select("packed.*")
 
 
-def _new_packer(frame_plan: FramePlan) -> Packer:
+def new_packer(frame_plan: FramePlan, mapper: int | None = None) -> Packer:
+    """Returns the packer of a task. mapper: see ``Packer``; None: the number of the task's partition."""
     settle()
-    context = TaskContext.get()
+    if mapper is None:
+        context = TaskContext.get()
+        mapper = context.partitionId() if context else 0
     shares = shares_of(frame_plan.key_groups) if frame_plan.streaming else None
-    return Packer(frame_plan, context.partitionId() if context else 0, shares)
+    return Packer(frame_plan, mapper, shares)
 
 
 def _pack_rows(frame_plan: FramePlan, inputs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    packer = _new_packer(frame_plan)
+    packer = new_packer(frame_plan)
     for batch in inputs:
         if batch.num_rows:
             packed = packer.add(batch.columns)
@@ -260,7 +264,7 @@ def _pack_rows(frame_plan: FramePlan, inputs: Iterator[pa.RecordBatch]) -> Itera
 def _pack_columns(frame_plan: FramePlan, inputs: Iterator[tuple[pa.Array, ...] | pa.Array]) -> Iterator[pa.Array]:
     # One value per input row: all are null, but for the last of a batch, which takes what is ready. A batch is held
     # back until the next one has come, so that the task's last row can take the rest.
-    packer = _new_packer(frame_plan)
+    packer = new_packer(frame_plan)
     held: tuple[int, list[pa.RecordBatch]] | None = None
     for columns in inputs:
         arrays = list(columns) if isinstance(columns, tuple) else [columns]

@@ -1,0 +1,1 @@
+"""Streams that are read and packed in Python, without rows in the JVM."""

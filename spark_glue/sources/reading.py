@@ -1,0 +1,138 @@
+"""A source of Spark's that reads Parquet files with Arrow and packs them in the same task (``stages.pack``).
+
+The driver's process of a query lists the folder and makes offsets; a task gets row groups, and hands over packed rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+
+from spark_glue.plan.frameplan import FramePlan
+from spark_glue.plan.types import spark_struct
+from spark_glue.sources.listing import Folder, Found, Listing, Offset, files_of, first_offset
+from spark_glue.stages.pack import new_packer
+from spark_glue.stages.packets import PACKED
+
+__all__ = ["Job", "packed_files"]
+
+BATCH_ROWS = 131_072
+TASK_ROWS = 65_536
+"""A micro-batch is divided into tasks of so many rows at least."""
+_US_PER_MS = 1_000
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to read, and what to do with it. tasks: into how many a micro-batch is divided at most."""
+
+    path: str
+    max_files: int | None
+    max_rows: int | None
+    late_ms: int
+    tasks: int
+    frame_plan: FramePlan
+
+
+class RowGroups(InputPartition):
+    """What a task reads: its number, row groups of files, and when the micro-batch was begun, ms."""
+
+    def __init__(self, number: int, parts: list[tuple[Found, list[int]]], at_ms: int) -> None:
+        self.number = number
+        self.parts = parts
+        self.at_ms = at_ms
+
+
+def packed_files(spark: SparkSession, job: Job) -> DataFrame:
+    """Returns the packed rows of a stream of files, with the columns of ``PACKED``."""
+    source = type("PackedParquet", (_Source,), {"job": job})  # Spark makes one of these by itself, with options alone
+    spark.dataSource.register(source)
+    return spark.readStream.format(source.name()).load()
+
+
+class _Source(DataSource):
+    job: Job
+
+    @classmethod
+    def name(cls) -> str:
+        return f"fastwin_parquet_{cls.job.frame_plan.operator}"
+
+    def schema(self) -> T.StructType:
+        return spark_struct(PACKED)
+
+    def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:  # noqa: N802
+        return _Reader(self.job)
+
+
+class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._listing: Listing | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_job": self._job, "_listing": None}
+
+    def _known(self) -> Listing:
+        job = self._job
+        if self._listing is None:
+            self._listing = Listing(Folder(job.path), job.max_files, job.max_rows, job.late_ms)
+        return self._listing
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return first_offset()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxFiles(self._job.max_files or 2**31 - 1)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._known().fix()
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        return self._known().next(start, isinstance(limit, ReadAllAvailable))
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        files = files_of(end) if end != start else []
+        groups = self._known().row_groups(files)
+        for one, found in zip(files, groups, strict=True):
+            if found is None:
+                raise FileNotFoundError(one.name)
+        return [RowGroups(number, parts, end["at"]) for number, parts in enumerate(_divided(files, groups, self._job.tasks))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        job = self._job
+        plan = job.frame_plan
+        names = plan.packed_schema.names
+        folder = Folder(job.path)
+        packer = new_packer(plan, partition.number)
+        now = [pa.array([partition.at_ms * _US_PER_MS])] if plan.asks_time else []
+        for one, groups in partition.parts:
+            with folder.open(one.name) as file:
+                for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=names, use_threads=False):
+                    if batch.num_rows:
+                        packed = packer.add([*(batch.column(name) for name in names), *now])
+                        if packed is not None:
+                            yield packed
+        yield from packer.finish()
+
+
+def _divided(files, groups, most):
+    flat = [(one, number, rows) for one, found in zip(files, groups, strict=True) for number, rows in enumerate(found)]
+    total = sum(rows for *_, rows in flat)
+    tasks = max(1, min(most, total // TASK_ROWS))
+    divided = [[] for _ in range(tasks)]
+    before = 0
+    for one, number, rows in flat:
+        place = min(tasks - 1, (before + rows // 2) * tasks // max(1, total))
+        before += rows
+        parts = divided[place]
+        if parts and parts[-1][0] == one:
+            parts[-1][1].append(number)
+        else:
+            parts.append((one, [number]))
+    return [parts for parts in divided if parts]
