@@ -9,6 +9,7 @@ __all__ = [
     "FastwinError",
     "NotInstalledError",
     "SketchError",
+    "SourceError",
     "SpecError",
     "StateError",
     "StoreError",
@@ -63,6 +64,10 @@ class NotInstalledError(FastwinError, ImportError):
 
     The message has the command that mends it; ``fastwin doctor`` looks for all of them.
     """
+
+
+class SourceError(FastwinError, RuntimeError):
+    """A file of a stream cannot be read as it should: it is gone, has changed, came too late, or has other columns."""
 
 
 class SketchError(FastwinError, ValueError):

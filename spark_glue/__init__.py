@@ -21,6 +21,7 @@ if not is_first_look():  # there, Spark asks which state is kept, and needs none
         from spark_glue.sinks.folder import to_folder
         from spark_glue.sinks.route import route
         from spark_glue.sinks.store import StoreSink, to_store
+        from spark_glue.sources.parquetfiles import ParquetFiles
     except (ImportError, AttributeError) as problem:  # the extra is not installed, or Spark is of another version
         raise explained("spark_glue", "spark", problem) from None
 
@@ -28,6 +29,7 @@ __all__ = [
     "BatchMetrics",
     "Finding",
     "Findings",
+    "ParquetFiles",
     "StoreSink",
     "__version__",
     "apply",

@@ -22,6 +22,7 @@ from spark_glue.plan.frameplan import FramePlan, plan_frame
 from spark_glue.plan.keygroups import check_key_groups
 from spark_glue.plan.outputs import output_for
 from spark_glue.session import check_state_store, warn_of_format
+from spark_glue.sources.parquetfiles import ParquetFiles
 from spark_glue.stages.batchframe import run_batch
 from spark_glue.stages.counters import check_name
 from spark_glue.stages.history import begun_from, watermark_after
@@ -35,7 +36,7 @@ __all__ = ["apply"]
 
 def apply(
     spec: fw.WindowSpec | fw.JoinSpec,
-    df: DataFrame | tuple[DataFrame, DataFrame],
+    df: DataFrame | ParquetFiles | tuple[DataFrame, DataFrame],
     watermark: Duration | tuple[Duration, Duration] | None = None,
     key_groups: int = 64,
     max_future_skew: Duration | None = "1 day",
@@ -51,7 +52,7 @@ def apply(
 
     spec: as built from ``fastwin.key_by``, or a join: then df is a pair of frames, and watermark a pair of durations.
         Time is the lesser of both watermarks; late rows are in the structs ``side_late_left`` and ``side_late_right``.
-    df: batch or streaming. A naive event time (TIMESTAMP_NTZ) is read in the session's time zone.
+    df: batch or streaming, or ``ParquetFiles``, a stream whose rows stay out of the JVM. A naive event time (TIMESTAMP_NTZ) is read in the session's time zone.
     watermark: for a streaming frame, how far its rows may be out of order: rows behind the newest event time by more
         are late. Needed for a spec with event_time(...), unless the frame has a watermark on that column already;
         without effect on batch.
@@ -125,6 +126,9 @@ def apply(
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
     _check_spec(spec)
+    files = df if isinstance(df, ParquetFiles) else None
+    if files is not None:
+        df = files.frame()
     if not isinstance(df, DataFrame):
         raise SpecError(f"df: must be a Spark DataFrame, got {type(df).__name__}")
     if is_connect(df):
@@ -167,7 +171,10 @@ def apply(
         check_chain(frame_plan, chain)
     case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     output = output_for(frame_plan, df.schema, case_sensitive)
-    packed = pack_frame(df, frame_plan, prefers_columns(df, frame_plan.packed_schema.names))
+    if files is not None:
+        packed = files.packed(df.sparkSession, frame_plan)
+    else:
+        packed = pack_frame(df, frame_plan, prefers_columns(df, frame_plan.packed_schema.names))
     if not df.isStreaming:
         result = run_batch(packed, frame_plan, output, name)
     else:

@@ -23,6 +23,7 @@ __all__ = [
     "applied_to_groups",
     "arrow_schema_of",
     "arrow_type_of",
+    "check_python_streams",
     "check_repartitions",
     "check_streams",
     "checkpoint_format",
@@ -46,6 +47,7 @@ _TIME_TYPE = (4, 1)
 _CONNECT_STREAMS = (4, 1)
 _SECOND_FORMAT = (4, 1)
 _REPARTITIONS = (4, 3)
+_PYTHON_LIMITS = (4, 2)
 _OFFSETS_BY_NAME = (4, 2)
 
 
@@ -168,6 +170,16 @@ def check_streams(spark: SparkSession) -> None:
             f"df: streams over Spark Connect need Spark {_told(_CONNECT_STREAMS)} or newer on both sides, which has "
             f"transformWithState there; the client is {pyspark.__version__}, the server {spark.version}; batch frames "
             f"work, and so do streams in a session without Connect"
+        )
+
+
+def check_python_streams(spark: SparkSession) -> None:
+    """Raises SpecError if a session's version of Spark does not tell a source in Python where a micro-batch begins."""
+    if is_connect(spark) or _HERE < _PYTHON_LIMITS:
+        what = "a session of Spark Connect" if is_connect(spark) else f"Spark {pyspark.__version__}"
+        raise SpecError(
+            f"df: ParquetFiles needs Spark {_told(_PYTHON_LIMITS)} or newer without Spark Connect, and this is {what}; "
+            f"spark.readStream.schema(...).parquet(path) gives the same results everywhere"
         )
 
 

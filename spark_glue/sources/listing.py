@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from fastwin.errors import SourceError
+
 __all__ = ["Folder", "Found", "Listing", "Offset", "files_of", "first_offset"]
 
 SUFFIX = ".parquet"
@@ -59,6 +61,17 @@ class Folder:
         """Returns what a file is now; None: there is none."""
         info = self._files.get_file_info(f"{self._root}/{name}")
         return _found(info) if info.type == fs.FileType.File else None
+
+    def open_same(self, one: Found) -> pq.ParquetFile:
+        """Opens a file that was seen before. Raises SourceError where it is not what it was."""
+        now = self.look(one.name)
+        if now != one:
+            told = "is gone" if now is None else "has changed"
+            raise SourceError(
+                f"{self.path}/{one.name}: the file {told} since a micro-batch was begun with it; put it back as it was "
+                f"({one.size:,} bytes, changed at {one.time_ns} ns since 1970), or begin with an empty checkpoint"
+            )
+        return self.open(one.name)
 
     def open(self, name: str) -> pq.ParquetFile:
         """Opens a file. Raises ArrowInvalid for one that is no Parquet, or not all of it."""
@@ -107,7 +120,7 @@ class Listing:
     def next(self, start: Offset, unlimited: bool = False) -> Offset:
         """Returns the offset behind the next micro-batch; ``start`` itself if there is nothing new.
 
-        Raises RuntimeError for a file that came too late to be told from those that have been read.
+        Raises SourceError for a file that came too late to be told from those that have been read.
         """
         listed = self._folder.found() if self._fixed is None else self._fixed
         fresh = self._fresh(start, listed)
@@ -135,7 +148,7 @@ class Listing:
         if self._old is None:
             self._old = old
         elif lost := old - self._old:
-            raise RuntimeError(
+            raise SourceError(
                 f"{self._folder.path}: the file {min(lost).name!r} has come more than {self._late_ns / 1e9:,.0f} s "
                 f"later than its time of change says (the newest file read is so much newer), and is not read; change "
                 f"its time (touch) before the query starts again, and give late_files= more"
@@ -150,7 +163,7 @@ class Listing:
         while len(taken) < most_files and at < len(fresh):
             block = fresh[at : at + most_files - len(taken)]
             at += len(block)
-            for one, groups in zip(block, self.row_groups(block), strict=True):
+            for one, groups in zip(block, self._row_groups(block), strict=True):
                 if groups is None:
                     continue
                 rows += sum(groups)
@@ -159,7 +172,15 @@ class Listing:
                 taken.append(one)
         return taken
 
-    def row_groups(self, files: Sequence[Found]) -> list[tuple[int, ...] | None]:
+    def row_groups_of(self, files: Sequence[Found]) -> list[tuple[int, ...]]:
+        """Returns how many rows each row group of the files of a micro-batch has, which may run again."""
+        for one in files:
+            if one not in self._groups:
+                with self._folder.open_same(one):  # says what is wrong with it
+                    pass
+        return [groups or () for groups in self._row_groups(files)]
+
+    def _row_groups(self, files: Sequence[Found]) -> list[tuple[int, ...] | None]:
         """Returns how many rows each row group of the files has; None for one that is not complete yet."""
         unknown = [one for one in files if one not in self._groups]
         if len(unknown) > 1:

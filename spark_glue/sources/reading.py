@@ -5,7 +5,6 @@ The driver's process of a query lists the folder and makes offsets; a task gets 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.types import spark_struct
+from spark_glue.sources.columns import check_file, conformed
 from spark_glue.sources.listing import Folder, Found, Listing, Offset, files_of, first_offset
 from spark_glue.stages.pack import new_packer
 from spark_glue.stages.packets import PACKED
@@ -26,6 +26,8 @@ BATCH_ROWS = 131_072
 TASK_ROWS = 65_536
 """A micro-batch is divided into tasks of so many rows at least."""
 _US_PER_MS = 1_000
+
+Parts = list[tuple[Found, list[int]]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Job:
 class RowGroups(InputPartition):
     """What a task reads: its number, row groups of files, and when the micro-batch was begun, ms."""
 
-    def __init__(self, number: int, parts: list[tuple[Found, list[int]]], at_ms: int) -> None:
+    def __init__(self, number: int, parts: Parts, at_ms: int) -> None:
         self.number = number
         self.parts = parts
         self.at_ms = at_ms
@@ -98,41 +100,40 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         files = files_of(end) if end != start else []
-        groups = self._known().row_groups(files)
-        for one, found in zip(files, groups, strict=True):
-            if found is None:
-                raise FileNotFoundError(one.name)
-        return [RowGroups(number, parts, end["at"]) for number, parts in enumerate(_divided(files, groups, self._job.tasks))]
+        divided = _divided(list(zip(files, self._known().row_groups_of(files), strict=True)), self._job.tasks)
+        return [RowGroups(number, parts, end["at"]) for number, parts in enumerate(divided)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         job = self._job
         plan = job.frame_plan
-        names = plan.packed_schema.names
+        schema = plan.packed_schema
         folder = Folder(job.path)
         packer = new_packer(plan, partition.number)
         now = [pa.array([partition.at_ms * _US_PER_MS])] if plan.asks_time else []
         for one, groups in partition.parts:
-            with folder.open(one.name) as file:
-                for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=names, use_threads=False):
-                    if batch.num_rows:
-                        packed = packer.add([*(batch.column(name) for name in names), *now])
-                        if packed is not None:
-                            yield packed
+            with folder.open_same(one) as file:
+                check_file(file, f"{job.path}/{one.name}", schema)
+                batches = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=schema.names, use_threads=False)
+                for batch in batches:
+                    columns = [conformed(batch.column(field.name), field.type) for field in schema]
+                    packed = packer.add([*columns, *now]) if batch.num_rows else None
+                    if packed is not None:
+                        yield packed
         yield from packer.finish()
 
 
-def _divided(files, groups, most):
-    flat = [(one, number, rows) for one, found in zip(files, groups, strict=True) for number, rows in enumerate(found)]
-    total = sum(rows for *_, rows in flat)
+def _divided(files: Sequence[tuple[Found, tuple[int, ...]]], most: int) -> list[Parts]:
+    """Returns the row groups of files divided among tasks, in order, by their rows."""
+    total = sum(sum(groups) for _, groups in files)
     tasks = max(1, min(most, total // TASK_ROWS))
-    divided = [[] for _ in range(tasks)]
+    divided: list[Parts] = [[] for _ in range(tasks)]
     before = 0
-    for one, number, rows in flat:
-        place = min(tasks - 1, (before + rows // 2) * tasks // max(1, total))
-        before += rows
-        parts = divided[place]
-        if parts and parts[-1][0] == one:
-            parts[-1][1].append(number)
-        else:
-            parts.append((one, [number]))
+    for one, groups in files:
+        for number, rows in enumerate(groups):
+            parts = divided[min(tasks - 1, (before + rows // 2) * tasks // max(1, total))]
+            before += rows
+            if parts and parts[-1][0] == one:
+                parts[-1][1].append(number)
+            else:
+                parts.append((one, [number]))
     return [parts for parts in divided if parts]

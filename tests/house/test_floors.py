@@ -35,7 +35,7 @@ GLUE_FLOORS = [
     "plan",
     "state session",
     "stages",
-    "export health progress rescale sinks",
+    "export health progress rescale sinks sources",
     "apply doctor inspection prometheus",
     "",
     "apps",

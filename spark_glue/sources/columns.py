@@ -1,0 +1,58 @@
+"""Columns of a Parquet file as Spark's reader would give them, or a sentence on which one does not fit."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+
+from fastwin.errors import SourceError, did_you_mean
+from spark_glue.plan.compat import spark_type_of
+
+__all__ = ["as_spark_reads", "check_file", "conformed"]
+
+_UTC = pa.timestamp("us", tz="UTC")
+
+
+def as_spark_reads(file: pq.ParquetFile) -> pa.Schema:
+    """Returns the columns of a file with types that Spark has: no dictionaries, and what is INT96 is in UTC."""
+    columns = [file.schema.column(i) for i in range(len(file.schema))]
+    old = {column.path for column in columns if column.physical_type == "INT96"}
+    return pa.schema([field.with_type(_plain(field.type, field.name in old)) for field in file.schema_arrow])
+
+
+def _plain(kind: pa.DataType, is_int96: bool) -> pa.DataType:
+    if is_int96:
+        return _UTC
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def check_file(file: pq.ParquetFile, path: str, needed: pa.Schema) -> None:
+    """Raises SourceError, naming file and column, unless a file has the needed columns, of types that fit."""
+    found = as_spark_reads(file)
+    for field in needed:
+        if field.name not in found.names:
+            raise SourceError(
+                f"{path}: there is no column {field.name!r}{did_you_mean(field.name, found.names)}; it has "
+                f"{', '.join(found.names)}"
+            )
+        if not _fits(found.field(field.name).type, field.type):
+            raise SourceError(
+                f"{path}: column {field.name!r} has type {found.field(field.name).type}, needed is {field.type}"
+            )
+
+
+def _fits(found: pa.DataType, needed: pa.DataType) -> bool:
+    if pa.types.is_signed_integer(found) and pa.types.is_signed_integer(needed):
+        return bool(found.bit_width <= needed.bit_width)
+    if pa.types.is_floating(found) and pa.types.is_floating(needed):
+        return bool(found.bit_width <= needed.bit_width)
+    try:
+        return bool(spark_type_of(found).simpleString() == spark_type_of(needed).simpleString())
+    except PySparkException:
+        return False
+
+
+def conformed(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Returns a column of a file that fits with exactly this type; nanoseconds are cut."""
+    if column.type == kind:
+        return column
+    return column.cast(kind, safe=not pa.types.is_timestamp(kind))

@@ -1,0 +1,110 @@
+"""A folder of Parquet files as the input of ``apply``: its columns, and what of it a micro-batch takes."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from fastwin.errors import SpecError
+from fastwin.times import Duration, to_ms
+from spark_glue.plan.compat import check_python_streams
+from spark_glue.plan.types import spark_fields
+from spark_glue.sources.columns import as_spark_reads
+from spark_glue.sources.listing import Folder
+
+if TYPE_CHECKING:
+    from spark_glue.plan.frameplan import FramePlan
+
+__all__ = ["ParquetFiles"]
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """A stream of the Parquet files of a folder, for ``apply`` in place of a frame.
+
+    Tasks read the files with Arrow and pack them at once, so no rows are made in the JVM. What comes out is the same as
+    over ``spark.readStream.parquet``. It takes Spark 4.2 or newer, without Spark Connect.
+
+    path: of a folder, or its URI as Arrow has it (``s3://bucket/clicks``, ``gs://``, ``hdfs://``). Driver and executors
+        must reach it. Its files ``*.parquet`` are read, but hidden ones (``_`` or ``.`` in front), and none below it.
+    schema: columns of all files: a Spark schema, DDL text or an Arrow schema; None: those of the newest file now.
+    max_files, max_rows: how many a micro-batch takes at most, but one file at least; None: all that are there.
+    late_files: files are taken in the order of their time of change, then by name. One that is seen later than another
+        which is newer is taken still, unless it is older by more than this; then the query ends with a SourceError.
+
+    A file is put whole, as by a rename, and stays as it is: changed, it counts as another file. One that is no whole
+    Parquet file yet is left for later. The checkpoint names the files of each micro-batch. One that runs again reads
+    the same; if a file is gone or has changed by then, it ends with a SourceError.
+
+    Raises SpecError for an argument that does not fit.
+    """
+
+    path: str
+    schema: T.StructType | pa.Schema | str | None = None
+    max_files: int | None = None
+    max_rows: int | None = None
+    late_files: Duration = "1 hour"
+
+    def __post_init__(self) -> None:
+        for name in ("max_files", "max_rows"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise SpecError(f"{name}: must be an int of at least 1, or None, got {value!r}")
+        if self.late_ms < 0:
+            raise SpecError(f"late_files: must not be negative, got {self.late_files!r}")
+        try:
+            self.folder()
+        except (OSError, TypeError, ValueError) as problem:  # pa.ArrowInvalid is a ValueError
+            raise SpecError(f"path: must be a folder or a URI that Arrow knows, got {self.path!r}: {problem}") from None
+        if not isinstance(self.schema, T.StructType | pa.Schema | str | None):
+            raise SpecError(f"schema: must be a Spark schema, DDL text or an Arrow schema, got {self.schema!r}")
+
+    @property
+    def late_ms(self) -> int:
+        """``late_files``, ms."""
+        return to_ms(self.late_files, argument="late_files")
+
+    def folder(self) -> Folder:
+        """Returns the folder."""
+        return Folder(str(self.path))
+
+    def frame(self) -> DataFrame:
+        """Returns a streaming frame with these columns, to plan with; it is not what is read.
+
+        Raises SpecError where there is no file to tell the columns, and for a session that cannot read it.
+        """
+        spark = SparkSession.getActiveSession()
+        if spark is None:
+            raise SpecError("df: ParquetFiles needs a Spark session that runs: take one of spark_glue.session()")
+        check_python_streams(spark)
+        columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in self._struct()]
+        return spark.readStream.format("rate").load().select(*columns)
+
+    def packed(self, spark: SparkSession, frame_plan: "FramePlan") -> DataFrame:
+        """Returns the packed rows of the files."""
+        from spark_glue.sources.reading import Job, packed_files  # needs what older Sparks have not
+
+        tasks = spark.sparkContext.defaultParallelism
+        return packed_files(
+            spark, Job(str(self.path), self.max_files, self.max_rows, self.late_ms, tasks, frame_plan)
+        )
+
+    def _struct(self) -> T.StructType:
+        if isinstance(self.schema, T.StructType):
+            return self.schema
+        if isinstance(self.schema, pa.Schema):
+            return T.StructType(spark_fields(self.schema, "schema"))
+        if self.schema is not None:
+            try:
+                return T.StructType.fromDDL(self.schema)
+            except PySparkException as problem:
+                raise SpecError(f"schema: {self.schema!r} is no DDL text: {problem}") from None
+        folder = self.folder()
+        for one in reversed(folder.found()):
+            with folder.open(one.name) as file:
+                return T.StructType(spark_fields(as_spark_reads(file), f"path: {one.name}"))
+        raise SpecError(f"schema: must be given, because {self.path} has no file that ends in .parquet")
