@@ -1,0 +1,137 @@
+"""A folder of Parquet files in place of a frame: the results of the plain path, also over restarts; what is refused."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import fastwin as fw
+import spark_glue
+from fastwin.errors import SpecError
+from tests.support.spark_events import START_MS, events
+from tests.support.spark_streams import (
+    Recorder,
+    Source,
+    assert_replayed,
+    assert_same_rows,
+    micro_batches,
+    part,
+    parts,
+    start,
+)
+from tests.support.spark_versions import SPARK
+
+newer = pytest.mark.skipif(SPARK < (4, 2), reason="Spark tells a source in Python where a micro-batch begins from 4.2 on")
+SPEC = (
+    fw.key_by("k")
+    .event_time("ts")
+    .window(fw.TumblingEventTimeWindows.of("1 min"))
+    .bad_rows("divert")
+    .aggregate(n=fw.Count(), s=fw.Sum("v"))
+)
+
+
+def tables(count: int) -> list[pa.Table]:
+    """Tables that overlap in time, so that some rows are late, with some bad rows."""
+    return [
+        events(i, 400, start_ms=START_MS + i * 60_000, span_ms=200_000, null_times=0.02) for i in range(count)
+    ]
+
+
+def run(frame, folder, recorder) -> list:
+    query = start(frame, folder, recorder, available_now=True)
+    query.awaitTermination()
+    return micro_batches(query, recorder)
+
+
+def begin_again(folder) -> None:
+    """Makes Spark run the last micro-batch with rows again, as if the driver had died before it was committed."""
+    for log, kept in (("commits", 3), ("offsets", 4)):
+        for path in (folder / "checkpoint" / log).iterdir():
+            if path.name.isdecimal() and int(path.name) >= kept:
+                path.unlink()
+            elif path.name.lstrip(".").split(".")[0].isdecimal() and path.name.endswith(".crc"):
+                path.unlink()
+
+
+@newer
+@pytest.mark.parametrize("late", [False, True])  # partial results travel, or rows
+def test_results_are_those_of_the_plain_path_and_of_the_process(spark, tmp_path, late):
+    spec = SPEC.side_output_late_data() if late else SPEC
+    some = tables(4)
+    found = {}
+    for name in ("plain", "files"):
+        (tmp_path / name).mkdir()
+        source = Source(tmp_path / name, some[0].schema)
+        found[name] = []
+        for now in (some[:2], some[2:]):  # the query starts again in the middle
+            source.put(*now)
+            files = spark_glue.ParquetFiles(str(source.folder), max_files=1)
+            frame = files if name == "files" else source.frame(spark)
+            frame = spark_glue.apply(spec, frame, watermark="10 s", key_groups=4)
+            found[name] += run(frame, tmp_path / name, Recorder())
+    good = [table.filter(table["ts"].is_valid()) for table in some]
+    assert_replayed(spec.bad_rows("raise"), good, found["files"])
+    for output in ("main", "bad") + (("late",) if late else ()):
+        assert_same_rows(parts(found["files"], output), parts(found["plain"], output))
+    assert parts(found["files"], "bad").num_rows > 0
+    counted = sum(batch.counters["late" if late else "dropped"] for batch in found["files"])
+    assert counted == sum(batch.counters["late" if late else "dropped"] for batch in found["plain"]) > 0
+
+
+@newer
+def test_a_micro_batch_that_runs_again_reads_the_same_files_or_ends_the_query(spark, tmp_path):
+    some = tables(4)
+    source = Source(tmp_path, some[0].schema)
+    source.put(*some)
+    recorder = Recorder()
+
+    def frame():
+        return spark_glue.apply(
+            SPEC, spark_glue.ParquetFiles(str(source.folder), max_files=1), watermark="10 s", key_groups=4
+        )
+
+    run(frame(), tmp_path, recorder)
+    before = dict(recorder.tables)
+    begin_again(tmp_path)
+    source.put(tables(5)[4])  # comes in a micro-batch of its own, behind the one that runs again
+    again = Recorder()
+    run(frame(), tmp_path, again)
+    assert min(again.tables) == 3
+    for output in ("main", "bad"):
+        assert_same_rows(part(again.tables[3], output), part(before[3], output))
+    begin_again(tmp_path)
+    (source.folder / "000003.parquet").unlink()
+    with pytest.raises(StreamingQueryException, match=r"000003.parquet: the file is gone since a micro-batch was begun"):
+        run(frame(), tmp_path, Recorder())
+
+
+@newer
+def test_a_file_with_other_columns_ends_the_query(spark, tmp_path):
+    (one,) = tables(1)
+    pq.write_table(one.drop_columns("v"), tmp_path / "a.parquet")
+    files = spark_glue.ParquetFiles(str(tmp_path), "k long, ts timestamp, v long")
+    with pytest.raises(StreamingQueryException, match=r"a.parquet: there is no column 'v'; it has k, ts, x"):
+        run(spark_glue.apply(SPEC, files, watermark="10 s"), tmp_path, Recorder())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"path": "/nowhere/at all", "max_files": 0}, "max_files: must be an int of at least 1, or None, got 0"),
+        ({"path": "/nowhere", "max_rows": True}, "max_rows: must be an int of at least 1, or None, got True"),
+        ({"path": "/nowhere", "late_files": "-1 s"}, "late_files: "),
+        ({"path": "nothing://here"}, "path: must be a folder or a URI that Arrow knows, got 'nothing://here'"),
+        ({"path": "/nowhere", "schema": 3}, "schema: must be a Spark schema, DDL text or an Arrow schema, got 3"),
+    ],
+)
+def test_bad_arguments(arguments, says):
+    with pytest.raises(SpecError, match=says):
+        spark_glue.ParquetFiles(**arguments)
+
+
+def test_what_cannot_be_read_is_refused_when_apply_is_called(spark, tmp_path):
+    files = spark_glue.ParquetFiles(str(tmp_path))
+    says = "schema: must be given" if SPARK >= (4, 2) else r"df: ParquetFiles needs Spark 4.2 or newer"
+    with pytest.raises(SpecError, match=says):
+        spark_glue.apply(SPEC, files, watermark="10 s")
