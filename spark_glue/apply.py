@@ -52,7 +52,8 @@ def apply(
 
     spec: as built from ``fastwin.key_by``, or a join: then df is a pair of frames, and watermark a pair of durations.
         Time is the lesser of both watermarks; late rows are in the structs ``side_late_left`` and ``side_late_right``.
-    df: batch or streaming, or ``ParquetFiles``, a stream whose rows stay out of the JVM. A naive event time (TIMESTAMP_NTZ) is read in the session's time zone.
+    df: batch or streaming, or ``ParquetFiles``: a stream whose rows stay out of the JVM. A naive event time
+        (TIMESTAMP_NTZ) is read in the session's time zone.
     watermark: for a streaming frame, how far its rows may be out of order: rows behind the newest event time by more
         are late. Needed for a spec with event_time(...), unless the frame has a watermark on that column already;
         without effect on batch.

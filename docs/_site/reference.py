@@ -146,6 +146,7 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
             "spark_glue": [
                 "session",
                 "apply",
+                "ParquetFiles",
                 "route",
                 "to_folder",
                 "to_database",
@@ -203,6 +204,7 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "StoreUnavailableError",
                 "NotInstalledError",
                 "SketchError",
+                "SourceError",
                 "AggregateOverflowError",
                 "UserFunctionError",
             ]

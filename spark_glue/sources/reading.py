@@ -53,7 +53,9 @@ class RowGroups(InputPartition):
 
 def packed_files(spark: SparkSession, job: Job) -> DataFrame:
     """Returns the packed rows of a stream of files, with the columns of ``PACKED``."""
-    source = type("PackedParquet", (_Source,), {"job": job})  # Spark makes one of these by itself, with options alone
+    source: type[_Source] = type(
+        "PackedParquet", (_Source,), {"job": job}
+    )  # Spark makes one of these by itself, with options alone
     spark.dataSource.register(source)
     return spark.readStream.format(source.name()).load()
 

@@ -68,7 +68,7 @@ def test_a_file_that_is_seen_late_is_taken_and_one_too_late_is_told_of(tmp_path)
     assert offset["newest"] == (FIRST_S + 100) * 10**9
     assert known.next(offset) is offset
     put(tmp_path, "too late.parquet", 39)
-    with pytest.raises(SourceError, match="'too late.parquet' has come more than 60 s later"):
+    with pytest.raises(SourceError, match=r"'too late\.parquet' has come more than 60 s later"):
         known.next(offset)
 
 
@@ -123,8 +123,8 @@ def test_a_file_that_changed_or_went_is_told_of(tmp_path):
     again = listing(tmp_path)
     assert again.row_groups_of(files_of(offset)) == [(10,)]
     put(tmp_path, "a.parquet", 1, rows=2_000)
-    with pytest.raises(SourceError, match="a.parquet: the file has changed since"):
+    with pytest.raises(SourceError, match=r"a\.parquet: the file has changed since"):
         listing(tmp_path).row_groups_of(files_of(offset))
     (tmp_path / "a.parquet").unlink()
-    with pytest.raises(SourceError, match="a.parquet: the file is gone since"):
+    with pytest.raises(SourceError, match=r"a\.parquet: the file is gone since"):
         listing(tmp_path).row_groups_of(files_of(offset))
