@@ -53,9 +53,8 @@ class RowGroups(InputPartition):
 
 def packed_files(spark: SparkSession, job: Job) -> DataFrame:
     """Returns the packed rows of a stream of files, with the columns of ``PACKED``."""
-    source: type[_Source] = type(
-        "PackedParquet", (_Source,), {"job": job}
-    )  # Spark makes one of these by itself, with options alone
+    # Spark makes a source by itself, and gives it options alone.
+    source: type[_Source] = type("PackedParquet", (_Source,), {"job": job})
     spark.dataSource.register(source)
     return spark.readStream.format(source.name()).load()
 
