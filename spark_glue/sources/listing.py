@@ -8,6 +8,7 @@ offset says one by one which have been seen; all that are older count as seen.
 import base64
 import hashlib
 import logging
+import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -49,8 +50,9 @@ class Folder:
     """A folder, on this machine or elsewhere. path: or a URI that Arrow knows, such as ``s3://bucket/clicks``."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        self._files, self._root = fs.FileSystem.from_uri(path)
+        is_uri = "://" in path or path.startswith("file:")
+        self.path = path if is_uri else os.path.abspath(path)  # tasks run elsewhere
+        self._files, self._root = fs.FileSystem.from_uri(self.path)
 
     def found(self) -> list[Found]:
         """Returns its Parquet files, the oldest first; hidden ones (``_`` and ``.``) are left out."""

@@ -89,7 +89,9 @@ class ParquetFiles:
         from spark_glue.sources.reading import Job, packed_files  # needs what older Sparks have not
 
         tasks = spark.sparkContext.defaultParallelism
-        return packed_files(spark, Job(str(self.path), self.max_files, self.max_rows, self.late_ms, tasks, frame_plan))
+        return packed_files(
+            spark, Job(self.folder().path, self.max_files, self.max_rows, self.late_ms, tasks, frame_plan)
+        )
 
     def _struct(self) -> T.StructType:
         if isinstance(self.schema, T.StructType):

@@ -128,3 +128,10 @@ def test_a_file_that_changed_or_went_is_told_of(tmp_path):
     (tmp_path / "a.parquet").unlink()
     with pytest.raises(SourceError, match=r"a\.parquet: the file is gone since"):
         listing(tmp_path).row_groups_of(files_of(offset))
+
+
+def test_a_relative_path_is_the_drivers(tmp_path, monkeypatch):
+    put(tmp_path, "a.parquet", 1)
+    monkeypatch.chdir(tmp_path.parent)
+    assert Folder(tmp_path.name).path == str(tmp_path)
+    assert [one.name for one in Folder(f"file://{tmp_path}").found()] == ["a.parquet"]
