@@ -29,6 +29,7 @@ from spark_glue.stages.history import begun_from, watermark_after
 from spark_glue.stages.joined import run_joined
 from spark_glue.stages.operator import run_stream
 from spark_glue.stages.pack import pack_frame
+from spark_glue.stages.warming import warm_up
 from spark_glue.state.cleanup import forget_when_ended
 
 __all__ = ["apply"]
@@ -100,9 +101,11 @@ def apply(
     unassigned, fired, unfired (windows that went without ever firing), open_windows_change, timers_change,
     state_rows_change, state_bytes (written to the state store) and watermark_ms (None while there is none).
 
-    Everything is checked here, before any job runs. Raises SpecError for an argument, a column or a setting that does
-    not fit, naming it, its value and what is needed. Bad rows under the policy "raise", state of another query (the
-    spec or key_groups has changed) and overflows end the query when they occur.
+    The first streaming frame of a session starts Python's workers beside the rest, with a job of a row for each core.
+
+    Everything is checked here, before any job of the query runs. Raises SpecError for an argument, a column or a
+    setting that does not fit, naming it, its value and what is needed. Bad rows under the policy "raise", state of
+    another query (the spec or key_groups has changed) and overflows end the query when they occur.
     """
     if isinstance(spec, fw.JoinSpec):
         check_migrate(migrate)
@@ -184,6 +187,7 @@ def apply(
             # behind it.
             packed = packed.withWatermark("carrier", f"{delay_ms} milliseconds").where(F.col("carrier").isNull())
         forget_when_ended(df.sparkSession)
+        warm_up(df.sparkSession)
         result = run_stream(packed, frame_plan, output, name, initial)
     if chain:
         return with_window_time(result)

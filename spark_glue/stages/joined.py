@@ -20,6 +20,7 @@ from spark_glue.plan.types import arrow_schema, check_columns
 from spark_glue.stages.batchframe import run_batch
 from spark_glue.stages.operator import run_stream
 from spark_glue.stages.pack import pack_frame
+from spark_glue.stages.warming import warm_up
 from spark_glue.state.cleanup import forget_when_ended
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def run_joined(
                 for one, delay in zip(packed, delays, strict=True)
             ]
         forget_when_ended(session)
+        warm_up(session)
         assert isinstance(name, str)
         result = run_stream(carried[0].unionAll(carried[1]), frame_plan, output, name)
     return _with_late_sides(bound, result)

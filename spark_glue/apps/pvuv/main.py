@@ -28,7 +28,7 @@ from spark_glue.apps.pvuv.progress import Batches, Clock
 from spark_glue.apps.pvuv.requests import requests_of
 from spark_glue.apps.pvuv.spool import GZIP, Spool
 from spark_glue.apps.specfile import how_to_ask, specs_in
-from spark_glue.apps.warming import warm_up
+from spark_glue.stages.warming import warm_up
 
 __all__ = ["run", "spec_of"]
 
