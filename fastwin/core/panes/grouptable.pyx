@@ -388,19 +388,13 @@ cdef class GroupTable:
     def _check(self):
         """Raises AssertionError where an invariant does not hold. O(rows)."""
         cdef idx_t slot
-        cdef Py_ssize_t i
         self.rows._check()
         assert len(self.rows) == self.rows.top <= self.capacity or not self.rows.top, "rows are missing"
-        entries = np.full(self.index.size, -1, dtype=np.int64)
-        for i in range(self.index.size):
-            if self.index.places[i] != no_entry():
-                entries[i] = slot_in(self.index.places[i])
-        assert sorted(entries[entries >= 0]) == list(range(self.rows.top)), "the index does not hold each row once"
+        entries = [slot_in(self.index.places[i]) for i in range(self.index.size) if self.index.places[i] != no_entry()]
+        assert sorted(entries) == list(range(self.rows.top)), "the index does not hold each row once"
         starts = [self.starts[slot] for slot in range(self.rows.top)]
         slots = np.arange(self.rows.top, dtype=np.int32)
         assert self.rows.starts(slots).tolist() == starts, "starts differ from those in the rows"
         assert not self.ascending or starts == sorted(starts), "rows are not in order"
-        before = self.rows.top
         found = self.ensure(self.keys(slots), np.array(starts, np.int64))
-        assert found.tolist() == slots.tolist(), "rows are not found"
-        assert self.rows.top == before, "rows are not found"
+        assert found.tolist() == slots.tolist() and self.rows.top == len(starts), "rows are not found"
