@@ -174,7 +174,7 @@ class Soak:
         command = [sys.executable, "-m", "tests.soak.cluster", str(folder), "--kills", str(count)]
         command += ["--seed", str(self.options.seed)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        assert done.returncode == 0, "see above"
+        assert done.returncode == 0, done.stdout.splitlines()[-2:] or "see above"
         return done.stdout.splitlines()[-2]
 
     def doctor(self) -> str:

@@ -29,7 +29,7 @@ __all__ = ["Report", "run"]
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 CORES = 2  # of each machine
-SECONDS = 2_400  # then a run ends with what it has done
+SECONDS = 2_400  # then a run ends with what it has done, and fails
 _WORK = ("streams_kept", "streams_caught_up", "streams_loaded", "loaded_cold", "loaded_behind", "loaded_damaged")
 
 
@@ -38,7 +38,7 @@ class Report:
     """What a run has shown. visits: of shares, by how their state was had.
 
     stages_again: stages that Spark attempted more than once. longest_s, median_s: of micro-batches. recovered_s: from a
-    kill to the end of the micro-batch in which it came.
+    kill to the end of the micro-batch in which it came. cut: time was over before the input was.
     """
 
     kind: str
@@ -51,6 +51,7 @@ class Report:
     visits: dict[str, int] = field(default_factory=dict)
     median_s: float = 0.0
     longest_s: float = 0.0
+    cut: bool = False
     recovered_s: list[float] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -61,7 +62,7 @@ class Report:
             f"in mid-batch ({self.processes} processes), {self.stages_again} stages ran again, "
             f"{self.rows:,} rows compared, all the same; "
             f"{visits}; a micro-batch {self.median_s:.1f} s, with a loss until its end {back[len(back) // 2]:.1f} s, "
-            f"at most {back[-1]:.1f} s"
+            f"at most {back[-1]:.1f} s" + (", CUT SHORT by time" if self.cut else "")
         )
 
 
@@ -237,7 +238,7 @@ def run(folder: Path, kind: str, kills: int, batches: int, shares: int, seed: in
     assert [batch.id for batch in found] == list(range(len(found))), "a micro-batch is missing"
     read = inputs if whole else inputs[: sum(batch.inputs > 0 for batch in found)]
     assert_replayed(spec, read, found, coalesce=kind != "user-written", folder=folder)
-    seconds = sorted(sink.seconds.values())
+    seconds, report.cut = sorted(sink.seconds.values()), not whole
     report.batches, report.rows = len(found), sum(batch.rows.num_rows for batch in found)
     report.median_s, report.longest_s = round(seconds[len(seconds) // 2], 2), round(seconds[-1], 2)
     report.visits = {name: sum(batch.counters[name] for batch in found) for name in _WORK}
@@ -251,7 +252,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--shares", type=int, default=64)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="then it ends with what it has done")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="then it ends with what it has done, and fails")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no machine stays behind
@@ -260,7 +261,7 @@ def main() -> int:
     report = run(options.folder, *given)
     print(report)
     print(json.dumps(vars(report)), flush=True)
-    return 0
+    return 1 if report.cut else 0
 
 
 if __name__ == "__main__":
