@@ -37,7 +37,7 @@ def test_the_drivers_collector_is_left_alone(frozen):
 @pytest.mark.parametrize(
     ("module", "begin"),
     [
-        (pack, lambda frame_plan: pack._new_packer(frame_plan)),
+        (pack, lambda frame_plan: pack.new_packer(frame_plan)),
         (processor, lambda frame_plan: processor.WindowProcessor(frame_plan).init(FakeHandle())),
         (unpack, lambda frame_plan: list(unpack._unpack(Output(None, {}), iter([])))),
     ],
