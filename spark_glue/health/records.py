@@ -93,9 +93,8 @@ def _read(record: Mapping[str, Any]) -> MicroBatch:
         id=int(record["batchId"]),
         at_ms=_ms(record["timestamp"]) or 0,
         duration_ms=int(record.get("batchDuration") or 0),
-        rows=max(
-            int(record.get("numInputRows") or 0), counters.get("events", 0)
-        ),  # Spark counts what ParquetFiles packed
+        # Of ParquetFiles, Spark counts packed rows.
+        rows=max(int(record.get("numInputRows") or 0), counters.get("events", 0)),
         newest_ms=_ms(times.get("max")),
         watermark_ms=watermark,
         counters=counters,
