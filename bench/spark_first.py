@@ -8,7 +8,6 @@ and medians count. Rows and sums of the answers are compared.
 import argparse
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,9 +19,8 @@ import pyarrow.parquet as pq
 
 from bench.events import EPOCH_MS, PER_KEY_MS, events
 from bench.lab import DISORDER_MS, STORES, open_lab
-from bench.race import OURS
 from bench.scale import PEER_THREADS
-from bench.streams import WINDOWS, both
+from bench.streams import WINDOWS, both, tell
 
 __all__ = ["main"]
 
@@ -84,11 +82,7 @@ def _measure(windows: str, turns: int, divisor: int) -> None:
         assert len({tuple(answer) for answer in answers.values()}) == 1, f"the answers differ: {answers}"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    medians = {name: statistics.median(seconds) for name, seconds in taken.items()}
-    for name, seconds in medians.items():
-        print(f"{windows}, {name}: {seconds:.1f} s, {total / seconds / 1e6:.2f} M events/s")
-    ratio = min(seconds for name, seconds in medians.items() if name != OURS) / medians[OURS]
-    print(f"{windows}: {ratio:.2f}x native's faster store in the first minute, nothing warmed", flush=True)
+    tell(windows, taken, total, "native's faster store in the first minute, nothing warmed")
 
 
 def main() -> None:

@@ -5,14 +5,13 @@ of the answers are compared, and medians count.
 """
 
 import argparse
-import statistics
 import time
 from pathlib import Path
 from typing import Any
 
 from bench.lab import STORES, Lab, Query, open_lab
 from bench.race import OURS
-from bench.streams import WINDOWS, both
+from bench.streams import WINDOWS, both, tell
 
 __all__ = ["main"]
 
@@ -48,11 +47,7 @@ def _measure(lab: Lab, windows: str, rows: int, keys: int, turns: int) -> None:
             seconds = _seconds(lab, query, files)
             if turn:
                 taken[name].append(seconds)
-    for name, seconds in taken.items():
-        median = statistics.median(seconds)
-        print(f"{windows}, {name}: {median:.2f} s, {rows / median / 1e6:.2f} M rows/s ({min(seconds):.2f} s at best)")
-    ratio = statistics.median(taken[NATIVE]) / statistics.median(taken[OURS])
-    print(f"{windows}: {ratio:.2f}x Spark's own over {rows:,} rows", flush=True)
+    tell(windows, taken, rows, f"Spark's own over {rows:,} rows")
 
 
 def main() -> None:

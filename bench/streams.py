@@ -1,5 +1,6 @@
 """One question over a frame of Spark's, streaming or not: as fastwin says it, and as Spark's own windows do."""
 
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ import fastwin as fw
 from bench.lab import DELAY, STORES, Query
 from bench.race import OURS
 
-__all__ = ["WINDOWS", "both", "native", "ours"]
+__all__ = ["WINDOWS", "both", "native", "ours", "tell"]
 
 WINDOWS: dict[str, tuple[fw.WindowAssigner, Callable[[Any], Any]]] = {
     "tumbling": (fw.TumblingEventTimeWindows.of("1 minute"), lambda functions: functions.window("ts", "1 minute")),
@@ -54,3 +55,16 @@ def both(windows: str) -> dict[str, Query]:
     """Returns the question, by contender: fastwin, and Spark's own windows on each of its stores of state."""
     assigner, column = WINDOWS[windows]
     return {OURS: ours(assigner)} | dict.fromkeys(STORES, native(column))
+
+
+def tell(windows: str, taken: dict[str, list[float]], rows: int, against: str) -> None:
+    """Prints the median of each contender, and how many times as fast as the fastest other one fastwin was.
+
+    taken: seconds, by contender. rows: of one attempt. against: names the others and the work.
+    """
+    medians = {name: statistics.median(seconds) for name, seconds in taken.items()}
+    for name, median in medians.items():
+        best = min(taken[name])
+        print(f"{windows}, {name}: {median:.2f} s, {rows / median / 1e6:.2f} M rows/s ({best:.2f} s at best)")
+    ratio = min(median for name, median in medians.items() if name != OURS) / medians[OURS]
+    print(f"{windows}: {ratio:.2f}x {against}", flush=True)
