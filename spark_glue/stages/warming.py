@@ -13,6 +13,7 @@ from spark_glue.plan.compat import is_connect
 __all__ = ["warm_up"]
 
 _MOST = 32  # tasks
+_GROUP = "fastwin warm-up"
 _DESCRIPTION = "fastwin: Python workers start, and import what the first micro-batch needs"
 _warmed: weakref.WeakSet = weakref.WeakSet()
 
@@ -21,8 +22,9 @@ def warm_up(spark: SparkSession) -> threading.Thread | None:
     """Lets Spark run a first job of some rows beside what is being done; returns the thread that waits for it.
 
     The job loads the Java classes that any job needs, and starts a Python worker for each core, up to 32 of them, which
-    import what they will need and then wait for the query's tasks. It fails without a word: then the first micro-batch
-    does all of this itself. Returns None if Spark has run it already since it was started, and with Spark Connect.
+    import what they will need and then wait for the query's tasks. It has a job group of its own, "fastwin warm-up", so
+    that it is not taken for the user's. It fails without a word: then the first micro-batch does all of this itself.
+    Returns None if Spark has run it already since it was started, and with Spark Connect.
     """
     if is_connect(spark):
         return None
@@ -33,7 +35,7 @@ def warm_up(spark: SparkSession) -> threading.Thread | None:
 
     def run() -> None:
         with contextlib.suppress(Exception):
-            context.setJobDescription(_DESCRIPTION)
+            context.setJobGroup(_GROUP, _DESCRIPTION)
             tasks = min(context.defaultParallelism, _MOST)
             spark.range(0, tasks, 1, tasks).mapInArrow(_importing, "id bigint").toArrow()
 
