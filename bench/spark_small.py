@@ -3,7 +3,8 @@
 fastwin beside Spark's own windows on both of its state stores, in turns, warm: the median of a micro-batch, and where
 its time goes, as Spark tells it: planning, write-ahead log, commits, and each stage with the time of its tasks; then
 the processor's time of it all. Everything is set up as ``spark_glue.session()`` does it, with Spark's default
-checkpoint manager. With ``--rows 2000000 --keys 100000 --partitions 2 --batches 8`` it tells what a large one takes.
+checkpoint manager. With ``--rows 2000000 --keys 100000 --partitions 2 --batches 8 --practice 8`` it tells what a large
+one takes.
 """
 
 import argparse
@@ -65,18 +66,20 @@ def _stages(lab: Lab, after: int, batches: int) -> dict[str, tuple[float, float]
     return {name: tuple(map(statistics.median, zip(*told, strict=True))) for name, told in places.items()}  # type: ignore[misc]
 
 
-def measure(lab: Lab, windows: str, rows: int, keys: int, batches: int, turns: int, only: str) -> dict[str, Seconds]:
-    """Runs all contenders in turns, one turn more than counts; prints what each took; returns the micro-batches."""
+def measure(
+    lab: Lab, windows: str, rows: int, keys: int, batches: int, turns: int, practice: int, only: str
+) -> dict[str, Seconds]:
+    """Runs all contenders in turns, the first of which are practice; prints and returns what each took."""
     files = lab.files(batches, rows, keys)
-    queries = {name: query for name, query in both(windows).items() if only in name}
+    queries = {name: query for name, query in both(windows).items() if any(one in name for one in only.split("|"))}
     taken: dict[str, Seconds] = {name: defaultdict(list) for name in queries}
     stages: dict[str, dict[str, tuple[float, float]]] = {}
-    for turn in range(turns + 1):
+    for turn in range(practice + turns):
         for name, query in queries.items():
             after = max((stage.stageId() for stage in _all_stages(lab)), default=-1)
             before = _processor_s()
             progress = lab.run(query, STORES.get(name, "RocksDB"), files)
-            if turn > 0:
+            if turn >= practice:
                 taken[name]["processor"].append((_processor_s() - before) / len(progress))
                 stages[name] = _stages(lab, after, batches)
                 for one in progress:
@@ -99,8 +102,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000, help="of a micro-batch: 20,000")
     parser.add_argument("--keys", type=int, default=1_000, help="1,000")
     parser.add_argument("--batches", type=int, default=15, help="of a turn; the first does not count: 15")
-    parser.add_argument("--turns", type=int, default=2, help="that count, after one that does not: 2")
-    parser.add_argument("--only", default="", help="contenders whose name has this in it")
+    parser.add_argument("--turns", type=int, default=2, help="that count: 2")
+    parser.add_argument("--practice", type=int, default=1, help="turns before these: 1; the JVM's compilers want more")
+    parser.add_argument("--only", default="", help="contenders whose name has this in it, or this|that")
     parser.add_argument("--files", action="store_true", help="with the file-system based checkpoint manager")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark's")
     given = parser.parse_args()
@@ -110,7 +114,9 @@ def main() -> None:
         lab.spark.conf.set("spark.sql.shuffle.partitions", str(given.partitions))
         for setting in given.set:
             lab.spark.conf.set(*setting.split("=", 1))
-        taken = measure(lab, given.windows, given.rows, given.keys, given.batches, given.turns, given.only)
+        taken = measure(
+            lab, given.windows, given.rows, given.keys, given.batches, given.turns, given.practice, given.only
+        )
     medians = {name: statistics.median(steps["triggerExecution"]) for name, steps in taken.items()}
     others = [seconds for name, seconds in medians.items() if name != OURS]
     if others and OURS in medians:

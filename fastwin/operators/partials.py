@@ -67,11 +67,12 @@ class Feeder(Protocol):
     def nbytes(self) -> int:
         """Bytes held, about."""
 
-    def partials(self, most: int | None = None) -> list[Partial]:
+    def partials(self, whole: int | None = None, most: int = 1) -> list[Partial]:
         """Returns all rows, divided by their keys.
 
-        most: a chunk is of about so many bytes of memory at most; None: each part is one chunk. The rows of a key stay
-        in one, however many they are: those of a later chunk would count as arrived later, whichever came first.
+        whole: a part is one chunk as long as no chunk gets more bytes than this; None: however many they are.
+        most: of about how many bytes the chunks are otherwise. The rows of a key stay in one, however many they are:
+        those of a later chunk would count as arrived later, whichever came first.
         """
 
 
@@ -94,10 +95,11 @@ class _Parts:
         part_of[ids] = groups % self._groups % self.count * pieces + groups // self._groups
         return part_of
 
-    def pieces(self, nbytes: int, most: int | None) -> int:
-        """Returns into how many pieces each part is to be divided; ``of_keys`` can number so many."""
-        wanted = 1 if most is None else -(-nbytes // (self.count * most))
-        return max(1, min(wanted, (1 << 16) // self.count, (1 << 31) // self._groups - 1))
+    def pieces(self, nbytes: int, whole: int | None, most: int) -> int:
+        """Returns into how many pieces a part of so many bytes is to be divided; ``of_keys`` can number so many."""
+        if whole is None or nbytes <= whole:
+            return 1
+        return max(1, min(-(-nbytes // most), (1 << 16) // self.count, (1 << 31) // self._groups - 1))
 
     def partial(self, part: int, keys: pa.Table, rows: pa.Table) -> Partial:
         """Returns the rows of a part; their last column counts the elements."""
@@ -132,9 +134,16 @@ class AlignedFeeder(AlignedOperator):
         """Bytes held, about."""
         return self.state_bytes
 
-    def partials(self, most: int | None = None) -> list[Partial]:
-        """Returns all rows, divided by their keys. most: see Feeder."""
-        rows, slots, pieces = self._panes.rows, self._panes.rows.slots(), self._parts.pieces(self.nbytes, most)
+    def partials(self, whole: int | None = None, most: int = 1) -> list[Partial]:
+        """Returns all rows, divided by their keys. whole, most: see Feeder."""
+        found = self._divided(1)
+        largest = max((len(one.chunk) for one in found), default=0)
+        pieces = self._parts.pieces(largest, whole, most)
+        return found if pieces == 1 else self._divided(pieces)
+
+    def _divided(self, pieces: int) -> list[Partial]:
+        """Returns all rows, each part in so many pieces."""
+        rows, slots = self._panes.rows, self._panes.rows.slots()
         part = self._parts.of_keys(self._keys, pieces)[rows.keys(slots)]
         slots = slots[np.argsort(part, kind="stable")]  # a radix sort for 16 bits
         ends = np.cumsum(np.bincount(part)).tolist()
@@ -186,8 +195,8 @@ class SessionFeeder:
         """Bytes held, about."""
         return self._keys.nbytes + (0 if self._batch is None else 8 * (len(self._batch) + self._rows))
 
-    def partials(self, most: int | None = None) -> list[Partial]:
-        """Returns all rows, divided by their keys. most: see Feeder."""
+    def partials(self, whole: int | None = None, most: int = 1) -> list[Partial]:
+        """Returns all rows, divided by their keys. whole, most: see Feeder."""
         if self._batch is None:
             return []
         accumulators = self._config.new_accumulators(HEAD_CELLS)
@@ -204,16 +213,19 @@ class SessionFeeder:
                     found.setdefault(part, []).append(
                         table.slice(begin, end - begin).add_column(0, "key", pa.array(key))
                     )
-        pieces = self._parts.pieces(self.nbytes, most)
         return [
-            partial for part, tables in found.items() for partial in self._cut(part, pa.concat_tables(tables), pieces)
+            partial
+            for part, tables in found.items()
+            for partial in self._cut(part, pa.concat_tables(tables), whole, most)
         ]
 
-    def _cut(self, part: int, rows: pa.Table, pieces: int) -> list[Partial]:
-        """Returns the rows of a part, which lie key by key, in about so many pieces between two keys."""
+    def _cut(self, part: int, rows: pa.Table, whole: int | None, most: int) -> list[Partial]:
+        """Returns the rows of a part, which lie key by key, in as many pieces between two keys as their bytes ask."""
         begin, end = int(self._ends[part - 1]) if part else 0, int(self._ends[part])
+        one = self._parts.partial(part, key_rows(self._config.codec, self._keys, self._ids[begin:end]), rows)
+        pieces = self._parts.pieces(len(one.chunk), whole, most)
         if pieces == 1:
-            return [self._parts.partial(part, key_rows(self._config.codec, self._keys, self._ids[begin:end]), rows)]
+            return [one]
         held = rows["key"].to_numpy()
         cuts = np.unique([*held[:: -(-len(held) // pieces)], end - begin])  # keys that a piece begins with
         found = []

@@ -32,10 +32,10 @@ from spark_glue.stages.worker import settle, shares_of
 
 __all__ = [
     "BLOB_BYTES",
-    "FIRST_BLOB_BYTES",
     "FLUSH_BYTES",
     "FLUSH_ROWS",
     "FLUSH_ROWS_AT_ONCE",
+    "LARGE_BLOB_BYTES",
     "MOST_HELD",
     "MOST_PARTIALS",
     "MOST_PARTIAL_BYTES",
@@ -55,13 +55,16 @@ MOST_PARTIALS = 1 << 20
 MOST_PARTIAL_BYTES = 256 << 20
 """The same, in bytes: sketches and lists may take thousands of them for each partial result."""
 BLOB_BYTES = 128 << 10
-"""Of how many bytes blobs are, about, in what grows with a backlog: rows, and partial results but a task's first ones.
+"""Of how many bytes blobs are, about, in what grows with a backlog.
 
-Spark puts the blobs of a share into record batches of at most 10,000 rows, so that these stay below 2 GiB, which is all
-that a column of binary values can hold.
+Spark puts the blobs of a share into record batches of at most 10,000 rows, and a column of binary values holds 2 GiB.
+So many of these blobs are 1.3 GB, and the larger ones of all tasks fit beside them.
 """
-FIRST_BLOB_BYTES = 16 << 20
-"""A task's first partial results stay one blob for each share where that was made of fewer bytes than this."""
+LARGE_BLOB_BYTES = 32 << 20
+"""How many bytes the first task may send a share in larger blobs, each of which costs less than many small ones.
+
+The task with number ``n`` may send an ``n + 1``-th of that, since there are at least so many tasks: 0.3 GB from 10,000.
+"""
 MOST_HELD = 0.7
 """A task that makes more partial results for a row than this ships rows instead."""
 
@@ -91,7 +94,8 @@ class Packer:
         self._limits = frame_plan.plan.limits(limits)
         # A batch frame's rows stay rows: a run of all of them costs less than two steps.
         self._feeder = self._new_feeder() if frame_plan.streaming else None
-        self._fed = self._made = self._shipped = 0
+        self._fed = self._made = 0
+        self._large = LARGE_BLOB_BYTES // (mapper + 1)  # bytes for a share that may still go in larger blobs
         self._buffer: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._seq = 0
@@ -176,9 +180,8 @@ class Packer:
         """Returns the feeder's partial results as packed rows, and takes another feeder."""
         assert self._feeder is not None
         self._made += self._feeder.rows
-        small = self._feeder.nbytes <= FIRST_BLOB_BYTES * self._groups
-        partials = self._feeder.partials(None if small and not self._shipped else BLOB_BYTES)
-        self._shipped += 1
+        partials = self._feeder.partials(max(self._large, BLOB_BYTES), BLOB_BYTES)
+        self._send(max((len(one.chunk) for one in partials), default=0))
         self._feeder = self._new_feeder()
         return [
             self._row(int(self._ids[one.part]), PacketKind.PARTIAL, one.elements, pa.py_buffer(one.chunk))
@@ -200,8 +203,9 @@ class Packer:
         order, bounds = group_rows(hashes % np.uint64(self._frame_plan.key_groups), self._groups)
         rows = rows.take(pa.array(order))  # within a group, rows keep their order
         packed = []
-        most = max(1, BLOB_BYTES * rows.num_rows // max(1, rows.nbytes))
         longest = int(np.diff(bounds).max())
+        row_bytes = rows.nbytes / max(1, rows.num_rows)
+        most = longest if self._send(int(longest * row_bytes)) else max(1, int(BLOB_BYTES / max(1, row_bytes)))
         for at in range(0, longest, most):
             self._seq += at > 0  # blobs are used in the order of these
             for g, (begin, end) in enumerate(pairwise(bounds.tolist())):
@@ -209,6 +213,15 @@ class Packer:
                     blob = encode(rows.slice(begin + at, count))
                     packed.append(self._row(int(self._ids[g]), PacketKind.GOOD, count, blob))
         return packed
+
+    def _send(self, nbytes: int) -> bool:
+        """Whether a share's blob may be of so many bytes; if it is a larger one, fewer may follow."""
+        if nbytes <= BLOB_BYTES:
+            return True
+        if nbytes > self._large:
+            return False
+        self._large -= nbytes
+        return True
 
     def _bad_row(self, rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> PackedRow:
         group_id = int(self._ids[self._mapper % self._groups])

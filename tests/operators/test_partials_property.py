@@ -31,8 +31,8 @@ def fed_apart(plan: fw.Plan, table, dice: random.Random) -> list[bytes]:
         for i in range(begin, end, step):
             some = rows.slice(i, step)
             feeder.add(plan.batch(some, plan.times(some)))
-    most = (500, None, 1)[rows.num_rows % 3]
-    found = [partial for feeder in feeders for partial in feeder.partials(most)]
+    whole, most = ((500, 500), (None, 1), (0, 1))[rows.num_rows % 3]
+    found = [partial for feeder in feeders for partial in feeder.partials(whole, most)]
     assert sum(partial.elements for partial in found) == rows.num_rows
     assert all(partial.part < parts for partial in found)
     return [partial.chunk for partial in found]

@@ -95,6 +95,7 @@ def test_flushes_bound_the_bytes_held(monkeypatch):
 def test_blobs_of_rows_stay_small_and_in_order(monkeypatch):
     """A backlog gives a share thousands of them, which Spark puts into one column of binary values."""
     monkeypatch.setattr(pack, "BLOB_BYTES", 500)
+    monkeypatch.setattr(pack, "LARGE_BLOB_BYTES", 0)
     table = events(3, 3000).append_column("at", pa.array(range(3000)))
     window = fw.TumblingEventTimeWindows.of("1 min")
     spec = fw.key_by("k").event_time("ts").window(window).aggregate(x=fw.Last("at"))
@@ -237,12 +238,10 @@ def test_partial_results_travel_instead_of_rows(monkeypatch, most):
     assert merged(frame_plan, rows) == expected(frame_plan, table)
 
 
-@pytest.mark.parametrize("first", [0, 1 << 20])
 @pytest.mark.parametrize("assigner", [fw.TumblingEventTimeWindows.of(1000), fw.EventTimeSessionWindows.with_gap(500)])
-def test_partial_results_are_bounded_in_bytes_and_in_small_blobs_but_the_first_ones(monkeypatch, assigner, first):
+def test_partial_results_are_bounded_in_bytes_and_a_task_sends_few_large_blobs(monkeypatch, assigner):
     monkeypatch.setattr(pack, "MOST_PARTIAL_BYTES", 30_000)
     monkeypatch.setattr(pack, "BLOB_BYTES", 1000)
-    monkeypatch.setattr(pack, "FIRST_BLOB_BYTES", first)
     monkeypatch.setattr(pack, "FLUSH_ROWS_AT_ONCE", 500)
     monkeypatch.setattr(pack, "FLUSH_ROWS", 500)
     monkeypatch.setattr(pack, "MOST_HELD", 2.0)
@@ -250,13 +249,46 @@ def test_partial_results_are_bounded_in_bytes_and_in_small_blobs_but_the_first_o
     table = table.set_column(table.column_names.index("k"), "k", pa.array(np.arange(5000) * 7 % 400))
     spec = fw.key_by("k").event_time("ts").window(assigner)
     frame_plan = frame_plan_for(table, spec.aggregate(n=fw.Count(), x=fw.First("v"), y=fw.Last("v")))
-    rows = partials(packed(frame_plan, table))
-    groups, blobs = len({row["key_group"] for row in rows}), Counter(row["seq"] for row in rows)
-    assert len(blobs) > 2
-    assert (blobs[min(blobs)] > 2 * groups) == (first == 0)
-    assert all(count > 2 * groups for number, count in blobs.items() if min(blobs) < number < max(blobs))
-    assert sum(row["rows"] for row in rows) == 5000
-    assert merged(frame_plan, rows) == expected(frame_plan, table)
+
+    def sent(large: int) -> tuple[Counter, int, int]:
+        """Returns the blobs by flush, how many groups there are, and the bytes of the first flush's largest blob."""
+        monkeypatch.setattr(pack, "LARGE_BLOB_BYTES", large)
+        rows = partials(packed(frame_plan, table, mapper=3))
+        assert sum(row["rows"] for row in rows) == 5000
+        assert merged(frame_plan, rows) == expected(frame_plan, table)
+        blobs, groups = Counter(row["seq"] for row in rows), len({row["key_group"] for row in rows})
+        sizes = Counter()
+        for row in rows:
+            if blobs[row["seq"]] <= groups and row["seq"] < max(blobs):
+                sizes[row["key_group"]] += len(row["blob"])
+        assert max(sizes.values(), default=0) <= large // 4
+        return blobs, groups, max(len(row["blob"]) for row in rows if row["seq"] == min(blobs))
+
+    whole, groups, largest = sent(1 << 22)
+    assert len(whole) > 2
+    assert max(whole.values()) <= groups
+    small = sent(0)[0]
+    assert all(count > 2 * groups for number, count in small.items() if number < max(small))
+    first, *others = sorted(sent(4 * largest)[0].items())
+    assert first[1] <= groups
+    assert all(count > 2 * groups for _, count in others[:-1])
+
+
+def test_rows_go_in_large_blobs_as_long_as_these_are_few(monkeypatch):
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 500)
+    monkeypatch.setattr(pack, "BLOB_BYTES", 500)
+    monkeypatch.setattr(pack, "LARGE_BLOB_BYTES", 64_000)
+    table = events(3, 5000)
+    frame_plan = frame_plan_for(table, coalesce=False)
+    for mapper in (0, 3):
+        large = Counter()
+        rows = good(packed(frame_plan, table, mapper))
+        for row in rows:
+            if row["rows"] * 16 > 500:
+                large[row["key_group"]] += row["rows"] * 16  # a key and a time, and at most a value
+        assert large
+        assert max(large.values()) <= 64_000 // (mapper + 1)
+        assert sum(row["rows"] for row in rows) == 5000
 
 
 def test_shares_hold_the_key_groups_of_a_partition():
