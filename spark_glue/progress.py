@@ -16,7 +16,8 @@ from pyspark.sql.streaming.listener import (
 
 from fastwin.errors import SpecError
 from spark_glue.plan.compat import named_values
-from spark_glue.stages.counters import COUNTERS, SHOWN, WATERMARK, with_names
+from spark_glue.stages.counters import COUNTERS, INPUT_DELAYS, INPUT_TIMES, SHOWN, WATERMARK, with_names
+from spark_glue.watermarks import Holder, Holders
 
 __all__ = ["BatchMetrics", "batch_metrics", "counters", "metrics_listener", "progress_listener"]
 
@@ -27,11 +28,11 @@ class BatchMetrics:
 
     query_id: the same over restarts. query_name: None: it has none. frame: the ``name=`` of ``apply``. time: when the
     micro-batch began. duration_ms: of the whole micro-batch. newest_ms: the newest event time in the micro-batch's
-    input, of all frames of the query, and up to 1 ms low; lag_ms: how far that is behind ``time``; None: there was no
-    input with a watermark. watermark_ms: None: there is none yet. worker_bytes: the most memory that a Python worker
-    has taken so far; live_bytes: the most that one keeps of streams in memory; spilled_bytes: on the local disk.
-    held_by: with ``idle=``, the number of the input that holds time back; None: all are quiet, or Spark makes the
-    watermark. The others are counters, see docs/spark.md.
+    input; lag_ms: how far that is behind ``time``; None: there was no input with a watermark. watermark_ms: None: there
+    is none yet. worker_bytes: the most memory that a Python worker has taken so far; live_bytes: the most that one
+    keeps of streams in memory; spilled_bytes: on the local disk. held_by: the number of the input that holds time back,
+    from 0 on, and held_by_frame: the frame that it is an input of, one with ``idle=`` itself; None: all are quiet, or
+    it is not known. The others are counters, see docs/spark.md.
     """
 
     query_id: str
@@ -73,6 +74,7 @@ class BatchMetrics:
     live_bytes: int
     spilled_bytes: int
     held_by: int | None
+    held_by_frame: str | None
 
 
 def counters(progress: StreamingQueryProgress) -> dict[str, dict[str, int | None]]:
@@ -89,9 +91,10 @@ def batch_metrics(progress: StreamingQueryProgress) -> list[BatchMetrics]:
     """Returns the metrics of each frame of ``apply`` in a micro-batch.
 
     progress: ``query.lastProgress``, one of ``query.recentProgress``, or that of a listener's event. With Spark Connect
-    the row of counters in it may have no names; here they have.
+    the row of counters in it may have no names; here they have. Who holds time back one micro-batch tells only of a
+    frame with ``idle=``, and of a query with one input; a listener, which sees them all, tells it of others, too.
     """
-    return [_metrics(progress, name, counted) for name, counted in counters(progress).items()]
+    return _all_metrics(progress, Holders())
 
 
 def metrics_listener(callback: Callable[[BatchMetrics], object]) -> StreamingQueryListener:
@@ -124,25 +127,41 @@ class _Listener(StreamingQueryListener):
     def __init__(self, callback: Callable[[BatchMetrics], object]) -> None:
         self._callback = callback
 
+        self._holders = Holders()
+
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        pass
+        self._holders.begin(str(event.runId))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         pass
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        pass
+        self._holders.end(str(event.runId))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        for metrics in batch_metrics(event.progress):
+        for metrics in _all_metrics(event.progress, self._holders):
             self._callback(metrics)
 
 
-def _metrics(progress: Any, name: str, found: Mapping[str, Any]) -> BatchMetrics:
+def _all_metrics(progress: Any, holders: Holders) -> list[BatchMetrics]:
+    frames = counters(progress)
+    if not frames:
+        return []
+    watermark = _milliseconds(progress.eventTime.get("watermark")) or 0
+    holder = holders.take(str(progress.runId), frames, watermark)
+    return [_metrics(progress, name, counted, holder) for name, counted in frames.items()]
+
+
+def _metrics(progress: Any, name: str, found: Mapping[str, Any], holder: Holder | None) -> BatchMetrics:
     begun = _moment(progress.timestamp)
     counted = dict(found)
     held, own = counted.pop("held_by"), counted.pop("frame_newest_ms")
-    newest = own or _milliseconds(progress.eventTime.get("max"))
+    times, delays = ([counted.pop(key) for key in keys] for keys in (INPUT_TIMES, INPUT_DELAYS))
+    newest = max(own, *times) or None
+    if newest is None and not any(delays):  # its watermark is another one's
+        newest = _milliseconds(progress.eventTime.get("max"))
+    if not any(delays):  # with idle=, it makes its own
+        holder = Holder(name, held - 1) if held else None
     return BatchMetrics(
         query_id=str(progress.id),
         run_id=str(progress.runId),
@@ -153,7 +172,8 @@ def _metrics(progress: Any, name: str, found: Mapping[str, Any]) -> BatchMetrics
         duration_ms=progress.batchDuration,
         newest_ms=newest,
         lag_ms=None if newest is None else round(begun.timestamp() * 1_000) - newest,
-        held_by=held - 1 if held else None,
+        held_by=None if holder is None else holder.input,
+        held_by_frame=None if holder is None else holder.frame,
         **counted,
     )
 

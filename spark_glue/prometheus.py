@@ -99,7 +99,7 @@ class _Kept:
         self._changes = {name: gauge(name, f"{text}, since the listener began.") for name, text in _CHANGES.items()}
         self._levels = {name: gauge(name, text) for name, text in _LEVELS.items()}
         self._times = {name: gauge(_seconds(name), text) for name, text in _TIMES.items()}
-        self._holds = gauge("held_by", "The number of the input that holds time back, with idle=; -1: none is known.")
+        self._holds = gauge("held_by", "The number of this frame's input that holds time back; -1: none that is known.")
 
     def take(self, metrics: BatchMetrics) -> None:
         """Takes the metrics of a micro-batch."""
@@ -115,7 +115,8 @@ class _Kept:
         for name, metric in self._times.items():
             if (value := getattr(metrics, name)) is not None:
                 metric.labels(*labels).set(value / 1_000)
-        self._holds.labels(*labels).set(-1 if metrics.held_by is None else metrics.held_by)
+        own = metrics.held_by is not None and metrics.held_by_frame == metrics.frame
+        self._holds.labels(*labels).set(metrics.held_by if own else -1)
 
 
 def _seconds(name: str) -> str:

@@ -85,6 +85,11 @@ class FramePlan:
         """Whether a packer needs to know the micro-batch's own time: one that runs again judges each row as before."""
         return self.max_future_skew_ms is not None and self.time_column is not None
 
+    @property
+    def carried_delays(self) -> tuple[int, ...]:
+        """How far the watermark that Spark makes is behind each input, ms; empty: this frame does not carry it."""
+        return self.delays if self.carrier and self.idle_ms is None else ()
+
     @cached_property
     def time_mode(self) -> TimeMode:
         """What the timers of a stream wait for."""

@@ -5,7 +5,7 @@ A new counter is one line here, in ``_GROWING`` or ``_LEVELS``, if ``fastwin.Met
 
 import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -17,6 +17,8 @@ from spark_glue.plan.compat import is_observation
 
 __all__ = [
     "COUNTERS",
+    "INPUT_DELAYS",
+    "INPUT_TIMES",
     "LEVELS",
     "OBSERVED",
     "SHOWN",
@@ -62,10 +64,17 @@ WORK = (
 """How state was kept: visits of shares whose stream stood there, went on by deltas, or was loaded whole; the time for
 that, and for storing; deltas in the logs of the shares that were visited, and their bytes. Then why streams were
 loaded; how many deltas were taken to go on and to load; and how many of these were copies of the machine."""
-LEVELS = (WORKER_BYTES, "live_bytes", "spilled_bytes", "frame_newest_ms", "held_by")
+INPUT_TIMES = ("input_0_newest_ms", "input_1_newest_ms")
+"""The newest event time that each input has brought, where Spark makes the watermark; 0: it had no rows."""
+INPUT_DELAYS = ("input_0_delay_ms", "input_1_delay_ms")
+"""1 + how far Spark's watermark is behind each input; 0: there is no such input, or it has a watermark of its own."""
+LEVELS = (
+    *(WORKER_BYTES, "live_bytes", "spilled_bytes", "frame_newest_ms", "held_by"),
+    *(*INPUT_TIMES, *INPUT_DELAYS),
+)
 """The highest of all visits. ``live_bytes``: of memory that the streams of a worker take; ``spilled_bytes``: of them on
 the local disk. ``frame_newest_ms``: the newest event time, 0 where the frame does not make its watermark itself.
-``held_by``: 1 + the number of the input that holds time back; 0: none, or not known."""
+``held_by``: 1 + the number of the input that holds time back; 0: none, or not known here, see ``watermarks``."""
 
 COUNTERS = (*SHOWN, *WORK, *LEVELS)
 """All names, in the order in which they travel."""
@@ -125,16 +134,19 @@ def observed(frame: DataFrame, name: str | Observation, counters: Column) -> Dat
     return frame.observe(name, *sums, F.when(newest > 0, newest).alias(WATERMARK), *most)
 
 
-def observed_of_shares(frame: DataFrame, name: str, counters: str) -> DataFrame:
+def observed_of_shares(frame: DataFrame, name: str, counters: str, delays: Sequence[int] = ()) -> DataFrame:
     """Returns a stream's frame with its counters observed, as one map by name (``with_names``).
 
     counters: the column that has them as text, in a few rows. Each expression that is observed goes to every task and
     back, and is compiled there. So the tasks gather texts and nothing else, and Spark's driver adds them up, once.
+    delays: how far Spark's watermark is behind each input of the frame, ms, which no task tells.
     """
+    known = {key: delay + 1 for key, delay in zip(INPUT_DELAYS, delays, strict=False)}
+    begin = f"array({','.join(f'{known.get(key, 0)}L' for key in COUNTERS)})"
     highest = " or ".join(f"i = {COUNTERS.index(name)}" for name in _HIGHEST)
     visits = f"transform(collect_list({counters}), visit -> cast(split(visit, ',') as array<bigint>))"
     both = f"transform(found, (value, i) -> if({highest}, greatest(value, visit[i]), value + visit[i]))"
-    values = f"aggregate({visits}, array_repeat(0L, {len(COUNTERS)}), (found, visit) -> {both})"
+    values = f"aggregate({visits}, {begin}, (found, visit) -> {both})"
     by_name = f"map_from_arrays(split('{','.join(COUNTERS)}', ','), {values})"
     return frame.observe(name, F.expr(by_name).alias(OBSERVED))
 

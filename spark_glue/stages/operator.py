@@ -15,7 +15,7 @@ import fastwin as fw
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import LEDGER_ID, number_of
 from spark_glue.plan.outputs import Output, ResultKind, result_tables
-from spark_glue.stages.counters import count, observed_of_shares
+from spark_glue.stages.counters import INPUT_TIMES, count, observed_of_shares
 from spark_glue.stages.history import gathered_stream
 from spark_glue.stages.latevariables import late_variables
 from spark_glue.stages.packets import Packet, PacketKind, decode, encode, pieces, result_frames
@@ -42,7 +42,7 @@ def run_stream(
     results = packed.groupBy("key_group").transformWithStateInPandas(
         Shipped(processor), operator_struct(output), "append", frame_plan.time_mode, begin
     )
-    return unpack_frame(observed_of_shares(results, name, "counters"), output)
+    return unpack_frame(observed_of_shares(results, name, "counters", frame_plan.carried_delays), output)
 
 
 class WindowProcessor(StatefulProcessor):
@@ -83,6 +83,8 @@ class WindowProcessor(StatefulProcessor):
         packets = sorted(_packets(rows))
         if key[0] == LEDGER_ID:
             self._log.sign()
+            if times := _newest(packets):
+                yield from self._frames([], count(fw.Metrics(), fw.Metrics(), kept=(0, 0), work=times))
             return
         bad = [packet for packet in packets if packet.kind == PacketKind.BAD]
         good = [packet for packet in packets if packet.kind in (PacketKind.GOOD, PacketKind.PARTIAL)]
@@ -225,6 +227,16 @@ def _blobs(results: Iterable[fw.Result], bad_blobs: Iterable[bytes]) -> Iterator
             yield kind, encode(piece).to_pybytes()
     for blob in bad_blobs:
         yield ResultKind.BAD, blob
+
+
+def _newest(packets: Iterable[Packet]) -> dict[str, int]:
+    """Returns the newest time of each input that had good rows, as the tasks have told it to the ledger."""
+    found: dict[str, int] = {}
+    for packet in packets:
+        if packet.rows > 0:
+            name = INPUT_TIMES[packet.seq]
+            found[name] = max(found.get(name, 0), packet.rows)
+    return found
 
 
 def _packets(frames: Iterable[pd.DataFrame]) -> Iterator[Packet]:

@@ -132,16 +132,18 @@ class Packer:
         return [batch for batch in packed if batch is not None]
 
     def _closing_rows(self) -> list[PackedRow]:
-        rows = [self._row(LEDGER_ID, PacketKind.LEDGER, 0, None)]
         if self._newest is None or not self._frame_plan.carrier:
-            return rows
+            return [self._row(LEDGER_ID, PacketKind.LEDGER, 0, None)]
+        told = self._newest, None, None
         if self._frame_plan.idle_ms is None:
+            rows: list[PackedRow] = [(LEDGER_ID, self._mapper, self._frame_plan.input, PacketKind.LEDGER, *told)]
             # One millisecond less than the newest: Spark subtracts the delay alone, Flink's strategy one more.
             carrier_us = min(self._newest - 1, _LAST_CARRIER_MS) * 1000
             rows.append((LEDGER_ID, self._mapper, self._seq, PacketKind.LEDGER, 0, None, carrier_us))
             return rows
-        told = PacketKind.CLOCK, self._newest, None, None
-        return rows + [(int(one), self._mapper, self._frame_plan.input, *told) for one in self._ids]
+        rows = [self._row(LEDGER_ID, PacketKind.LEDGER, 0, None)]
+        kind = PacketKind.CLOCK
+        return rows + [(int(one), self._mapper, self._frame_plan.input, kind, *told) for one in self._ids]
 
     def _flush(self) -> pa.RecordBatch | None:
         rows = self._frame_plan.input_rows(self._buffer)

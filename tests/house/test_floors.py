@@ -35,6 +35,7 @@ GLUE_FLOORS = [
     "plan",
     "state session",
     "stages",
+    "watermarks",
     "export health progress rescale sinks sources",
     "apply doctor inspection prometheus",
     "",

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StateError
+from fastwin.run.inputclocks import InputClocks
 from spark_glue.plan.catalyst import FORMAT_KEY
 from tests.support.spark_events import START_MS
 from tests.support.spark_streams import Recorder, Source, assert_same_rows, micro_batches, part, start
@@ -17,6 +18,7 @@ from tests.support.spark_versions import second_format
 
 LEFT = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", tz="UTC")), ("v", pa.string())])
 RIGHT = pa.schema([("id", pa.int32()), ("v", pa.int64()), ("at", pa.int64())])
+DELAYS = (2_000, 10_000)
 WINDOW = fw.SlidingEventTimeWindows.of("20 s", "10 s")
 
 
@@ -50,9 +52,34 @@ def grouped(lateness: str = "0 s") -> fw.JoinSpec:
     return fw.co_group(*inputs(lateness), WINDOW, matches, output="pairs bigint, first string")
 
 
+@pytest.fixture
+def metrics(spark):
+    """What a listener is told of the micro-batches while a test runs."""
+    told: list[spark_glue.BatchMetrics] = []
+    listener = spark_glue.metrics_listener(told.append)
+    spark.streams.addListener(listener)
+    yield told
+    spark.streams.removeListener(listener)
+
+
+def assert_holders(spark, told, batches, numbers) -> None:
+    """Raises AssertionError unless a run was told who holds time back: the lesser of what its inputs have brought."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    clocks, left = InputClocks.begin(2, 0), iter(numbers)
+    found = {one.batch_id: one for one in told}
+    for batch in batches:
+        if batch.inputs:
+            number = next(left)
+            newest = pc.max(left_rows(number)["ts"].cast(pa.int64())).as_py() // 1_000
+            clocks = clocks.hear([newest, 1_000 * pc.max(right_rows(number)["at"]).as_py()], 0)
+        one = found[batch.id]
+        if batch is not batches[0]:
+            assert (one.held_by_frame, one.held_by) == ("fastwin", clocks.holder(DELAYS, 0, None)), batch.id
+
+
 @pytest.mark.usefixtures("adaptive")
 @pytest.mark.parametrize("made", [join_of, pytest.param(grouped, marks=pytest.mark.long)])
-def test_a_stream_that_starts_again_gives_what_this_process_gives(spark, tmp_path, made):
+def test_a_stream_that_starts_again_gives_what_this_process_gives(spark, tmp_path, made, metrics):
     join = made(lateness="5 s")
     tables = ("left", LEFT, left_rows), ("right", RIGHT, right_rows)
     sources, batches = {}, []
@@ -63,11 +90,13 @@ def test_a_stream_that_starts_again_gives_what_this_process_gives(spark, tmp_pat
         for name, _, rows in tables:
             sources[name].put(*map(rows, numbers))
         frames = tuple(source.frame(spark) for source in sources.values())
-        frame = spark_glue.apply(join, frames, watermark=("2 s", "10 s"), key_groups=4)
+        frame = spark_glue.apply(join, frames, watermark=tuple(f"{delay} ms" for delay in DELAYS), key_groups=4)
         recorder = Recorder()
         query = start(frame, tmp_path, recorder, available_now=True)
         query.awaitTermination()
-        batches += micro_batches(query, recorder)
+        run = micro_batches(query, recorder)
+        assert_holders(spark, metrics, run, numbers)
+        batches += run
     stream = join.open(schemas=(LEFT, RIGHT))
     late = 0
     numbers = iter(range(4))

@@ -14,7 +14,7 @@ import spark_glue
 from fastwin.errors import NotInstalledError, SpecError
 from spark_glue.stages.counters import COUNTERS
 
-TEXT = ("query_id", "run_id", "query_name", "frame", "time")
+TEXT = ("query_id", "run_id", "query_name", "frame", "time", "held_by_frame")
 
 
 def told(batch: int, **counters: int) -> SimpleNamespace:
