@@ -15,6 +15,7 @@ from spark_glue.plan.catalyst import BATCH_BYTES_KEY, FORMAT_KEY, NO_LIMIT
 from spark_glue.plan.compat import SparkContext, checkpoint_format, is_connect
 
 __all__ = [
+    "CLUSTER_WORKER_MEMORY",
     "STATE_STORE_KEY",
     "STATE_STORE_PROVIDER",
     "WORKER_MEMORY",
@@ -38,9 +39,17 @@ WORKER_MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
     "MIMALLOC_PURGE_DELAY": "-1",
 }
-"""Variables that let Python's workers keep the memory they have used, for glibc and for Arrow's allocator.
+"""Variables with which Python's workers keep the memory they have used, of glibc and of Arrow, in local mode.
 
 Each micro-batch needs as much again, and fresh pages have to be found and cleared, by a virtual machine's host as well.
+"""
+
+CLUSTER_WORKER_MEMORY = WORKER_MEMORY | {
+    "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+    "MIMALLOC_PURGE_DELAY": "5000",
+}
+"""The same on a cluster, where a worker gives back what it does not need for long: of glibc's what is free beyond
+256 MB, of Arrow's what has been free for five seconds. So a backlog does not make workers large for ever.
 """
 
 
@@ -60,8 +69,8 @@ def session(
     no progress bars, which would write over other lines of the terminal; no limit for the bytes of a batch on its way
     to Python, which Spark would check before each row, but only for its rows (10,000,
     ``spark.sql.execution.arrow.maxRecordsPerBatch``);
-    WORKER_MEMORY in the environment of the workers; and, in local mode, as many shuffle partitions as there are cores.
-    The time zone is left alone.
+    WORKER_MEMORY in the environment of the workers, on a cluster CLUSTER_WORKER_MEMORY; and, in local mode, as many
+    shuffle partitions as there are cores. The time zone is left alone.
 
     With ``SPARK_REMOTE`` in the environment, or ``spark.remote`` in ``config``, such as ``"sc://host:15002"``, it is a
     session of that server of Spark Connect; it sets there what a session can set. The Python and the memory of the
@@ -154,7 +163,7 @@ def _quiet(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _keep_worker_memory(context: SparkContext) -> None:
     local = _is_local(context)
-    for name, value in WORKER_MEMORY.items():
+    for name, value in (WORKER_MEMORY if local else CLUSTER_WORKER_MEMORY).items():
         if not (local and name in os.environ):  # then workers inherit it
             context.environment.setdefault(name, value)  # holds what spark.executorEnv says
 

@@ -1,6 +1,8 @@
 """Bad arguments of apply and session: an error on the driver, naming argument, value and limit, before any job."""
 
 import os
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +15,7 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from spark_glue.session import STATE_STORE_KEY, _keep_worker_memory, _quiet
+from spark_glue.session import CLUSTER_WORKER_MEMORY, STATE_STORE_KEY, WORKER_MEMORY, _keep_worker_memory, _quiet
 
 SPEC = (
     fw.key_by("k")
@@ -242,12 +244,46 @@ def test_workers_keep_their_memory(spark):
     assert seen == ["0", str(2**34), "-1"]
 
 
-@pytest.mark.parametrize(("master", "kept"), [("local[2]", {}), ("yarn", {"MALLOC_MMAP_MAX_": "0"})])
-def test_workers_in_local_mode_inherit_what_the_environment_says(master, kept, monkeypatch):
+@pytest.mark.parametrize(
+    ("master", "most", "kept"), [("local[2]", 2**34, {}), ("yarn", 2**28, {"MALLOC_MMAP_MAX_": "0"})]
+)
+def test_workers_in_local_mode_inherit_what_the_environment_says(master, most, kept, monkeypatch):
     monkeypatch.setenv("MALLOC_MMAP_MAX_", "5")
     context = SimpleNamespace(master=master, environment={"MIMALLOC_PURGE_DELAY": "7"})
     _keep_worker_memory(context)
-    assert context.environment == {"MIMALLOC_PURGE_DELAY": "7", "MALLOC_TRIM_THRESHOLD_": str(2**34), **kept}
+    assert context.environment == {"MIMALLOC_PURGE_DELAY": "7", "MALLOC_TRIM_THRESHOLD_": str(most), **kept}
+
+
+SPIKE = """
+import pyarrow as pa, numpy as np, time
+from pathlib import Path
+
+def own():
+    return int(next(line for line in Path("/proc/self/status").read_text().splitlines() if "RssAnon" in line).split()[1])
+
+ones = pa.array(np.ones(1 << 17, np.int64))
+
+def batch(size):
+    [np.ones(1 << 17) for _ in range(size)]  # a MB each, of glibc's
+    [ones.cast(pa.float64()) for _ in range(size)]  # of Arrow's
+
+batch(1)
+before = own()
+batch(300)
+for _ in range(2):
+    time.sleep(DELAY)
+    batch(1)
+print((own() - before) >> 10)
+"""
+
+
+@pytest.mark.parametrize(("memory", "kept_mb"), [(WORKER_MEMORY, (500, 2_000)), (CLUSTER_WORKER_MEMORY, (0, 280))])
+def test_on_a_cluster_workers_give_back_what_a_large_micro_batch_took(memory, kept_mb):
+    given = memory if memory["MIMALLOC_PURGE_DELAY"] == "-1" else memory | {"MIMALLOC_PURGE_DELAY": "100"}
+    done = subprocess.run(
+        [sys.executable, "-c", SPIKE.replace("DELAY", "0.15")], env=os.environ | given, capture_output=True, check=True
+    )
+    assert kept_mb[0] <= int(done.stdout) <= kept_mb[1]
 
 
 @pytest.mark.parametrize(
