@@ -275,8 +275,8 @@ class Stream(Questions, ShownStream):
     def metrics(self) -> Metrics:
         """Counters and sizes as they stand. O(1), but for some counts of open windows.
 
-        Of aligned windows that overlap, O(slices + rows of state made since the last time); of calendars' that do, and
-        of those that ``deduplicate`` and ``top`` keep rows of, O(state).
+        Of aligned windows that overlap, and of those that keep rows (``deduplicate("last")``, ``top``, joins), O(slices
+        + rows made since the last time); of calendars' that overlap, O(state).
 
         While a call is inside, ``open_windows``, ``state_rows``, ``state_bytes`` and ``timers`` are what they were when
         they were last read, or when a call ended during which they were.

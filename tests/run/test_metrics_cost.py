@@ -48,13 +48,22 @@ def test_open_sliding_windows_are_counted_by_what_is_new() -> None:
     assert NEW <= min(looked) <= max(looked) < 20 * NEW
 
 
-@pytest.mark.parametrize("trigger", [None, fw.CountTrigger.of(1_000)], ids=["aligned", "general"])
-def test_metrics_make_no_list_of_rows(trigger: fw.Trigger | None) -> None:
+SPECS = {
+    "AlignedOperator": spec_of(),
+    "GeneralOperator": spec_of(fw.CountTrigger.of(1_000)),
+    "RowsOperator": fw.key_by("k").event_time("t", unit="ms").window(SLIDING).deduplicate("last"),
+}
+
+
+@pytest.mark.parametrize("operator", SPECS)
+def test_metrics_make_no_list_of_rows(operator: str) -> None:
     """Such a list would take four bytes a row at least."""
     keys = 20_000
-    stream = stream_over(spec_of(trigger), keys)
-    assert type(stream._operator).__name__ == ("AlignedOperator" if trigger is None else "GeneralOperator")
+    stream = stream_over(SPECS[operator], keys)
+    assert type(stream._operator).__name__ == operator
     feed(stream, np.arange(NEW), 17)
+    assert stream.metrics.open_windows > keys  # arrays may grow
+    feed(stream, np.arange(NEW), 18)
     tracemalloc.start()
     try:
         assert stream.metrics.open_windows > keys

@@ -63,7 +63,7 @@ def follow(plan: Plan, model: Any, steps: list[tuple[str, Any]], coalesce: bool,
     chunks: list[bytes] = []
     logged = sum(len(what) for kind, what in steps if kind == "batch") % 2 == 1
     count = 0
-    for kind, what in [*steps, ("watermark", end)]:
+    for number, (kind, what) in enumerate([*steps, ("watermark", end)]):
         if kind == "batch":
             rows = [Row(count + i, key, time, (value, count + i)) for i, (key, time, value) in enumerate(what)]
             count += len(rows)
@@ -83,6 +83,8 @@ def follow(plan: Plan, model: Any, steps: list[tuple[str, Any]], coalesce: bool,
             stream = open_replica(plan, coalesce=coalesce)
             stream.restore(chunks)
         stream._check_invariants()
+        if number % 3 == 1 and stream.metrics.events:
+            assert stream.metrics.open_windows == stream.inspect().num_rows
     assert stream.metrics.state_rows == 0
 
 

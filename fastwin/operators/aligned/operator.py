@@ -23,8 +23,9 @@ from fastwin.core.panes.windowslider import WindowSlider
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.operators.aligned.loading import make_room_for
 from fastwin.operators.aligned.looking import Slices, held_windows
+from fastwin.operators.aligned.openwindows import open_windows_over
 from fastwin.operators.aligned.scattered import order_by_slices
-from fastwin.operators.aligned.slicing import Slicing, Windows, within
+from fastwin.operators.aligned.slicing import Slicing, Windows
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
@@ -313,18 +314,8 @@ class AlignedOperator(PanesOperator):
         return gone if end is None else min(gone, end - 1)
 
     def open_windows(self) -> int:
-        """Counts (key, window) pairs with contents that are not cleaned yet.
-
-        O(1), but O(slices + rows made since the last call) where windows share slices, and O(rows) with calendars.
-        """
-        slicing, watermark = self._slicing, self.watermark
-        if not slicing.shared:
-            return len(self._panes)
-        starts, lateness = self._panes.starts(), self._lateness.at(watermark)
-        if slicing.bounds is not None:
-            return self._panes.count_ends(*slicing.kept_ends(starts, watermark, lateness), slicing.step)
-        since = MIN_TIMESTAMP if watermark == MIN_TIMESTAMP else within(slicing.end_after(watermark - lateness + 1))
-        return self._open_ends.count(*slicing.kept_ends(starts, MIN_TIMESTAMP, 0), since)
+        """Counts (key, window) pairs with contents that are not cleaned yet, as ``open_windows_over`` does."""
+        return open_windows_over(self._panes, self._open_ends, self._slicing, self.watermark, self._lateness)
 
     def look(self, key: EncodedKeys | None = None) -> HeldWindows:
         """Returns the windows over the slices that there are."""

@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.times import MIN_TIMESTAMP
+
 __all__ = ["NUMBERS", "ByArrival", "KeptRows"]
 
 NUMBERS = {"key": np.int32, "start": np.int64, "arrival": np.int64, "since": np.int64}
@@ -16,51 +18,54 @@ _FEW = 16
 class KeptRows:
     """Rows by slot, which is their place: 0 is the row that arrived first. schema: of their columns.
 
-    Adding is amortised O(1) a row, and so are its columns but for O(log rows) copies; removing is O(rows).
+    Adding is amortised O(1) a row, and so are its columns but for O(log rows) copies. A row that is dropped leaves its
+    place behind, until ``keep`` closes the gaps: its key is -1 there, and its start is int64 min. The rows that are
+    saved come before all others.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._columns = {name: np.empty(_FEW, dtype) for name, dtype in NUMBERS.items()}
-        self._is_saved = np.empty(_FEW, np.bool_)
         self._pieces: list[pa.RecordBatch] = []
         self._table: pa.Table | None = None
+        self._saved = 0  # places of rows that are saved, or were
         self.top = 0
-        """How many rows there are."""
+        """How many places there are."""
+        self.gone = 0
+        """How many of them hold no row any more."""
 
     def __len__(self) -> int:
-        return self.top
+        return self.top - self.gone
 
     @property
     def nbytes(self) -> int:
         """Bytes allocated."""
-        numbers = sum(column.nbytes for column in self._columns.values()) + self._is_saved.nbytes
+        numbers = sum(column.nbytes for column in self._columns.values())
         return numbers + sum(piece.nbytes for piece in self._pieces)
 
     def number(self, name: str) -> NDArray:
-        """Returns a view of one of NUMBERS, of all rows."""
+        """Returns a view of one of NUMBERS, of all places."""
         return self._columns[name][: self.top]
 
     @property
     def table(self) -> pa.Table:
-        """The columns of all rows."""
+        """The columns of all places."""
         if self._table is None:
             self._table = pa.Table.from_batches(self._pieces, self._schema)
         return self._table
 
-    def add(self, columns: pa.RecordBatch, *, saved: bool = False, **numbers: NDArray) -> None:
-        """Adds rows. numbers: an array for each of NUMBERS. saved: whether they are."""
+    def add(self, columns: pa.RecordBatch, **numbers: NDArray) -> None:
+        """Adds rows. numbers: an array for each of NUMBERS."""
         n = columns.num_rows
         if n == 0:
             return
-        if self.top + n > len(self._is_saved):
-            room = max(2 * len(self._is_saved), self.top + n)
+        room = len(self._columns["key"])
+        if self.top + n > room:
+            room = max(room + room // 4, self.top + n)
             for name, old in self._columns.items():
                 self._columns[name] = _with_room(old[: self.top], room)
-            self._is_saved = _with_room(self._is_saved[: self.top], room)
         for name, values in numbers.items():
             self._columns[name][self.top : self.top + n] = values
-        self._is_saved[self.top : self.top + n] = saved
         self.top += n
         self._table = None
         self._pieces.append(columns)
@@ -68,30 +73,35 @@ class KeptRows:
             last = self._pieces.pop()
             self._pieces[-1] = pa.concat_batches([self._pieces[-1], last])
 
-    def keep(self, wanted: NDArray) -> None:
-        """Leaves the rows whose slots or marks are given, in that order."""
-        places = np.flatnonzero(wanted) if wanted.dtype == np.bool_ else wanted
+    def drop(self, slots: NDArray) -> None:
+        """Lets rows go, given by their slots, each once. O(these)."""
+        self.number("key")[slots] = -1
+        self.number("start")[slots] = MIN_TIMESTAMP
+        self.gone += len(slots)
+
+    def keep(self, places: NDArray) -> None:
+        """Leaves the rows at some places, in that order, and no gaps. O(rows)."""
         taken = self.table.take(pa.array(places))
         for name in NUMBERS:
             self._columns[name] = self.number(name)[places]
-        self._is_saved = self._is_saved[: self.top][places]
-        self.top = len(places)
+        self._saved = int(np.count_nonzero(places < self._saved))
+        self.top, self.gone = len(places), 0
         self._table = None
         self._pieces = taken.combine_chunks().to_batches()
 
     # --- what EventTimeOperator asks of rows ---
 
-    def slots(self) -> NDArray[np.int32]:
-        """Returns all slots."""
-        return np.arange(self.top, dtype=np.int32)
+    def slots(self, first: int = 0) -> NDArray[np.int32]:
+        """Returns the slots of all rows, from ``first`` on. O(places from there)."""
+        return (first + np.flatnonzero(self.number("start")[first:] != MIN_TIMESTAMP)).astype(np.int32)
 
     def dirty_slots(self) -> NDArray[np.int32]:
         """Returns the slots of rows that are not saved."""
-        return np.flatnonzero(~self._is_saved[: self.top]).astype(np.int32)
+        return self.slots(self._saved)
 
     def clear_dirty(self) -> None:
         """Takes all rows as saved."""
-        self._is_saved[: self.top] = True
+        self._saved = self.top
 
     def keys(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
         """Returns the key ids of rows."""
@@ -100,6 +110,8 @@ class KeptRows:
     def _check(self) -> None:
         assert sum(piece.num_rows for piece in self._pieces) == self.top, "columns and numbers differ"
         assert (np.diff(self.number("arrival")) > 0).all(), "rows are not in order of arrival"
+        assert len(self.slots()) == len(self), "other rows are gone"
+        assert ((self.number("key") < 0) == (self.number("start") == MIN_TIMESTAMP)).all(), "half of a row is gone"
 
 
 class ByArrival:
@@ -114,7 +126,7 @@ class ByArrival:
 
     def slots(self) -> NDArray[np.int64]:
         """Returns the numbers of all rows."""
-        return self._kept.number("arrival").copy()
+        return self._kept.number("arrival")[self._kept.slots()]
 
     def dirty_slots(self) -> NDArray[np.int64]:
         """Returns the numbers of rows that are not saved."""
@@ -124,7 +136,8 @@ class ByArrival:
         """Tells which rows are there: bool[n]."""
         there, places = self._kept.number("arrival"), self.places(numbers)
         found = places < len(there)
-        found[found] = there[places[found]] == numbers[found]
+        at = places[found]
+        found[found] = (there[at] == numbers[found]) & (self._kept.number("start")[at] != MIN_TIMESTAMP)
         return found
 
     def keys(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -1,7 +1,8 @@
 """The operator of rows: aligned windows that keep rows as columns, and pick results from them when they fire.
 
 A row is kept once, with its slice, however many windows cover it. Rows only come, and go with the watermark: what no
-window can pick any more may stay or go, so a delta holds new rows and nothing else.
+window can pick any more may stay or go, so a delta holds new rows and nothing else. It goes before each delta, so that
+one holds no more than windows pick: only the slices in which a key has had rows since the last time are looked at.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import SpecError, StateError
-from fastwin.operators.aligned.slicing import Slicing, Windows, expanded, within
+from fastwin.operators.aligned.openwindows import open_windows_over
+from fastwin.operators.aligned.slicing import Slicing, Windows, within
 from fastwin.operators.batch import Batch
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.kept import looking
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.keptrows import NUMBERS, ByArrival, KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
+from fastwin.operators.kept.pruning import Pruner
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
 from fastwin.state.chain import Chain
@@ -39,8 +42,6 @@ __all__ = ["RowsOperator"]
 
 # Rows that fire together, each as often as there are windows over it.
 _TOGETHER = 1 << 20
-# Below so many rows nothing is pruned.
-_FEW = 4096
 
 
 class _Elements(NamedTuple):
@@ -69,7 +70,8 @@ class RowsOperator(EventTimeOperator):
         self._accumulators = AccumulatorSet([])
         self._kept = KeptRows(config.kept_schema)
         self._by_arrival = ByArrival(self._kept)
-        self._arrived = self._pruned = 0
+        self._pruner = Pruner(self._kept, self._keys, pick, slicing.step)
+        self._arrived = 0
         self._slices = np.empty(0, np.int64)  # the starts of those that hold rows
         self._next_end: int | None = None
         self.chain = Chain()
@@ -107,8 +109,8 @@ class RowsOperator(EventTimeOperator):
         for places in self._rounds(ids, passed):
             self._add(elements, places)
             fed.main += self._refire(elements, places[passed[places]])
-        if self._pick.prunes and len(self._kept) > max(2 * self._pruned, _FEW):
-            self._prune()
+        if self._pick.prunes:
+            self._pruner.prune_many()
         return fed
 
     def _rounds(self, ids: NDArray[np.int32], passed: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
@@ -209,37 +211,18 @@ class RowsOperator(EventTimeOperator):
             yield self._config.result(self._keys, found.keys, found.starts, found.ends, columns)
 
     def _clean(self) -> None:
-        """Lets rows go whose windows are all gone, and keys without rows."""
+        """Lets rows go whose windows are all gone, and keys without rows. O(1) where there are none."""
         first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
-        self._keep(self._kept.number("start") >= first)
+        if len(self._slices) and self._slices[0] < first:
+            self._slices = self._slices[self._slices >= first]
+            self._pruner.drop_before(first)
         self._keys.sweep()
-
-    def _keep(self, wanted: NDArray[np.bool_]) -> None:
-        if not wanted.all():
-            self._keys.release_ids(self._kept.number("key")[~wanted])
-            self._kept.keep(wanted)
-            self._slices = np.unique(self._kept.number("start"))
-        self._pruned = min(self._pruned, len(self._kept))
-
-    def _prune(self) -> None:
-        """Lets rows go that no window will ever pick, because its slice has enough better ones."""
-        kept = self._kept
-        if not self._pick.prunes or not len(kept):
-            return
-        slots = np.arange(len(kept))
-        starts, keys = kept.number("start"), kept.number("key")
-        order = np.lexsort((slots, keys, starts))
-        fired = Fired(slots[order], keys[order], starts[order], starts[order])
-        wanted = np.zeros(len(kept), np.bool_)
-        wanted[self._pick.best(kept.table, fired).slots] = True
-        self._keep(wanted)
-        self._pruned = len(kept)
 
     def next_timer(self) -> int | None:
         """Returns the next watermark at which a window fires or rows go."""
-        if not len(self._kept):
+        if not len(self._slices):
             return None
-        gone = self._slicing.last_end(int(self._kept.number("start").min())) - 1 + self._config.lateness_ms
+        gone = self._slicing.last_end(int(self._slices[0])) - 1 + self._config.lateness_ms
         return gone if self._next_end is None else min(gone, self._next_end - 1)
 
     def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
@@ -249,14 +232,11 @@ class RowsOperator(EventTimeOperator):
     # --- sizes and state ---
 
     def open_windows(self) -> int:
-        """Counts (key, window) pairs with contents that are not cleaned yet. O(rows times windows over each)."""
-        slots, lateness = np.arange(len(self._kept)), self._lateness.at(self.watermark)
-        first, last = self._slicing.kept_ends(self._kept.number("start"), self.watermark, lateness)
-        counts, ends = expanded(first, last, self._slicing.step)
-        keys = self._kept.number("key")[np.repeat(slots, counts)]
-        order = np.lexsort((ends, keys))
-        keys, ends = keys[order], ends[order]
-        return int(np.count_nonzero((keys[1:] != keys[:-1]) | (ends[1:] != ends[:-1]))) + min(len(ends), 1)
+        """Counts (key, window) pairs with contents that are not cleaned yet, as ``open_windows_over`` does."""
+        if not len(self._kept):
+            return 0
+        held = self._pruner.by_slice()
+        return open_windows_over(held.panes, held.open_ends, self._slicing, self.watermark, self._lateness)
 
     def look(self, key: EncodedKeys | None = None) -> HeldWindows:
         """Returns the windows over the rows that are kept."""
@@ -267,6 +247,9 @@ class RowsOperator(EventTimeOperator):
         self._keys.sweep()
         return found
 
+    def _place_rows(self, in_file: bool) -> int:
+        return self._pruner.place(in_file)
+
     @property
     def state_rows(self) -> int:
         """Rows that are kept."""
@@ -274,8 +257,9 @@ class RowsOperator(EventTimeOperator):
 
     @property
     def state_bytes(self) -> int:
-        """Bytes allocated for rows, keys, and a round of repeating."""
-        return self._kept.nbytes + self._keys.nbytes + (0 if self._round is None else self._round.nbytes)
+        """Bytes allocated for rows, what finds them, keys, and a round of repeating."""
+        held = self._kept.nbytes + self._pruner.nbytes + self._keys.nbytes
+        return held + (0 if self._round is None else self._round.nbytes)
 
     @property
     def _rows(self) -> RowStore:
@@ -283,12 +267,12 @@ class RowsOperator(EventTimeOperator):
 
     def snapshot(self) -> bytes:
         """Returns all rows that a window may still pick."""
-        self._prune()
+        self._pruner.prune()
         return super().snapshot()
 
     def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns the rows that are new since the last call and that a window may still pick."""
-        self._prune()
+        self._pruner.prune(more=True)
         return super().delta(refresh)
 
     def _kinds(self) -> list[RepeatedRows]:
@@ -332,19 +316,15 @@ class RowsOperator(EventTimeOperator):
         for chunk in chunks:
             self._slicing.cover(column_of(chunk.tables, "rows", "start"))
         first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        before = self._kept.top
         for chunk in chunks:
             last = chunk.meta["last_end"]
             if last is not None and last - 1 > self._lateness.cleaned_at(self.watermark):
                 self._load(chunk, first, fresh)
-        arrivals, places = np.unique(self._kept.number("arrival"), return_index=True)
-        if len(arrivals) < len(self._kept) or (np.diff(places) < 0).any():  # what was repeated is there twice
-            spare = np.ones(len(self._kept), np.bool_)
-            spare[places] = False
-            self._keys.release_ids(self._kept.number("key")[spare])
-            self._kept.keep(places)
-        self._slices = np.unique(self._kept.number("start"))
+        if (np.diff(self._kept.number("arrival")[max(before - 1, 0) :]) <= 0).any():
+            self._pruner.put_in_order()
         fed = [chunk.meta.get("fed", 0) for chunk in chunks]  # of rows, too, that no window picks any more
-        self._arrived = max([self._arrived, int(arrivals.max(initial=-1)) + 1, *fed])
+        self._arrived = max([self._arrived, *(self._kept.number("arrival")[-1:] + 1).tolist(), *fed])
         self._kept.clear_dirty()
         self._clean()
         self._next_end = self._first_end()
@@ -367,16 +347,20 @@ class RowsOperator(EventTimeOperator):
         taken = {name: values[places] for name, values in numbers.items()}
         taken["key"] = ids[key_of]
         self._keys.retain_ids(taken["key"])
+        self._slices = np.union1d(self._slices, taken["start"])
         found = [column.take(pa.array(places)).combine_chunks() for column in columns.columns]
         self._kept.add(pa.RecordBatch.from_arrays(found, schema=kept), **taken)
 
     def _check(self) -> None:
         self._kept._check()
         self._keys._check()
+        self._pruner._check()
         first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
-        assert (self._kept.number("start") >= first).all(), "a row of cleaned windows is still there"
+        slots = self._kept.slots()
+        assert (self._kept.number("start")[slots] >= first).all(), "a row of cleaned windows is still there"
+        assert (np.unique(self._kept.number("start")[slots]) == self._slices).all(), "other slices have rows"
         assert self._next_end == self._first_end(), "the next end is another"
-        assert len(np.unique(self._kept.number("key"))) == len(self._keys), "a key has no row"
+        assert len(np.unique(self._kept.keys(slots))) == len(self._keys), "a key has no row"
 
 
 def _each(lateness: int | NDArray[np.int64], find: Callable[[int], int]) -> NDArray[np.int64]:

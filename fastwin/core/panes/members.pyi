@@ -1,0 +1,9 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from fastwin.core.panes.panetable import PaneTable
+
+def link(panes: PaneTable, slots: NDArray[np.int32], members: NDArray[np.int32], before: NDArray[np.int32]) -> None: ...
+def unlink(
+    panes: PaneTable, slots: NDArray[np.int32], before: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
