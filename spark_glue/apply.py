@@ -199,6 +199,8 @@ def _check_join(
     join: fw.JoinSpec, df: object, watermark: object, name: str | Observation, chain: bool
 ) -> tuple[tuple[DataFrame, DataFrame], tuple[int, int] | None]:
     """Returns the frames of a join, and the delays of their watermarks, ms; None for batch frames."""
+    if isinstance(df, tuple | list) and any(isinstance(frame, ParquetFiles) for frame in df):
+        raise SpecError("df: a join takes no ParquetFiles; read the folder with spark.readStream.parquet")
     if not isinstance(df, tuple | list) or len(df) != 2 or not all(isinstance(frame, DataFrame) for frame in df):
         raise SpecError(f"df: a join needs a pair of Spark DataFrames, got {df!r}")
     if chain is not False:

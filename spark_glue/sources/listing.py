@@ -1,8 +1,10 @@
 """The files of a folder as a stream: which ones are new, which a micro-batch takes, and what its offset says of them.
 
 An offset names the files of its micro-batch, so one that runs again reads the same ones. A file is told from others by
-its name, size and time of change. Of the files that are older than the newest one taken by less than ``late_ms``, the
-offset says one by one which have been seen; all that are older count as seen.
+its name, size and time of change. Files up to ``late_ms`` older than the newest one read may still come: of those that
+were there, an offset says one by one which have been read. All that are older count as read, but for those that it
+names: they have been seen, and could not be read so far. It also has the count and a sum of the old ones that were
+there, so that a query that starts can tell whether others have come. What is old never becomes young again.
 """
 
 import base64
@@ -21,13 +23,16 @@ from pyarrow import fs
 
 from fastwin.errors import SourceError
 
-__all__ = ["Folder", "Found", "Listing", "Offset", "files_of", "first_offset"]
+__all__ = ["Folder", "Found", "Limits", "Listing", "Offset", "files_of", "first_offset"]
 
 SUFFIX = ".parquet"
 Offset = dict[str, Any]
 
 _LOG = logging.getLogger(__name__)
 _READERS = 16
+_MOST_UNREAD = 1_000
+"""Old files that an offset names at most."""
+_SUM_BITS = 64
 _NS_PER_MS = 1_000_000
 
 
@@ -42,8 +47,16 @@ class Found:
     @property
     def token(self) -> str:
         """Tells it from others, and from what had its name before."""
+        return base64.b64encode(self._digest(9)).decode()
+
+    @property
+    def number(self) -> int:
+        """Such a token as a number, of which there may be sums."""
+        return int.from_bytes(self._digest(_SUM_BITS // 8))
+
+    def _digest(self, size: int) -> bytes:
         text = f"{self.name}\0{self.size}\0{self.time_ns}".encode()
-        return base64.b64encode(hashlib.blake2b(text, digest_size=9).digest()).decode()
+        return hashlib.blake2b(text, digest_size=size).digest()
 
 
 class Folder:
@@ -90,7 +103,7 @@ def _found(info: fs.FileInfo) -> Found:
 
 def first_offset() -> Offset:
     """Returns the offset of a stream that has taken nothing."""
-    return {"at": 0, "files": [], "newest": None, "seen": []}
+    return {"at": 0, "files": [], "newest": None, "oldest": None, "seen": [], "unread": [], "old": [0, 0]}
 
 
 def files_of(offset: Mapping[str, Any]) -> list[Found]:
@@ -98,22 +111,33 @@ def files_of(offset: Mapping[str, Any]) -> list[Found]:
     return [Found(time_ns, name, size) for name, size, time_ns in offset["files"]]
 
 
-class Listing:
-    """What the driver knows of a folder while a query runs.
+@dataclass(frozen=True)
+class Limits:
+    """What a stream of files goes by.
 
     max_files, max_rows: of a micro-batch, which takes one file at least; None: any number. late_ms: how much older
-    than the newest one taken a file may be when it is first seen.
+    than the newest one taken a file may be when it is first seen. unreadable_ms: how long after its last change a file
+    may be no whole Parquet file; None: for any time.
     """
 
-    def __init__(self, folder: Folder, max_files: int | None, max_rows: int | None, late_ms: int) -> None:
+    max_files: int | None
+    max_rows: int | None
+    late_ms: int
+    unreadable_ms: int | None = None
+
+
+class Listing:
+    """What the driver knows of a folder while a query runs."""
+
+    def __init__(self, folder: Folder, limits: Limits) -> None:
         self._folder = folder
-        self._max_files = max_files
-        self._max_rows = max_rows
-        self._late_ns = late_ms * _NS_PER_MS
+        self._limits = limits
+        self._late_ns = limits.late_ms * _NS_PER_MS
         self._fixed: list[Found] | None = None
-        self._old: set[Found] | None = None  # seen, and too old for an offset to say so
+        self._old: set[Found] | None = None  # read, and too old for an offset to say so
+        self._sum = 0  # of their numbers
         self._groups: dict[Found, tuple[int, ...]] = {}
-        self._unfinished: set[Found] = set()
+        self._told: dict[str, bool] = {}  # files that were not whole, and whether they have been told to be old ones
 
     def fix(self) -> None:
         """Takes what is there now for all there will be."""
@@ -122,7 +146,8 @@ class Listing:
     def next(self, start: Offset, unlimited: bool = False) -> Offset:
         """Returns the offset behind the next micro-batch; ``start`` itself if there is nothing new.
 
-        Raises SourceError for a file that came too late to be told from those that have been read.
+        Raises SourceError for a file that came too late to be told from those that have been read, for one that has
+        been unreadable for too long, and for more of them than an offset can name.
         """
         listed = self._folder.found() if self._fixed is None else self._fixed
         fresh = self._fresh(start, listed)
@@ -132,33 +157,92 @@ class Listing:
         newest = max([one.time_ns for one in taken] + [start["newest"] or 0])
         waiting = set(fresh).difference(taken)
         seen = [one for one in listed if one not in waiting]
-        self._old = {one for one in seen if one.time_ns < newest - self._late_ns}
+        oldest = newest - self._late_ns
+        if start["oldest"] is not None:  # late_files= may have been less
+            oldest = max(oldest, start["oldest"])
+        self._grow_old({one for one in seen if one.time_ns < oldest})
+        assert self._old is not None
         return {
             "at": time.time_ns() // _NS_PER_MS,
-            "files": [[one.name, one.size, one.time_ns] for one in taken],
+            "files": _as_told(taken),
             "newest": newest,
+            "oldest": oldest,
             "seen": [one.token for one in seen if one not in self._old],
+            "unread": _as_told(self._unread([one for one in fresh if one in waiting and one.time_ns < oldest])),
+            "old": [len(self._old), self._sum],
         }
+
+    def _grow_old(self, old: set[Found]) -> None:
+        before = self._old or set()
+        change = sum(one.number for one in old - before) - sum(one.number for one in before - old)
+        self._sum = (self._sum + change) % (1 << _SUM_BITS)
+        self._old = old
+
+    def _unread(self, files: list[Found]) -> list[Found]:
+        """Tells of old files that are not read yet, once of each; returns them."""
+        for one in files:
+            if self._told.get(one.name) is False:
+                self._told[one.name] = True
+                _LOG.warning(
+                    "%s: %s is no whole Parquet file yet, and older than the newest file read by %s s; it is read when "
+                    "it is whole",
+                    self._folder.path,
+                    one.name,
+                    f"{self._late_ns / 1e9:,.0f}",
+                )
+        if len(files) > _MOST_UNREAD:
+            raise SourceError(
+                f"{self._folder.path}: {len(files):,} files are older than the newest one read by more than "
+                f"{self._late_ns / 1e9:,.0f} s and are not read yet, {files[0].name!r} for one; {_MOST_UNREAD:,} at "
+                f"most are remembered: remove those that are no whole Parquet files"
+            )
+        return files
 
     def _fresh(self, start: Offset, listed: Sequence[Found]) -> list[Found]:
         """Returns what a stream has not taken yet."""
-        if start["newest"] is None:
+        oldest = start["oldest"]
+        if oldest is None:
             return list(listed)
-        oldest = start["newest"] - self._late_ns
         seen = set(start["seen"])
-        old = {one for one in listed if one.time_ns < oldest}
+        unread = {name for name, _, _ in start["unread"]}
+        old = {one for one in listed if one.time_ns < oldest and one.name not in unread}
         if self._old is None:
-            self._old = old
+            self._check_old(old, *start["old"])
+            self._grow_old(old)
         elif lost := old - self._old:
+            raise SourceError(self._too_late(min(lost).name))
+        return [one for one in listed if (one.name in unread if one.time_ns < oldest else one.token not in seen)]
+
+    def _check_old(self, old: set[Found], count: int, total: int) -> None:
+        """Compares the old files with those that there were, of which a query that starts knows their count and sum.
+
+        Raises SourceError where there are others among them for sure.
+        """
+        more = (sum(one.number for one in old) - total) % (1 << _SUM_BITS)
+        if len(old) == count and not more:
+            return
+        if named := [one.name for one in old if one.number == more]:
+            raise SourceError(self._too_late(named[0]))
+        said = (
+            f"{self._folder.path}: of files that are older than the newest one read by more than "
+            f"{self._late_ns / 1e9:,.0f} s there were {count:,}, and there are {len(old):,}"
+        )
+        if len(old) > count:
             raise SourceError(
-                f"{self._folder.path}: the file {min(lost).name!r} has come more than {self._late_ns / 1e9:,.0f} s "
-                f"later than its time of change says (the newest file read is so much newer), and is not read; change "
-                f"its time (touch) before the query starts again, and give late_files= more"
+                f"{said}, so some have come since the query ran, too late to be told from those that it has read; "
+                f"change their times (touch) before the query starts again, and give late_files= more"
             )
-        return [one for one in listed if one.time_ns >= oldest and one.token not in seen]
+        _LOG.warning("%s; if others have come among them since the query ran, they are not read", said)
+
+    def _too_late(self, name: str) -> str:
+        return (
+            f"{self._folder.path}: the file {name!r} has come more than {self._late_ns / 1e9:,.0f} s later than its "
+            f"time of change says (the newest file read is so much newer), and is not read; change its time (touch) "
+            f"before the query starts again, and give late_files= more"
+        )
 
     def _taken(self, fresh: Sequence[Found], unlimited: bool) -> list[Found]:
-        most_files = len(fresh) if unlimited or self._max_files is None else self._max_files
+        most_files = len(fresh) if unlimited or self._limits.max_files is None else self._limits.max_files
         taken: list[Found] = []
         rows = 0
         at = 0
@@ -169,7 +253,7 @@ class Listing:
                 if groups is None:
                     continue
                 rows += sum(groups)
-                if taken and not unlimited and self._max_rows is not None and rows > self._max_rows:
+                if taken and not unlimited and self._limits.max_rows is not None and rows > self._limits.max_rows:
                     return taken
                 taken.append(one)
         return taken
@@ -200,8 +284,26 @@ class Listing:
             with self._folder.open(one.name) as file:
                 metadata = file.metadata
                 return tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
-        except (pa.ArrowInvalid, FileNotFoundError) as problem:
-            if one not in self._unfinished:
-                self._unfinished.add(one)
-                _LOG.warning("%s: %s is left for later: %s", self._folder.path, one.name, problem)
+        except FileNotFoundError:
             return None
+        except (pa.ArrowInvalid, OSError) as problem:
+            if not isinstance(problem, pa.ArrowInvalid) and "thrift" not in str(problem):
+                raise  # it could not be looked at
+            self._leave(one, problem)
+            return None
+
+    def _leave(self, one: Found, problem: Exception) -> None:
+        """Leaves a file for later that is not whole. Raises SourceError if it has not been for too long."""
+        age_ms, most_ms = (time.time_ns() - one.time_ns) // _NS_PER_MS, self._limits.unreadable_ms
+        if most_ms is not None and age_ms > most_ms:
+            raise SourceError(
+                f"{self._folder.path}/{one.name}: it is no whole Parquet file, {age_ms / 1e3:,.0f} s after its last "
+                f"change, and unreadable_after= allows {most_ms / 1e3:,.0f} s: {problem}; put it whole, or remove it"
+            ) from problem
+        if one.name not in self._told:
+            self._told[one.name] = False
+            _LOG.warning("%s: %s is left for later: %s", self._folder.path, one.name, problem)
+
+
+def _as_told(files: Sequence[Found]) -> list[list[Any]]:
+    return [[one.name, one.size, one.time_ns] for one in files]

@@ -14,7 +14,7 @@ from fastwin.times import Duration, to_ms
 from spark_glue.plan.compat import check_python_streams
 from spark_glue.plan.types import spark_fields
 from spark_glue.sources.columns import as_spark_reads
-from spark_glue.sources.listing import Folder
+from spark_glue.sources.listing import Folder, Limits
 
 if TYPE_CHECKING:
     from spark_glue.plan.frameplan import FramePlan
@@ -35,10 +35,13 @@ class ParquetFiles:
     max_files, max_rows: how many a micro-batch takes at most, but one file at least; None: all that are there.
     late_files: files are taken in the order of their time of change, then by name. One that is seen later than another
         which is newer is taken still, unless it is older by more than this; then the query ends with a SourceError.
+    unreadable_after: how long after its last change a file may be no whole Parquet file until the query ends with a
+        SourceError; None: for any time.
 
     A file is put whole, as by a rename, and stays as it is: changed, it counts as another file. One that is no whole
-    Parquet file yet is left for later. The checkpoint names the files of each micro-batch. One that runs again reads
-    the same; if a file is gone or has changed by then, it ends with a SourceError.
+    Parquet file yet is left for later, with a warning, and is never taken for one that has been read. The checkpoint
+    names the files of each micro-batch. One that runs again reads the same; if a file is gone or has changed by then,
+    it ends with a SourceError.
 
     Raises SpecError for an argument that does not fit.
     """
@@ -48,6 +51,7 @@ class ParquetFiles:
     max_files: int | None = None
     max_rows: int | None = None
     late_files: Duration = "1 hour"
+    unreadable_after: Duration | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_files", "max_rows"):
@@ -56,6 +60,8 @@ class ParquetFiles:
                 raise SpecError(f"{name}: must be an int of at least 1, or None, got {value!r}")
         if self.late_ms < 0:
             raise SpecError(f"late_files: must not be negative, got {self.late_files!r}")
+        if self.unreadable_ms is not None and self.unreadable_ms < 0:
+            raise SpecError(f"unreadable_after: must not be negative, got {self.unreadable_after!r}")
         try:
             self.folder()
         except (OSError, TypeError, ValueError) as problem:  # pa.ArrowInvalid is a ValueError
@@ -67,6 +73,11 @@ class ParquetFiles:
     def late_ms(self) -> int:
         """``late_files``, ms."""
         return to_ms(self.late_files, argument="late_files")
+
+    @property
+    def unreadable_ms(self) -> int | None:
+        """``unreadable_after``, ms."""
+        return None if self.unreadable_after is None else to_ms(self.unreadable_after, argument="unreadable_after")
 
     def folder(self) -> Folder:
         """Returns the folder."""
@@ -88,10 +99,9 @@ class ParquetFiles:
         """Returns the packed rows of the files."""
         from spark_glue.sources.reading import Job, packed_files  # needs what older Sparks have not
 
+        limits = Limits(self.max_files, self.max_rows, self.late_ms, self.unreadable_ms)
         tasks = spark.sparkContext.defaultParallelism
-        return packed_files(
-            spark, Job(self.folder().path, self.max_files, self.max_rows, self.late_ms, tasks, frame_plan)
-        )
+        return packed_files(spark, Job(self.folder().path, limits, tasks, frame_plan))
 
     def _struct(self) -> T.StructType:
         if isinstance(self.schema, T.StructType):

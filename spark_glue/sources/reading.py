@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.types import spark_struct
 from spark_glue.sources.columns import check_file, conformed
-from spark_glue.sources.listing import Folder, Found, Listing, Offset, files_of, first_offset
+from spark_glue.sources.listing import Folder, Found, Limits, Listing, Offset, files_of, first_offset
 from spark_glue.stages.pack import new_packer
 from spark_glue.stages.packets import PACKED
 
@@ -35,9 +35,7 @@ class Job:
     """What to read, and what to do with it. tasks: into how many a micro-batch is divided at most."""
 
     path: str
-    max_files: int | None
-    max_rows: int | None
-    late_ms: int
+    limits: Limits
     tasks: int
     frame_plan: FramePlan
 
@@ -84,14 +82,14 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _known(self) -> Listing:
         job = self._job
         if self._listing is None:
-            self._listing = Listing(Folder(job.path), job.max_files, job.max_rows, job.late_ms)
+            self._listing = Listing(Folder(job.path), job.limits)
         return self._listing
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return first_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadMaxFiles(self._job.max_files or 2**31 - 1)
+        return ReadMaxFiles(self._job.limits.max_files or 2**31 - 1)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._known().fix()

@@ -1,5 +1,7 @@
 """A folder of Parquet files in place of a frame: the results of the plain path, also over restarts; what is refused."""
 
+import os
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -10,6 +12,7 @@ import spark_glue
 from fastwin.errors import SpecError
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import (
+    FIRST_FILE_TIME,
     Recorder,
     Source,
     assert_replayed,
@@ -107,6 +110,24 @@ def test_a_micro_batch_that_runs_again_reads_the_same_files_or_ends_the_query(sp
 
 
 @newer
+def test_a_file_that_is_half_written_over_a_restart_is_read_once(spark, tmp_path):
+    some = [*tables(3), events(9, 1, start_ms=START_MS + 86_400_000)]  # the last one closes all windows before it
+    source = Source(tmp_path, some[0].schema)
+    source.put(*some[:3])
+    path = source.folder / "000001.parquet"
+    whole, found = path.read_bytes(), []
+    for content in (whole[:1_000], whole):
+        path.write_bytes(content)
+        os.utime(path, (FIRST_FILE_TIME + 1,) * 2)
+        files = spark_glue.ParquetFiles(str(source.folder), late_files="0 s")
+        found += run(spark_glue.apply(SPEC, files, watermark="1 hour", key_groups=4), tmp_path, Recorder())
+        source.put(some[3])
+    assert [batch.counters["events"] + batch.counters["bad"] for batch in found if batch.inputs] == [800, 401]
+    good = pa.concat_tables(some[:3])
+    assert_same_rows(parts(found, "main"), SPEC.bad_rows("drop").run(good).main)
+
+
+@newer
 def test_a_file_with_other_columns_ends_the_query(spark, tmp_path):
     (one,) = tables(1)
     pq.write_table(one.drop_columns("v"), tmp_path / "a.parquet")
@@ -121,6 +142,7 @@ def test_a_file_with_other_columns_ends_the_query(spark, tmp_path):
         ({"path": "/nowhere/at all", "max_files": 0}, "max_files: must be an int of at least 1, or None, got 0"),
         ({"path": "/nowhere", "max_rows": True}, "max_rows: must be an int of at least 1, or None, got True"),
         ({"path": "/nowhere", "late_files": "-1 s"}, "late_files: "),
+        ({"path": "/nowhere", "unreadable_after": "-1 s"}, "unreadable_after: "),
         ({"path": "nothing://here"}, "path: must be a folder or a URI that Arrow knows, got 'nothing://here'"),
         ({"path": "/nowhere", "schema": 3}, "schema: must be a Spark schema, DDL text or an Arrow schema, got 3"),
     ],

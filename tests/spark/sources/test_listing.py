@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fastwin.errors import SourceError
-from spark_glue.sources.listing import Folder, Listing, files_of, first_offset
+from spark_glue.sources.listing import Folder, Limits, Listing, files_of, first_offset
 
 FIRST_S = 1_600_000_000
 
@@ -19,7 +19,7 @@ def put(folder, name: str, second: int, rows: int = 10) -> None:
 
 
 def listing(folder, **arguments) -> Listing:
-    return Listing(Folder(str(folder)), **{"max_files": None, "max_rows": None, "late_ms": 60_000} | arguments)
+    return Listing(Folder(str(folder)), Limits(**{"max_files": None, "max_rows": None, "late_ms": 60_000} | arguments))
 
 
 def names(offset) -> list[str]:
@@ -105,6 +105,115 @@ def test_a_file_that_is_not_whole_is_left_for_later(tmp_path, caplog):
     (tmp_path / "half.parquet").write_bytes(whole)
     os.utime(tmp_path / "half.parquet", (FIRST_S + 2,) * 2)
     assert names(known.next(offset)) == ["half.parquet"]
+
+
+def halve(folder, name: str, second: int) -> bytes:
+    """Makes a file a half-written one; returns the whole of it."""
+    whole = (folder / name).read_bytes()
+    put_bytes(folder, name, second, whole[:-20])
+    return whole
+
+
+def put_bytes(folder, name: str, second: int, content: bytes) -> None:
+    (folder / name).write_bytes(content)
+    os.utime(folder / name, (FIRST_S + second,) * 2)
+
+
+@pytest.mark.parametrize("finished", [1, 150], ids=["with its old time", "with a new time"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_file_that_was_not_whole_for_long_is_read_once_when_it_is(tmp_path, caplog, restarts, finished):
+    for second in (0, 1):
+        put(tmp_path, f"{second}.parquet", second)
+    whole = halve(tmp_path, "1.parquet", 1)
+    known, offset, taken = listing(tmp_path), first_offset(), []
+    for second in (100, 200, 300, None, None):
+        if second is None:
+            put_bytes(tmp_path, "1.parquet", finished, whole)
+        else:
+            put(tmp_path, f"{second}.parquet", second)
+        known = listing(tmp_path) if restarts else known
+        before, offset = offset, through_text(known.next(offset))
+        taken += names(offset) if offset != before else []
+        assert offset["unread"] == ([["1.parquet", len(whole) - 20, (FIRST_S + 1) * 10**9]] if second else [])
+    assert taken == ["0.parquet", "100.parquet", "200.parquet", "300.parquet", "1.parquet"]
+    said = [line.message for line in caplog.records]
+    assert sum("1.parquet is no whole Parquet file yet, and older than" in line for line in said) == (
+        3 if restarts else 1
+    )
+
+
+def test_old_files_that_a_limit_leaves_are_not_forgotten(tmp_path):
+    for second in (0, 1, 2):
+        put(tmp_path, f"{second}.parquet", second)
+    wholes = [halve(tmp_path, f"{second}.parquet", second) for second in (0, 1, 2)]
+    put(tmp_path, "new.parquet", 100)
+    offset, taken = listing(tmp_path, max_files=1).next(first_offset()), []
+    for second, whole in enumerate(wholes):
+        put_bytes(tmp_path, f"{second}.parquet", second, whole)
+    for _ in wholes:
+        offset = through_text(listing(tmp_path, max_files=1).next(offset))
+        taken += names(offset)
+    assert taken == ["0.parquet", "1.parquet", "2.parquet"]
+    assert offset["unread"] == []
+    assert listing(tmp_path).next(offset) == offset
+
+
+def test_a_file_that_is_never_whole_is_forgotten_when_it_is_gone_or_ends_the_query(tmp_path):
+    put(tmp_path, "half.parquet", 1)
+    halve(tmp_path, "half.parquet", 1)
+    put(tmp_path, "new.parquet", 100)
+    offset = listing(tmp_path).next(first_offset())
+    says = (
+        r"half\.parquet: it is no whole Parquet file, [0-9,]+ s after its last change, and unreadable_after= allows 5 s"
+    )
+    with pytest.raises(SourceError, match=says):
+        listing(tmp_path, unreadable_ms=5_000).next(offset)
+    (tmp_path / "half.parquet").unlink()
+    put(tmp_path, "newer.parquet", 200)
+    assert listing(tmp_path).next(offset)["unread"] == []
+
+
+def test_an_offset_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr("spark_glue.sources.listing._MOST_UNREAD", 2)
+    for second in range(3):
+        put_bytes(tmp_path, f"half {second}.parquet", second, b"PAR1")
+    put(tmp_path, "new.parquet", 62)
+    offset = listing(tmp_path).next(first_offset())
+    assert len(offset["unread"]) == 2
+    put(tmp_path, "newer.parquet", 100)
+    with pytest.raises(SourceError, match=r"3 files are older .* 'half 0\.parquet' for one; 2 at most are remembered"):
+        listing(tmp_path).next(offset)
+
+
+def test_what_came_too_late_while_no_query_ran_is_told_of(tmp_path, caplog):
+    for second in (0, 10, 20, 100):
+        put(tmp_path, f"{second}.parquet", second)
+    offset = through_text(listing(tmp_path).next(first_offset()))
+    assert listing(tmp_path).next(offset) == offset
+    put(tmp_path, "late.parquet", 5)
+    with pytest.raises(SourceError, match=r"the file 'late\.parquet' has come more than 60 s later"):
+        listing(tmp_path).next(offset)
+    put(tmp_path, "later.parquet", 6)
+    with pytest.raises(SourceError, match="there were 3, and there are 5, so some have come since the query ran"):
+        listing(tmp_path).next(offset)
+    for name in ("0", "10", "20"):  # as one cleans up what has been read
+        (tmp_path / f"{name}.parquet").unlink()
+    caplog.clear()
+    assert listing(tmp_path).next(offset) == offset
+    assert "there were 3, and there are 2; if others have come" in caplog.text
+
+
+@pytest.mark.parametrize("late_ms", [0, 10_000, 600_000])
+def test_late_files_may_change_at_a_restart(tmp_path, late_ms):
+    for second in (0, 50, 100):
+        put(tmp_path, f"{second}.parquet", second)
+    offset = listing(tmp_path).next(first_offset())
+    assert listing(tmp_path, late_ms=late_ms).next(offset) == offset
+    put(tmp_path, "45.parquet", 45)
+    offset = listing(tmp_path, late_ms=late_ms).next(offset)
+    assert names(offset) == ["45.parquet"]
+    put(tmp_path, "200.parquet", 200)
+    assert names(listing(tmp_path).next(offset)) == ["200.parquet"]
 
 
 def test_what_is_there_at_first_can_be_all_there_is(tmp_path):
