@@ -130,7 +130,7 @@ class StateSpec:
         """Raises StateError, saying what differs, unless this spec can go on with the state of ``old``.
 
         It can if it is the same, has a longer allowed lateness, another option of an aggregate that its cells do not
-        depend on (what is done on overflow, ``ddof``), or what ``migrate`` allows.
+        depend on (what is done on overflow, ``ddof``, what a sketch gives out), or what ``migrate`` allows.
         """
         old = old.renamed(migrate)
         wrong = self._changed_parts(old, migrate)
@@ -146,6 +146,8 @@ class StateSpec:
             elif name in before and not before[name].is_like(now[name], migrate):
                 was, now_is = _of(before[name]), _of(now[name])
                 why = f"is {now_is}" if was != now_is else "shares its values with other aggregates than now"
+                if before[name].is_like(now[name], WIDER_TYPES):
+                    why += _HOW_TO_WIDEN
                 wrong.append(f"aggregate {name} was {was}, {why}")
             elif name not in before and not before:
                 wrong.append(f"aggregate {name}={now[name].text} is new, and there was no built-in one before")
@@ -155,7 +157,8 @@ class StateSpec:
                     f"comes from now on; migrate={ADDED_AGGREGATES!r} allows that"
                 )
         if not _are_types(old.keys, self.keys, migrate):
-            wrong.append(f"the keys were of {old.keys}, are of {self.keys}")
+            hint = _HOW_TO_WIDEN if _are_types(old.keys, self.keys, WIDER_TYPES) else ""
+            wrong.append(f"the keys were of {old.keys}, are of {self.keys}{hint}")
         if old.rows != self.rows:
             wrong.append(f"windows held rows of {old.rows or 'no columns'}, now of {self.rows or 'no columns'}")
         if not wrong and old.operator != self.operator:
@@ -196,6 +199,7 @@ _HOW_TO_GO_ON = (
 
 
 _HOW_TO_REMOVE = f"; migrate={REMOVED_AGGREGATES!r} drops it, 'renamed OLD to NEW' gives it another name"
+_HOW_TO_WIDEN = f", which migrate={WIDER_TYPES!r} allows"
 _INTEGERS = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "int64")
 _FLOATS = ("float", "double")
@@ -242,17 +246,25 @@ def _is_same(before: str, now: str, migrate: Migrate) -> bool:
     return True
 
 
-# Options of aggregates that their cells do not depend on, each the last one in the text.
-_AT_FIRING = re.compile(
-    r"^(Sum\(.*), on_overflow='\w+'\)$"
-    r"|^((?:Variance|StdDev|Covar)\(.*), ddof=\d+\)$",
-    re.DOTALL,
-)
+# Options of aggregates that their cells do not depend on: (the text before one, the text behind it) are kept.
+_TEXT = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_AT_FIRING = [
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        r"(Sum\(.*), on_overflow='\w+'(\))",
+        r"((?:Variance|StdDev|Covar)\(.*), ddof=\d+(\))",
+        r"(HyperLogLog\(.*), output='\w+'(\))",
+        r"(Quantile\(.*), q=[^,]+(, relative_error=[^,]+\))",
+        r"(TopK\(.*), k=\d+(\))",
+        rf"(StringAgg\(.*), separator={_TEXT}(\))",
+    )
+]
 
 
 def _in_cells(text: str) -> str:
     """Returns the text of an aggregate without what its cells do not depend on."""
-    return _AT_FIRING.sub(lambda found: f"{found[1] or found[2]})", text)
+    found = next((found for pattern in _AT_FIRING if (found := pattern.fullmatch(text))), None)
+    return text if found is None else found[1] + found[2]
 
 
 def _of(aggregate: StateAggregate) -> str:
