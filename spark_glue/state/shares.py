@@ -102,7 +102,7 @@ class States:
                     return Opened(left.stream, left.stream.metrics, head, "caught_up", deltas=len(missing))
         entries = head.log.entries
         if head.earlier:
-            return self._fresh(head, [self._migrated(self._log.read(entry)) for entry in entries], "changed")
+            return self._migrated(head, [self._log.read(entry) for entry in entries])
         try:
             return self._fresh(head, [self._fetch(entry) for entry in entries], "cold" if left is None else "behind")
         except StateError as problem:
@@ -112,9 +112,10 @@ class States:
             self._copies = 0
             return self._fresh(head, [self._log.read(entry) for entry in entries], "damaged")
 
-    def _migrated(self, delta: bytes) -> bytes:
+    def _migrated(self, head: Head, deltas: list[bytes]) -> Opened:
+        plan, migrate = self._frame_plan.plan, self._frame_plan.migrate
         try:
-            return self._frame_plan.plan.migrated(delta, self._frame_plan.migrate)
+            return self._fresh(head, [plan.migrated(delta, migrate) for delta in deltas], "changed")
         except StateError as problem:
             raise StateError(
                 f"{problem}; a share that has not been visited since the spec changed still needs the migrate= of that "
