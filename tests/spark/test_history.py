@@ -10,7 +10,7 @@ import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
 from tests.support.spark_events import START_MS, events
-from tests.support.spark_streams import Recorder, Source, part, rows_of, start
+from tests.support.spark_streams import MicroBatch, Source, assert_replayed, part, parts, rows_of, run_stream
 
 BASE = fw.key_by("k").event_time("ts").bad_rows("drop")
 SLIDING = (
@@ -19,22 +19,28 @@ SLIDING = (
     .side_output_late_data()
     .aggregate(n=fw.Count(), total=fw.Sum("v"), mean=fw.Mean("v"))
 )
+TIMED = (
+    BASE.window(fw.TumblingEventTimeWindows.of("2 min"))
+    .trigger(fw.after_watermark(early=fw.ContinuousEventTimeTrigger.of("25 s"), late=fw.CountTrigger.of(2)))
+    .allowed_lateness("30 s")
+    .side_output_late_data()
+    .aggregate(n=fw.Count(), mean=fw.Mean("v"))
+)
 COUNTED = BASE.window(fw.TumblingEventTimeWindows.of("5 min")).trigger(fw.CountTrigger.of(7)).aggregate(n=fw.Count())
 PAST = [events(i, 150, start_ms=START_MS + i * 80_000, span_ms=80_000) for i in range(2)]
 LIVE = [events(5 + i, 150, start_ms=START_MS + (2 + i) * 60_000, span_ms=90_000) for i in range(2)]
 LATE = events(9, 60, start_ms=START_MS, span_ms=150_000)
 
 
-def streamed(spark, folder: Path, spec, tables, **arguments) -> pa.Table:
-    """Runs a query over tables, one in each micro-batch, and returns what it gives."""
+def micro_batches_of(spark, folder: Path, spec, tables, **arguments) -> list[MicroBatch]:
+    """Runs a query over tables, one in each micro-batch, and returns these."""
     folder.mkdir(exist_ok=True)
-    source = Source(folder, tables[0].schema)
-    source.put(*tables)
-    recorder = Recorder()
-    arguments = {"watermark": "20 s", "key_groups": 6} | arguments
-    frame = spark_glue.apply(spec, source.frame(spark), **arguments)
-    start(frame, folder, recorder, available_now=True).awaitTermination()
-    return pa.concat_tables(recorder.tables.values())
+    return run_stream(spark, spec, tables, folder, **{"watermark": "20 s", "key_groups": 6} | arguments)
+
+
+def streamed(spark, folder: Path, spec, tables, **arguments) -> pa.Table:
+    """The same, and returns all rows."""
+    return pa.concat_tables([batch.rows for batch in micro_batches_of(spark, folder, spec, tables, **arguments)])
 
 
 def assert_same(found: list[pa.Table], expected: pa.Table) -> None:
@@ -58,24 +64,31 @@ def test_a_batch_of_the_past_then_a_stream_is_one_long_stream(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "spec", [pytest.param(SLIDING, id="sliding", marks=pytest.mark.long), pytest.param(COUNTED, id="counted")]
+    "spec",
+    [
+        pytest.param(TIMED, id="timed"),
+        pytest.param(SLIDING, id="sliding"),
+        pytest.param(COUNTED, id="counted", marks=pytest.mark.long),
+    ],
 )
 def test_saved_state_goes_on_in_other_parts(spark, tmp_path, spec):
-    expected = streamed(spark, tmp_path / "long", spec, [*PAST, *LIVE, LATE])
-    before = streamed(spark, tmp_path / "before", spec, PAST)
+    """As one stream in this process, which nothing stops: with its windows, its timers, and what is late."""
+    before = micro_batches_of(spark, tmp_path / "before", spec, PAST)
     path = tmp_path / "saved"
     written = spark_glue.export_state(str(tmp_path / "before" / "checkpoint"), spec, str(path))
     readable = pq.read_table(path)
     assert readable.num_rows == written > 0
-    assert ("timers" in readable.column_names) == (spec is COUNTED)
+    assert ("timers" in readable.column_names) == (spec is not SLIDING)
     shuffle = "spark.sql.shuffle.partitions"
     partitions = spark.conf.get(shuffle)
     spark.conf.set(shuffle, 3)
     try:
-        after = streamed(spark, tmp_path / "after", spec, [*LIVE, LATE], history=path, key_groups=5)
+        after = micro_batches_of(spark, tmp_path / "after", spec, [*LIVE, LATE], history=path, key_groups=5)
     finally:
         spark.conf.set(shuffle, partitions)
-    assert_same([before, after], expected)
+    assert_replayed(spec, [*PAST, *LIVE, LATE], [*before, *after])
+    for name in ("main", "late") if spec.late_output else ("main",):
+        assert parts(after, name).num_rows > 10
 
 
 def test_arguments(spark, tmp_path):

@@ -12,7 +12,17 @@ import spark_glue
 from fastwin.errors import SpecError, StateError
 from spark_glue.plan.compat import _HERE, _REPARTITIONS
 from tests.support.spark_events import START_MS, events
-from tests.support.spark_streams import Recorder, Source, await_batches, part, rows_of, start
+from tests.support.spark_streams import (
+    MicroBatch,
+    Recorder,
+    Source,
+    assert_replayed,
+    await_batches,
+    micro_batches,
+    part,
+    rows_of,
+    start,
+)
 
 pytestmark = pytest.mark.skipif(_HERE < _REPARTITIONS, reason="Spark moves stored state from 4.3 on")
 
@@ -39,11 +49,13 @@ def partitions(spark):
     spark.conf.set(SHUFFLE, before)
 
 
-def run(spark, folder: Path, spec, source, recorder, **arguments) -> None:
-    """Runs a query until all files that there are have been read."""
+def run(spark, folder: Path, spec, source, recorder, **arguments) -> list[MicroBatch]:
+    """Runs a query until all files that there are have been read; returns its micro-batches."""
     arguments = {"watermark": "20 s", "key_groups": 6} | arguments
     frame = spark_glue.apply(spec, source.frame(spark), **arguments)
-    start(frame, folder, recorder, available_now=True).awaitTermination()
+    query = start(frame, folder, recorder, available_now=True)
+    query.awaitTermination()
+    return micro_batches(query, recorder)
 
 
 def assert_same(spec, found: Recorder, expected: Recorder) -> None:
@@ -74,15 +86,6 @@ def rescaled(spark, tmp_path, spec, before: int, now: int, key_groups: int, part
     last = spark_glue.rescale(str(old), spec, str(new), partitions=now, key_groups=key_groups)
     assert last == max(recorder.tables) + 1 + (before != now)
     assert [path.name for path in after.iterdir()] == ["checkpoint"]
-    with pytest.raises(SpecError, match=r"to: .* is there already"):
-        spark_glue.rescale(str(old), spec, str(new), partitions=now)
-    with pytest.raises(StateError, match="rescale: the state was written for another spec"):
-        spark_glue.rescale(str(old), FEW, str(short / "other"), partitions=now)
-    commit = next((old / "commits").glob(f"{max(recorder.tables)}"))
-    commit.rename(old / "aside")  # as when a query is stopped in the middle of a micro-batch
-    with pytest.raises(SpecError, match="was begun and not finished"):
-        spark_glue.rescale(str(old), spec, str(short / "other"), partitions=now)
-    assert {path.name for path in short.iterdir()} == {"input", "checkpoint"}
     shutil.rmtree(old)  # nothing of it is needed
     source.put(*AFTER)
     read = len(recorder.tables)
@@ -92,8 +95,44 @@ def rescaled(spark, tmp_path, spec, before: int, now: int, key_groups: int, part
     assert_same(spec, recorder, undisturbed)
 
 
-def test_a_query_goes_on_in_more_partitions(spark, tmp_path, partitions):
-    rescaled(spark, tmp_path, SLIDING, 2, 5, 7, partitions)
+def assert_refused(folder: Path, last: int) -> None:
+    """What cannot be rescaled is told of, and leaves nothing behind. last: the last micro-batch of the query."""
+    old, other = folder / "checkpoint", folder / "other"
+    with pytest.raises(SpecError, match=r"to: .* is there already"):
+        spark_glue.rescale(str(old), SLIDING, str(folder / "input"), partitions=3)
+    with pytest.raises(StateError, match="rescale: the state was written for another spec"):
+        spark_glue.rescale(str(old), FEW, str(other), partitions=3)
+    commit = old / "commits" / str(last)
+    commit.rename(old / "aside")  # as when a query is stopped in the middle of a micro-batch
+    with pytest.raises(SpecError, match="was begun and not finished"):
+        spark_glue.rescale(str(old), SLIDING, str(other), partitions=3)
+    (old / "aside").rename(commit)
+    assert {path.name for path in folder.iterdir()} == {"input", "checkpoint"}
+
+
+def test_a_query_goes_on_in_more_partitions_and_in_fewer(spark, tmp_path, partitions):
+    """As a stream in this process, which nothing stops; with late rows, and other key groups each time."""
+    partitions(2)
+    folder, batches = tmp_path / "first", []
+    folder.mkdir()
+    source = Source(folder, BEFORE[0].schema)
+    source.put(*BEFORE)
+    batches += run(spark, folder, SLIDING, source, Recorder())
+    assert_refused(folder, batches[-1].id)
+    for name, now, key_groups, inputs in (("wider", 5, 7, AFTER[:1]), ("narrower", 3, 4, AFTER[1:])):
+        after = tmp_path / name
+        last = spark_glue.rescale(
+            str(folder / "checkpoint"), SLIDING, str(after / "checkpoint"), partitions=now, key_groups=key_groups
+        )
+        assert last == batches[-1].id + 2
+        shutil.rmtree(folder / "checkpoint")  # nothing of it is needed
+        source.put(*inputs)
+        batches += run(spark, after, SLIDING, source, Recorder(), key_groups=key_groups)
+        written = (after / "checkpoint" / "state" / "0").glob(f"*/{batches[-1].id + 1}_*.changelog")
+        assert {path.parent.name for path in written} == {str(number) for number in range(now)}
+        folder = after
+    assert_replayed(SLIDING, [*BEFORE, *AFTER], batches)
+    assert sum(part(batch.rows, "late").num_rows for batch in batches[-3:]) > 10
 
 
 def test_arguments(tmp_path):
@@ -106,7 +145,7 @@ def test_arguments(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("spec", "before", "now", "key_groups"),
-    [(SLIDING, 5, 2, 6), (COUNTED, 2, 3, 6), (COUNTED, 5, 2, 4), (SLIDING, 2, 2, 9)],
+    [(SLIDING, 2, 5, 7), (SLIDING, 5, 2, 6), (COUNTED, 2, 3, 6), (COUNTED, 5, 2, 4), (SLIDING, 2, 2, 9)],
 )
 def test_a_query_goes_on_in_other_parts(spark, tmp_path, partitions, spec, before, now, key_groups):
     rescaled(spark, tmp_path, spec, before, now, key_groups, partitions)
