@@ -5,9 +5,12 @@ import pytest
 
 import fastwin as fw
 from fastwin.state.chunks import FORMAT_VERSION
+from tests.support import newer_specs
 from tests.support.stored_specs import SAVED, SCHEMA, SPECS, STORED, feed, folder_of, main_rows
 
 FORMATS = (4, 5)
+NEWER_FORMATS = (5,)
+"""That there have been since there are the newer specs."""
 EXPECTED = STORED / "state"
 VERSION, FINGERPRINT = slice(4, 6), slice(8, 24)  # of the bytes of a chunk
 
@@ -42,6 +45,7 @@ def test_each_spec_is_stored(version: int) -> None:
 
 def test_the_format_that_is_written_is_stored() -> None:
     assert max(FORMATS) == FORMAT_VERSION, "store it: python -m tests.support.stored_specs"
+    assert max(NEWER_FORMATS) == FORMAT_VERSION, "store it: python -m tests.support.newer_specs"
 
 
 @pytest.mark.parametrize("version", FORMATS)
@@ -76,3 +80,31 @@ def test_a_longer_lateness_takes_the_state(name: str) -> None:
     longer = SPECS[name].allowed_lateness("1 hour", coalesce=SPECS[name].coalesce)
     assert longer.fingerprint != SPECS[name].fingerprint
     assert restored(longer, name).metrics.state_rows == restored(SPECS[name], name).metrics.state_rows > 0
+
+
+def newer_chunks_of(name: str, version: int) -> list[bytes]:
+    return [(newer_specs.folder_of(version) / f"{name}.{saved}").read_bytes() for saved in SAVED]
+
+
+@pytest.mark.parametrize("version", NEWER_FORMATS)
+def test_each_newer_spec_is_stored(version: int) -> None:
+    found = {path.name.partition(".")[0] for path in newer_specs.folder_of(version).iterdir()}
+    assert found == set(newer_specs.STREAMS)
+    chunks = [chunk for name in newer_specs.STREAMS for chunk in newer_chunks_of(name, version)]
+    assert {chunk[VERSION] for chunk in chunks} == {version.to_bytes(2, "little")}
+
+
+@pytest.mark.parametrize("version", NEWER_FORMATS)
+@pytest.mark.parametrize("name", newer_specs.STREAMS)
+def test_a_stream_of_a_newer_spec_goes_on(name: str, version: int) -> None:
+    """As one that has taken all events."""
+    whole, stream = newer_specs.opened(name), newer_specs.opened(name)
+    for batch in range(len(SAVED)):
+        newer_specs.fed(name, whole, batch)
+    stream.restore(newer_chunks_of(name, version))
+    found, expected = (
+        [sorted(map(repr, result.main.to_pylist())) for result in newer_specs.fed(name, one, len(SAVED))]
+        for one in (stream, whole)
+    )
+    assert found == expected
+    assert any(found)

@@ -1,12 +1,18 @@
-"""Specs of the operators and aggregates that came after those in ``stored_specs``, over the same columns."""
+"""Specs of the operators and aggregates that came after those in ``stored_specs``, over the same columns.
+
+State of them is stored, too, from format 5 on, so what a spec says may not change. ``python -m
+tests.support.newer_specs`` stores what is missing of the format that is written now.
+"""
+
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import fastwin as fw
-from tests.support.stored_specs import SCHEMA
+from tests.support.stored_specs import SAVED, SCHEMA, STORED, events, feed
 
-__all__ = ["JOIN", "SPECS", "joined_rows"]
+__all__ = ["JOIN", "JOINED", "SPECS", "STREAMS", "fed", "folder_of", "joined_rows", "opened"]
 
 BY_TEXT = fw.key_by("k").event_time("ts")
 BY_NUMBER = fw.key_by("i").event_time("ts")
@@ -79,7 +85,8 @@ SPECS: dict[str, fw.WindowSpec] = {
     ),
 }
 
-JOIN = fw.window_join(BY_TEXT.allowed_lateness("15 s"), BY_TEXT, SLIDING, "full").bind(SCHEMA, SCHEMA)
+JOINED = fw.window_join(BY_TEXT.allowed_lateness("15 s"), BY_TEXT, SLIDING, "full")
+JOIN = JOINED.bind(SCHEMA, SCHEMA)
 
 
 def joined_rows(rows: pa.Table) -> pa.Table:
@@ -90,3 +97,40 @@ def joined_rows(rows: pa.Table) -> pa.Table:
         times = pc.floor_temporal(mine["ts"], unit="millisecond").cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
         sides.append(JOIN.united(side, mine, times))
     return pa.concat_tables(sides)
+
+
+STREAMS = (*SPECS, "join")
+"""Of which state is stored."""
+
+
+def opened(name: str) -> fw.Stream:
+    """Returns a new stream of one of STREAMS."""
+    return JOIN.spec.open(schema=JOIN.schema) if name == "join" else SPECS[name].open(schema=SCHEMA)
+
+
+def fed(name: str, stream: fw.Stream, batch: int) -> list[fw.Result]:
+    """Feeds a batch to a stream that ``opened`` has returned."""
+    return feed(stream, batch, joined_rows(events(batch)) if name == "join" else None)
+
+
+def folder_of(version: int) -> Path:
+    """Returns where state of a format lies."""
+    return STORED / f"newer-{version}"
+
+
+def store(folder: Path) -> None:
+    """Stores what is saved of each spec of which nothing is there yet."""
+    folder.mkdir(exist_ok=True)
+    for name in STREAMS:
+        if (folder / f"{name}.{SAVED[0]}").exists():
+            continue
+        stream = opened(name)
+        for batch, saved in enumerate(SAVED):
+            fed(name, stream, batch)
+            (folder / f"{name}.{saved}").write_bytes(stream.delta() if batch else stream.snapshot())
+
+
+if __name__ == "__main__":
+    from fastwin.state.chunks import FORMAT_VERSION
+
+    store(folder_of(FORMAT_VERSION))

@@ -46,12 +46,12 @@ def events(batch: int) -> pa.Table:
     return table.filter(pa.compute.equal(table["batch"], batch)).drop_columns(["batch"]).cast(SCHEMA)
 
 
-def feed(stream: fw.Stream, batch: int) -> list[fw.Result]:
-    """Feeds a batch to a stream, then the watermark behind it; after the last one, that of the end."""
+def feed(stream: fw.Stream, batch: int, rows: pa.Table | None = None) -> list[fw.Result]:
+    """Feeds a batch, or ``rows`` for it, to a stream, then the watermark behind it; after the last one, that of the end."""
     last = batch == BATCHES - 1
     results = [
         stream.advance_processing_time(START_MS + batch * STEP_MS),
-        stream.process(events(batch)),
+        stream.process(events(batch) if rows is None else rows),
         stream.advance_watermark(fw.MAX_TIMESTAMP if last else START_MS + (batch + 1) * STEP_MS + 8_000),
     ]
     return [*results, stream.finish_processing_time()] if last else results
