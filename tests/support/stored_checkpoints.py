@@ -1,38 +1,64 @@
 """Checkpoints of queries on Spark that an earlier version has stored, a folder for each format of state.
 
-``python -m tests.support.stored_checkpoints`` stores those of the format that is written now: once, with the release
-that brings it, and never again. What all queries read, and what they gave then, lies with the first of them.
+``python -m tests.support.stored_checkpoints`` stores what is missing of the format that is written now: once, with the
+release that brings it, and never again. What a query gave then lies with the first of its checkpoints.
 """
 
 import io
 import tarfile
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+import fastwin as fw
 import spark_glue
-from tests.support.spark_streams import MicroBatch, Recorder, Source, micro_batches, start
-from tests.support.stored_specs import QUERIES, SCHEMA, STORED
+from tests.support import newer_specs
+from tests.support.spark_streams import MicroBatch, Recorder, Source, assert_same_rows, micro_batches, start
+from tests.support.stored_specs import QUERIES, SCHEMA, SPECS, STORED
 
-__all__ = ["EXPECTED", "INPUTS", "PARTITIONS", "PARTITIONS_KEY", "READ", "archive_of", "go_on", "unpack"]
+__all__ = ["FORMATS", "INPUTS", "KINDS", "READ", "archive_of", "expected_of", "go_on", "savepoint_of", "unpack"]
 
-EXPECTED = STORED / "checkpoint"
-INPUTS = sorted(EXPECTED.glob("input-*.parquet"))
+KINDS: dict[str, fw.WindowSpec | fw.JoinSpec] = {
+    **{name: SPECS[name] for name in ("sessions", "sliding", "combined", "ledger")},
+    **{name: newer_specs.SPECS[name] for name in ("top", "bags", "several", "filled")},
+    "join": newer_specs.JOINED,
+}
+"""Kinds of state that one query has together, an operator each."""
+FORMATS = {**dict.fromkeys(QUERIES, (4, 5)), "kinds": (5,)}
+"""Of the state in stored checkpoints, for each query; Spark's own format of checkpoints is its first and second one."""
+INPUTS = sorted((STORED / "checkpoint").glob("input-*.parquet"))
 READ = 4
 """So many of the inputs had been read when the queries were stopped."""
-PARTITIONS_KEY = "spark.sql.shuffle.partitions"
-PARTITIONS = 4
-"""The checkpoints' number of them, which is fixed for their life."""
 
+_PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _PLACE = b"/stored/query"  # stands there for the folder of input and checkpoint: Spark keeps some whole paths
 _WITH_PATHS = ("sources/0/*", "state/*/_metadata/v2/*")  # of the input that has been read; of the schema of the state
 
 
+def _folder_of(version: int) -> Path:
+    return STORED / ("checkpoint" if version == 4 else f"checkpoint-{version}")
+
+
 def archive_of(name: str, version: int) -> Path:
     """Returns where the checkpoint of a query lies. version: the format of its state."""
-    return STORED / ("checkpoint" if version == 4 else f"checkpoint-{version}") / f"{name}.tar.gz"
+    return _folder_of(version) / f"{name}.tar.gz"
+
+
+def expected_of(name: str) -> Path:
+    """Returns where the rows lie that a query gave when it went on, with the number of the micro-batch from 0 on."""
+    return _folder_of(FORMATS[name][0]) / f"{name}.expected.arrow"
+
+
+def savepoint_of(version: int) -> Path:
+    """Returns where what ``export_state`` has written of the query ``own_trigger`` lies."""
+    return STORED / f"savepoint-{version}"
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -53,10 +79,35 @@ def go_on(spark: SparkSession, name: str, folder: Path, inputs: list[Path]) -> l
     """Runs a query over inputs, with the checkpoint below a folder if there is one, until all is read."""
     source, recorder = Source(folder, SCHEMA), Recorder()
     source.put(*map(pq.read_table, inputs))
-    frame = spark_glue.apply(QUERIES[name], source.frame(spark), watermark="12 s", key_groups=8)
-    query = start(frame, folder, recorder, available_now=True)
-    query.awaitTermination()
+    with _partitions(spark, 1 if name == "kinds" else 4):  # which is fixed for the life of a checkpoint
+        query = start(_frame_of(name, source.frame(spark)), folder, recorder, available_now=True)
+        query.awaitTermination()
     return micro_batches(query, recorder)
+
+
+def _frame_of(name: str, events: DataFrame) -> DataFrame:
+    """Returns what a query gives; of one with several operators as text, with the operator's name."""
+    if name != "kinds":
+        return spark_glue.apply(QUERIES[name], events, watermark="12 s", key_groups=8)
+    frames = []
+    for kind, spec in KINDS.items():
+        is_join = isinstance(spec, fw.JoinSpec)
+        inputs, watermark = ((events, events), ("12 s", "12 s")) if is_join else (events, "12 s")
+        frame = spark_glue.apply(spec, inputs, watermark=watermark, key_groups=3, name=kind)
+        columns = ("k", "window_start", "v", "v_right") if is_join else ("*",)  # a join has many rows
+        text = F.to_json(F.struct(*columns), {"timeZone": "UTC", "ignoreNullFields": "false"})
+        frames.append(frame.select(F.lit(kind).alias("kind"), text.alias("row")))
+    return reduce(DataFrame.unionAll, frames)
+
+
+@contextmanager
+def _partitions(spark: SparkSession, number: int) -> Iterator[None]:
+    before = spark.conf.get(_PARTITIONS_KEY)
+    spark.conf.set(_PARTITIONS_KEY, number)
+    try:
+        yield
+    finally:
+        spark.conf.set(_PARTITIONS_KEY, before)
 
 
 def _pack(folder: Path, archive: Path) -> None:
@@ -76,17 +127,42 @@ def _pack(folder: Path, archive: Path) -> None:
 
 
 def _store(version: int) -> None:
-    config = {PARTITIONS_KEY: PARTITIONS, "spark.ui.enabled": False, "spark.sql.session.timeZone": "UTC"}
+    config = {"spark.ui.enabled": False, "spark.sql.session.timeZone": "UTC"}
     spark = spark_glue.session(app_name="stored checkpoints", master="local[2]", config=config)
     try:
-        for name in QUERIES:
+        for name in FORMATS:
             archive = archive_of(name, version)
+            if archive.exists():
+                continue
             archive.parent.mkdir(exist_ok=True)
             with tempfile.TemporaryDirectory() as folder:
-                go_on(spark, name, Path(folder), INPUTS[:READ])
+                before = go_on(spark, name, Path(folder), INPUTS[:READ])
                 _pack(Path(folder), archive)
+            if not expected_of(name).exists():
+                _store_expected(spark, name, before, archive)
+        if not savepoint_of(version).exists():
+            with tempfile.TemporaryDirectory() as folder:
+                unpack(archive_of("own_trigger", version), Path(folder))
+                spark_glue.export_state(f"{folder}/checkpoint", QUERIES["own_trigger"], str(savepoint_of(version)))
     finally:
         spark.stop()
+
+
+def _store_expected(spark: SparkSession, name: str, before: list[MicroBatch], archive: Path) -> None:
+    """Stores what a query gives that goes on, if all it has given is what one gives that was never stopped."""
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        unpack(archive, Path(one))
+        after, whole = (go_on(spark, name, Path(folder), INPUTS) for folder in (one, other))
+    given, expected = (pa.concat_tables([batch.rows for batch in batches]) for batches in ([*before, *after], whole))
+    assert_same_rows(given, expected)
+    numbered = [
+        batch.rows.append_column("batch", pa.array([number] * batch.rows.num_rows, pa.int8()))
+        for number, batch in enumerate(after)
+    ]
+    table = pa.concat_tables(numbered).combine_chunks()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(expected_of(name), table.schema, options=options) as file:
+        file.write_table(table)
 
 
 if __name__ == "__main__":
