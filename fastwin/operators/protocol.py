@@ -202,6 +202,10 @@ class WatermarkOperator(Operator, Protocol):
         the place of each. None: there is none that pays. times: int64[n], ms."""
         return None
 
+    def passes_windows(self, times: NDArray[np.int64]) -> bool:
+        """Whether neighbours are of so many windows that to fire early and often pays. times: int64[n], ms."""
+        return False
+
     def advance_processing_time(self, time: int, final: bool = False, before: bool = False) -> list[pa.RecordBatch]:
         """Returns nothing: no window waits for the clock."""
         return []

@@ -38,8 +38,8 @@ Piece = TypeVar("Piece")
 Part = tuple[pa.RecordBatch, NDArray[np.int64]]
 """Rows that have been checked, and their times, ms."""
 
-# As many rows as fit in the cache with the windows that they touch.
-_CACHED_ROWS = 1 << 19
+# As many rows as fit in the cache with the windows that they touch; and where nearly each of them touches another one.
+_CACHED_ROWS, _CACHED_WINDOWS = 1 << 19, 1 << 16
 # So many tell what the others are like.
 _SAMPLE_ROWS = 1 << 15
 # Sessions of no more elements are made all at once.
@@ -158,15 +158,21 @@ def _pieces(plan: Plan, operator: WatermarkOperator, parts: list[Part]) -> tuple
         order = operator.order_of(times)
         if order is not None:
             times = take(times, order)
-            bounds = range(0, len(times), _CACHED_ROWS)
-            pieces = ((take_rows(rows, order[at : at + _CACHED_ROWS]), times[at : at + _CACHED_ROWS]) for at in bounds)
-            return pieces, [int(times[at : at + _CACHED_ROWS].min()) for at in bounds]
-    found = [
-        (rows.slice(at, _CACHED_ROWS), times[at : at + _CACHED_ROWS])
-        for rows, times in parts
-        for at in range(0, len(times), _CACHED_ROWS)
-    ]
+            size = _CACHED_WINDOWS if operator.passes_windows(times[:_SAMPLE_ROWS]) else _CACHED_ROWS
+            bounds = range(0, len(times), size)
+            pieces = ((take_rows(rows, order[at : at + size]), times[at : at + size]) for at in bounds)
+            return pieces, [int(times[at : at + size].min()) for at in bounds]
+    if any(operator.passes_windows(times[:_SAMPLE_ROWS]) for _, times in parts):
+        found = _cut(parts, _CACHED_WINDOWS)
+        firsts = [int(times.min()) for _, times in found]
+        if firsts == sorted(firsts):  # else windows stay open, and each piece would look at all of them
+            return iter(found), firsts
+    found = _cut(parts, _CACHED_ROWS)
     return iter(found), [int(times.min()) for _, times in found]
+
+
+def _cut(parts: list[Part], size: int) -> list[Part]:
+    return [(rows.slice(at, size), times[at : at + size]) for rows, times in parts for at in range(0, len(times), size)]
 
 
 def _feed_pieces(

@@ -187,18 +187,39 @@ def test_bad_row_of_a_later_chunk(monkeypatch: pytest.MonkeyPatch, assigner: fw.
         spec.run(table, threads=threads)
 
 
-def test_run_keeps_no_more_state_than_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    held: list[int] = []
-    spec = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Gets the rows of state that groups have whenever the watermark moves."""
+    found: list[int] = []
     advance = GroupsOperator.advance_watermark
 
     def watched(operator: GroupsOperator, watermark: int) -> list[pa.RecordBatch]:
-        held.append(operator.state_rows)
+        found.append(operator.state_rows)
         return advance(operator, watermark)
 
-    monkeypatch.setattr(bounded, "_CACHED_ROWS", 50)
     monkeypatch.setattr(GroupsOperator, "advance_watermark", watched)
+    return found
+
+
+def test_run_keeps_no_more_state_than_a_stream(monkeypatch: pytest.MonkeyPatch, held: list[int]) -> None:
+    monkeypatch.setattr(bounded, "_CACHED_ROWS", 50)
     n = 1_000
-    done = spec.run(pa.table({"k": pa.array(range(n)), "t": pa.array(range(n), pa.int64())}))
+    done = COUNT.run(pa.table({"k": pa.array(range(n)), "t": pa.array(range(n), pa.int64())}))
     assert done.main.num_rows == n
     assert max(held) <= 60  # a piece, and the window that it has begun
+
+
+@pytest.mark.parametrize("order", ["ascending", "nearly", "newest first", "newest first, in order of arrival"])
+def test_windows_of_few_elements_fire_early(monkeypatch: pytest.MonkeyPatch, held: list[int], order: str) -> None:
+    monkeypatch.setattr(bounded, "_CACHED_WINDOWS", 50)
+    n = 1_000
+    times = 10 * np.arange(n)
+    if order == "nearly":
+        times = times.reshape(-1, 4)[:, ::-1].ravel()
+    elif order != "ascending":
+        times = times[::-1]
+    table = pa.table({"k": ["a"] * n, "t": pa.array(times), "v": pa.array(times)})
+    last = fw.Last("v") if "arrival" in order else fw.Max("v")
+    spec = BASE.aggregate(n=fw.Count(), last=last)
+    assert rows(spec.run(table)) == [("a", at, at + 10, 1, at) for at in range(0, 10 * n, 10)]
+    assert max(held) == n if "arrival" in order else max(held) <= 60

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from fastwin.columns.keys import EncodedKeys
 from fastwin.core.panes.grouptable import GroupTable, head_cells
 from fastwin.errors import StateError
-from fastwin.operators.aligned.scattered import SliceRange, are_scattered, order_by_slices, order_of_starts, range_of
+from fastwin.operators.aligned.scattered import (
+    SliceRange,
+    are_scattered,
+    are_sparse,
+    order_by_slices,
+    order_of_starts,
+    range_of,
+)
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
@@ -130,6 +137,10 @@ class GroupsOperator(WatermarkOperator):
     def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Orders elements by their windows where neighbours jump between many, if nothing tells when they came."""
         return None if self._table.accumulators.remembers else order_by_slices(self._slicing, times)
+
+    def passes_windows(self, times: NDArray[np.int64]) -> bool:
+        """Whether neighbours are in nearly as many windows, so that a few rows make much state."""
+        return are_sparse(self._slicing, times)
 
     def ranges(self, samples: list[NDArray[np.int64]], first: int, last: int) -> SliceRange | None:
         """Returns the windows from a time to another one, ms, if it pays to divide elements by them; else None.

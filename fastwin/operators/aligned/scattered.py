@@ -11,10 +11,12 @@ from fastwin.core.memory.ordering import ordered
 from fastwin.core.panes.slices import most_slices, order_by_slice
 from fastwin.operators.aligned.slicing import Slicing
 
-__all__ = ["SliceRange", "are_scattered", "order_by_slices", "order_of_starts", "range_of"]
+__all__ = ["SliceRange", "are_scattered", "are_sparse", "order_by_slices", "order_of_starts", "range_of"]
 
 # Elements in so many slices, of so many neighbours, which go back as often, are put in order before they are taken.
 _SCATTERED, _SAMPLE = 256, 4096
+# Fewer elements in a slice than this are sparse.
+_SPARSE = 8
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,15 @@ def are_scattered(slicing: Slicing, times: NDArray[np.int64]) -> bool:
     slicing.cover(times)
     starts, _ = slicing.assign(times[:_SAMPLE])
     return bool(len(np.unique(starts)) >= _SCATTERED and np.count_nonzero(starts[1:] < starts[:-1]) >= _SCATTERED)
+
+
+def are_sparse(slicing: Slicing, times: NDArray[np.int64]) -> bool:
+    """Whether neighbours among elements are in nearly as many slices. times: int64[n], ms."""
+    if slicing.grid is None or not len(times):
+        return False
+    slicing.cover(times)
+    starts, _ = slicing.assign(times[:_SAMPLE])
+    return _SPARSE * len(np.unique(starts)) > len(starts)
 
 
 def order_by_slices(slicing: Slicing, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
