@@ -6,6 +6,9 @@ cdef struct Numbers:            # a column that is read where Arrow has it
     const uint8_t* valid        # 0 for null; NULL where none is
     bint floats
 
+cdef enum:
+    FEWEST_ROWS = 64            # of a call, below which each that is kept gets values of its own
+
 cdef class RowType:
     cdef object __weakref__
     cdef readonly tuple names
@@ -18,10 +21,12 @@ cdef class Rows:
     cdef readonly list kinds    # Arrow types
     cdef Numbers* numbers       # by column
     cdef list views             # the numpy arrays that these look into
+    cdef dict wholes            # by column: numpy arrays, as far as somebody has asked for them
     cdef Py_ssize_t latest      # the column of numbers that was read last
     cdef readonly Py_ssize_t n
     cdef void** held            # by place: the rows that somebody keeps, which are not counted as references here
     cdef Py_ssize_t live        # how many these are
+    cdef Py_ssize_t kept        # how many places windows keep: see WindowRows
     cdef list sparse            # where it says that few are left; None while the rows are those of the current call
 
     cdef list column(self, Py_ssize_t j)
@@ -29,7 +34,10 @@ cdef class Rows:
     cdef Row row(self, Py_ssize_t i)
     cdef int hold(self, Row row) except -1
     cdef int close(self, list sparse) except -1
+    cdef int thin_out(self) except -1
     cdef int scatter(self) except -1
+    cdef list values_at(self, object places)
+    cdef object whole(self, Py_ssize_t j)
 
 cdef class Row:
     cdef RowType type

@@ -17,9 +17,12 @@ from fastwin.columns.pythonvalues import decodes_later, python_values
 
 cdef enum:
     FIRST = 8                   # columns that are tried by identity before a name is looked up
-    FEWEST = 64                 # rows of a call, below which each that is kept gets values of its own
 
 cdef tuple NUMBERS = (pa.int64(), pa.float64())
+# What numpy has a type for, other than objects.
+cdef frozenset PLAIN = frozenset([
+    pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
+    pa.float16(), pa.float32(), pa.float64()])
 
 __all__ = ["Row", "RowType", "Rows", "TimedRow", "row_of", "row_type", "rows_to_arrays"]
 
@@ -133,9 +136,9 @@ cdef class Rows:
     cdef int close(self, list sparse) except -1:
         """Ends the call. sparse: gets these rows once so few are left that they shall scatter()."""
         cdef Py_ssize_t j
-        if self.live == 0:
+        if self.live + self.kept == 0:
             return 0
-        if self.n < FEWEST or 2 * self.live < self.n:
+        if self.kept == 0 and (self.n < FEWEST_ROWS or 2 * self.live < self.n):
             return self.scatter()
         for j in range(len(self.arrays)):
             if self.arrays[j] is not None:
@@ -143,29 +146,59 @@ cdef class Rows:
                     self.arrays[j] = pa.concat_arrays([self.arrays[j], self.arrays[j][:0]])     # without its batch
                 else:
                     self.column(j)
+        self.wholes = None
         self._look_into()
         self.sparse = sparse
+        if 2 * (self.live + self.kept) < self.n:
+            self.sparse.append(self)
+            self.sparse = None
         return 0
 
-    cdef int scatter(self) except -1:
-        """Gives the rows that are held values of their own."""
-        cdef Py_ssize_t i, j
-        cdef Row row
-        cdef list rows = [<Row> self.held[i] for i in range(self.n) if self.held[i] != NULL]
+    cdef int thin_out(self) except -1:
+        """Is told that there is less of these rows, and says so if few are left."""
+        if self.sparse is not None and 4 * (self.live + self.kept) < self.n:
+            self.sparse.append(self)
+            self.sparse = None
+        return 0
+
+    cdef list values_at(self, object places):
+        """Returns the values of rows as tuples, which hold nothing else of these rows. places: int64[n]."""
+        cdef Py_ssize_t j
         cdef list columns = []
-        places = np.array([(<Row> row).i for row in rows], dtype=np.int64)
         for j in range(len(self.arrays)):
             if self.decoded[j] is None:
                 columns.append(python_values(take_column(self.arrays[j], pa.array(places))))
             else:
                 columns.append([self.decoded[j][i] for i in places])
-        for row, values in zip(rows, zip(*columns) if columns else [()] * len(rows)):
+        return list(zip(*columns)) if columns else [()] * len(places)
+
+    cdef int scatter(self) except -1:
+        """Gives the rows that are held values of their own."""
+        cdef Py_ssize_t i
+        cdef Row row
+        if self.live == 0:
+            return 0
+        cdef list rows = [<Row> self.held[i] for i in range(self.n) if self.held[i] != NULL]
+        places = np.array([(<Row> row).i for row in rows], dtype=np.int64)
+        for row, values in zip(rows, self.values_at(places)):
             self.held[row.i] = NULL
             row.held = False
             row.values = values
             row.rows = None
         self.live = 0
         return 0
+
+    cdef object whole(self, Py_ssize_t j):
+        """Returns a column as an array[n], read-only; None where only lists can say what is in it."""
+        if self.wholes is None:
+            self.wholes = {}
+        if j not in self.wholes:
+            array, found = self.arrays[j], None
+            if array is not None and array.type in PLAIN and not array.null_count:
+                found = array.to_numpy(zero_copy_only=False)
+                found.flags.writeable = False
+            self.wholes[j] = found
+        return self.wholes[j]
 
     def __len__(self):
         return self.n
@@ -203,9 +236,7 @@ cdef class Row:
             return
         self.rows.held[self.i] = NULL
         self.rows.live -= 1
-        if self.rows.sparse is not None and 4 * self.rows.live < self.rows.n:
-            self.rows.sparse.append(self.rows)
-            self.rows.sparse = None
+        self.rows.thin_out()
 
     cdef object value(self, Py_ssize_t j):
         if self.values is not None:

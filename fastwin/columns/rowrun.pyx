@@ -72,6 +72,22 @@ def frozen(list values not None, kind):
     return found
 
 
+cdef list picked_values(Rows rows, Py_ssize_t j, const idx_t* places, Py_ssize_t n):
+    """Returns what n rows have in a column."""
+    cdef const Numbers* numbers = rows.numbers + j
+    cdef list values
+    cdef Py_ssize_t k
+    if numbers.values == NULL:
+        values = rows.column(j)
+        return [values[places[k]] for k in range(n)]
+    if numbers.valid != NULL:
+        return [rows.value(j, places[k]) for k in range(n)]
+    rows.latest = j
+    if numbers.floats:
+        return [(<const double*> numbers.values)[places[k]] for k in range(n)]
+    return [(<const int64_t*> numbers.values)[places[k]] for k in range(n)]
+
+
 @cython.binding(False)      # as plain methods: user code calls them for each run
 cdef class RowRun:
     """Elements of one window that came one after the other: a sequence of rows, and their columns.
@@ -94,19 +110,8 @@ cdef class RowRun:
 
     def to_list(self, name):
         """Returns a column as a list of Python values, None for null: what each row has. O(n)."""
-        cdef Py_ssize_t j = self._column(name), k
-        cdef Rows rows = self.picked.rows
-        cdef const idx_t* places = self.picked.places + self.first
-        cdef const Numbers* numbers = rows.numbers + j
-        cdef list values
-        if numbers.values == NULL:
-            values = rows.column(j)
-            return [values[places[k]] for k in range(self.n)]
-        if numbers.valid != NULL:
-            return [rows.value(j, places[k]) for k in range(self.n)]
-        if numbers.floats:
-            return [(<const double*> numbers.values)[places[k]] for k in range(self.n)]
-        return [(<const int64_t*> numbers.values)[places[k]] for k in range(self.n)]
+        cdef Py_ssize_t j = self._column(name)
+        return picked_values(self.picked.rows, j, self.picked.places + self.first, self.n)
 
     def to_numpy(self, name):
         """Returns a column as an array[n], read-only; copy it if it is to be kept: it is a part of a larger one.

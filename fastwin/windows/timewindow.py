@@ -35,7 +35,7 @@ class TimeWindow(NamedTuple):
         return TimeWindow(min(self.start, other.start), max(self.end, other.end))
 
 
-TimeWindow.max_timestamp = lastms.max_timestamp  # type: ignore[method-assign]  # what is called; the one above is read
+TimeWindow.max_timestamp = lastms.method_of(TimeWindow)  # type: ignore[method-assign]  # what is called; the one above is read
 
 
 class GlobalWindow(NamedTuple):

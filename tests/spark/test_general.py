@@ -101,6 +101,44 @@ def test_python_code_sees_the_frames_columns_only(spark, tmp_path):
     assert pc.sum(reduced.toArrow()["v"]) == pc.sum(expected["v"])
 
 
+class Largest(fw.AggregateFunction):
+    """The largest value, and how many elements came with others."""
+
+    def create_accumulator(self):
+        return [None, 0]
+
+    def add(self, value, accumulator):
+        return [value.v if accumulator[0] is None else max(value.v, accumulator[0]), accumulator[1]]
+
+    def add_many(self, values, accumulator):
+        known = [v for v in [*values.to_list("v"), accumulator[0]] if v is not None]
+        return [max(known, default=None), accumulator[1] + len(values)]
+
+    def get_result(self, accumulator):
+        return tuple(accumulator)
+
+
+class Spread(fw.ProcessWindowFunction):
+    """The same of all elements at once."""
+
+    def process(self, key, context, elements):
+        values = [v for v in elements.to_list("v") if v is not None]
+        yield max(values, default=None), elements.to_numpy("v").size
+
+
+@pytest.mark.parametrize("case", ["add_many", "elements"])
+def test_columns_of_elements_reach_user_code(spark, tmp_path, case):
+    windows = BASE.window(fw.TumblingEventTimeWindows.of("1 min"))
+    output = "most bigint, n int"
+    spec = (
+        windows.aggregate(Largest(), output=output) if case == "add_many" else windows.process(Spread(), output=output)
+    )
+    tables = [table.filter(pc.is_valid(table["v"])) for table in out_of_order(3, 300)]
+    batches = run_stream(spark, spec, tables, tmp_path, watermark="20 s", key_groups=2)
+    assert_replayed(spec, tables, batches)
+    assert pc.max(parts(batches, "main")["n"]).as_py() > 5
+
+
 SCRIPT = """
 import dataclasses, sys
 import fastwin as fw

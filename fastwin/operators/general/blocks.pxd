@@ -15,4 +15,5 @@ cdef class Block:
     cdef idx_t[BLOCK] slots             # its row, as far as that can be told by the hash; NONE for none
 
     cdef int foresee(self, const idx_t* ids, const int64_t* times, Py_ssize_t first, Py_ssize_t n) except -1
+    cdef idx_t known(self, Py_ssize_t k, idx_t key) noexcept
     cdef bint is_settled(self, Py_ssize_t k, idx_t key, uint32_t flags, ts_t watermark) noexcept

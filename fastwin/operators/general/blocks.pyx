@@ -33,6 +33,15 @@ cdef class Block:
             self.slots[k] = table.sooner(self.hashes[k])
         return 0
 
+    cdef idx_t known(self, Py_ssize_t k, idx_t key) noexcept:
+        """Returns the row of an element's window if it was found in advance, and is there still; else NONE."""
+        cdef idx_t slot = self.slots[k]
+        cdef const Window* window = NULL if slot == NONE else self.table.living(slot)
+        if (window == NULL or window.head.key != key or window.head.start != self.starts[k]
+                or window.end != self.ends[k]):
+            return NONE
+        return slot
+
     cdef bint is_settled(self, Py_ssize_t k, idx_t key, uint32_t flags, ts_t watermark) noexcept:
         """Tells whether an element goes into a row with all these flags that is not over yet; marks the row dirty."""
         cdef idx_t slot = self.slots[k]

@@ -6,6 +6,7 @@ from fastwin.operators.general.contexts cimport Clocks
 from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.runs cimport Runs
 from fastwin.columns.row cimport RowType
+from fastwin.columns.handedrows cimport HandedRows
 from fastwin.columns.rowrun cimport Picked
 
 cdef class Contents:
@@ -17,6 +18,8 @@ cdef class Contents:
     cdef bint built_in                  # rows carry built-in accumulators, fed as elements come
     cdef readonly bint in_python        # Python objects are fed as elements come
     cdef readonly bint keeps_rows       # all elements are kept
+    cdef readonly bint keeps_places     # as WindowRows, else as lists
+    cdef readonly HandedRows handed     # what these make rows with
     cdef readonly bint folds            # there is something to aggregate or reduce
     cdef object evictor, reduce
     cdef bint timed                     # elements are kept with their timestamps
@@ -35,6 +38,8 @@ cdef class Contents:
     cdef int _drop(self, Py_ssize_t at) except -1
     cdef int forget(self, idx_t slot) except -1
     cdef int add(self, idx_t slot, Py_ssize_t i, ts_t time) except -1
+    cdef int _keep_place(self, idx_t slot, Py_ssize_t i, bint first) except -1
+    cdef int settle(self) except -1
     cdef int _fold(self, idx_t slot, object row, bint first) except -1
     cdef int _keep(self, idx_t slot, object held, object got, bint first) except -1
     cdef int hand_over(self, idx_t slot) except -1

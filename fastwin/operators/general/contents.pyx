@@ -14,8 +14,11 @@ from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.returned import reduced_maker, row_maker
 from fastwin.operators.general.contexts cimport Clocks
 from fastwin.operators.general.runs cimport Run, Runs
-from fastwin.columns.row cimport TimedRow
+from fastwin.columns.row cimport FEWEST_ROWS, Rows, TimedRow
 from fastwin.columns.rowrun cimport Picked
+from fastwin.columns.handedrows cimport HandedRows
+from fastwin.columns.windowrows cimport WindowRows, new_window_rows
+from fastwin.columns.windowrows import move_out
 from fastwin.columns.decoding import from_objects
 from fastwin.columns.row import row_type
 from fastwin.functions.aggregate import adds_many
@@ -55,6 +58,9 @@ cdef class Contents:
         self.folds = bool(program.aggregates or config.results or program.reduce is not None)
         self.keeps_rows = program.evictor is not None or not self.folds
         self.timed = program.evictor is not None
+        self.keeps_places = self.keeps_rows and not self.timed
+        if self.keeps_rows:
+            self.handed = elements.handed = HandedRows(row_type(program.rows.names), program.rows.types)
         self.built_in = len(accumulators.members) > 0 and not self.keeps_rows
         self.reduce = None if program.reduce is None else program.reduce.reduce
         self.adds = [part.function.add for part in program.aggregates]
@@ -126,10 +132,11 @@ cdef class Contents:
             if first:
                 contents[slot] = UNMADE
             return self.runs.note(window, slot, i)
+        if self.keeps_places:
+            return self._keep_place(slot, i, first)
         row = self.elements.element(i)
         if self.keeps_rows:
-            if self.timed:
-                row = TimedRow(row, None if time == NO_TIME else time)
+            row = TimedRow(row, None if time == NO_TIME else time)
             if first:
                 kept = [row]
                 untrack(<void*> kept)       # rows make no circles, and there may be millions of such lists
@@ -141,6 +148,35 @@ cdef class Contents:
             contents[slot] = row if first else self._reduce(contents[slot], row, slot)
             return 0
         return self._fold(slot, row, first)
+
+    cdef int _keep_place(self, idx_t slot, Py_ssize_t i, bint first) except -1:
+        """Adds an element to those that a window keeps as places. first: it has none yet."""
+        cdef Rows rows = self.elements.rows
+        cdef WindowRows kept
+        if first:
+            kept = new_window_rows(self.handed)
+            self.objects[slot] = kept
+        else:
+            kept = self.objects[slot]
+        return kept.add_row(self.elements.element(i)) if rows.n < FEWEST_ROWS else kept.add(rows, <idx_t> i)
+
+    cdef int settle(self) except -1:
+        """Lets go of calls of which windows keep few elements. Amortised O(1): there are as many others as windows."""
+        cdef list thin = self.elements.thin
+        cdef Py_ssize_t n = 0
+        cdef Rows rows
+        if not thin:
+            return 0
+        for rows in thin:
+            n += rows.n
+        if n < self.table.filled:
+            return 0
+        if self.keeps_places:
+            move_out(self.objects, thin)
+        for rows in thin:
+            rows.scatter()
+        thin.clear()
+        return 0
 
     cdef int _fold(self, idx_t slot, object row, bint first) except -1:
         """Adds an element to the accumulators of a window. first: it has none yet."""
@@ -269,6 +305,8 @@ cdef class Contents:
             a, b = self.objects[slot], self.objects[other]
             if first:
                 a = b
+            elif self.keeps_places:
+                (<WindowRows> a).extend(b)
             elif self.keeps_rows:
                 a = a + b
             elif self.reduce is not None:

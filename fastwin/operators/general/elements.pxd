@@ -1,5 +1,6 @@
 # Elements, keys and windows as user code sees them.
 from fastwin.columns.row cimport Row, Rows
+from fastwin.columns.handedrows cimport HandedRows
 from fastwin.core.typedefs cimport idx_t, ts_t
 from fastwin.core.windows.timerservice cimport TimerService
 from fastwin.core.windows.windowtable cimport Window, WindowTable
@@ -13,7 +14,9 @@ cdef class Elements:
     cdef Rows rows
     cdef Py_ssize_t row_at
     cdef Row row
+    cdef HandedRows handed          # what windows make rows with; None: they make none
     cdef list sparse                # Rows of earlier calls of which few are left
+    cdef list thin                  # those among them of which windows keep some
     cdef ts_t cached_start, cached_end
     cdef object cached_window
 

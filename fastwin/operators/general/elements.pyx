@@ -11,6 +11,8 @@ from fastwin.core.windows.windowtable cimport Window
 from fastwin.errors import UserFunctionError
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
 
+cdef object NEW_TUPLE = tuple.__new__
+
 cdef enum:
     KEYS_AHEAD = 4096           # keys that are looked up at once, of timers whose turn comes soon
 
@@ -26,7 +28,7 @@ cdef class Elements:
         self.table = timers.table
         self.codec = codec
         self.key_values = {}
-        self.sparse = []
+        self.sparse, self.thin = [], []
         self.row_at = NONE
 
     def begin(self, Rows rows):
@@ -34,16 +36,27 @@ cdef class Elements:
 
         Rows that windows or user code have kept go on without the batch that they came with.
         """
+        cdef Rows few
         if self.row is not None:
             self._leave_row()
+        if self.handed is not None:
+            self.handed.settle()
         if self.rows is not None:
             self.rows.close(self.sparse)
         while self.sparse:
-            (<Rows> self.sparse.pop()).scatter()
+            few = self.sparse.pop()
+            if few.kept:
+                self.thin.append(few)
+            else:
+                few.scatter()
         self.rows = rows
         self.row_at = NONE
         self.key_values = {}
         self.coming = None
+
+    def leave(self, Rows rows not None):
+        """Ends the call of rows that windows have got apart from the others."""
+        rows.close(self.sparse)
 
     cdef Row element(self, Py_ssize_t i):
         """Returns the row of element i."""
@@ -67,7 +80,8 @@ cdef class Elements:
     cdef object window_object(self, ts_t start, ts_t end):
         """Returns the window as user code sees it."""
         if self.cached_window is None or start != self.cached_start or end != self.cached_end:
-            self.cached_window = GlobalWindow() if start == end else TimeWindow(start, end)
+            # As TimeWindow(start, end), which goes through a function in Python.
+            self.cached_window = GlobalWindow() if start == end else NEW_TUPLE(TimeWindow, (start, end))
             self.cached_start = start
             self.cached_end = end
         return self.cached_window

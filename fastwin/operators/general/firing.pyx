@@ -23,6 +23,8 @@ from fastwin.operators.general.contexts cimport WindowContext
 from fastwin.operators.general.userstate cimport UserState
 from fastwin.columns.row cimport Row, TimedRow, new_row
 from fastwin.columns.row import row_type
+from fastwin.columns.windowrows cimport WindowRows
+from fastwin.columns.windowrows import window_rows
 from fastwin.columns.pythonvalues import python_values
 
 cdef Py_ssize_t FLUSH_ROWS = 1 << 17
@@ -68,7 +70,7 @@ cdef class Firing:
         """Emits what a window with contents holds. time: of the timer that has fired it, if ``by_timer`` says so."""
         cdef Window* window = self.table.at(slot)
         cdef tuple pane = self._pane(slot, time, by_timer) if self.pane_info else None
-        cdef list elements = None
+        cdef list elements = None, rows = None
         cdef idx_t row
         window.flags |= FIRED
         window.panes += 1
@@ -76,18 +78,17 @@ cdef class Firing:
         window.flags |= PUBLISHED
         self.table.rows.mark(slot)
         held = self.contents.held(slot)
-        if self.keeps_rows:
+        if self.contents.keeps_places:
+            self._process(slot, held if self.leaving else (<WindowRows> held).copied(), time, by_timer, pane)
+        elif self.keeps_rows:
             elements = held if self.leaving else list(held)
-            held = elements
-            if self.program.evictor is not None:
-                self.contents.evict(elements, slot, True)
-                held = [(<TimedRow> element).value for element in elements]
+            self.contents.evict(elements, slot, True)
+            held = [(<TimedRow> element).value for element in elements]
             if self.process is None or self.contents.folds:
                 rows = held
                 held = self.contents.of_rows(rows, slot)
-            elif self.process is not None:
-                self._process(slot, held, time, by_timer, pane)
-                rows = None
+            else:
+                self._process(slot, window_rows(held, self.contents.handed), time, by_timer, pane)
         if not self.keeps_rows or rows is not None:
             row = self._row(slot, time, by_timer, pane)
             if self.keeps_rows and len(self.config.results):
@@ -100,7 +101,7 @@ cdef class Firing:
                 self._put([None if held is None else held[name] for name in self.program.output.names])
             elif self.values is not None:
                 self._put(self.contents.python_results(slot, held))
-        if elements is not None and self.program.evictor is not None:
+        if elements is not None:
             self.contents.evict(elements, slot, False)
             if not elements:
                 self.contents.clear(slot)

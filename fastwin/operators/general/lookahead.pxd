@@ -2,6 +2,7 @@
 # and tuples among them hold, and the rows of timers. Step by step, each reads what the one before it has fetched.
 # Nothing is owned here, so no Python code may run between reading a place and fetching from it.
 from fastwin.columns.row cimport Numbers, Row
+from fastwin.columns.windowrows cimport WindowRows
 from fastwin.core.typedefs cimport idx_t
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.timers.timer cimport Timer
@@ -66,8 +67,15 @@ cdef inline void fetch_numbers(PyObject* held) noexcept:
     """Fetches what rows among the items will be asked for, if it is what others were asked for last."""
     cdef PyObject** items = items_of(held)
     cdef const Numbers* numbers
+    cdef WindowRows window
     cdef Row row
     cdef Py_ssize_t i
+    if type_of(held) == <void*> WindowRows:
+        window = <WindowRows> held
+        if window.rows is not None:
+            numbers = window.rows.numbers + window.rows.latest
+            for i in range(min(<Py_ssize_t> window.n, <Py_ssize_t> MOST_ITEMS) if numbers.values != NULL else 0):
+                prefetch(numbers.values + 8 * <Py_ssize_t> window.places[i])
     if items == NULL:
         return
     for i in range(min(size_of(held), MOST_ITEMS)):
@@ -92,6 +100,7 @@ cdef inline void fetch_all(list objects, const idx_t* places, Py_ssize_t n) noex
         place = place_in(objects, places[i])
         if place != NULL:
             prefetch(place[0])
+            prefetch(<char*> place[0] + 64)
     for i in range(n):
         place = place_in(objects, places[i])
         if place != NULL:
@@ -128,6 +137,7 @@ cdef inline void fetch_due(TimerQueue timers, list objects, list states) noexcep
         place = place_in(objects, slot_of(timer))
         if place != NULL:
             prefetch(place[0])
+            prefetch(<char*> place[0] + 64)
     timer = timers.coming(ITEMS_AHEAD)
     if timer != NULL:
         place = place_in(objects, slot_of(timer))

@@ -204,7 +204,11 @@ cdef class GeneralOperator:
             for j in range(windows):
                 if not (assigner.single or self.merging):
                     hash = self.table.hashed(ids[i], assigner.starts[j], assigner.ends[j])
-                slot = self.windows.place(ids[i], assigner.starts[j], assigner.ends[j], hash)
+                slot = block.known(k, ids[i]) if assigner.single else NONE
+                if slot == NONE or timers.passed(self.table.at(slot)):
+                    slot = self.windows.place(ids[i], assigner.starts[j], assigner.ends[j], hash)
+                else:
+                    self.windows.goes_on(slot)
                 if slot == NONE:
                     continue
                 taken = True
@@ -330,6 +334,7 @@ cdef class GeneralOperator:
         """Forgets keys that nothing holds any more."""
         state.settle(self)
         self.elements.begin(None)
+        self.contents.settle()
         self.keys.sweep()
         self.table.rows.trim()
 

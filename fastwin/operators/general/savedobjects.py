@@ -11,14 +11,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.pythonvalues import python_values
-from fastwin.columns.row import TimedRow, row_of, row_type, rows_to_arrays
+from fastwin.columns.row import Rows, TimedRow, row_of, row_type, rows_to_arrays
+from fastwin.columns.windowrows import WindowRows, keep_first, keep_rows, window_rows
 from fastwin.errors import StateError
 from fastwin.state import userobjects
 from fastwin.state.lookover import NUMBERS, kind_of
 from fastwin.state.order import key_order
 from fastwin.state.rows import key_rows
 
-__all__ = ["UserObjects", "at_slots", "lists_are_saved", "load_elements", "save_objects"]
+__all__ = ["UserObjects", "at_slots", "first_of", "lists_are_saved", "load_elements", "save_objects"]
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,17 @@ def _reload(operator: Any, saved: pa.Table, slots: list[int], kept: dict[int, in
     """Puts elements as they are read into the place of those just saved: values of theirs may be in user state, too."""
     objects = operator.contents.objects
     for at in dict.fromkeys(saved["row"].to_pylist()):
-        del objects[slots[at]][kept.get(at, 0) :]
+        first_of(objects[slots[at]], kept.get(at, 0))
     load_elements(operator, saved, slots)
+
+
+def first_of(elements: Any, n: int) -> Any:
+    """Drops all elements of a window but the first n; returns what is left, None for nothing."""
+    if isinstance(elements, WindowRows):
+        keep_first(elements, n)
+    elif elements is not None:
+        del elements[n:]
+    return elements if n else None
 
 
 def at_slots(values: dict[int, Any], slots: list[int]) -> dict[int, Any]:
@@ -154,13 +164,21 @@ def _at(objects: list[Any], slot: int) -> Any:
 def load_elements(operator: Any, saved: pa.Table, slots: Sequence[int] | NDArray[np.int32]) -> None:
     """Puts saved elements behind those that windows have. slots: of the windows, by their row in the tables."""
     objects, schema = operator.contents.objects, operator.program.rows
-    kind = row_type(schema.names)
-    columns = [python_values(column) for column in saved.columns[2:]]
-    timed = operator.program.evictor is not None
-    values = zip(*columns, strict=True) if columns else [()] * saved.num_rows
+    kind, handed = row_type(schema.names), operator.contents.handed
+    if operator.contents.keeps_places:
+        columns = [column.combine_chunks() for column in saved.columns[2:]]
+        rows = Rows(kind, pa.RecordBatch.from_arrays(columns, names=schema.names))
+        for i, at in enumerate(saved["row"].to_pylist()):
+            slot = int(slots[at])
+            if objects[slot] is None:
+                objects[slot] = window_rows([], handed)
+            keep_rows(objects[slot], rows, (i,))
+        operator.elements.leave(rows)
+        return
+    values_of = [python_values(column) for column in saved.columns[2:]]
+    values = zip(*values_of, strict=True) if values_of else [()] * saved.num_rows
     for at, time, row in zip(saved["row"].to_pylist(), saved["time"].to_pylist(), values, strict=True):
         slot = int(slots[at])
-        element: Any = row_of(kind, row)
         if objects[slot] is None:
             objects[slot] = []
-        objects[slot].append(TimedRow(element, time) if timed else element)
+        objects[slot].append(TimedRow(row_of(kind, row), time))

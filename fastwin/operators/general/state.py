@@ -17,6 +17,7 @@ from fastwin.operators.general.repeating import GeneralRound, is_unmarked, unmar
 from fastwin.operators.general.savedobjects import (
     UserObjects,
     at_slots,
+    first_of,
     lists_are_saved,
     load_elements,
     save_objects,
@@ -289,7 +290,7 @@ def _keep_beginning(objects: list[Any], slot: int, n: int, lacking: dict[int, in
         lacking[slot] = n
     else:
         lacking.pop(slot, None)
-    objects[slot] = known[:n] or None
+    objects[slot] = first_of(objects[slot], n)
 
 
 def _drop(operator: Any, slots: list[int], lacking: dict[int, int]) -> None:

@@ -57,6 +57,11 @@ cdef class OpenWindows:
         self.table.at(slot).flags &= ~<unsigned int> CLEANED
         return slot
 
+    cdef void goes_on(self, idx_t slot) noexcept:
+        """Does what place() does with a row that is there."""
+        self.table.rows.mark(slot)
+        self.table.at(slot).flags &= ~<unsigned int> CLEANED
+
     cdef idx_t _add_merging(self, idx_t key, ts_t start, ts_t end) except? -1:
         """Adds a window to its key's; returns the row of what it has become."""
         cdef KeyWindows* windows = self.table.key_windows(key)

@@ -1,0 +1,12 @@
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from fastwin.columns.row import RowType
+
+__all__ = ["HandedRows"]
+
+class HandedRows:
+    """The rows that user code was handed last."""
+
+    def __init__(self, type: RowType, kinds: Iterable[pa.DataType]) -> None: ...

@@ -1,0 +1,402 @@
+"""WindowRows: the elements that a window keeps, as user code sees them: rows, lists, numpy columns.
+
+A window keeps places in the columns of the calls that its elements came in. Rows, lists and arrays are made of them
+when somebody asks.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+cimport cython
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
+
+from fastwin.columns.handedrows cimport HandedRows
+from fastwin.columns.row cimport Numbers, Row, Rows, new_row
+from fastwin.columns.row import row_type
+from fastwin.columns.rowrun cimport picked_values
+from fastwin.columns.rowrun import frozen
+from fastwin.core.memory.references cimport untrack
+from fastwin.core.typedefs cimport idx_t, int64_t
+
+__all__ = ["WindowRows", "keep_first", "keep_rows", "move_out", "window_rows"]
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(64)
+cdef class WindowRows:
+    """The elements of a window, in order of arrival: a read-only sequence of rows, and their columns."""
+
+    def __cinit__(self):
+        self.places, self.room = self.few, FEW_PLACES
+
+    def __init__(self, HandedRows handed not None):
+        self.handed = handed
+
+    def __dealloc__(self):
+        self._leave()
+
+    cdef void _leave(self) noexcept:
+        """Gives the newest part up."""
+        if self.rows is not None:
+            self.rows.kept -= self.n
+            self.rows.thin_out()
+            self.rows = None
+        if self.places != self.few:
+            free(self.places)
+        self.places, self.n, self.room = self.few, 0, FEW_PLACES
+
+    cdef int _reserve(self, Py_ssize_t n) except -1:
+        cdef Py_ssize_t room = max(2 * <Py_ssize_t> self.room, n)
+        cdef bint few = self.places == self.few
+        cdef void* moved
+        if n <= self.room:
+            return 0
+        moved = realloc(NULL if few else self.places, room * sizeof(idx_t))
+        if moved == NULL:
+            raise MemoryError(f"WindowRows: no memory for {n} elements")
+        if few:
+            memcpy(moved, self.few, self.n * sizeof(idx_t))
+        self.places, self.room = <idx_t*> moved, <idx_t> room
+        return 0
+
+    cdef int add(self, Rows rows, idx_t i) except -1:
+        """Adds row i of the current call. Amortised O(1)."""
+        if self.rows is not rows:
+            self._shelve()
+            self.rows = rows
+        if self.n == self.room:
+            self._reserve(self.n + 1)
+        self.places[self.n] = i
+        self.n += 1
+        self.total += 1
+        rows.kept += 1
+        return 0
+
+    cdef int add_row(self, Row row) except -1:
+        """Adds a row that the rows of its call know of, or that has values of its own."""
+        self._shelve()
+        self._loose().append(row)
+        self.total += 1
+        return 0
+
+    cdef list _list(self):
+        """Returns the list of older parts."""
+        cdef list made
+        if self.older is None:
+            self.older = made = []
+            untrack(<void*> made)       # rows make no circles, and there may be millions of such lists
+        return self.older
+
+    cdef list _loose(self):
+        """Returns the list of rows behind all others."""
+        cdef list made, older = self._list()
+        if older and type(older[len(older) - 1]) is list:
+            return older[len(older) - 1]
+        made = []
+        untrack(<void*> made)
+        older.append(made)
+        return made
+
+    cdef WindowRows _newest(self):
+        """Returns the newest part by itself."""
+        cdef WindowRows part = new_window_rows(self.handed)
+        part._reserve(self.n)
+        memcpy(part.places, self.places, self.n * sizeof(idx_t))
+        part.rows, part.n, part.total = self.rows, self.n, self.n
+        self.rows.kept += self.n
+        return part
+
+    cdef int _shelve(self) except -1:
+        """Makes the newest part one of the older ones."""
+        if self.n:
+            self._list().append(self._newest())
+            self._leave()
+        return 0
+
+    cdef int extend(self, WindowRows others) except -1:
+        """Adds the elements of another window behind these. O(parts)."""
+        self._shelve()
+        others._shelve()
+        if others.older is not None:
+            self._list().extend(others.older)
+        self.total += others.total
+        return 0
+
+    cdef int drop_behind(self, Py_ssize_t n) except -1:
+        """Leaves the first n elements."""
+        cdef WindowRows part
+        cdef Py_ssize_t left = n
+        self._shelve()
+        parts, self.older, self.total = self.older or (), None, n
+        for held in parts:
+            if left == 0:
+                break
+            if type(held) is list:
+                held = held[:left]
+            elif (<WindowRows> held).n > left:
+                part = (<WindowRows> held)._newest()
+                part.rows.kept -= part.n - left
+                part.n = part.total = left
+                held = part
+            self._list().append(held)
+            left -= len(held)
+        return 0
+
+    cdef WindowRows copied(self):
+        """Returns what does not change when elements are added here. O(elements of the newest part)."""
+        cdef WindowRows copy = self._newest() if self.n else new_window_rows(self.handed)
+        if self.older is not None:
+            copy.older = [list(part) if type(part) is list else part for part in self.older]
+        copy.total = self.total
+        return copy
+
+    cdef int _note(self, dict wanted) except -1:
+        """Notes the places of elements in these calls. wanted: by call, a dict of places."""
+        cdef WindowRows part
+        cdef idx_t k
+        for held in (self,) if self.older is None else self._parts():
+            if type(held) is not list:
+                part = held
+                if part.n and part.rows in wanted:
+                    for k in range(part.n):
+                        wanted[part.rows][part.places[k]] = None
+        return 0
+
+    cdef int _move(self, dict wanted) except -1:
+        """Puts rows in the place of elements of these calls. wanted: by call, a dict of rows by place."""
+        cdef WindowRows part
+        cdef idx_t k
+        parts = self._parts()
+        if not any([type(held) is not list and (<WindowRows> held).rows in wanted for held in parts]):
+            return 0
+        self.older = None
+        for held in parts:
+            if type(held) is list:
+                self._loose().extend(held)
+                continue
+            part = held
+            if part.rows in wanted:
+                made = wanted[part.rows]
+                self._loose().extend([made[part.places[k]] for k in range(part.n)])
+                if part is self:
+                    self._leave()
+            elif part is not self:
+                self._list().append(part)
+        return 0
+
+    cdef list _parts(self):
+        """Returns all parts in order: the older ones, and this object for the newest one."""
+        cdef list parts = [] if self.older is None else list(self.older)
+        if self.n:
+            parts.append(self)
+        return parts
+
+    cdef Py_ssize_t _column(self, object name) except -1:
+        """Returns the number of a column."""
+        j = None if self.handed is None else self.handed.type.index.get(name)
+        if j is None:
+            names = "none" if self.handed is None else ', '.join(self.handed.type.names)
+            raise KeyError(f"the rows have no column {name!r}; they have {names}")
+        return j
+
+    def to_list(self, name):
+        """Returns a column as a list of Python values, None for null: what each row has. O(n)."""
+        cdef Py_ssize_t j = self._column(name)
+        cdef list values
+        if self.older is None and self.n:
+            return picked_values(self.rows, j, self.places, self.n)
+        values = []
+        for part in self._parts():
+            if type(part) is list:
+                values += [(<Row> row).value(j) for row in part]
+            else:
+                values += picked_values((<WindowRows> part).rows, j, (<WindowRows> part).places, (<WindowRows> part).n)
+        return values
+
+    def to_numpy(self, name):
+        """Returns a column as an array[n], read-only: without a copy where the elements came one after the other.
+
+        Numbers and booleans have the dtype of the column. Other values, and those among which there is a null, are an
+        array of objects, with None for null: what each row has.
+        """
+        cdef Py_ssize_t j = self._column(name)
+        cdef list arrays = [None if type(part) is list else (<WindowRows> part)._array(j) for part in self._parts()]
+        if not arrays or any([array is None for array in arrays]):
+            return frozen(self.to_list(name), self.handed.kinds[j])
+        if len(arrays) == 1:
+            return arrays[0]
+        found = np.concatenate(arrays)
+        found.flags.writeable = False
+        return found
+
+    cdef object _array(self, Py_ssize_t j):
+        """Returns a column of the newest part; None where only lists can say what is in it."""
+        cdef const Numbers* numbers = self.rows.numbers + j
+        cdef int64_t[::1] view
+        cdef Py_ssize_t k
+        cdef idx_t first = self.places[0]
+        for k in range(1, self.n):
+            if self.places[k] != first + k:
+                break
+        else:
+            whole = self.rows.whole(j)
+            return None if whole is None else whole[first:first + self.n]
+        if numbers.values != NULL and numbers.valid == NULL:
+            view = bits = np.empty(self.n, np.int64)
+            for k in range(self.n):
+                view[k] = (<const int64_t*> numbers.values)[self.places[k]]
+            found = bits.view(np.float64) if numbers.floats else bits
+        else:
+            whole = self.rows.whole(j)
+            if whole is None:
+                return None
+            found = whole[<idx_t[:self.n]> self.places]
+        found.flags.writeable = False
+        return found
+
+    cdef Row _row(self, Py_ssize_t at):
+        cdef Row row = self.rows.row(self.places[at])
+        self.rows.hold(row)
+        return row
+
+    def __len__(self):
+        return self.total
+
+    def __iter__(self):
+        cdef RowIterator found = RowIterator.__new__(RowIterator)
+        found.handed = self.handed
+        if self.older is None:
+            found.part = self
+        else:
+            found.parts = self._parts()
+        return found
+
+    def __getitem__(self, at):
+        cdef Py_ssize_t k, n
+        if isinstance(at, slice):
+            return list(self)[at]
+        if not -self.total <= at < self.total:
+            raise IndexError(f"elements: there are {self.total} of them, got index {at}")
+        k = at + self.total if at < 0 else at
+        if k >= self.total - self.n:
+            return self._row(k - (self.total - self.n))
+        for part in self.older:
+            n = len(part)
+            if k < n:
+                return part[k]
+            k -= n
+
+    def index(self, value, start=0, stop=None):
+        """Returns where an element is, first. Raises ValueError where it is not."""
+        return list(self).index(value, start, self.total if stop is None else stop)
+
+    def count(self, value):
+        """Returns how many elements are equal to one."""
+        return list(self).count(value)
+
+    def __eq__(self, other):
+        if isinstance(other, (WindowRows, list)):
+            return list(self) == list(other)
+        return NotImplemented
+
+    __hash__ = None
+
+    def __repr__(self):
+        return repr(list(self))
+
+    def __reduce__(self):
+        return window_rows, (list(self),)
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(8)
+cdef class RowIterator:
+    """The rows of a window, one after the other."""
+
+    cdef HandedRows handed
+    cdef WindowRows part        # that it is in; None: it is in a list, or has not begun
+    cdef list rows, parts
+    cdef Py_ssize_t at, next
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        while True:
+            if self.part is not None:
+                if self.at < self.part.n:
+                    self.at += 1
+                    return self.handed.row(self.part.rows, self.part.places[self.at - 1])
+            elif self.rows is not None and self.at < len(self.rows):
+                self.at += 1
+                return self.rows[self.at - 1]
+            if self.parts is None or self.next == len(self.parts):
+                raise StopIteration
+            part = self.parts[self.next]
+            self.next, self.at = self.next + 1, 0
+            self.part, self.rows = (None, part) if type(part) is list else (part, None)
+
+
+Sequence.register(WindowRows)
+
+
+cdef WindowRows new_window_rows(HandedRows handed):
+    cdef WindowRows made = WindowRows.__new__(WindowRows)
+    made.handed = handed
+    return made
+
+
+def window_rows(list rows not None, HandedRows handed=None):
+    """Returns rows as a window keeps them. handed: of the operator; None: they are by themselves."""
+    cdef WindowRows made
+    if handed is None:
+        kind = (<Row> rows[0]).type if rows else row_type(())
+        handed = HandedRows(kind, [inferred([(<Row> row).value(j) for row in rows]) for j in range(len(kind.names))])
+    made = new_window_rows(handed)
+    if rows:
+        made._loose().extend(rows)
+        made.total = len(rows)
+    return made
+
+
+def inferred(list values not None):
+    """Returns the Arrow type of values, and one that numpy has none for where there is none."""
+    try:
+        return pa.infer_type(values)
+    except pa.ArrowException:
+        return pa.null()
+
+
+def keep_rows(WindowRows window not None, Rows rows not None, places):
+    """Adds rows of a call, by their places in it, to those of a window."""
+    for i in places:
+        window.add(rows, i)
+
+
+def keep_first(WindowRows window not None, Py_ssize_t n):
+    """Leaves the first n elements of a window."""
+    window.drop_behind(n)
+
+
+def move_out(list objects not None, list sparse not None):
+    """Gives values of their own to the elements that windows keep of calls of which few are left. O(windows).
+
+    objects: the WindowRows of all windows, None for none. sparse: the Rows of these calls.
+    """
+    cdef dict wanted = {rows: {} for rows in sparse}
+    cdef Rows rows
+    for held in objects:
+        if held is not None:
+            (<WindowRows> held)._note(wanted)
+    for found in wanted.items():
+        rows, places = found
+        values = rows.values_at(np.array(list(places), dtype=np.int64)) if places else ()
+        places.update(zip(list(places), [new_row(rows.type, given) for given in values]))
+    for held in objects:
+        if held is not None:
+            (<WindowRows> held)._move(wanted)
