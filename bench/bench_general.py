@@ -82,6 +82,14 @@ class Everything(fw.ProcessWindowFunction):
         yield len(values), sum(values), min(values), max(values)
 
 
+class EverythingByColumn(fw.ProcessWindowFunction):
+    """The same from their column."""
+
+    def process(self, key, context, elements):
+        values = elements.to_list("value")
+        yield len(values), sum(values), min(values), max(values)
+
+
 _TUMBLING = fw.key_by("key").event_time("ts").window(fw.TumblingEventTimeWindows.of(MINUTE))
 _OUTPUT = "n bigint, s bigint, lo bigint, hi bigint"
 
@@ -155,6 +163,14 @@ def process(scale: Scale) -> Entry:
     table, rows = _sized(scale, 4)
     function = Everything()
     return _entry("ProcessWindowFunction", _TUMBLING.process(function, output=_OUTPUT), table, rows, function)
+
+
+@WORKS.add("general-process-many", "event", ("C loop",))
+def process_many(scale: Scale) -> Entry:
+    keys = max(scale.keys // 32, 1)
+    table = events(scale.events // 4, keys)
+    spec = _TUMBLING.process(EverythingByColumn(), output=_OUTPUT)
+    return _entry("ProcessWindowFunction, dozens of elements a window", spec, table, keys * 10)
 
 
 @WORKS.parametrize

@@ -32,6 +32,7 @@ cdef class WindowRows:
     cdef list _parts(self)
     cdef Py_ssize_t _column(self, object name) except -1
     cdef object _array(self, Py_ssize_t j)
+    cdef list _from(self, Py_ssize_t first)
     cdef Row _row(self, Py_ssize_t at)
 
 cdef WindowRows new_window_rows(HandedRows handed)

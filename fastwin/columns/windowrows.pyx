@@ -263,6 +263,21 @@ cdef class WindowRows:
         self.rows.hold(row)
         return row
 
+    cdef list _from(self, Py_ssize_t first):
+        """Returns the rows from one on. O(parts + rows)."""
+        cdef list rows = []
+        cdef Py_ssize_t k
+        for part in self._parts():
+            if first >= len(part):
+                first -= len(part)
+                continue
+            if type(part) is list:
+                rows += part[first:] if first else part
+            else:
+                rows += [(<WindowRows> part)._row(k) for k in range(first, (<WindowRows> part).n)]
+            first = 0
+        return rows
+
     def __len__(self):
         return self.total
 
@@ -278,7 +293,10 @@ cdef class WindowRows:
     def __getitem__(self, at):
         cdef Py_ssize_t k, n
         if isinstance(at, slice):
-            return list(self)[at]
+            wanted = range(*at.indices(self.total))
+            n = min(wanted, default=0)
+            rows = self._from(n) if wanted else ()
+            return [rows[k] for k in range(wanted.start - n, wanted.stop - n, wanted.step)]
         if not -self.total <= at < self.total:
             raise IndexError(f"elements: there are {self.total} of them, got index {at}")
         k = at + self.total if at < 0 else at
@@ -290,20 +308,12 @@ cdef class WindowRows:
                 return part[k]
             k -= n
 
-    def index(self, value, start=0, stop=None):
-        """Returns where an element is, first. Raises ValueError where it is not."""
-        return list(self).index(value, start, self.total if stop is None else stop)
-
-    def count(self, value):
-        """Returns how many elements are equal to one."""
-        return list(self).count(value)
+    index, count = Sequence.index, Sequence.count
 
     def __eq__(self, other):
         if isinstance(other, (WindowRows, list)):
             return list(self) == list(other)
         return NotImplemented
-
-    __hash__ = None
 
     def __repr__(self):
         return repr(list(self))

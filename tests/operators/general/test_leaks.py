@@ -234,11 +234,12 @@ class Circular(fw.AggregateFunction):
 
 
 class CircularElements(fw.ProcessWindowFunction):
-    """Makes the list that it is handed such garbage."""
+    """Makes a list of what it is handed such garbage."""
 
     def process(self, key, context, elements):
         found = len(elements)
-        elements.append([Held(), elements])
+        rows = [*elements]
+        rows.append([Held(), rows, elements])
         yield (found,)
 
 
