@@ -1,12 +1,12 @@
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, overload
 
 from numpy.typing import NDArray
 
 from fastwin.columns.handedrows import HandedRows
-from fastwin.columns.row import Row, Rows
+from fastwin.columns.row import Row
 
-__all__ = ["WindowRows", "keep_first", "keep_rows", "move_out", "window_rows"]
+__all__ = ["WindowRows", "window_rows"]
 
 class WindowRows(Sequence[Row]):
     """The elements of a window, in order of arrival."""
@@ -25,6 +25,3 @@ class WindowRows(Sequence[Row]):
     def count(self, value: Any) -> int: ...
 
 def window_rows(rows: list[Row], handed: HandedRows | None = None) -> WindowRows: ...
-def keep_rows(window: WindowRows, rows: Rows, places: Iterable[int]) -> None: ...
-def keep_first(window: WindowRows, n: int) -> None: ...
-def move_out(objects: list[WindowRows | None], sparse: list[Rows]) -> None: ...

@@ -14,14 +14,14 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from fastwin.columns.handedrows cimport HandedRows
-from fastwin.columns.row cimport Numbers, Row, Rows, new_row
+from fastwin.columns.row cimport Numbers, Row, Rows
 from fastwin.columns.row import row_type
 from fastwin.columns.rowrun cimport picked_values
 from fastwin.columns.rowrun import frozen
 from fastwin.core.memory.references cimport untrack
 from fastwin.core.typedefs cimport idx_t, int64_t
 
-__all__ = ["WindowRows", "keep_first", "keep_rows", "move_out", "window_rows"]
+__all__ = ["WindowRows", "window_rows"]
 
 
 @cython.final
@@ -380,33 +380,3 @@ def inferred(list values not None):
         return pa.infer_type(values)
     except pa.ArrowException:
         return pa.null()
-
-
-def keep_rows(WindowRows window not None, Rows rows not None, places):
-    """Adds rows of a call, by their places in it, to those of a window."""
-    for i in places:
-        window.add(rows, i)
-
-
-def keep_first(WindowRows window not None, Py_ssize_t n):
-    """Leaves the first n elements of a window."""
-    window.drop_behind(n)
-
-
-def move_out(list objects not None, list sparse not None):
-    """Gives values of their own to the elements that windows keep of calls of which few are left. O(windows).
-
-    objects: the WindowRows of all windows, None for none. sparse: the Rows of these calls.
-    """
-    cdef dict wanted = {rows: {} for rows in sparse}
-    cdef Rows rows
-    for held in objects:
-        if held is not None:
-            (<WindowRows> held)._note(wanted)
-    for found in wanted.items():
-        rows, places = found
-        values = rows.values_at(np.array(list(places), dtype=np.int64)) if places else ()
-        places.update(zip(list(places), [new_row(rows.type, given) for given in values]))
-    for held in objects:
-        if held is not None:
-            (<WindowRows> held)._move(wanted)

@@ -18,7 +18,7 @@ from fastwin.columns.row cimport FEWEST_ROWS, Rows, TimedRow
 from fastwin.columns.rowrun cimport Picked
 from fastwin.columns.handedrows cimport HandedRows
 from fastwin.columns.windowrows cimport WindowRows, new_window_rows
-from fastwin.columns.windowrows import move_out
+from fastwin.columns.rowkeeping import move_out
 from fastwin.columns.decoding import from_objects
 from fastwin.columns.row import row_type
 from fastwin.functions.aggregate import adds_many

@@ -166,7 +166,6 @@ cdef class GeneralOperator:
         cdef idx_t slot
         cdef bint taken, deferred = False, event = self.timer_service.event_time
         cdef AssignerNode assigner = self.assigner
-        cdef Trigger trigger = self.trigger
         cdef RowHost host = self.host
         cdef TimerService timers = self.timer_service
         cdef Block block = self.block
@@ -205,10 +204,7 @@ cdef class GeneralOperator:
                 if not (assigner.single or self.merging):
                     hash = self.table.hashed(ids[i], assigner.starts[j], assigner.ends[j])
                 slot = block.known(k, ids[i]) if assigner.single else NONE
-                if slot == NONE or timers.passed(self.table.at(slot)):
-                    slot = self.windows.place(ids[i], assigner.starts[j], assigner.ends[j], hash)
-                else:
-                    self.windows.goes_on(slot)
+                slot = self.windows.place(ids[i], assigner.starts[j], assigner.ends[j], hash, slot)
                 if slot == NONE:
                     continue
                 taken = True
@@ -219,7 +215,7 @@ cdef class GeneralOperator:
                 self.contents.add(slot, i, times[i])
                 host.i = i
                 host.move_to(slot)
-                result = trigger.c_on_element(times[i])
+                result = self.trigger.c_on_element(times[i])
                 if result != CONTINUE:
                     if self.feeds:
                         self._feed(i + 1)

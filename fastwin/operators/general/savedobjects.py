@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fastwin.columns.pythonvalues import python_values
 from fastwin.columns.row import Rows, TimedRow, row_of, row_type, rows_to_arrays
-from fastwin.columns.windowrows import WindowRows, keep_first, keep_rows, window_rows
+from fastwin.columns.rowkeeping import keep_first, keep_rows
+from fastwin.columns.windowrows import WindowRows, window_rows
 from fastwin.errors import StateError
 from fastwin.state import userobjects
 from fastwin.state.lookover import NUMBERS, kind_of

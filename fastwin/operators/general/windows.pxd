@@ -21,8 +21,7 @@ cdef class OpenWindows:
     cdef Contents contents
     cdef Firing firing
 
-    cdef idx_t place(self, idx_t key, ts_t start, ts_t end, uint32_t hash) except? -1
-    cdef void goes_on(self, idx_t slot) noexcept
+    cdef idx_t place(self, idx_t key, ts_t start, ts_t end, uint32_t hash, idx_t known) except? -1
     cdef void retire(self, idx_t slot) noexcept
     cdef int let_go(self, idx_t slot) except -1
     cdef int fire_last(self, idx_t slot, ts_t time) except -1

@@ -34,10 +34,10 @@ cdef class OpenWindows:
         self.contents = contents
         self.firing = firing
 
-    cdef idx_t place(self, idx_t key, ts_t start, ts_t end, uint32_t hash) except? -1:
+    cdef idx_t place(self, idx_t key, ts_t start, ts_t end, uint32_t hash, idx_t known) except? -1:
         """Returns the row of an element's window, merged where windows merge; NONE if the window is late.
 
-        hash: of the three, which merging windows have no need of.
+        hash: of the three, which merging windows have no need of. known: the row, where it has been found; else NONE.
         """
         cdef Window window
         cdef idx_t slot
@@ -53,14 +53,13 @@ cdef class OpenWindows:
             window.end = end
             if self.timers.passed(&window):
                 return NONE
-        slot = self.table.ensure_hashed(key, start, end, hash)
+        if known == NONE:
+            slot = self.table.ensure_hashed(key, start, end, hash)
+        else:
+            slot = known
+            self.table.rows.mark(slot)
         self.table.at(slot).flags &= ~<unsigned int> CLEANED
         return slot
-
-    cdef void goes_on(self, idx_t slot) noexcept:
-        """Does what place() does with a row that is there."""
-        self.table.rows.mark(slot)
-        self.table.at(slot).flags &= ~<unsigned int> CLEANED
 
     cdef idx_t _add_merging(self, idx_t key, ts_t start, ts_t end) except? -1:
         """Adds a window to its key's; returns the row of what it has become."""
