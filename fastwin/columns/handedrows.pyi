@@ -1,4 +1,5 @@
 from collections.abc import Iterable
+from typing import final
 
 import pyarrow as pa
 
@@ -6,6 +7,7 @@ from fastwin.columns.row import RowType
 
 __all__ = ["HandedRows"]
 
+@final
 class HandedRows:
     """The rows that user code was handed last."""
 

@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, final, overload
 
 from numpy.typing import NDArray
 
@@ -8,6 +8,7 @@ from fastwin.columns.row import Row
 
 __all__ = ["WindowRows", "window_rows"]
 
+@final
 class WindowRows(Sequence[Row]):
     """The elements of a window, in order of arrival."""
 
