@@ -1,4 +1,4 @@
-"""What is done with the rows that windows keep beside adding some: restored, cut, let go of by the calls they are of."""
+"""What is done with the rows that windows keep beside adding some: restored, cut, let go of by their calls."""
 
 import numpy as np
 
