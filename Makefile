@@ -43,7 +43,7 @@ test-spark: .venv/.compiled | java servers ## the tests on Spark with another ve
 test-long: .venv/.compiled | java servers ## set up, then run the tests that `make test` leaves out because they take long
 	FASTWIN_LONG=1 $(PY) -m pytest -n $(WORKERS) --dist loadfile --benchmark-disable -m long $(ARGS)
 
-soak: .venv/.compiled | java ## kill and disturb queries on Spark for about two hours, and print what came of it
+soak: .venv/.compiled | java ## kill and disturb queries on Spark for about two hours and a half, and print what came of it
 	$(PY) -m tests.soak $(ARGS)
 
 bench: .venv/.compiled | java ## run the benchmarks, print the table, keep JSON and chart in bench/results

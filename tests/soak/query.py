@@ -1,15 +1,15 @@
 """A query that is disturbed: windows over a folder of files, each micro-batch written to a file of its own.
 
-python -m tests.soak.query KIND INPUT CHECKPOINT OUTPUT [SCHEDULE]
+python -m tests.soak.query KIND INPUT CHECKPOINT OUTPUT [SCHEDULE] [--shares N] [--key-groups N] [--history PATH]
 
 SCHEDULE, as JSON: by the number of a micro-batch, the faults ("action@place") to order when it has been written, for
 the next one; ``"spoil"`` spoils all files in the cache at that moment.
 """
 
+import argparse
 import json
 import os
 import random
-import sys
 import time
 from pathlib import Path
 
@@ -38,12 +38,26 @@ def spoil(dice: random.Random) -> int:
     return len(files)
 
 
-def main(kind: str, source: Path, checkpoint: Path, output: Path, schedule: dict[str, list[str]]) -> None:
+def parse() -> argparse.Namespace:
+    """Returns the options of the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak.query")
+    parser.add_argument("kind")
+    for name in ("source", "checkpoint", "output"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("schedule", type=json.loads, nargs="?", default="{}")
+    parser.add_argument("--shares", type=int, default=SHARES, help="partitions of state, for a new checkpoint")
+    parser.add_argument("--key-groups", type=int, default=SHARES)
+    parser.add_argument("--history", help="what export_state has written, for a new checkpoint")
+    return parser.parse_args()
+
+
+def main(options: argparse.Namespace) -> None:
+    source, checkpoint, output, schedule = options.source, options.checkpoint, options.output, options.schedule
     config = {
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": SHARES,  # more than cores: some tasks begin when others have ended
+        "spark.sql.shuffle.partitions": options.shares,  # more than cores: some tasks begin when others have ended
         "spark.sql.adaptive.enabled": False,
         "spark.sql.streaming.numRecentProgressUpdates": 1000,
     }
@@ -76,7 +90,8 @@ def main(kind: str, source: Path, checkpoint: Path, output: Path, schedule: dict
                 faults.order(Path(os.environ[faults.FOLDER_VARIABLE]), *fault.split("@"))
         time.sleep(PAUSE_S)  # between the sink and the commit: a good moment to be killed
 
-    frame = spark_glue.apply(spec_of(kind), stream, watermark="5 seconds", key_groups=SHARES)
+    given = {"key_groups": options.key_groups, "history": options.history}
+    frame = spark_glue.apply(spec_of(options.kind), stream, watermark="5 seconds", **given)
     writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     query = writer.foreachBatch(write).start()
     query.awaitTermination()
@@ -85,5 +100,4 @@ def main(kind: str, source: Path, checkpoint: Path, output: Path, schedule: dict
 
 
 if __name__ == "__main__":
-    given = json.loads(sys.argv[5]) if len(sys.argv) > 5 else {}
-    main(sys.argv[1], *map(Path, sys.argv[2:5]), given)
+    main(parse())

@@ -29,17 +29,23 @@ LIMIT_S = 600  # of a run; it takes less than a minute where nothing else does
 class Run:
     """A query's folders below ``folder``, over an input that is there already.
 
-    killed_after: how many micro-batches were written when it was killed, for each time.
+    options: of ``tests.soak.query``. killed_after: how many micro-batches were written when it was killed, for each
+    time.
     """
 
     kind: str
     source: Source
     folder: Path
+    options: tuple[str, ...] = ()
     killed_after: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for path in (self.output, self.orders):
             path.mkdir(parents=True)
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint"
 
     @property
     def output(self) -> Path:
@@ -57,8 +63,9 @@ class Run:
     def _started(
         self, schedule: Mapping[str, Sequence[str]], environment: Mapping[str, str]
     ) -> Iterator[subprocess.Popen]:
-        paths = (self.source.folder, self.folder / "checkpoint", self.output)
+        paths = (self.source.folder, self.checkpoint, self.output)
         command = [sys.executable, "-m", "tests.soak.query", self.kind, *map(str, paths), json.dumps(schedule)]
+        command += self.options
         given = {faults.FOLDER_VARIABLE: str(self.orders), "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
         given[ROOT_VARIABLE] = str(self.folder / "cache")
         with self.log.open("ab") as log:
@@ -98,7 +105,7 @@ class Run:
         Its file source notes the next file before the micro-batch that takes it is noted. Killed in between and started
         again, it takes one more.
         """
-        checkpoint = self.folder / "checkpoint"
+        checkpoint = self.checkpoint
         next_files = [int(path.name) for path in (checkpoint / "sources/0").glob("[0-9]*") if path.name.isdigit()]
         batches = [int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*")]
         if not batches:

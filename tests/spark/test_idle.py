@@ -1,31 +1,14 @@
 """Quiet inputs on Spark: one of two, all of them, and through a restart; each micro-batch as this process has it."""
 
-import json
 import time
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from fastwin.run.inputclocks import InputClocks
-from tests.support.spark_events import START_MS
-from tests.support.spark_streams import Recorder, Source, batch_time_ms, part, start
-
-SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", tz="UTC"))])
-IDLE_MS = 1_500
-DELAYS = (1_000, 2_000)
-
-
-def side(*seconds: float) -> pa.Table:
-    return pa.table({"k": [1] * len(seconds), "ts": [int((START_MS + 1_000 * at) * 1_000) for at in seconds]}, SCHEMA)
-
-
-def join() -> fw.JoinSpec:
-    one = fw.key_by("k").event_time("ts").bad_rows("drop").side_output_late_data()
-    return fw.window_join(one, one, fw.TumblingEventTimeWindows.of("10 s"), "full")
+from tests.support.quiet_inputs import SCHEMA, frame_of, join, late_rows, read_files, replayed, side
+from tests.support.spark_streams import Recorder, Source, assert_same_rows, part, start
 
 
 class Run:
@@ -42,18 +25,13 @@ class Run:
 
     def until(self, done, put=()) -> None:
         """Runs until ``done`` holds of what came out. put: inputs, and tables that each gets, one after the other."""
-        frames = tuple(source.frame(self.spark) for source in self.sources)
-        frame = spark_glue.apply(
-            join(), frames, watermark=tuple(f"{delay} ms" for delay in DELAYS), key_groups=4, idle=f"{IDLE_MS} ms"
-        )
+        frame = frame_of(self.spark, self.sources)
         query = start(frame, self.folder, self.recorder)
         try:
             for number, table in put:
-                read = self.read(max(list(self.recorder.tables), default=-1))[number]
+                read = self.read()[number]
                 self.sources[number].put(table)
-                self._await(
-                    query, lambda n=number, r=read: self.read(max(list(self.recorder.tables), default=-1))[n] > r
-                )
+                self._await(query, lambda n=number, r=read: self.read()[n] > r)
             self._await(query, lambda: done(dict(self.recorder.tables)))
         finally:
             query.stop()
@@ -68,13 +46,9 @@ class Run:
             assert time.monotonic() < end, "it does not come to an end"
             time.sleep(0.1)
 
-    def read(self, batch: int) -> list[int]:
-        """Returns how many files of each input have been read by the end of a micro-batch, less one."""
-        path = self.folder / "checkpoint" / "offsets" / str(batch)
-        if not path.exists():
-            return [-1, -1]
-        lines = path.read_text().splitlines()[2:]
-        return [-1 if line == "-" else json.loads(line)["logOffset"] for line in lines]
+    def read(self) -> list[int]:
+        """Returns how many files of each input have been read, less one."""
+        return read_files(self.folder, max(list(self.recorder.tables), default=-1))
 
 
 def fired(tables) -> int:
@@ -92,40 +66,18 @@ def test_one_quiet_input_then_all_of_them_through_a_restart(spark, tmp_path):
     told.append((1, side(8)))
     run.until(lambda tables: any(late_rows(rows) for rows in tables.values()), told[-1:])
     # The same in this process, from the times of the micro-batches alone.
-    stream, clocks, watermark = join().open(schemas=(SCHEMA, SCHEMA)), None, fw.MIN_TIMESTAMP
     files = [[SCHEMA.empty_table()], [SCHEMA.empty_table()]]
     for number, table in told:
         files[number].append(table)
-    before, holders = [-1, -1], set()
-    for batch, rows in sorted(run.recorder.tables.items()):
-        now, after = batch_time_ms(tmp_path, batch), run.read(batch)
-        results, newest = [stream.advance_watermark(watermark)], [fw.MIN_TIMESTAMP] * 2
-        came = [
-            pa.concat_tables([SCHEMA.empty_table(), *mine[a + 1 : b + 1]])
-            for mine, a, b in zip(files, before, after, strict=True)
-        ]
-        before = after
-        if any(table.num_rows for table in came):
-            results.append(stream.process(*came))
-            clocks = clocks or InputClocks.begin(2, now)
-            newest = [
-                pc.max(table["ts"].cast(pa.int64())).as_py() // 1_000 if table.num_rows else fw.MIN_TIMESTAMP
-                for table in came
-            ]
-        assert part(rows, "main").num_rows == sum(result.main.num_rows for result in results), batch
-        assert late_rows(rows) == sum(side.num_rows for result in results for side in result.side.values()), batch
-        if clocks is not None:
-            clocks = clocks.hear(newest, now)
-            if batch in run.holders:
-                holder = clocks.holder(DELAYS, now, IDLE_MS)
-                assert run.holders[batch] == holder, batch
-                holders.add(holder)
-            watermark = max(watermark, clocks.watermark(DELAYS, now, IDLE_MS))
+    holders = set()
+    for batch, expected in replayed(tmp_path, sorted(run.recorder.tables), files):
+        rows = run.recorder.tables[batch]
+        assert_same_rows(part(rows, "main"), expected.main)
+        assert late_rows(rows) == expected.late, batch
+        if expected.heard and batch in run.holders:
+            assert run.holders[batch] == expected.holder, batch
+            holders.add(expected.holder)
     assert holders == {0, 1, None}  # it is told who holds time back: each of them did, and in the end none
-
-
-def late_rows(rows: pa.Table) -> int:
-    return sum(part(rows, name).num_rows for name in ("side_late_left", "side_late_right"))
 
 
 def fw_spec() -> fw.WindowSpec:
