@@ -3,8 +3,9 @@
 fastwin beside Spark's own windows on both of its state stores, in turns, warm: the median of a micro-batch, and where
 its time goes, as Spark tells it: planning, write-ahead log, commits, and each stage with the time of its tasks; then
 the processor's time of it all. Everything is set up as ``spark_glue.session()`` does it, with Spark's default
-checkpoint manager. With ``--rows 2000000 --keys 100000 --partitions 2 --batches 8 --practice 8`` it tells what a large
-one takes.
+checkpoint manager. ``--floor`` adds a query that keeps one small value for each share and does nothing else: the least
+that state in Python costs. With ``--rows 2000000 --keys 100000 --partitions 2 --batches 8 --practice 8`` it tells what
+a large one takes.
 """
 
 import argparse
@@ -14,13 +15,14 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from bench.lab import STORES, Lab, open_lab
+from bench.lab import STORES, Lab, Query, open_lab
 from bench.race import OURS
 from bench.streams import WINDOWS, both
 
 __all__ = ["main", "measure"]
 
 STEPS = ("triggerExecution", "latestOffset", "queryPlanning", "walCommit", "addBatch", "commitBatch", "commitOffsets")
+FLOOR = "floor of state in Python"
 Seconds = dict[str, list[float]]
 
 
@@ -66,12 +68,19 @@ def _stages(lab: Lab, after: int, batches: int) -> dict[str, tuple[float, float]
     return {name: tuple(map(statistics.median, zip(*told, strict=True))) for name, told in places.items()}  # type: ignore[misc]
 
 
+def _contenders(windows: str, only: str, with_floor: bool) -> dict[str, Query]:
+    queries = {name: query for name, query in both(windows).items() if any(one in name for one in only.split("|"))}
+    if with_floor:
+        from bench.state_floor import floor
+
+        queries[FLOOR] = floor
+    return queries
+
+
 def measure(
-    lab: Lab, windows: str, rows: int, keys: int, batches: int, turns: int, practice: int, only: str
+    lab: Lab, files: Path, queries: dict[str, Query], batches: int, turns: int, practice: int
 ) -> dict[str, Seconds]:
     """Runs all contenders in turns, the first of which are practice; prints and returns what each took."""
-    files = lab.files(batches, rows, keys)
-    queries = {name: query for name, query in both(windows).items() if any(one in name for one in only.split("|"))}
     taken: dict[str, Seconds] = {name: defaultdict(list) for name in queries}
     stages: dict[str, dict[str, tuple[float, float]]] = {}
     for turn in range(practice + turns):
@@ -105,6 +114,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=2, help="that count: 2")
     parser.add_argument("--practice", type=int, default=1, help="turns before these: 1; the JVM's compilers want more")
     parser.add_argument("--only", default="", help="contenders whose name has this in it, or this|that")
+    parser.add_argument("--floor", action="store_true", help="and a query that does nothing but keep a value")
     parser.add_argument("--files", action="store_true", help="with the file-system based checkpoint manager")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark's")
     given = parser.parse_args()
@@ -114,11 +124,11 @@ def main() -> None:
         lab.spark.conf.set("spark.sql.shuffle.partitions", str(given.partitions))
         for setting in given.set:
             lab.spark.conf.set(*setting.split("=", 1))
-        taken = measure(
-            lab, given.windows, given.rows, given.keys, given.batches, given.turns, given.practice, given.only
-        )
+        queries = _contenders(given.windows, given.only, given.floor)
+        files = lab.files(given.batches, given.rows, given.keys)
+        taken = measure(lab, files, queries, given.batches, given.turns, given.practice)
     medians = {name: statistics.median(steps["triggerExecution"]) for name, steps in taken.items()}
-    others = [seconds for name, seconds in medians.items() if name != OURS]
+    others = [seconds for name, seconds in medians.items() if name not in (OURS, FLOOR)]
     if others and OURS in medians:
         print(f"fastwin takes {medians[OURS] / min(others):.2f}x of the time of native's faster store")
 

@@ -108,6 +108,7 @@ class WindowProcessor(StatefulProcessor):
         if self._frame_plan.chained:  # the watermark that made windows fire comes behind their results
             visit.advance(self._timers, timerValues)
         visit.store(self._states, share, self._timers, timerValues)
+        self._timers.done()
         yield from self._frames(visit.results, visit.counters(bad_rows), bad_blobs)
 
     def handleInitialState(self, key: tuple[Any, ...], initialState: Any, timerValues: TimerValues) -> None:  # noqa: N802, N803

@@ -6,7 +6,9 @@ from pyspark.sql.streaming.stateful_processor import TimerValues
 
 import fastwin as fw
 from spark_glue.plan.frameplan import TimeMode
+from spark_glue.stages.duetimers import ask_unless
 from spark_glue.stages.shareclocks import ShareClocks
+from spark_glue.stages.worker import has_own_partition
 
 __all__ = ["ShareTimers"]
 
@@ -18,6 +20,10 @@ class ShareTimers:
 
     In processing time Spark's timers know the clock alone. A share in which something waits for the watermark is
     therefore visited in every micro-batch. ``nothing_due`` tells, before any state is read, whether that was needless.
+
+    In event time, a share that has had input is done with what is due, and is alone on its partition. So its task need
+    not ask Spark for expired timers, and a timer that comes too soon stays as it is: at worst, a micro-batch in which
+    the share has no input visits it once for nothing, and sets the right one.
 
     clocks: make the watermark; None: it is Spark's. start_ms: the watermark to start with; None: none.
     """
@@ -35,6 +41,9 @@ class ShareTimers:
         self._clocks = clocks
         # What is waited for: the first timers of the share, and the timer of Spark's that is set for them.
         self._waiting = handle.getValueState("waiting", _WAITING) if mode == "ProcessingTime" else None
+        self._is_done = False
+        alone = mode == "EventTime" and has_own_partition()
+        self._keeps_sooner = alone and ask_unless(handle, lambda: self._is_done)
 
     def advance(self, stream: fw.Stream, values: TimerValues) -> list[fw.Result]:
         """Brings a stream to the batch's watermark, and its clock to the batch's own time.
@@ -95,6 +104,8 @@ class ShareTimers:
         if self._mode == "None":
             return None
         if self._waiting is None:
+            if self._keeps_sooner and before is not None and event is not None and before != expired:
+                event = min(before, event)
             self._change(before, event, expired)
             return event
         _, _, before = self._waiting.get() or (None, None, None)
@@ -110,6 +121,10 @@ class ShareTimers:
         else:
             self._waiting.update((event, processing, timer))
         return None
+
+    def done(self) -> None:
+        """Says that the current share has had input, and that all is done that was due."""
+        self._is_done = True
 
     def forget(self, before: int | None) -> None:
         """Removes the current share's timer. before: that which ``set`` has returned."""

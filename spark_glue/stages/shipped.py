@@ -9,14 +9,18 @@ from pyspark import cloudpickle
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from spark_glue.plan.firstlook import is_first_look
+from spark_glue.stages.latevariables import late_variables
 
 __all__ = ["Shipped"]
 
 
 class Shipped(StatefulProcessor):
-    """Does what the given processor does. What that one asks its handle for in ``init`` is known beforehand."""
+    """Does what the given processor does. What that one asks its handle for in ``init`` is known beforehand.
 
-    _processor: StatefulProcessor
+    A task unpacks the processor when it has rows for it, or a timer: most tasks of many partitions have neither.
+    """
+
+    _processor: StatefulProcessor | None = None
 
     def __init__(self, processor: StatefulProcessor) -> None:
         asked = _Asked()
@@ -28,22 +32,29 @@ class Shipped(StatefulProcessor):
         if is_first_look():
             for name, arguments in self._asked:
                 getattr(handle, name)(*arguments)
-        else:
+            return
+        self._handle = handle
+        if late_variables(handle) is handle:  # after ``init``, Spark would take no variables
+            self._unpacked()
+
+    def _unpacked(self) -> StatefulProcessor:
+        if self._processor is None:
             self._processor = pickle.loads(self._packed)
-            self._processor.init(handle)
+            self._processor.init(self._handle)
+        return self._processor
 
     # Spark passes some of the arguments by their names.
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        return self._processor.handleInputRows(key, rows, timerValues)
+        return self._unpacked().handleInputRows(key, rows, timerValues)
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
-        self._processor.handleInitialState(key, initialState, timerValues)
+        self._unpacked().handleInitialState(key, initialState, timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
-        return self._processor.handleExpiredTimer(key, timerValues, expiredTimerInfo)
+        return self._unpacked().handleExpiredTimer(key, timerValues, expiredTimerInfo)
 
     def close(self) -> None:
-        if not is_first_look():
+        if self._processor is not None:
             self._processor.close()
 
 

@@ -10,7 +10,15 @@ from pyspark import TaskContext
 
 from spark_glue.state.folders import leave
 
-__all__ = ["LOG_VARIABLE", "leave_when_hung_up", "log_to_stderr", "query_id", "settle", "shares_of"]
+__all__ = [
+    "LOG_VARIABLE",
+    "has_own_partition",
+    "leave_when_hung_up",
+    "log_to_stderr",
+    "query_id",
+    "settle",
+    "shares_of",
+]
 
 LOG_VARIABLE = "FASTWIN_LOG"
 """In the environment of the workers: the level from which their loggers write to stderr."""
@@ -29,10 +37,18 @@ def shares_of(key_groups: int) -> int:
 
     Key group i is in share ``i % shares``, which Spark puts on partition ``i % partitions``. Called within a task.
     """
+    return max(1, min(key_groups, _partitions() or _DEFAULT_PARTITIONS))
+
+
+def has_own_partition() -> bool:
+    """Returns whether each share surely has a partition to itself. Called within a task."""
+    return _partitions() is not None
+
+
+def _partitions() -> int | None:
     context = TaskContext.get()
     found = [] if context is None else [context.getLocalProperty(key) for key in _PARTITIONS_KEYS]
-    partitions = next((int(value) for value in found if value and value.isdecimal()), _DEFAULT_PARTITIONS)
-    return max(1, min(key_groups, partitions))
+    return next((int(value) for value in found if value and value.isdecimal()), None)
 
 
 def query_id() -> str:

@@ -1,7 +1,8 @@
 """What a query leaves in Spark's state store between two micro-batches: a log of deltas, and a head with its book.
 
 Spark's groups here are shares: all key groups that sit on one partition. A share has one head, read and written in
-every micro-batch, and the chunks of its deltas, written once.
+every micro-batch, and the chunks of its deltas, written once. The last deltas lie in the head itself so long as they
+are small: a micro-batch that needs no chunk spares Spark the map of them, which it makes ready anew in each task.
 """
 
 import copy
@@ -10,10 +11,10 @@ import json
 import logging
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessorHandle
@@ -23,17 +24,36 @@ from fastwin.state.identity import Migrate, StateSpec, allows_wider_types
 from fastwin.state.signing import SIGNATURE_BYTES, check_signature, is_signing, signature
 from spark_glue.state.book import DeltaLog, Entry
 
-__all__ = ["CHUNK_BYTES", "Head", "Identity", "StateLog", "StoredHead", "head_in", "joined"]
+__all__ = [
+    "CHUNK_BYTES",
+    "HEAD_FORMAT",
+    "INLINE_BYTES",
+    "Appended",
+    "Head",
+    "Identity",
+    "StateLog",
+    "StoredHead",
+    "head_in",
+    "joined",
+]
 
 _LOG = logging.getLogger(__name__)
 
 CHUNK_BYTES = 4 << 20
 """No value in the state store is larger than this."""
 
+INLINE_BYTES = 16 << 10
+"""The last deltas lie in the head until they take more than this together; then all of them get chunks."""
+
+HEAD_FORMAT = 6
+"""Of heads, which is not that of the deltas."""
+
 _MAGIC = b"FWSL"
-_FORMAT = 5
+_BEFORE_INLINE = 5  # all deltas have chunks
 _BEFORE_CHAINS = 4  # its chunks do not tell when a round of repeating began, so the round begins anew
-_PREFIX = struct.Struct("<4sH")  # magic, format; fields as JSON follow, deflated; then the signature, if it is signed
+# Magic, format; then the bytes of the fields, since format 6. Fields as JSON follow, deflated; then the deltas that lie
+# in the head; then the signature, if it is signed.
+_PREFIX, _LENGTH = struct.Struct("<4sH"), struct.Struct("<I")
 _SIGNED = 1 << 15  # in the format
 
 _HEAD = T.StructType([T.StructField("head", T.BinaryType())])
@@ -89,13 +109,27 @@ class Identity:
 class Head:
     """The book of a share: its delta log, its registered timer, ms, and whether an earlier spec has written it.
 
-    share: the share's number.
+    share: the share's number. inline: the deltas that lie in the head, the last ones of the log, by the number of their
+    first chunk.
     """
 
     log: DeltaLog = field(default_factory=DeltaLog)
     timer: int | None = None
     earlier: bool = False
     share: int = 0
+    inline: Mapping[int, bytes] = field(default_factory=dict)
+
+    def has_chunks(self, entry: Entry) -> bool:
+        """Whether a delta of the log lies in chunks, and not in the head."""
+        return entry.first not in self.inline
+
+
+class Appended(NamedTuple):
+    """What ``StateLog.append`` has done: the head to be saved, the deltas that left the log, and who got chunks."""
+
+    head: Head
+    gone: list[Entry]
+    moved: list[tuple[Entry, bytes]]
 
 
 def token_of(delta: bytes) -> str:
@@ -126,7 +160,7 @@ class StateLog:
         value = self._head.get()
         if value is None:
             return Head(share=share)
-        version, fields = _unpack(bytes(value[0]))
+        version, fields, rest = _unpack(bytes(value[0]))
         self._identity.check(fields)
         one = self._identity
         # Heads of earlier versions tell no types; they may be others only where that is allowed.
@@ -137,39 +171,48 @@ class StateLog:
         log = DeltaLog.from_json(fields["log"])
         if version == _BEFORE_CHAINS:
             log = replace(log, turn=None, since=0)
-        return Head(log, fields["timer"], earlier, share)
+        return Head(log, fields["timer"], earlier, share, _inline(log, fields, rest))
 
-    def read(self, entry: Entry) -> bytes:
-        """Returns a delta of the current share. Raises StateError if it is not there as it was written."""
+    def read(self, head: Head, entry: Entry) -> bytes:
+        """Returns a delta of the current share, whose head is given. Raises StateError if it is another one."""
+        if not head.has_chunks(entry):
+            return joined(head.inline, entry)
         values = {number: self._chunks.getValue((number,)) for number in entry.numbers()}
         return joined({number: bytes(value[0]) for number, value in values.items() if value is not None}, entry)
 
     def append(
         self, head: Head, delta: bytes, meta: dict[str, Any], groups: int, cleaned_until: int | None
-    ) -> tuple[Head, list[Entry]]:
+    ) -> Appended:
         """Stores a delta of the current share and removes those that it makes needless.
 
-        head: as loaded. meta: the delta's. groups, cleaned_until: see DeltaLog.append. Returns the head that save() is
-        to store, and what was removed.
+        head: as loaded. meta: the delta's. groups, cleaned_until: see DeltaLog.append. What stays in the head is stored
+        by save() alone.
         """
-        parts = [delta[at : at + CHUNK_BYTES] for at in range(0, len(delta), CHUNK_BYTES)]
-        entry = Entry.of(head.log.next_chunk, len(parts), len(delta), token_of(delta), meta)
-        for number, part in zip(entry.numbers(), parts, strict=True):
-            self._chunks.updateValue((number,), (part,))
+        chunks = max(1, -(-len(delta) // CHUNK_BYTES))
+        entry = Entry.of(head.log.next_chunk, chunks, len(delta), token_of(delta), meta)
         log, gone = head.log.append(entry, meta.get("refreshed", 0), groups, cleaned_until)
-        self._remove(gone)
-        return replace(head, log=log), gone
+        self._remove([old for old in gone if head.has_chunks(old)])
+        known = {**head.inline, entry.first: delta}
+        inline = [(one, known[one.first]) for one in log.entries if one.first in known]
+        moved = inline if sum(one.size for one, _ in inline) > INLINE_BYTES else []
+        for one, data in moved:
+            for number in one.numbers():
+                at = (number - one.first) * CHUNK_BYTES
+                self._chunks.updateValue((number,), (data[at : at + CHUNK_BYTES],))
+        left = {} if moved else {one.first: data for one, data in inline}
+        return Appended(replace(head, log=log, inline=left), gone, moved)
 
     def save(self, head: Head) -> int:
         """Stores the head of the current share; returns its bytes."""
-        blob = _pack(self._fields() | {"share": head.share, "timer": head.timer, "log": head.log.to_json()})
+        told = {"share": head.share, "timer": head.timer, "log": head.log.to_json(), "inline": len(head.inline)}
+        blob = _pack(self._fields() | told, head.inline.values())
         self._head.update((blob,))
         return len(blob)
 
     def clear(self, head: Head) -> None:
         """Removes every byte about the current share, whose head was loaded before."""
         self._head.clear()
-        self._remove(head.log.entries)
+        self._remove([entry for entry in head.log.entries if head.has_chunks(entry)])
 
     def sign(self) -> None:
         """Checks the query's own record against this query, and writes it if there is none yet or an earlier spec's.
@@ -181,7 +224,7 @@ class StateLog:
         if value is None:
             _LOG.info("state begins: %d key groups in %d shares", one.key_groups, one.shares)
         else:
-            _, fields = _unpack(bytes(value[0]))
+            _, fields, _ = _unpack(bytes(value[0]))
             one.check(fields)
             if fields["fingerprint"] != one.fingerprint or fields.get("spec") != one.spec.to_json():
                 _LOG.info("state goes on under a changed specification; each share is rewritten when it is visited")
@@ -198,7 +241,7 @@ class StateLog:
         told = {"key_groups": one.key_groups, "shares": one.shares, "fingerprint": one.fingerprint, "types": one.types}
         return told | ({"query": one.query} if one.query is not None and is_signing() else {})
 
-    def _remove(self, entries: "list[Entry] | tuple[Entry, ...]") -> None:
+    def _remove(self, entries: list[Entry]) -> None:
         for entry in entries:
             for number in entry.numbers():
                 self._chunks.removeKey((number,))
@@ -219,26 +262,43 @@ def joined(parts: Mapping[int, bytes], entry: Entry) -> bytes:
 
 @dataclass(frozen=True)
 class StoredHead:
-    """What a stored head tells: the log of its share, and how the query's keys are divided."""
+    """What a stored head tells: the log of its share, how the query's keys are divided, and the deltas that lie in it.
+
+    inline: as in ``Head``.
+    """
 
     log: DeltaLog
     key_groups: int
     shares: int
+    inline: Mapping[int, bytes] = field(default_factory=dict)
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether any delta of the log lies in chunks, and not in the head."""
+        return any(entry.first not in self.inline for entry in self.log.entries)
+
+    def deltas(self, chunks: Mapping[int, bytes]) -> list[bytes]:
+        """Returns the deltas of the log. chunks: those of the share. Raises StateError where one is missing."""
+        known = {**chunks, **self.inline}
+        return [joined(known, entry) for entry in self.log.entries]
 
 
 def head_in(head: bytes) -> StoredHead:
     """Returns what a stored head tells. Raises StateError if it is damaged."""
-    fields = _unpack(head)[1]
-    return StoredHead(DeltaLog.from_json(fields["log"]), fields["key_groups"], fields["shares"])
+    _, fields, rest = _unpack(head)
+    log = DeltaLog.from_json(fields["log"])
+    return StoredHead(log, fields["key_groups"], fields["shares"], _inline(log, fields, rest))
 
 
-def _pack(fields: dict[str, Any]) -> bytes:
+def _pack(fields: dict[str, Any], inline: Iterable[bytes] = ()) -> bytes:
     text = zlib.compress(json.dumps(fields, separators=(",", ":")).encode(), 1)
-    head = _PREFIX.pack(_MAGIC, _FORMAT | (_SIGNED if is_signing() else 0)) + text
+    prefix = _PREFIX.pack(_MAGIC, HEAD_FORMAT | (_SIGNED if is_signing() else 0)) + _LENGTH.pack(len(text))
+    head = b"".join((prefix, text, *inline))
     return head + signature(head)
 
 
-def _unpack(head: bytes) -> tuple[int, dict[str, Any]]:
+def _unpack(head: bytes) -> tuple[int, dict[str, Any], bytes]:
+    """Returns the format of a head, its fields, and the deltas that lie in it."""
     if len(head) < _PREFIX.size:
         raise StateError(f"state: a head of {len(head)} bytes is no state of fastwin")
     magic, version = _PREFIX.unpack_from(head)
@@ -247,11 +307,28 @@ def _unpack(head: bytes) -> tuple[int, dict[str, Any]]:
     end = len(head) - (SIGNATURE_BYTES if version & _SIGNED else 0)
     check_signature(head[:end], head[end:])
     version &= ~_SIGNED
-    if version not in (_BEFORE_CHAINS, _FORMAT):
+    if version not in (_BEFORE_CHAINS, _BEFORE_INLINE, HEAD_FORMAT):
         raise StateError(
-            f"state: has format {version}, this version of fastwin reads formats {_BEFORE_CHAINS} and {_FORMAT}"
+            f"state: has format {version}, this version of fastwin reads formats {_BEFORE_CHAINS} to {HEAD_FORMAT}"
         )
     try:
-        return version, json.loads(zlib.decompress(head[_PREFIX.size : end]))
-    except (ValueError, zlib.error) as error:
+        begin, stop = _PREFIX.size, end
+        if version == HEAD_FORMAT:
+            begin += _LENGTH.size
+            stop = begin + _LENGTH.unpack_from(head, _PREFIX.size)[0]
+        return version, json.loads(zlib.decompress(head[begin:stop])), head[stop:end]
+    except (ValueError, struct.error, zlib.error) as error:
         raise StateError(f"state: a head cannot be read: {error}") from error
+
+
+def _inline(log: DeltaLog, fields: dict[str, Any], data: bytes) -> dict[int, bytes]:
+    """Returns the deltas that lie in a head. data: what comes behind its fields."""
+    count = fields.get("inline", 0)
+    entries = log.entries[len(log.entries) - count :]
+    if len(entries) != count or sum(entry.size for entry in entries) != len(data):
+        raise StateError(f"state: a head cannot be read: it tells of {count} deltas, and {len(data)} bytes of them")
+    found, at = {}, 0
+    for entry in entries:
+        found[entry.first] = data[at : at + entry.size]
+        at += entry.size
+    return found

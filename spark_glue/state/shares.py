@@ -98,19 +98,20 @@ class States:
             if left.token == head.log.token:
                 return Opened(left.stream, left.metrics, head, "kept")
             for _, missing in head.log.since_one_of({left.token}):
-                if self._catches_up(left.stream, missing):
+                if self._catches_up(left.stream, head, missing):
                     return Opened(left.stream, left.stream.metrics, head, "caught_up", deltas=len(missing))
         entries = head.log.entries
         if head.earlier:
-            return self._migrated(head, [self._log.read(entry) for entry in entries])
+            return self._migrated(head, [self._log.read(head, entry) for entry in entries])
         try:
-            return self._fresh(head, [self._fetch(entry) for entry in entries], "cold" if left is None else "behind")
+            deltas = [self._fetch(head, entry) for entry in entries]
+            return self._fresh(head, deltas, "cold" if left is None else "behind")
         except StateError as problem:
             _LOG.warning("share %d: copies are damaged, so it is read from the state store: %s", share, problem)
             for entry in entries:  # perhaps only the copies are damaged
                 self._shelf.remove(entry.token)
             self._copies = 0
-            return self._fresh(head, [self._log.read(entry) for entry in entries], "damaged")
+            return self._fresh(head, [self._log.read(head, entry) for entry in entries], "damaged")
 
     def _migrated(self, head: Head, deltas: list[bytes]) -> Opened:
         plan, migrate = self._frame_plan.plan, self._frame_plan.migrate
@@ -122,9 +123,9 @@ class States:
                 f"restart; else such a query needs a new checkpoint"
             ) from None
 
-    def _catches_up(self, stream: Replica, missing: Iterable[Entry]) -> bool:
+    def _catches_up(self, stream: Replica, head: Head, missing: Iterable[Entry]) -> bool:
         try:
-            stream.catch_up([self._fetch(entry) for entry in missing])
+            stream.catch_up([self._fetch(head, entry) for entry in missing])
         except StateError:
             return False
         return True
@@ -138,10 +139,13 @@ class States:
         how: Literal["loaded", "new"] = "loaded" if deltas else "new"
         return Opened(stream, stream.metrics, head, how, why=why if deltas else "", deltas=len(deltas))
 
-    def _fetch(self, entry: Entry) -> bytes:
+    def _fetch(self, head: Head, entry: Entry) -> bytes:
+        if not head.has_chunks(entry):
+            self._copies += 1
+            return self._log.read(head, entry)
         data = self._shelf.get(entry.token, entry.size)
         if data is None:
-            data = self._log.read(entry)
+            data = self._log.read(head, entry)
             self._shelf.put(entry.token, data)
         else:
             self._copies += 1
@@ -157,7 +161,7 @@ class States:
         groups = range(share, self._frame_plan.key_groups, self._shares)
         if after.state_rows == 0 and after.watermark == fw.MIN_TIMESTAMP:
             self._log.clear(head)
-            for entry in head.log.entries:
+            for entry in filter(head.has_chunks, head.log.entries):
                 self._shelf.remove(entry.token)
             return Stored(0, _ms_since(begun))
         if head.earlier or after.state_rows == 0:
@@ -172,18 +176,22 @@ class States:
         lateness = self._frame_plan.spec.lateness_ms
         # A window is cleaned once the watermark has reached its end - 1 + lateness.
         cleaned = after.watermark - lateness + 1 if after.watermark > fw.MIN_TIMESTAMP + lateness else None
-        head, gone = self._log.append(replace(head, timer=timer), delta, meta, len(groups), cleaned)
-        written = len(delta) + self._log.save(head)
+        before = head
+        head, gone, moved = self._log.append(replace(head, timer=timer), delta, meta, len(groups), cleaned)
+        written = sum(entry.size for entry, _ in moved) + self._log.save(head)
         if gone:
             _LOG.debug(
                 "share %d: forgot %d deltas, %d of %d bytes are left",
                 share, len(gone), len(head.log.entries), head.log.size,
             )  # fmt: skip
+        # A delta that lies in the head is read with it, and needs no copy.
         for entry in gone:
-            self._shelf.remove(entry.token)
+            if before.has_chunks(entry):
+                self._shelf.remove(entry.token)
+        for entry, data in moved:
+            self._shelf.put(entry.token, data)
         token = head.log.token
         assert token is not None
-        self._shelf.put(token, delta)
         self._live.put((*self._place, share), Live(token, opened.stream, after, after.state_bytes))
         log = head.log
         return Stored(written, _ms_since(begun), len(log.entries), log.size, self._live.nbytes, self._live.spilled)

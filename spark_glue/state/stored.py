@@ -34,6 +34,7 @@ __all__ = ["Checkpoint", "Progress", "checkpoint_of", "plan_of", "replica_of", "
 CLOCKS = "inputs"
 """The state variable of shares that make their watermark themselves, see ``stages.shareclocks``."""
 CHUNK_COLUMNS = ["key_group", "chunk", "data"]
+NO_CHUNK = -1
 _ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH_BYTES = 1 << 29  # of a record batch on its way to Python
 _PIECE = 1 << 16
@@ -111,14 +112,15 @@ def shares_in(
 ) -> Iterator[tuple[int, list[bytes]]]:
     """Yields each share's number and its deltas.
 
-    rows: those of CHUNK_COLUMNS, a share's one after the other, and the pieces of a chunk in their order.
+    rows: those of CHUNK_COLUMNS, a share's one after the other, and the pieces of a chunk in their order; of a share
+    without chunks at least one, see ``Checkpoint.chunks``.
     """
     for group, mine in groupby(rows, itemgetter(0)):
         if group in heads:
             parts = {
                 number: b"".join(bytes(data) for *_, data in pieces) for number, pieces in groupby(mine, itemgetter(1))
             }
-            yield number_of(group), [joined(parts, entry) for entry in heads[group].log.entries]
+            yield number_of(group), heads[group].deltas(parts)
 
 
 class Checkpoint:
@@ -154,12 +156,22 @@ class Checkpoint:
         return {group: head_in(bytes(head)) for group, head in rows if group != LEDGER_ID}
 
     def chunks(self, groups: Iterable[int] | None = None) -> DataFrame:
-        """Returns the chunks of all shares, or of those with some ids, a share's one after the other in a partition."""
+        """Returns the chunks of all shares, or of those with some ids, a share's one after the other in a partition.
+
+        A share of which all deltas lie in its head has one row without data, whose chunk is NO_CHUNK.
+        """
+        wanted = None if groups is None else set(groups)
         rows = self._state("chunks")
-        if groups is not None:
-            rows = rows.where(_one_of(F.col("key.key_group"), groups))
-        columns = rows.select("key.key_group", "user_map_key.chunk", "user_map_value.data")
-        return columns.toDF(*CHUNK_COLUMNS).sortWithinPartitions("key_group")
+        if wanted is not None:
+            rows = rows.where(_one_of(F.col("key.key_group"), wanted))
+        columns = rows.select("key.key_group", "user_map_key.chunk", "user_map_value.data").toDF(*CHUNK_COLUMNS)
+        others = [group for group, head in self.heads.items() if not head.has_chunks]
+        if wanted is not None:
+            others = [group for group in others if group in wanted]
+        told = [(group, NO_CHUNK, b"") for group in others if self.heads[group].log.entries]
+        if told:
+            columns = columns.unionAll(self.spark.createDataFrame(told, columns.schema))
+        return columns.sortWithinPartitions("key_group")
 
     def pieces(self, groups: Iterable[int] | None = None) -> DataFrame:
         """Returns ``chunks`` cut into pieces, so small that a record batch of them stays below Arrow's two gigabytes.
@@ -184,7 +196,10 @@ class Checkpoint:
         if not sizes:
             return None
         _, group = min(sizes)
-        entry = self.heads[group].log.entries[-1]
+        head = self.heads[group]
+        entry = head.log.entries[-1]
+        if entry.first in head.inline:
+            return joined(head.inline, entry)
         rows = self.chunks([group]).where(_one_of(F.col("chunk"), entry.numbers())).collect()
         return joined({row.chunk: bytes(row.data) for row in rows}, entry)
 

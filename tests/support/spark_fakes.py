@@ -26,6 +26,10 @@ class FakeHandle:
     def deleteTimer(self, ms: int) -> None:  # noqa: N802
         self.timers[self.key].remove(ms)
 
+    def expired(self, limit: int) -> list[tuple[int, object]]:
+        """Returns the timers up to a time, and their keys, in order."""
+        return sorted((ms, key) for key, timers in self.timers.items() for ms in timers if ms <= limit)
+
 
 class _Value:
     def __init__(self, handle: FakeHandle, name: str) -> None:

@@ -37,8 +37,7 @@ class Harness:
         for group, rows in inputs.items():
             self.handle.key = group
             self._take(processor.handleInputRows((group,), iter([pd.DataFrame(rows)]), values), out)
-        due = [(ms, group) for group, timers in self.handle.timers.items() for ms in timers if ms <= limit]
-        for ms, group in sorted(due):
+        for ms, group in self.handle.expired(limit):
             self.handle.key = group
             self._take(
                 processor.handleExpiredTimer(key=(group,), timerValues=values, expiredTimerInfo=ExpiredTimerInfo(ms)),

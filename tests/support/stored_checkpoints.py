@@ -23,7 +23,18 @@ from tests.support import newer_specs
 from tests.support.spark_streams import MicroBatch, Recorder, Source, assert_same_rows, micro_batches, start
 from tests.support.stored_specs import QUERIES, SCHEMA, SPECS, STORED
 
-__all__ = ["FORMATS", "INPUTS", "KINDS", "READ", "archive_of", "expected_of", "go_on", "savepoint_of", "unpack"]
+__all__ = [
+    "FORMATS",
+    "HEADS",
+    "INPUTS",
+    "KINDS",
+    "READ",
+    "archive_of",
+    "expected_of",
+    "go_on",
+    "savepoint_of",
+    "unpack",
+]
 
 KINDS: dict[str, fw.WindowSpec | fw.JoinSpec] = {
     **{name: SPECS[name] for name in ("sessions", "sliding", "combined", "ledger")},
@@ -31,8 +42,10 @@ KINDS: dict[str, fw.WindowSpec | fw.JoinSpec] = {
     "join": newer_specs.JOINED,
 }
 """Kinds of state that one query has together, an operator each."""
-FORMATS = {**dict.fromkeys(QUERIES, (4, 5)), "kinds": (5,)}
-"""Of the state in stored checkpoints, for each query; Spark's own format of checkpoints is its first and second one."""
+FORMATS = {**dict.fromkeys(QUERIES, (4, 5, 6)), "kinds": (5,)}
+"""Of the heads in stored checkpoints, for each query; Spark's own format of checkpoints is its first and second one."""
+HEADS = {4: 4, 5: 5, 6: 5}
+"""The format of the state, by that of the heads which tell of it."""
 INPUTS = sorted((STORED / "checkpoint").glob("input-*.parquet"))
 READ = 4
 """So many of the inputs had been read when the queries were stopped."""
@@ -47,7 +60,7 @@ def _folder_of(version: int) -> Path:
 
 
 def archive_of(name: str, version: int) -> Path:
-    """Returns where the checkpoint of a query lies. version: the format of its state."""
+    """Returns where the checkpoint of a query lies. version: the format of its heads."""
     return _folder_of(version) / f"{name}.tar.gz"
 
 
@@ -130,9 +143,9 @@ def _store(version: int) -> None:
     config = {"spark.ui.enabled": False, "spark.sql.session.timeZone": "UTC"}
     spark = spark_glue.session(app_name="stored checkpoints", master="local[2]", config=config)
     try:
-        for name in FORMATS:
+        for name, formats in FORMATS.items():
             archive = archive_of(name, version)
-            if archive.exists():
+            if archive.exists() or version not in formats:
                 continue
             archive.parent.mkdir(exist_ok=True)
             with tempfile.TemporaryDirectory() as folder:
@@ -140,10 +153,11 @@ def _store(version: int) -> None:
                 _pack(Path(folder), archive)
             if not expected_of(name).exists():
                 _store_expected(spark, name, before, archive)
-        if not savepoint_of(version).exists():
+        saved = savepoint_of(HEADS[version])
+        if not saved.exists():
             with tempfile.TemporaryDirectory() as folder:
                 unpack(archive_of("own_trigger", version), Path(folder))
-                spark_glue.export_state(f"{folder}/checkpoint", QUERIES["own_trigger"], str(savepoint_of(version)))
+                spark_glue.export_state(f"{folder}/checkpoint", QUERIES["own_trigger"], str(saved))
     finally:
         spark.stop()
 
@@ -166,6 +180,6 @@ def _store_expected(spark: SparkSession, name: str, before: list[MicroBatch], ar
 
 
 if __name__ == "__main__":
-    from fastwin.state.chunks import FORMAT_VERSION
+    from spark_glue.state.log import HEAD_FORMAT
 
-    _store(FORMAT_VERSION)
+    _store(HEAD_FORMAT)

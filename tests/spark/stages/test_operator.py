@@ -16,9 +16,10 @@ from spark_glue.stages.counters import COUNTERS
 from spark_glue.stages.operator import WindowProcessor
 from spark_glue.stages.packets import PacketKind
 from spark_glue.stages.unpack import operator_struct
-from spark_glue.state import shares
+from spark_glue.state import log, shares
 from spark_glue.state.folders import forget_run
 from spark_glue.state.live import LIVE, LiveStreams
+from spark_glue.state.log import head_in
 from tests.support import spark_fakes
 from tests.support.spark_harness import SCHEMA, SPEC, Harness, counts, packet, packet_row
 from tests.support.spark_jobs import KEY_GROUPS
@@ -51,9 +52,9 @@ def test_how_streams_were_found_is_counted():
     assert harness.counters["log_deltas"] == 1
     harness.batch(0, {GROUP: [packet((1, 2))]})
     assert found() == (1, 0, 0)
-    chunks = harness.handle.values[GROUP]["chunks"]
-    assert harness.counters["log_deltas"] == len(chunks)
-    assert harness.counters["log_bytes"] == sum(len(value[0]) for value in chunks.values())
+    deltas = head_in(harness.handle.values[GROUP]["head"][0]).deltas({})
+    assert harness.counters["log_deltas"] == len(deltas)
+    assert harness.counters["log_bytes"] == sum(map(len, deltas))
     LIVE.clear()
     forget_run("unnamed")
     harness.batch(0, {GROUP: [packet((1, 3))]})
@@ -61,7 +62,8 @@ def test_how_streams_were_found_is_counted():
     assert harness.counters["worker_bytes"] > 10_000_000
 
 
-def test_a_share_that_comes_back_to_a_worker_reads_what_it_lacks_and_no_more(monkeypatch):
+@pytest.mark.parametrize("in_chunks", [True, False])
+def test_a_share_that_comes_back_to_a_worker_reads_what_it_lacks_and_no_more(monkeypatch, in_chunks):
     def batch(worker: LiveStreams) -> Harness:
         forget_run("unnamed")  # so that no copy is in reach
         monkeypatch.setattr(shares, "LIVE", worker)
@@ -69,6 +71,8 @@ def test_a_share_that_comes_back_to_a_worker_reads_what_it_lacks_and_no_more(mon
         harness.batch(0, {GROUP: [packet((1, 1))]})
         return harness
 
+    if in_chunks:
+        monkeypatch.setattr(log, "INLINE_BYTES", 0)
     read: list[tuple] = []
     monkeypatch.setattr(spark_fakes._Map, "getValue", lambda chunks, key: read.append(key) or chunks.items.get(key))
     here, there = LiveStreams(owner=os.getpid()), LiveStreams(owner=os.getppid())
@@ -77,11 +81,11 @@ def test_a_share_that_comes_back_to_a_worker_reads_what_it_lacks_and_no_more(mon
         batch(here)
     assert read == []
     assert batch(there).counters["deltas_loaded"] == 4
-    assert read == [(0,), (1,), (2,), (3,)]
+    assert read == ([(0,), (1,), (2,), (3,)] if in_chunks else [])
     batch(there)
     assert read == []
     assert batch(here).counters["deltas_caught_up"] == 2
-    assert read == [(4,), (5,)]
+    assert read == ([(4,), (5,)] if in_chunks else [])
 
 
 def test_windows_that_never_fire_and_timers_are_counted():
@@ -150,7 +154,7 @@ def test_the_last_window_leaves_no_more_than_what_is_cleaned():
 def stored(harness: Harness, group: int = 0) -> int:
     """Bytes in the store for a group."""
     held = harness.handle.values[group]
-    return sum(len(value[0]) for value in [held["head"], *held["chunks"].values()])
+    return sum(len(value[0]) for value in [held["head"], *held.get("chunks", {}).values()])
 
 
 def test_without_a_watermark_nothing_is_left():

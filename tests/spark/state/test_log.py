@@ -1,5 +1,8 @@
 """The log of a share in the state store: what was appended is read, in values of bounded size, by the same query only."""
 
+import json
+import struct
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -8,8 +11,9 @@ import fastwin as fw
 from fastwin.errors import StateError
 from fastwin.state.identity import StateAggregate, StateSpec
 from fastwin.state.signing import KEY_VARIABLE
+from spark_glue.state import log as state_log
 from spark_glue.state.book import DeltaLog, Entry
-from spark_glue.state.log import CHUNK_BYTES, Head, Identity, StateLog
+from spark_glue.state.log import CHUNK_BYTES, INLINE_BYTES, Head, Identity, StateLog, head_in
 from tests.support.spark_fakes import FakeHandle
 
 SPEC = StateSpec("aligned", (("window", "of a minute"),), 10, (StateAggregate("n", "Count()", "none", 1),), "int64", "")
@@ -21,13 +25,19 @@ def handle() -> FakeHandle:
     return FakeHandle()
 
 
+@pytest.fixture
+def in_chunks(monkeypatch):
+    """All deltas have chunks, however small they are."""
+    monkeypatch.setattr(state_log, "INLINE_BYTES", -1)
+
+
 def stored(handle: FakeHandle) -> list[int]:
     """Sizes of the chunks in the store."""
     return [len(value[0]) for _, value in sorted(handle.values[handle.key].get("chunks", {}).items())]
 
 
 def append(log: StateLog, head: Head, delta: bytes, **meta) -> Head:
-    head, _ = log.append(head, delta, {"rows": 1, "last_end": 100} | meta, 4, meta.pop("cleaned", None))
+    head = log.append(head, delta, {"rows": 1, "last_end": 100} | meta, 4, meta.pop("cleaned", None)).head
     log.save(head)
     return head
 
@@ -38,18 +48,20 @@ def test_nothing_stored_is_an_empty_head(handle):
     assert head.log.token is None
 
 
+@pytest.mark.usefixtures("in_chunks")
 @pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 7])
 def test_appended_is_read(handle, size):
     log = StateLog(handle, ME)
     data = (b"0123456789abcdef" * (size // 16 + 1))[:size]
-    head, _ = log.append(log.load(0), b"first", {"rows": 3}, 4, None)
-    head, gone = log.append(Head(head.log, 123), data, {"rows": 5, "last_end": 77}, 4, None)
+    head = log.append(log.load(0), b"first", {"rows": 3}, 4, None).head
+    head, gone, moved = log.append(Head(head.log, 123), data, {"rows": 5, "last_end": 77}, 4, None)
     assert gone == []
+    assert moved == [(head.log.entries[1], data)]
     log.save(head)
     again = StateLog(handle, ME)
     assert again.load(0) == head
     assert head.timer == 123
-    assert [again.read(entry) for entry in head.log.entries] == [b"first", data]
+    assert [again.read(head, entry) for entry in head.log.entries] == [b"first", data]
     assert [(entry.rows, entry.last_end) for entry in head.log.entries] == [(3, None), (5, 77)]
     assert max(stored(handle)) <= CHUNK_BYTES
     assert sum(stored(handle)) == 5 + size
@@ -57,10 +69,11 @@ def test_appended_is_read(handle, size):
 
 def test_tokens_follow_from_what_was_written(handle):
     log = StateLog(handle, ME)
-    tokens = [log.append(Head(), delta, {"rows": 1}, 4, None)[0].log.token for delta in (b"same", b"same", b"other")]
+    tokens = [log.append(Head(), delta, {"rows": 1}, 4, None).head.log.token for delta in (b"same", b"same", b"other")]
     assert tokens[0] == tokens[1] != tokens[2]
 
 
+@pytest.mark.usefixtures("in_chunks")
 def test_what_is_cleaned_leaves_no_chunk_behind(handle):
     log = StateLog(handle, ME)
     head = append(log, Head(), b"a" * (2 * CHUNK_BYTES), last_end=50)
@@ -82,9 +95,10 @@ def test_shares_do_not_mix(handle):
     log.clear(other)
     handle.key = 0
     assert log.load(0) == mine
-    assert log.read(mine.log.entries[0]) == b"mine"
+    assert log.read(mine, mine.log.entries[0]) == b"mine"
 
 
+@pytest.mark.usefixtures("in_chunks")
 def test_what_is_signed_stays_with_its_share(handle, monkeypatch):
     """Who has no key can still move what is signed from one share to another."""
     monkeypatch.setenv(KEY_VARIABLE, "a key of some length")
@@ -95,7 +109,7 @@ def test_what_is_signed_stays_with_its_share(handle, monkeypatch):
     values = handle.values
     values[0]["chunks"], values[1]["chunks"] = values[1]["chunks"], values[0]["chunks"]
     with pytest.raises(StateError, match=r"the delta range\(0, 1\) is another one than the head tells of"):
-        log.read(heads[1].log.entries[0])
+        log.read(heads[1], heads[1].log.entries[0])
     values[0]["head"], values[1]["head"] = values[1]["head"], values[0]["head"]
     with pytest.raises(StateError, match="share 1 has the head of share 0"):
         log.load(1)
@@ -164,7 +178,8 @@ def damage(head: bytes) -> dict[str, tuple[bytes, str]]:
         "empty": (b"", "0 bytes is no state"),
         "short": (head[:5], "5 bytes is no state"),
         "foreign": (b"\x00" + head[1:], "starts with"),
-        "other format": (head[:4] + b"\x63\x00" + head[6:], "format 99, this version of fastwin reads formats 4 and 5"),
+        "other format": (head[:4] + b"\x63\x00" + head[6:], "format 99, this version of fastwin reads formats 4 to 6"),
+        "no length": (head[:7], "cannot be read"),
         "cut off": (head[:-1], "cannot be read"),
         "garbled fields": (head[:12] + b"\xff" + head[13:], "cannot be read"),
     }
@@ -181,17 +196,85 @@ def test_damaged_head_is_refused(handle, kind):
         log.load(0)
 
 
+@pytest.mark.usefixtures("in_chunks")
 def test_missing_and_shortened_chunks_are_refused(handle):
     log = StateLog(handle, ME)
     head = append(log, log.load(0), b"s" * (2 * CHUNK_BYTES))
     handle.values[0]["chunks"][(0,)] = (b"s",)
     with pytest.raises(StateError, match=f"{2 * CHUNK_BYTES} bytes were written, {CHUNK_BYTES + 1} are there"):
-        log.read(head.log.entries[0])
+        log.read(head, head.log.entries[0])
     del handle.values[0]["chunks"][(1,)]
     with pytest.raises(StateError, match="chunk 1 of the delta"):
-        log.read(head.log.entries[0])
+        log.read(head, head.log.entries[0])
 
 
+def test_small_deltas_lie_in_the_head_until_they_are_too_many(handle):
+    log, head, size = StateLog(handle, ME), Head(), INLINE_BYTES // 4
+    for number in range(4):
+        head = append(log, head, bytes([number]) * size)
+        assert "chunks" not in handle.values[0]  # not even asked for
+        assert log.load(0) == head
+    assert [log.read(head, entry) for entry in head.log.entries] == [bytes([number]) * size for number in range(4)]
+    (blob,) = handle.values[0]["head"]
+    told = head_in(blob)
+    assert not told.has_chunks
+    assert told.deltas({}) == [bytes([number]) * size for number in range(4)]
+    head, _, moved = log.append(head, b"x", {"rows": 1}, 4, None)
+    assert [len(delta) for _, delta in moved] == [*[size] * 4, 1]
+    assert head.inline == {}
+    assert stored(handle) == [*[size] * 4, 1]
+    head = append(log, head, b"in the head again")
+    assert log.load(0) == head
+    assert log.read(head, head.log.entries[-1]) == b"in the head again"
+    assert log.read(head, head.log.entries[1]) == b"\x01" * size
+    log.clear(head)
+    assert handle.values[0] == {"chunks": {}}
+
+
+def test_a_large_delta_takes_the_small_ones_along(handle):
+    log = StateLog(handle, ME)
+    head = append(log, Head(), b"small")
+    head = append(log, head, b"l" * (INLINE_BYTES + 1), last_end=200)
+    assert stored(handle) == [5, INLINE_BYTES + 1]
+    head = append(log, head, b"next", last_end=300)
+    assert dict(head.inline) == {2: b"next"}
+    head = append(log, head, b"last", cleaned=200)
+    assert stored(handle) == []
+    assert dict(head.inline) == {2: b"next", 3: b"last"}
+    assert append(log, head, b"end", last_end=None, cleaned=300).inline == {4: b"end"}
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_delta_in_a_damaged_head_is_refused(handle, monkeypatch, signed):
+    if signed:
+        monkeypatch.setenv(KEY_VARIABLE, "a key of some length")
+    log = StateLog(handle, ME)
+    append(log, Head(), b"delta")
+    (blob,) = handle.values[0]["head"]
+    at = blob.index(b"delta")
+    handle.values[0]["head"] = (blob[:at] + blob[at + 1 :],)
+    with pytest.raises(StateError, match="its signature does not fit" if signed else "1 deltas, and 4 bytes of them"):
+        log.load(0)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_heads_of_earlier_formats_are_read(handle, monkeypatch, version):
+    """They had no length behind the prefix, and no deltas."""
+    monkeypatch.setattr(state_log, "INLINE_BYTES", -1)
+    log = StateLog(handle, ME)
+    head = append(log, append(log, Head(), b"first"), b"second")
+    (blob,) = handle.values[0]["head"]
+    fields = json.loads(zlib.decompress(blob[10:]))
+    assert fields.pop("inline") == 0
+    handle.values[0]["head"] = (struct.pack("<4sH", b"FWSL", version) + zlib.compress(json.dumps(fields).encode()),)
+    assert log.load(0) == head
+    monkeypatch.undo()
+    head = append(log, log.load(0), b"third")
+    assert dict(log.load(0).inline) == {2: b"third"}
+    assert [log.read(head, entry) for entry in head.log.entries] == [b"first", b"second", b"third"]
+
+
+@pytest.mark.usefixtures("in_chunks")
 def test_a_head_is_small(handle):
     log = StateLog(handle, ME)
     head = Head()
@@ -202,6 +285,7 @@ def test_a_head_is_small(handle):
     assert StateLog(handle, ME).load(0) == head
 
 
+@pytest.mark.usefixtures("in_chunks")
 def test_a_delta_without_rows_is_needless_with_the_next_one(handle):
     log = StateLog(handle, ME)
     head = append(log, Head(), b"a", rows=0, last_end=None)

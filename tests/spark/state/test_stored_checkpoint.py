@@ -11,11 +11,13 @@ from pyspark.sql import SparkSession
 import fastwin as fw
 from fastwin.run.replica import open_replica
 from fastwin.state.chunks import FORMAT_VERSION
+from spark_glue.state.log import HEAD_FORMAT
 from spark_glue.state.savepoint import STATE_FOLDER, Savepoint
 from tests.support.spark_streams import assert_same_rows, rows_of
 from tests.support.spark_versions import newest
 from tests.support.stored_checkpoints import (
     FORMATS,
+    HEADS,
     INPUTS,
     KINDS,
     READ,
@@ -29,9 +31,10 @@ from tests.support.stored_specs import QUERIES, SCHEMA
 
 
 def test_the_format_that_is_written_is_stored() -> None:
-    assert {max(formats) for formats in FORMATS.values()} == {FORMAT_VERSION}, (
+    assert {HEADS[max(formats)] for formats in FORMATS.values()} == {FORMAT_VERSION}, (
         "store it: python -m tests.support.stored_checkpoints"
     )
+    assert max(FORMATS["aligned"]) == max(HEADS) == HEAD_FORMAT
 
 
 @newest
