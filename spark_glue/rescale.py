@@ -20,7 +20,7 @@ from spark_glue.plan.types import spark_struct
 from spark_glue.stages.history import INITIAL
 from spark_glue.stages.rescaling import Divided, RescalingProcessor, divided_anew
 from spark_glue.state.checkpointfiles import CheckpointFiles, LogEntry
-from spark_glue.state.stored import Checkpoint, plan_of
+from spark_glue.state.stored import Checkpoint, escaped_in, plan_of
 
 __all__ = ["rescale"]
 
@@ -52,6 +52,8 @@ def rescale(
         raise SpecError(f"spec: must be what apply was given, a WindowSpec or a JoinSpec, got {type(spec).__name__}")
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
         raise SpecError(f"partitions: must be a number from 1 on, got {partitions!r}")
+    if found := escaped_in(to):
+        raise SpecError(f"to: Spark cannot divide state in a folder whose path has {found}, got {to!r}")
     stored = Checkpoint(checkpoint, 0, "rescale")
     check_repartitions(stored.spark)
     old = CheckpointFiles(stored.spark, checkpoint)

@@ -29,7 +29,7 @@ from spark_glue.plan.keygroups import LEDGER_ID, ids, number_of
 from spark_glue.state.log import StoredHead, head_in, joined
 from spark_glue.state.marks import Marks, marks_in
 
-__all__ = ["Checkpoint", "Progress", "checkpoint_of", "plan_of", "replica_of", "shares_in"]
+__all__ = ["Checkpoint", "Progress", "checkpoint_of", "escaped_in", "plan_of", "replica_of", "shares_in"]
 
 CLOCKS = "inputs"
 """The state variable of shares that make their watermark themselves, see ``stages.shareclocks``."""
@@ -59,6 +59,14 @@ def checkpoint_of(query: Any, argument: str = "checkpoint") -> str:
     if isinstance(query, StreamingQuery):
         return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
     raise SpecError(f"{argument}: must be a checkpoint's path or a StreamingQuery, got {query!r}")
+
+
+def escaped_in(path: str) -> str:
+    """Returns the characters of a path, in quotes, that have another form in a URI.
+
+    Spark's readers and writers of state make a URI of a path, and look for a folder with its name.
+    """
+    return ", ".join(sorted({repr(one) for one in path if one in ' "#%<>?[]\\^`{|}'}))
 
 
 def plan_of(spec: fw.WindowSpec | fw.JoinSpec, delta: bytes) -> fw.Plan:
@@ -152,6 +160,8 @@ class Checkpoint:
             rows = self._state("head").select("key.key_group", "value.head").collect()
         except PySparkException as problem:
             said = str(problem).splitlines()[0]
+            if found := escaped_in(self._path):
+                said += f" Its reader of state finds no path with {found}. On a local disk, give it a symbolic link"
             raise SpecError(f"{self._call}: {self._path} has no state that can be read: {said}") from problem
         return {group: head_in(bytes(head)) for group, head in rows if group != LEDGER_ID}
 

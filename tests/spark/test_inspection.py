@@ -136,6 +136,10 @@ def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, mon
         spark_glue.inspect(checkpoint, SPEC, keys="k0")
     with pytest.raises(SpecError, match="has no state that can be read"):
         spark_glue.why(str(tmp_path / "input"), SPEC, key="k0")
+    with pytest.raises(
+        SpecError, match=r"reader of state finds no path with ' '\. On a local disk, give it a symbolic link"
+    ):
+        spark_glue.why(str(tmp_path / "in put"), SPEC, key="k0")
 
     # From the shell, which would stop the session that all tests share.
     monkeypatch.setattr(type(spark), "stop", lambda session: None)
