@@ -84,11 +84,11 @@ class Operator(Protocol):
         SpecError where rows themselves are needed.
         """
 
-    def run(self, batch: Batch, each: Callable = map) -> list[pa.RecordBatch]:
+    def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:
         """Takes all elements that there will ever be, and returns what fires until the end of time.
 
         For an operator that has taken none before. each: calls a function with each of some arguments, as ``map`` does,
-        maybe on several threads.
+        maybe on several threads. threads: how many.
         """
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
@@ -182,7 +182,7 @@ class WatermarkOperator(Operator, Protocol):
     processing_time: int | None = None
     timers: int = 0
 
-    def run(self, batch: Batch, each: Callable = map) -> list[pa.RecordBatch]:
+    def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:
         """Takes all elements that there will ever be, and returns what fires until the end of time."""
         return [*self.process(batch).main, *self.advance_watermark(MAX_TIMESTAMP)]
 

@@ -48,13 +48,13 @@ _WHOLE_ROWS = 1 << 23
 _WHOLE_BYTES = 1 << 30
 
 
-def run(spec: SpecBuilder, data: Any, each: Callable = map, plan: Plan | None = None) -> Result:
+def run(spec: SpecBuilder, data: Any, each: Callable = map, plan: Plan | None = None, threads: int = 1) -> Result:
     """Runs a spec over a bounded input and ends with the watermark at int64 max; see ``WindowSpec.run``.
 
-    each: what sessions of some keys at a time are made with; see ``Operator.run``. plan: the spec's for this input, if
-    there is one already.
+    each, threads: what sessions of some keys at a time are made with; see ``Operator.run``. plan: the spec's for this
+    input, if there is one already.
     """
-    stream = _Bounded(spec, each, plan)
+    stream = _Bounded(spec, each, plan, threads)
     stream.advance_processing_time()
     fed = stream.process(data)
     end = stream.advance_watermark(MAX_TIMESTAMP)
@@ -70,9 +70,9 @@ class _Bounded(Stream):
     state stays as small as that of a stream. Those of the general operator wait for the end, which user code may see.
     """
 
-    def __init__(self, spec: SpecBuilder, each: Callable, plan: Plan | None) -> None:
+    def __init__(self, spec: SpecBuilder, each: Callable, plan: Plan | None, threads: int) -> None:
         super().__init__(spec, plan=plan)
-        self._each = each
+        self._each, self._threads = each, threads
 
     def _feed(
         self, operator: Operator, parts: list[tuple[pa.RecordBatch, np.ndarray]], late: list[pa.RecordBatch]
@@ -85,7 +85,7 @@ class _Bounded(Stream):
             operator = new_operator(plan)
             self._take_plan(plan, operator)
         if operator.takes_whole and (whole := _whole(self._plan, parts)) is not None:
-            return operator.run(whole, self._each)
+            return operator.run(whole, self._each, self._threads)
 
         def feed(piece: Part) -> list[pa.RecordBatch]:
             return super(_Bounded, self)._feed(operator, [piece], late)

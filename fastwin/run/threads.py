@@ -18,6 +18,7 @@ from fastwin.columns.schemas import conform
 from fastwin.columns.tables import as_table, has_small_chunks
 from fastwin.columns.units import warn_of_unit
 from fastwin.core.memory.gather import take
+from fastwin.core.panes.slices import extent
 from fastwin.errors import BadRowError, SpecError
 from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.aligned.scattered import SliceRange
@@ -69,7 +70,7 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         return run(spec, table, plan=plan)
     if runs_whole(plan, table):
         with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
-            return run(spec, table, pool.map, plan)
+            return run(spec, table, pool.map, plan, threads)
     table = conform(table, plan.input_schema)
     if has_small_chunks(table):
         table = table.combine_chunks()
@@ -123,7 +124,7 @@ def _checked(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:
     assert spec.time_column is not None
     limits = plan.limits(Limits())
     good = good_rows(rows, spec.time_column, spec.bad_row_policy, limits, before)
-    first, last = (int(good.times.min()), int(good.times.max())) if len(good.times) else (0, 0)
+    first, last = extent(good.times) if len(good.times) else (0, 0)
     return _Piece(good.rows.select(needed_columns(plan)), good.times, first, last, good.diverted)
 
 
@@ -145,9 +146,12 @@ def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -
 
 def _run_by_groups(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
     """Each thread looks at all elements, and takes those of its share of the groups: nothing is copied."""
+    whole = cast(GroupsOperator, new_operator(plan))
+    if whole.in_any_order:
+        # Where the newest come first, no window would be over before the end.
+        pieces = sorted(pieces, key=lambda piece: piece.first)
     batches = list(pool.map(lambda piece: plan.batch(piece.rows, piece.times), pieces))
     firsts = [piece.first for piece in pieces]
-    whole = cast(GroupsOperator, new_operator(plan))
 
     def run_one(share: int) -> list[pa.RecordBatch]:
         operator = whole.shared(share, threads)

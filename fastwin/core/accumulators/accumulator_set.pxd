@@ -76,6 +76,7 @@ cdef class AccumulatorSet:
     cdef readonly Py_ssize_t columns    # how many columns the members read
     cdef public int64_t arrived         # how many elements have been fed so far
     cdef readonly bint remembers        # whether rows know when theirs did
+    cdef readonly bint in_any_order     # whether it is known that results are the same in whatever order they are fed
     cdef int _arrival                   # the column that tells when elements arrived; -1: none
     cdef int64_t _before                # what `arrived` was before the columns that are held
     cdef bint fallible
@@ -97,6 +98,13 @@ cdef class AccumulatorSet:
     cdef int _check_failures(self) except -1 nogil
     cdef int add_some(self, RowStore rows, const idx_t* slots, Py_ssize_t n, Py_ssize_t offset,
                       const idx_t* picked) except -1 nogil
+
+    cdef inline bint holds_text(self) noexcept nogil:
+        cdef Py_ssize_t i
+        for i in range(self.columns):
+            if self._column[i].text != NULL:
+                return True
+        return False
 
 
 cdef inline const void* values_at(const Column* column, Py_ssize_t i) noexcept nogil:

@@ -2,10 +2,12 @@
 # members of a set take their turns and visit it once each. What stands in the cells is the same.
 cimport cython
 from libc.math cimport isfinite, isnan, signbit
+from libc.string cimport memcmp, memcpy
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.accumulators.totals cimport add_float, add_floats
 from fastwin.core.memory.int128 cimport add_int, add_total, int128
+from fastwin.core.memory.manynumbers cimport float_bounds, int_bounds, int_total
 
 cdef enum:
     OTHER = 0                   # in no fused loop
@@ -111,16 +113,19 @@ cdef inline void visit_one(const Lane* lane, Py_ssize_t count, char* row, Py_ssi
     (<uint64_t*> row)[0] |= lane.seen
     if count:
         (<int64_t*> (row + count))[0] += n
-    if lane.at[TOTAL]:
-        add_run(row + lane.at[TOTAL], n, values)
+    if lane.at[TOTAL] or lane.at[MEAN]:
+        add_run(row + lane.at[TOTAL] if lane.at[TOTAL] else NULL, row + lane.at[MEAN] if lane.at[MEAN] else NULL, n,
+                values)
     if lane.at[MEAN]:
-        add_run(row + lane.at[MEAN], n, values)
         (<int64_t*> (row + lane.at[MEAN]))[2] += n
     if not (lane.at[LOWEST] or lane.at[HIGHEST]):
         return
-    for i in range(n):
-        keep_lowest(&lowest, values[i])
-        keep_highest(&highest, values[i])
+    if number is int64_t:
+        int_bounds(values, n, &lowest, &highest)
+    elif not float_bounds(values, n, &lowest, &highest):
+        for i in range(n):
+            keep_lowest(&lowest, values[i])
+            keep_highest(&highest, values[i])
     if lane.at[LOWEST]:
         keep_lowest(<number*> (row + lane.at[LOWEST]), lowest)
     if lane.at[HIGHEST]:
@@ -128,17 +133,25 @@ cdef inline void visit_one(const Lane* lane, Py_ssize_t count, char* row, Py_ssi
 
 
 @cython.overflowcheck(False)
-cdef inline void add_run(char* cells, Py_ssize_t n, const number* values) noexcept nogil:
-    """Adds values to the cells of one sum, in their order: floats as add_float() does, but in registers."""
+cdef inline void add_run(char* cells, char* others, Py_ssize_t n, const number* values) noexcept nogil:
+    """Adds values to the cells of one or two sums, NULL for none, in their order: floats as add_float() does, but in
+    registers."""
     cdef Py_ssize_t i
-    cdef int128 total = 0
+    cdef int128 total
     cdef double[2] sum
     cdef double after, part
     if number is int64_t:
-        for i in range(n):
-            total += values[i]
-        (<int128*> cells)[0] += total
+        total = int_total(values, n)
+        if cells != NULL:
+            (<int128*> cells)[0] += total
+        if others != NULL:
+            (<int128*> others)[0] += total
     else:
+        if cells == NULL:
+            cells, others = others, NULL
+        if others != NULL and memcmp(cells, others, sizeof(sum)) != 0:
+            add_run(others, NULL, n, values)
+            others = NULL
         sum[0], sum[1] = (<double*> cells)[0], (<double*> cells)[1]
         for i in range(n):
             after = sum[0] + values[i]
@@ -148,7 +161,9 @@ cdef inline void add_run(char* cells, Py_ssize_t n, const number* values) noexce
                 sum[0] = after
             else:
                 add_float(<char*> sum, values[i])
-        (<double*> cells)[0], (<double*> cells)[1] = sum[0], sum[1]
+        memcpy(cells, sum, sizeof(sum))
+        if others != NULL:
+            memcpy(others, sum, sizeof(sum))
 
 
 cdef inline void add_lane(const Lane* lane, Py_ssize_t count, char* rows, Py_ssize_t stride, const idx_t* slots,

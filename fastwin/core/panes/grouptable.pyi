@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +8,6 @@ from fastwin.core.rows.rowstore import RowStore
 
 def head_cells(texts: Sequence[bool]) -> int: ...
 
-@final
 class GroupTable:
     """Rows of accumulators by (key, pane start), for elements that are all at hand."""
 

@@ -2,23 +2,22 @@
 
 import numpy as np
 
-cimport cython
 from libc.stdint cimport INT64_MIN
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memmove, memset
+from libc.string cimport memmove
 
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint32_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keyblocks cimport (
-    LENGTH_BYTES, KeyColumn, are_keys, hash_keys, hold_keys, is_key, is_one_key, next_texts, offset_of, record_bytes,
-    store_key)
+    LENGTH_BYTES, KeyColumn, are_keys, hash_keys, hold_keys, is_key, is_one_key, next_texts, offset_of, record_bytes)
 from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index, stir
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch
 from fastwin.core.memory.tagindex cimport empty_tags, entry_of, move_tags, no_entry, slot_in
-from fastwin.core.panes.slices cimport Slicer, slicer_over, slices_of
+from fastwin.core.panes.slices cimport (
+    NEAR_SLICES, Slicer, are_in_one, divide, number_slices, slicer_over, slices_of)
 from fastwin.core.rows.appended cimport clear_rows, close_gaps, new_slots
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
 from fastwin.core.timemath cimport check_duration, check_times
@@ -28,10 +27,7 @@ cdef enum:
     FIRST_PLACES = 2048         # of the index
     ROOMY = 32768               # places of an index that may be nearly empty
     CACHED = 262144             # bytes that need no fetching
-    PANES = 256                 # of one key that are remembered
-    FEW_PANES = 32              # so many are looked up for a block of elements of one key before it is given up
-    BLOCKS = 32                 # and then not tried for so many
-    WORD = 16                   # where the first word of a key lies in a row: in place of key id and link
+    BLOCKS = 32                 # that are not divided by panes after one whose elements are in many
 
 
 def head_cells(texts):
@@ -131,14 +127,6 @@ cdef class GroupTable:
                 hashes[i] = stir(self.seed.start, <uint64_t> starts[i], self.seed.factor)
         hash_keys(self.columns, self.width, at, n, self.seed.factor, hashes)
 
-    cdef idx_t append(self, Py_ssize_t i, ts_t start) noexcept nogil:
-        """Returns the slot of a new row for key i; reserve() has made room."""
-        cdef idx_t slot = self.rows.alloc(0, start)
-        self.starts[slot] = start
-        self.ascending = self.ascending and (slot == 0 or self.starts[slot - 1] <= start)
-        self.used = store_key(self.columns, self.width, i, <char*> self.rows.head(slot) + WORD, self.arena, self.used)
-        return slot
-
     cdef void find_block(self, Py_ssize_t at, const idx_t* picked, Py_ssize_t n, const ts_t* starts,
                          const uint64_t* hashes, idx_t* slots) noexcept nogil:
         """Fills the slots of up to BLOCK rows, of the keys ``at + picked[i]``; reserve() has made room."""
@@ -187,44 +175,13 @@ cdef class GroupTable:
                 if others[i]:       # another key of the same hash, as rare as one in 2**32
                     self.find_block(at, &picked[i], 1, &starts[i], &hashes[i], &slots[i])
 
-    @cython.overflowcheck(False)
-    cdef Py_ssize_t find_panes(self, Py_ssize_t at, Py_ssize_t n, const ts_t* starts, idx_t* slots) noexcept nogil:
-        """Fills the slots of rows of one key, key ``at``: each pane is looked up once, if they are few. Returns how
-        many are found; reserve() has made room."""
-        cdef ts_t[PANES] seen
-        cdef idx_t[PANES] rows
-        cdef uint64_t h
-        cdef idx_t picked = 0
-        cdef Py_ssize_t i, place, looked_up = 0
-        memset(rows, 0xFF, sizeof(rows))
-        for i in range(n):
-            place = <Py_ssize_t> ((<uint64_t> starts[i] * <uint64_t> 0x9E3779B97F4A7C15) >> 56)
-            if rows[place] == NONE or seen[place] != starts[i]:
-                if looked_up == FEW_PANES:
-                    self.waiting = BLOCKS
-                    return i
-                looked_up += 1
-                self.hash_block(at, 1, starts + i, &h)
-                self.find_block(at, &picked, 1, starts + i, &h, &rows[place])
-                seen[place] = starts[i]
-            slots[i] = rows[place]
-        return n
-
-    cdef Py_ssize_t find(self, Py_ssize_t at, Py_ssize_t n, ts_t* starts, uint32_t share, uint32_t shares,
+    cdef Py_ssize_t find(self, Py_ssize_t at, Py_ssize_t n, bint one, ts_t* starts, uint32_t share, uint32_t shares,
                          idx_t* picked, idx_t* slots) except -1 nogil:
-        """Fills the slots of those of n keys that are in a share, and which these are; returns how many."""
+        """Fills the slots of those of n keys that are in a share, and which these are; returns how many. one: that all
+        are the same key. picked: 0, 1, 2 and so on; where there is one share, it stays."""
         cdef uint64_t[BLOCK] hashes
-        cdef Py_ssize_t i, few = n, found = 0
+        cdef Py_ssize_t i, few = 1 if one and are_one(starts, n) else n, found = 0
         self.reserve(n, self.text_bytes(at, n))
-        for i in range(n):
-            picked[i] = <idx_t> i
-        if is_one_key(self.columns, self.width, at, n):
-            if are_one(starts, n):
-                few = 1
-            elif self.waiting:
-                self.waiting -= 1
-            elif shares == 1 and self.find_panes(at, n, starts, slots) == n:
-                return n
         self.hash_block(at, few, starts, hashes)
         if shares == 1:
             self.find_block(at, picked, few, starts, hashes, slots)
@@ -239,6 +196,30 @@ cdef class GroupTable:
             slots[i] = slots[0]
         return n
 
+    cdef int feed_key(self, Py_ssize_t at, Py_ssize_t n, Slicer* slicer, const ts_t* times) except -1 nogil:
+        """Adds elements of one key pane by pane, if they are in few; returns whether they are. So the values of a row
+        are added in a run, and do not wait for each other."""
+        cdef idx_t[NEAR_SLICES][BLOCK] picked
+        cdef idx_t[BLOCK] numbers, slots
+        cdef ts_t[NEAR_SLICES] starts
+        cdef idx_t[NEAR_SLICES] counts
+        cdef idx_t first = 0, pane, i
+        cdef uint64_t h
+        self.waiting -= self.waiting > 0        # as long as elements are in many
+        if self.waiting or not number_slices(slicer, times, n, numbers, starts):
+            self.waiting = self.waiting or BLOCKS
+            return False
+        self.reserve(NEAR_SLICES, NEAR_SLICES * self.text_bytes(at, 1))
+        divide(numbers, n, picked, counts)
+        for pane in range(NEAR_SLICES):
+            if counts[pane]:
+                self.hash_block(at, 1, &starts[pane], &h)
+                self.find_block(at, &first, 1, &starts[pane], &h, slots)
+                for i in range(1, counts[pane]):
+                    slots[i] = slots[0]
+                self.accumulators.add_some(self.rows, slots, counts[pane], at, picked[pane])
+        return True
+
     def feed(self, list keys not None, const int64_t[::1] times not None, int64_t slide, int64_t offset,
              list columns not None, const int64_t[::1] bounds=None, uint32_t share=0, uint32_t shares=1):
         """Adds element i to the row of its key and of the pane of times[i].
@@ -250,8 +231,10 @@ cdef class GroupTable:
         """
         cdef Py_ssize_t n = times.shape[0], at = 0, m, found
         cdef idx_t[BLOCK] picked, slots
+        cdef idx_t i
         cdef ts_t[BLOCK] starts
         cdef Slicer slicer
+        cdef bint one, divided
         check_duration("slide", slide, 1)
         if not -slide < offset < slide:
             raise ValueError(f"offset: must be below slide={slide}, got {offset}")
@@ -261,11 +244,19 @@ cdef class GroupTable:
         _keys = hold_keys(self.columns, self.texts, keys, n)
         _held = self.accumulators.hold(columns, n)
         slicer = slicer_over(times, slide, 0, offset, bounds)
+        divided = shares == 1 and not self.accumulators.holds_text()
+        for i in range(BLOCK):
+            picked[i] = i
         with nogil:
             while at < n:
                 m = min(BLOCK, n - at)
+                one = is_one_key(self.columns, self.width, at, m)
+                if one and divided and not are_in_one(&slicer, &times[at], m) and self.feed_key(
+                        at, m, &slicer, &times[at]):
+                    at += m
+                    continue
                 slices_of(&slicer, &times[at], m, starts)
-                found = self.find(at, m, starts, share, shares, picked, slots)
+                found = self.find(at, m, one, starts, share, shares, picked, slots)
                 if found == m:
                     self.accumulators.add(self.rows, slots, m, at)
                 elif found:
@@ -280,12 +271,14 @@ cdef class GroupTable:
         _keys = hold_keys(self.columns, self.texts, keys, n)
         out = np.empty(n, dtype=np.int32)
         cdef idx_t[::1] slots = out
+        for i in range(BLOCK):
+            picked[i] = <idx_t> i
         with nogil:
             while at < n:
                 m = min(BLOCK, n - at)
                 for i in range(m):
                     some[i] = starts[at + i]
-                self.find(at, m, some, 0, 1, picked, &slots[at])
+                self.find(at, m, False, some, 0, 1, picked, &slots[at])
                 at += m
         return out
 
@@ -306,8 +299,9 @@ cdef class GroupTable:
         and when their panes start: ``(slots, starts)``, int32[n] and int64[n]. O(rows)."""
         cdef ts_t first = max(self.dropped, since)
         cdef idx_t slot, n = 0
-        for slot in range(self.rows.top):
-            n += first <= self.starts[slot] < start
+        with nogil:
+            for slot in range(self.rows.top):
+                n += first <= self.starts[slot] < start
         out, when = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
         cdef idx_t[::1] slots = out
         cdef int64_t[::1] starts = when
@@ -343,8 +337,9 @@ cdef class GroupTable:
         cdef idx_t slot, left = 0
         cdef idx_t* moved
         self.dropped = max(self.dropped, start)
-        for slot in range(self.rows.top):
-            left += self.starts[slot] >= self.dropped
+        with nogil:
+            for slot in range(self.rows.top):
+                left += self.starts[slot] >= self.dropped
         if 2 * left > self.rows.top:
             return
         if left == 0:
@@ -367,14 +362,16 @@ cdef class GroupTable:
         cdef idx_t slot
         cdef int64_t size, used = 0
         cdef int64_t* at
-        new_slots(self.rows, self.dropped, moved)
+        new_slots(self.rows, self.starts, self.dropped, moved)
+        for slot in range(self.rows.top):
+            if moved[slot] != NONE:
+                self.starts[moved[slot]] = self.starts[slot]
         if not move_tags(&self.index, self.index.size, moved):
             with gil:
                 raise MemoryError(f"GroupTable: no memory for an index of {self.index.size}")
         close_gaps(self.rows, moved)
         self.ascending = True
         for slot in range(self.rows.top):
-            self.starts[slot] = self.rows.head(slot).start
             self.ascending = self.ascending and (slot == 0 or self.starts[slot - 1] <= self.starts[slot])
             if self.numbers < self.width:
                 at = <int64_t*> self.rows.head(slot) + word

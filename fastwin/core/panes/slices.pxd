@@ -1,12 +1,18 @@
 # Which slice a time is in.
 cimport cython
+from libc.string cimport memmove, memset
 
 from fastwin.core.timemath cimport are_within, floor_to
-from fastwin.core.typedefs cimport int64_t, ts_t, uint64_t
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
 
 cdef enum:
     NEAR_BITS = 51
     NEAR = 1125899906842624     # 2**50 ms
+    NEAR_SLICES = 32            # that number_slices() tells apart
+    SHORT = 35184372088832      # 2**45 ms, a slide: so many of them are near
+    AT_ONCE = 512               # numbers that divide() takes
+    LANES = 4                   # parts of them that it takes in turns
+    LANE = 128                  # AT_ONCE of LANES
 
 cdef extern from *:
     """
@@ -148,3 +154,67 @@ cdef inline void slices_of(Slicer* slicer, const ts_t* times, Py_ssize_t n, ts_t
         starts[i] = times[i] - whole(rest)
     slicer.start = starts[n - 1]
     slicer.end = slicer.start + slide
+
+
+@cython.cdivision(True)
+@cython.overflowcheck(False)
+cdef inline bint number_slices(Slicer* slicer, const ts_t* times, Py_ssize_t n, idx_t* numbers,
+                               ts_t* starts) noexcept nogil:
+    """Numbers n times by their slices, if these are NEAR_SLICES neighbours or fewer; returns whether they are.
+
+    starts: of the slices, by number, of those that have times. times: within the bounds of timemath; n: at least one.
+    """
+    cdef Py_ssize_t i, first
+    cdef uint64_t signs = 0
+    cdef ts_t begin = slice_of(slicer, times[0]), span
+    cdef double per_ms
+    if slicer.bounds != NULL:
+        first = max(slicer.at - NEAR_SLICES // 2, <Py_ssize_t> 0)
+        for i in range(n):
+            slice_of(slicer, times[i])
+            if not first <= slicer.at < first + NEAR_SLICES:
+                return False
+            numbers[i] = <idx_t> (slicer.at - first)
+            starts[numbers[i]] = slicer.start
+        return True
+    if slicer.rest or slicer.slide > <ts_t> SHORT:
+        return False
+    span = slicer.slide * NEAR_SLICES
+    begin -= span // 2
+    for i in range(n):
+        signs |= <uint64_t> (times[i] - begin) | <uint64_t> (begin + span - 1 - times[i])
+    if signs >> 63:
+        return False
+    # From the middle of a millisecond on: no rounding reaches the next slice.
+    per_ms = 1.0 / <double> slicer.slide
+    for i in range(n):
+        numbers[i] = <idx_t> ((near_zero(times[i] - begin) + 0.5) * per_ms)
+    for i in range(NEAR_SLICES):
+        starts[i] = begin + i * slicer.slide
+    return True
+
+
+cdef inline void divide(const idx_t* numbers, Py_ssize_t n, idx_t[AT_ONCE]* picked, idx_t* counts) noexcept nogil:
+    """Lists the places of each of NEAR_SLICES numbers among up to AT_ONCE, and counts them.
+
+    In turns for each part, because a place would wait for the count that the one before has left.
+    """
+    cdef idx_t[NEAR_SLICES][LANES] found
+    cdef Py_ssize_t part = (n + LANES - 1) // LANES, lane, i, at
+    cdef idx_t number, count
+    memset(found, 0, sizeof(found))
+    for i in range(part):
+        for lane in range(LANES):
+            at = lane * part + i
+            if at < n:
+                number = numbers[at]
+                count = found[number][lane]
+                picked[number][lane * LANE + count] = <idx_t> at
+                found[number][lane] = count + 1
+    for number in range(NEAR_SLICES):
+        count = found[number][0]
+        for lane in range(1, LANES):
+            if found[number][lane]:
+                memmove(&picked[number][count], &picked[number][lane * LANE], found[number][lane] * sizeof(idx_t))
+                count += found[number][lane]
+        counts[number] = count

@@ -6,6 +6,7 @@ from libc.stdint cimport INT64_MAX, uint16_t
 from libc.stdlib cimport free, malloc
 
 from fastwin.core.typedefs cimport int64_t, ts_t, uint8_t
+from fastwin.core.memory.manynumbers cimport int_bounds
 from fastwin.core.timemath cimport are_within, check_duration, check_time, check_times
 
 cdef enum:
@@ -27,6 +28,20 @@ def all_within(const int64_t[::1] times not None, int64_t first, int64_t last):
     with nogil:
         found = are_within(times, first, last)
     return found
+
+
+def extent(const int64_t[::1] times not None):
+    """Returns the first and the last of times, ms, at least one. Raises ValueError for none. O(n), one look at each.
+
+    >>> extent(np.array([3, -7, 5]))
+    (-7, 5)
+    """
+    if not times.shape[0]:
+        raise ValueError("times: at least one, got none")
+    cdef int64_t first = times[0], last = times[0]
+    with nogil:
+        int_bounds(&times[0], times.shape[0], &first, &last)
+    return first, last
 
 
 def assign_slices(const int64_t[::1] times not None, int64_t size, int64_t slide, int64_t offset):

@@ -15,11 +15,11 @@ cdef inline void clear_rows(RowStore rows) noexcept nogil:
     rows.top = rows.live = 0
 
 
-cdef inline void new_slots(RowStore rows, ts_t start, idx_t* moved) noexcept nogil:
-    """Fills the slots that rows will have when those that start before ``start`` are gone; NONE for these. O(rows)."""
+cdef inline void new_slots(RowStore rows, const ts_t* times, ts_t first, idx_t* moved) noexcept nogil:
+    """Fills the slots that rows will have when those of times before ``first`` are gone; NONE for these. O(rows)."""
     cdef idx_t slot, left = 0
     for slot in range(rows.top):
-        if rows.head(slot).start < start:
+        if times[slot] < first:
             moved[slot] = NONE
         else:
             moved[slot] = left

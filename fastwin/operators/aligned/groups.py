@@ -75,6 +75,11 @@ class GroupsOperator(WatermarkOperator):
         """Returns an operator that takes the elements of one share; this one gives all of them the same shares."""
         return GroupsOperator(self._config, self._slicing, self, share, shares)
 
+    @property
+    def in_any_order(self) -> bool:
+        """Whether results are the same in whatever order elements come, to the last bit."""
+        return self._table.accumulators.in_any_order
+
     def process(self, batch: Batch) -> Fed:
         """Adds elements to their groups."""
         keys, grid = batch.keys, self._slicing.grid

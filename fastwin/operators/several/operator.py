@@ -253,7 +253,7 @@ class SeveralOperator(WatermarkOperator):
             found.append(replace(chunk, meta={**chunk.meta, "last_end": last, "changed": changed}, tables=tables))
         return found
 
-    def run(self, batch: Batch, each: Callable = map) -> list[pa.RecordBatch]:
+    def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:
         """Takes all elements that there will ever be, and returns what fires until the end of time."""
         return [*self.process(batch).main, *self.advance_watermark(MAX_TIMESTAMP)]
 

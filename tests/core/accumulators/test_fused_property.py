@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,3 +77,25 @@ def test_fed_and_merged_rows_hold_what_went_in(given_: tuple, by_ids: bool) -> N
     for part in (slots[:half], slots[half:]):
         members.merge_rows(panes_of_one.rows, np.repeat(one, len(part)), panes.rows, part)
     check(members.results(panes_of_one.rows, one), [[values for place in places for values in wanted[place]]])
+
+
+EXTREME = [-(2**63), 2**63 - 1, -1, 0, 1, 2**32, -(2**32) - 1]
+FLOATS = {"zeros": [0.0, -0.0, 1.0], "nans": [math.nan, 1.0, -2.0], "infinite": [math.inf, -math.inf, 1.0]}
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 15, 16, 17, 600])
+@pytest.mark.parametrize("kind", ["extreme", "ints", "floats", *FLOATS])
+def test_many_values_of_one_row(kind: str, n: int) -> None:
+    """They are added and compared several at a time."""
+    random, is_float = np.random.default_rng(n), kind not in ("extreme", "ints")
+    some = {"extreme": EXTREME, "ints": range(-(2**40), 2**40, 2**33 + 7), "floats": random.normal(size=50)} | FLOATS
+    type_ = "float64" if is_float else "int64"
+    for own in (list(MEMBERS), ["mean", "max"], ["sum", "mean"], ["min"]):
+        members = AccumulatorSet([MEMBERS[one](type_, 0) for one in own])
+        rows, fed = members.new_rows(), []
+        slots = rows.fresh(np.zeros(1, np.int32), np.zeros(1, np.int64))
+        for _ in range(2):
+            values = random.choice(np.array(list(some[kind])), n).tolist()
+            members.add_rows(rows, np.repeat(slots, n), [column(values, type_)])
+            fed += values
+        assert_results(members.results(rows, slots), own, [fed], is_float)

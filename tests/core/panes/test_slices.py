@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fastwin.core.panes.slices import all_within, assign_slices
+from fastwin.core.panes.slices import all_within, assign_slices, extent
 from tests.support.kernels import times
 
 
@@ -76,3 +76,12 @@ def test_no_marks_where_all_elements_are_in_windows() -> None:
 def test_impossible_windows_are_refused(size: int, slide: int, offset: int, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         assign_slices(times(1), size, slide, offset)
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 700])
+def test_the_first_and_the_last_time(n: int) -> None:
+    random = np.random.default_rng(n)
+    for some in (random.integers(-(2**63), 2**63 - 1, n, endpoint=True), np.arange(n), -np.arange(n)):
+        assert extent(some) == (some.min(), some.max())
+    with pytest.raises(ValueError, match="at least one"):
+        extent(np.zeros(0, np.int64))

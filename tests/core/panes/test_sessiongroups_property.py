@@ -1,0 +1,106 @@
+"""SessionGroups beside a plain loop: elements in order of time, sessions that fire and go in between, shares."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastwin.core.accumulators.basic import AccumulatorSet, Count, Max, Sum
+from fastwin.core.panes.grouptable import head_cells
+from fastwin.core.panes.sessiongroups import SessionGroups, are_in_order
+
+GAP = 10
+SHAPES = [(False,), (True,)]
+ELEMENTS = st.lists(st.tuples(st.sampled_from([0, 0, 1, 2, 7]), st.integers(0, 12)), min_size=1, max_size=60)
+
+
+def new_table(texts: tuple[bool, ...], like: SessionGroups | None = None) -> SessionGroups:
+    members = [Count(column=-1), Sum(column=0), Max(column=0)]
+    return SessionGroups(AccumulatorSet(members, head_cells(texts)), texts, like)
+
+
+def encoded(texts: tuple[bool, ...], keys: np.ndarray) -> list[tuple]:
+    if not texts[0]:
+        return [(keys.astype(np.int64), None)]
+    names = ["x" * (10 * key) + str(key) for key in keys.tolist()]
+    ends = np.cumsum([0, *(len(name) for name in names)]).astype(np.int32)
+    return [(ends, np.frombuffer("".join(names).encode(), np.uint8), None)]
+
+
+def key_numbers(texts: tuple[bool, ...], keys: tuple) -> list[int]:
+    if not texts[0]:
+        return keys[0].tolist()
+    offsets, data, _ = keys
+    return [int(bytes(data[a:b]).lstrip(b"x")) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+
+
+def over(table: SessionGroups, texts: tuple[bool, ...], before: int) -> list[tuple]:
+    slots, ends = table.slots_before(before)
+    found = [values.tolist() for values, _ in table.accumulators.results(table.rows, slots)]
+    keys = key_numbers(texts, table.keys(slots)[0])
+    return list(zip(keys, table.rows.starts(slots).tolist(), ends.tolist(), *found, strict=True))
+
+
+def naive(keys: np.ndarray, times: np.ndarray, values: np.ndarray) -> list[tuple]:
+    last: dict[int, list] = {}
+    found: list[list] = []
+    for key, time, value in zip(keys.tolist(), times.tolist(), values.tolist(), strict=True):
+        if key in last and time <= last[key][2]:
+            _, start, _, n, total, high = last[key]
+            last[key][:] = [key, start, time + GAP, n + 1, total + value, max(high, value)]
+        else:
+            last[key] = [key, time, time + GAP, 1, value, value]
+            found.append(last[key])
+    return sorted(map(tuple, found))
+
+
+def run(texts: tuple[bool, ...], shares: int, part: int, keys: np.ndarray, times: np.ndarray) -> list[tuple]:
+    values, found, first = times % 7 - 3, [], new_table(texts)
+    for share in range(shares):
+        table = new_table(texts, first)
+        for at in range(0, len(times), part):
+            here = slice(at, at + part)
+            table.feed_sessions(encoded(texts, keys[here]), times[here], GAP, [(values[here], None)], share, shares)
+            table._check()
+            before = int(times[at + part]) if at + part < len(times) else 10**9
+            found += over(table, texts, before)
+            table.drop_before(before)
+            table._check()
+        assert len(table) == 0
+    return sorted(found)
+
+
+@given(st.sampled_from(SHAPES), st.integers(1, 3), st.integers(1, 20), ELEMENTS)
+def test_sessions_are_those_of_a_loop(texts: tuple, shares: int, part: int, elements: list) -> None:
+    keys = np.array([key for key, _ in elements])
+    times = np.cumsum([step for _, step in elements]) - 50
+    assert run(texts, shares, part, keys, times) == naive(keys, times, times % 7 - 3)
+
+
+@pytest.mark.parametrize("keys", [1, 3, 700])
+@pytest.mark.parametrize("texts", SHAPES)
+@pytest.mark.parametrize("shares", [1, 2])
+def test_many_elements_in_blocks(shares: int, texts: tuple[bool, ...], keys: int) -> None:
+    random = np.random.default_rng(keys)
+    ids = random.integers(0, keys, 8_000)
+    times = np.cumsum(random.choice([0, 0, 1, 2, GAP + 1], 8_000))
+    assert run(texts, shares, 3_000, ids, times) == naive(ids, times, times % 7 - 3)
+
+
+def test_elements_out_of_order_are_refused() -> None:
+    times = np.arange(1_500)
+    assert are_in_order(times[:0])
+    assert are_in_order(times)
+    assert are_in_order(times // 2)
+    table = new_table((False,))
+    for at in (1, 511, 512, 513, 1_499):
+        spoilt = times.copy()
+        spoilt[at] = spoilt[at - 1] - 1
+        assert not are_in_order(spoilt)
+        with pytest.raises(ValueError, match="must be in order"):
+            table.feed_sessions([(times, None)], spoilt, GAP, [(times, None)])
+    with pytest.raises(ValueError, match="share: must be below 2, got 2"):
+        table.feed_sessions([(times, None)], times, GAP, [(times, None)], 2, 2)
+    with pytest.raises(ValueError, match="gap: must be at least 1"):
+        table.feed_sessions([(times, None)], times, 0, [(times, None)])
+    assert len(table) == 0

@@ -1,0 +1,71 @@
+"""Sessions of tables in order of time: the rows of a stream, in the order of their ends, whatever divides them."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from fastwin.operators.session import inorder
+from fastwin.operators.session import operator as sessions
+from fastwin.run import threads as parallel
+
+GAP = fw.EventTimeSessionWindows.with_gap(30)
+NUMBERS = {"n": fw.Count(), "s": fw.Sum("v"), "m": fw.Mean("x"), "x": fw.Sum("x"), "hi": fw.Max("x")}
+MANY = NUMBERS | {"first": fw.First("v"), "late": fw.LastArrived("v"), "few": fw.CountDistinct("v")}
+TEXTS = MANY | {"text": fw.Last("c"), "d": fw.Sum("d"), "sketch": fw.HyperLogLog("v", output="sketch")}
+
+
+def table_of(n: int) -> pa.Table:
+    random = np.random.default_rng(3)
+    keys = random.integers(0, 40, n)
+    return pa.table(
+        {
+            "k": keys,
+            "c": pa.array(["device-" + "x" * (key % 11) + str(key) for key in keys.tolist()]),
+            "t": np.sort(random.integers(-300, 3_000, n)),
+            "v": pa.array(random.integers(-9, 9, n), mask=random.random(n) < 0.1),
+            "x": random.normal(size=n),
+            "d": pa.array(range(n)).cast(pa.decimal128(21, 2)),
+        }
+    )
+
+
+@pytest.mark.parametrize("piece", [7, 300, 10**6])
+@pytest.mark.parametrize("keys", [["k"], ["c"], ["c", "k"], []], ids=str)
+def test_rows_are_those_of_a_stream(keys: list[str], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_FEW_ROWS", 10)
+    monkeypatch.setattr(inorder, "_PIECE_ROWS", piece)
+    ran: list[int] = []
+    run = sessions.run_in_order
+    monkeypatch.setattr(sessions, "run_in_order", lambda *given: ran.append(given[4]) or run(*given))
+    table = table_of(1_500)
+    names = [*keys, "window_end", "window_start"]
+    for functions in (NUMBERS, MANY, TEXTS):
+        spec = fw.key_by(*keys).event_time("t", unit="ms").window(GAP).aggregate(**functions)
+        stream = spec.open()
+        stream.process(table)
+        expected = stream.advance_watermark(fw.MAX_TIMESTAMP).main
+        for threads in (1, 2, 3):
+            found = spec.run(table, threads=threads).main
+            assert found["window_end"].to_pylist() == expected["window_end"].to_pylist()
+            order = [(name, "ascending") for name in names]
+            assert found.sort_by(order).equals(expected.sort_by(order))
+    # text is not divided among threads; without keys there is one thread
+    assert ran == ([1, 2, 3, 1, 2, 3, 1] if keys else 9 * [1])
+
+
+def test_what_is_not_run_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(200)
+    monkeypatch.setattr(sessions, "run_in_order", lambda *given: pytest.fail("it was"))
+    spoilt = table.set_column(2, "t", table["t"].take(list(range(199, -1, -1))))
+    nulls = table.set_column(0, "k", pa.array([None, *table["k"].to_pylist()[1:]]))
+    coded = table.set_column(1, "c", table["c"].dictionary_encode())
+    for one, key in ((spoilt, "k"), (nulls, "k"), (coded, "c")):
+        fw.key_by(key).event_time("t", unit="ms").window(GAP).aggregate(n=fw.Count()).run(one)
+
+
+def test_an_error_of_a_result_is_raised() -> None:
+    table = pa.table({"k": [1] * 20, "t": range(20), "v": [2**62] * 20})
+    spec = fw.key_by("k").event_time("t", unit="ms").window(GAP).aggregate(s=fw.Sum("v"))
+    with pytest.raises(fw.AggregateOverflowError):
+        spec.run(table)
