@@ -3,6 +3,8 @@ from numpy.typing import NDArray
 
 from fastwin.core.panes.grouptable import GroupTable
 
+__all__ = ["SessionGroups", "are_in_order"]
+
 def are_in_order(times: NDArray[np.int64]) -> bool: ...
 
 class SessionGroups(GroupTable):
