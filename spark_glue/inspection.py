@@ -106,7 +106,8 @@ def inspect(
     if "share" in empty.names:
         raise SpecError("inspect: the frame has a column 'share'; rename the key or the aggregate of that name")
     struct = spark_struct(empty.append(pa.field("share", pa.int32())))
-    heads, schema = stored.heads, output_schema(struct)
+    heads = {group: head for group, head in stored.heads.items() if groups is None or group in groups}
+    schema = output_schema(struct)
 
     def looked_at(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in zip(*map(_values, batch.columns), strict=True))

@@ -52,12 +52,13 @@ def rescale(
         raise SpecError(f"spec: must be what apply was given, a WindowSpec or a JoinSpec, got {type(spec).__name__}")
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
         raise SpecError(f"partitions: must be a number from 1 on, got {partitions!r}")
-    if found := escaped_in(to):
-        raise SpecError(f"to: Spark cannot divide state in a folder whose path has {found}, got {to!r}")
     stored = Checkpoint(checkpoint, 0, "rescale")
     check_repartitions(stored.spark)
     old = CheckpointFiles(stored.spark, checkpoint)
-    if CheckpointFiles(stored.spark, to).exists():
+    target = CheckpointFiles(stored.spark, to)
+    if found := escaped_in(target.path):
+        raise SpecError(f"to: Spark cannot divide state in a folder whose path has {found}, got {target.path}")
+    if target.exists():
         raise SpecError(f"to: {to} is there already; name a new folder")
     delta = stored.a_delta
     if delta is None:
@@ -79,7 +80,6 @@ def rescale(
     if clocks is not None:
         frame_plan = replace(frame_plan, idle_ms=1, delays=(0,) * ((len(clocks) - 3) // 2))
     rows = _rows(stored, spec, before, now)
-    target = CheckpointFiles(stored.spark, to)
     _LOG.info(
         "rescale: %s is divided anew: %d key groups in %d shares become %d in %d",
         old.path, before.key_groups, before.shares, now.key_groups, now.shares,

@@ -27,6 +27,7 @@ __all__ = [
     "check_repartitions",
     "check_streams",
     "checkpoint_format",
+    "finds_old_timers",
     "has_columnar_input",
     "has_second_format",
     "is_connect",
@@ -49,6 +50,7 @@ _SECOND_FORMAT = (4, 1)
 _REPARTITIONS = (4, 3)
 _PYTHON_LIMITS = (4, 2)
 _OFFSETS_BY_NAME = (4, 2)
+_OLD_TIMERS = (4, 3)
 
 
 def _version(text: str) -> tuple[int, int]:
@@ -206,6 +208,14 @@ def checkpoint_format(spark: SparkSession) -> str:
     """
     served = _version(spark.version) if is_connect(spark) else _HERE
     return "2" if served >= _SECOND_FORMAT else "1"
+
+
+def finds_old_timers() -> bool:
+    """Returns whether Spark surely finds an expired timer that the micro-batch before had passed as well.
+
+    It looks for timers from the beginning of time on. That it could look from there on alone, it has in its code.
+    """
+    return _HERE <= _OLD_TIMERS
 
 
 def has_second_format() -> bool:

@@ -7,7 +7,7 @@ for an iterator Arrow UDF, which gets the columns of a columnar scan.
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 import numpy as np
 import pyarrow as pa
@@ -204,16 +204,15 @@ class Packer:
         hashes = key_hash(rows, self._frame_plan.spec.keys)
         order, bounds = group_rows(hashes % np.uint64(self._frame_plan.key_groups), self._groups)
         rows = rows.take(pa.array(order))  # within a group, rows keep their order
+        spans = [(begin, end) for begin, end in pairwise(bounds.tolist())]
+        sizes = [rows.slice(begin, end - begin).nbytes for begin, end in spans]
+        whole = self._send(max(sizes))
         packed = []
-        longest = int(np.diff(bounds).max())
-        row_bytes = rows.nbytes / max(1, rows.num_rows)
-        most = longest if self._send(int(longest * row_bytes)) else max(1, int(BLOB_BYTES / max(1, row_bytes)))
-        for at in range(0, longest, most):
+        for at, blobs in enumerate(zip_longest(*map(partial(_cuts, rows, whole), spans))):
             self._seq += at > 0  # blobs are used in the order of these
-            for g, (begin, end) in enumerate(pairwise(bounds.tolist())):
-                if (count := min(end - begin - at, most)) > 0:
-                    blob = encode(rows.slice(begin + at, count))
-                    packed.append(self._row(int(self._ids[g]), PacketKind.GOOD, count, blob))
+            for identity, cut in zip(self._ids, blobs, strict=True):
+                if cut is not None:
+                    packed.append(self._row(int(identity), PacketKind.GOOD, cut.num_rows, encode(cut)))
         return packed
 
     def _send(self, nbytes: int) -> bool:
@@ -232,6 +231,25 @@ class Packer:
 
     def _row(self, group_id: int, kind: PacketKind, rows: int, blob: pa.Buffer | None) -> PackedRow:
         return group_id, self._mapper, self._seq, kind, rows, blob, None
+
+
+def _cuts(rows: pa.RecordBatch, whole: bool, span: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a span, in one piece if they are to stay whole, else in pieces of about BLOB_BYTES.
+
+    Long rows may lie side by side, so a piece is halved until it is small enough, or one row.
+    """
+    waiting = [span]
+    while waiting:
+        begin, end = waiting.pop()
+        if begin == end:
+            continue
+        piece = rows.slice(begin, end - begin)
+        steps = -(-piece.nbytes // BLOB_BYTES)
+        if whole or steps <= 1 or end - begin == 1:
+            yield piece
+            continue
+        step = -(-(end - begin) // min(steps, end - begin))
+        waiting += reversed([(at, min(at + step, end)) for at in range(begin, end, step)])
 
 
 def pack_frame(df: DataFrame, frame_plan: FramePlan, columnar: bool) -> DataFrame:

@@ -5,6 +5,7 @@ from pyspark.sql.streaming import StatefulProcessorHandle
 from pyspark.sql.streaming.stateful_processor import TimerValues
 
 import fastwin as fw
+from spark_glue.plan.compat import finds_old_timers
 from spark_glue.plan.frameplan import TimeMode
 from spark_glue.stages.duetimers import ask_unless
 from spark_glue.stages.shareclocks import ShareClocks
@@ -42,7 +43,7 @@ class ShareTimers:
         # What is waited for: the first timers of the share, and the timer of Spark's that is set for them.
         self._waiting = handle.getValueState("waiting", _WAITING) if mode == "ProcessingTime" else None
         self._is_done = False
-        alone = mode == "EventTime" and has_own_partition()
+        alone = mode == "EventTime" and has_own_partition() and finds_old_timers()
         self._keeps_sooner = alone and ask_unless(handle, lambda: self._is_done)
 
     def advance(self, stream: fw.Stream, values: TimerValues) -> list[fw.Result]:

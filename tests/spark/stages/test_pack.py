@@ -1,6 +1,7 @@
 """The packer: every row goes to the blob of its key group, in order, and both ways out say the same."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -273,6 +274,31 @@ def test_partial_results_are_bounded_in_bytes_and_a_task_sends_few_large_blobs(m
     first, *others = sorted(sent(4 * largest)[0].items())
     assert first[1] <= groups
     assert all(count > 2 * groups for _, count in others[:-1])
+
+
+@pytest.mark.parametrize("large", [0, 400_000])
+def test_long_rows_of_one_share_are_told_by_their_own_bytes(monkeypatch, large):
+    """A few rows of one key, side by side, have nearly all bytes."""
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 1_000)
+    monkeypatch.setattr(pack, "BLOB_BYTES", 20_000)
+    monkeypatch.setattr(pack, "LARGE_BLOB_BYTES", large)
+    table = events(3, 4_000)
+    notes = ["x" * (9_000 if at % 1_000 < 60 else 1) for at in range(4_000)]
+    keys = [0 if at % 1_000 < 60 else int(key) for at, key in enumerate(np.arange(4_000) % 97)]
+    table = table.set_column(table.column_names.index("k"), "k", pa.array(keys)).append_column("note", pa.array(notes))
+    window = fw.TumblingEventTimeWindows.of("1 min")
+    frame_plan = frame_plan_for(table, fw.key_by("k").event_time("ts").window(window).aggregate(x=fw.Last("note")))
+    frame_plan = replace(frame_plan, coalesce=False)
+    rows = good(packed(frame_plan, table, mapper=0, size=1_000))
+    held = Counter()
+    for row in rows:
+        if len(row["blob"]) > 22_000:
+            held[row["key_group"]] += len(row["blob"])
+    assert max(held.values(), default=0) <= 1.1 * large
+    places = Counter()
+    for row in sorted(rows, key=lambda row: (row["key_group"], row["seq"])):
+        places[row["key_group"]] += decode(row["blob"], frame_plan.plan.input_schema).num_rows
+    assert sum(places.values()) == 4_000
 
 
 def test_rows_go_in_large_blobs_as_long_as_these_are_few(monkeypatch):
