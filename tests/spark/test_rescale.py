@@ -135,7 +135,7 @@ def test_a_query_goes_on_in_more_partitions_and_in_fewer(spark, tmp_path, partit
     assert sum(part(batch.rows, "late").num_rows for batch in batches[-3:]) > 10
 
 
-def test_arguments(tmp_path):
+def test_arguments(spark, tmp_path):
     with pytest.raises(SpecError, match="spec: must be what apply was given"):
         spark_glue.rescale(str(tmp_path), None, "new", partitions=2)
     with pytest.raises(SpecError, match="partitions: must be a number from 1 on, got 0"):
