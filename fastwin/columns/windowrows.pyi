@@ -1,10 +1,11 @@
 from collections.abc import Sequence
 from typing import Any, final, overload
 
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.handedrows import HandedRows
-from fastwin.columns.row import Row
+from fastwin.columns.row import Row, RowType
 
 __all__ = ["WindowRows", "window_rows"]
 
@@ -25,4 +26,6 @@ class WindowRows(Sequence[Row]):
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int: ...
     def count(self, value: Any) -> int: ...
 
-def window_rows(rows: list[Row], handed: HandedRows | None = None) -> WindowRows: ...
+def window_rows(
+    rows: list[Row], handed: HandedRows | tuple[RowType, tuple[pa.DataType, ...]] | None = None
+) -> WindowRows: ...

@@ -319,7 +319,8 @@ cdef class WindowRows:
         return repr(list(self))
 
     def __reduce__(self):
-        return window_rows, (list(self),)
+        kinds = _known(tuple([_known(kind) for kind in self.handed.kinds]))
+        return window_rows, (list(self), (self.handed.type, kinds))
 
 
 @cython.final
@@ -361,9 +362,15 @@ cdef WindowRows new_window_rows(HandedRows handed):
     return made
 
 
-def window_rows(list rows not None, HandedRows handed=None):
-    """Returns rows as a window keeps them. handed: of the operator; None: they are by themselves."""
+def window_rows(list rows not None, handed=None):
+    """Returns rows as a window keeps them.
+
+    handed: of the operator; or their type and the columns' Arrow types, as pickled rows have them; None: they are by
+    themselves.
+    """
     cdef WindowRows made
+    if type(handed) is tuple:
+        handed = HandedRows(*handed)
     if handed is None:
         kind = (<Row> rows[0]).type if rows else row_type(())
         handed = HandedRows(kind, [inferred([(<Row> row).value(j) for row in rows]) for j in range(len(kind.names))])
@@ -372,6 +379,14 @@ def window_rows(list rows not None, HandedRows handed=None):
         made._loose().extend(rows)
         made.total = len(rows)
     return made
+
+
+cdef dict _KNOWN = {}
+
+
+cdef object _known(object kinds):
+    """Returns an Arrow type, or several, as the one object that the process has of it, so that pickles are equal."""
+    return _KNOWN.setdefault(kinds, kinds)
 
 
 def inferred(list values not None):

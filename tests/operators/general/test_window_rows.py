@@ -139,7 +139,10 @@ def test_what_is_kept_beyond_the_call_stays_as_it_is(n):
     assert [str([row._asdict() for row in elements]) for elements in told.kept] == again
     revived = pickle.loads(pickle.dumps(told.kept[-1]))
     assert revived == told.kept[-1]
-    assert revived.to_numpy("price").dtype == np.float64
+    assert {name: revived.to_numpy(name).dtype.type for name in ("value", "price", "small", "flag")} == {
+        name: TYPES[name] for name in ("value", "price", "small", "flag")
+    }
+    assert pickle.dumps(pickle.loads(pickle.dumps(revived))) == pickle.dumps(revived)
     assert revived.to_list("page") == told.kept[-1].to_list("page")
 
 
