@@ -121,6 +121,12 @@ def _sized(scale: Scale, share: int) -> tuple[pa.Table, int]:
     return table, min(len(table), scale.keys * 10)
 
 
+def _dozens(scale: Scale) -> tuple[pa.Table, int]:
+    """Events of so few keys that a window has dozens."""
+    keys = max(scale.keys // 32, 1)
+    return events(scale.events // 4, keys), keys * 10
+
+
 @WORKS.add("general-built-in", "event", ("C loop",), Bar.at_most(4, "C loop"))
 def built_in(scale: Scale) -> Entry:
     table, rows = _sized(scale, 1)
@@ -152,10 +158,8 @@ def python_aggregate(scale: Scale) -> Entry:
 
 @WORKS.add("general-python-many", "event", ("C loop",))
 def python_many(scale: Scale) -> Entry:
-    keys = max(scale.keys // 32, 1)
-    table = events(scale.events // 4, keys)
     spec = _TUMBLING.aggregate(StatsOfMany(), output=_OUTPUT)
-    return _entry("aggregate in Python with add_many, dozens of elements a window", spec, table, keys * 10)
+    return _entry("aggregate in Python with add_many, dozens of elements a window", spec, *_dozens(scale))
 
 
 @WORKS.add("general-process", "event", ("C loop", "bare calls"))
@@ -167,10 +171,8 @@ def process(scale: Scale) -> Entry:
 
 @WORKS.add("general-process-many", "event", ("C loop",))
 def process_many(scale: Scale) -> Entry:
-    keys = max(scale.keys // 32, 1)
-    table = events(scale.events // 4, keys)
     spec = _TUMBLING.process(EverythingByColumn(), output=_OUTPUT)
-    return _entry("ProcessWindowFunction, dozens of elements a window", spec, table, keys * 10)
+    return _entry("ProcessWindowFunction, dozens of elements a window", spec, *_dozens(scale))
 
 
 @WORKS.parametrize

@@ -3,12 +3,14 @@ from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint8_t, uint32_t, uint
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.keys.keyblocks cimport KeyColumn, store_key
 from fastwin.core.memory.hashindex cimport HashIndex
-from fastwin.core.memory.tagindex cimport TagIndex
+from fastwin.core.memory.pages cimport prefetch
+from fastwin.core.memory.tagindex cimport TagIndex, slot_in
 from fastwin.core.panes.slices cimport Slicer
 from fastwin.core.rows.rowstore cimport RowStore
 
 cdef enum:
     WORD = 16                   # where the first word of a key lies in a row: in place of key id and link
+    CACHED = 262144             # bytes that need no fetching
 
 
 cdef class GroupTable:
@@ -45,3 +47,24 @@ cdef class GroupTable:
         self.ascending = self.ascending and (slot == 0 or self.starts[slot - 1] <= start)
         self.used = store_key(self.columns, self.width, i, <char*> self.rows.head(slot) + WORD, self.arena, self.used)
         return slot
+
+    cdef inline void fetch(self, Py_ssize_t n, const uint64_t* hashes, bint starts) noexcept nogil:
+        """Asks memory for what look-ups of these hashes read. starts: those too."""
+        cdef const uint64_t* places = self.index.places
+        cdef Py_ssize_t i, stride = self.rows.stride
+        cdef int shift = self.index.shift
+        cdef const char* row
+        cdef uint64_t entry
+        if self.index.size * <Py_ssize_t> sizeof(uint64_t) > CACHED:
+            for i in range(n):
+                prefetch(places + (hashes[i] >> shift))
+        if self.rows.top * stride > CACHED:
+            for i in range(n):
+                entry = places[hashes[i] >> shift]
+                if (entry ^ hashes[i]) >> 32 == 0:
+                    row = self.rows.data + <Py_ssize_t> slot_in(entry) * stride
+                    prefetch(row)
+                    if stride > 64:
+                        prefetch(row + stride - 1)
+                    if starts:
+                        prefetch(self.starts + slot_in(entry))

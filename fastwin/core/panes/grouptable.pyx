@@ -14,7 +14,7 @@ from fastwin.core.keys.keyblocks cimport (
 from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index, stir
-from fastwin.core.memory.pages cimport ask_large_pages, prefetch
+from fastwin.core.memory.pages cimport ask_large_pages
 from fastwin.core.memory.tagindex cimport empty_tags, entry_of, move_tags, no_entry, slot_in
 from fastwin.core.panes.slices cimport (
     NEAR_SLICES, Slicer, are_in_one, divide, number_slices, slicer_over, slices_of)
@@ -26,7 +26,6 @@ cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
     FIRST_PLACES = 2048         # of the index
     ROOMY = 32768               # places of an index that may be nearly empty
-    CACHED = 262144             # bytes that need no fetching
     BLOCKS = 32                 # that are not divided by panes after one whose elements are in many
 
 
@@ -140,17 +139,7 @@ cdef class GroupTable:
         cdef bint guess = values == NULL and n > 1      # by hash and pane; keys are compared afterwards, all at once
         cdef uint8_t[BLOCK] others
         cdef idx_t slot
-        if self.index.size * <Py_ssize_t> sizeof(uint64_t) > CACHED:
-            for i in range(n):
-                prefetch(places + (hashes[i] >> shift))
-        if self.rows.top * stride > CACHED:
-            for i in range(n):
-                entry = places[hashes[i] >> shift]
-                if (entry ^ hashes[i]) >> 32 == 0:
-                    row = data + <Py_ssize_t> slot_in(entry) * stride
-                    prefetch(row)
-                    if stride > 64:
-                        prefetch(row + stride - 1)
+        self.fetch(n, hashes, False)
         for i in range(n):
             tag = hashes[i] >> 32
             place = hashes[i] >> shift

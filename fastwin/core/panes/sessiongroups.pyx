@@ -7,7 +7,6 @@ one alone, and what it has led to before is over.
 from libc.string cimport memset
 
 from fastwin.core.keys.keyblocks cimport hold_keys, is_key, is_one_key
-from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.memory.tagindex cimport entry_of, no_entry, slot_in
 from fastwin.core.panes.grouptable cimport WORD, GroupTable
 from fastwin.core.timemath cimport check_duration, check_times
@@ -17,7 +16,6 @@ __all__ = ["SessionGroups", "are_in_order"]
 
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
-    CACHED = 262144             # bytes that need no fetching
 
 
 def are_in_order(const int64_t[::1] times not None):
@@ -53,18 +51,7 @@ cdef class SessionGroups(GroupTable):
         cdef const int64_t* values = self.columns[0].values if self.width == 1 else NULL
         cdef ts_t* ends = self.starts
         cdef idx_t slot
-        if self.index.size * <Py_ssize_t> sizeof(uint64_t) > CACHED:
-            for i in range(n):
-                prefetch(places + (hashes[i] >> shift))
-        if self.rows.top * stride > CACHED:
-            for i in range(n):
-                entry = places[hashes[i] >> shift]
-                if (entry ^ hashes[i]) >> 32 == 0:
-                    row = data + <Py_ssize_t> slot_in(entry) * stride
-                    prefetch(row)
-                    if stride > 64:
-                        prefetch(row + stride - 1)
-                    prefetch(ends + slot_in(entry))
+        self.fetch(n, hashes, True)
         for i in range(n):
             tag = hashes[i] >> 32
             place = hashes[i] >> shift
