@@ -13,6 +13,7 @@ import os
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,6 +44,10 @@ ENGINES = (*PYTHON, *SPARK, *FLINK, *EMBEDDED)
 
 SLOW_S = 30.0
 """An engine whose first run takes longer runs once more, and that counts."""
+MEMORY = "FASTWIN_BENCH_DRIVER_MEMORY"
+"""The variable of the environment that says how large the heap of each JVM is."""
+HEAP_GB = 4
+"""The heap of a JVM where the machine has the memory for all of them, which live side by side."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,13 @@ class Size:
 SIZES = {
     size.name: size for size in (Size("full", 8_000_000, 100_000, 4, 2, 3), Size("quick", 400_000, 10_000, 4, 1, 3))
 }
+
+
+def _heap(names: Iterable[str]) -> str:
+    """Returns a heap for each JVM: about half of the machine's memory is for all of their heaps together."""
+    machines = sum(name in SPARK or name in FLINK for name in names)
+    total_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{max(1, min(HEAP_GB, int(total_gb * 0.55 / max(machines, 1))))}g"
 
 
 def _command(name: str, bids: Bids, query: Query, folder: Path) -> list[str] | Unavailable:
@@ -136,7 +148,8 @@ def table(summary: dict[str, Any]) -> str:
     machine = summary["machine"]
     lines = [
         f"{summary['scale']} sizes, medians of {summary['attempts']}; {machine['cpu']}, {machine['cores']} cores; "
-        f"load at the start {machine['load_at_start']:.1f}, at the end {summary['load_at_end']:.1f}.",
+        f"heaps of {summary['heap']}; load at the start {machine['load_at_start']:.1f}, at the end "
+        f"{summary['load_at_end']:.1f}.",
         ", ".join(f"{name} {text}" for name, text in summary["versions"].items()),
     ]
     for query in summary["queries"]:
@@ -156,16 +169,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.engines", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything runs")
     parser.add_argument("--only", default="", metavar="NAME", help=f"one query: {', '.join(QUERIES)}")
-    parser.add_argument("--engines", default="", metavar="TEXT", help="engines with a text in their name")
+    parser.add_argument(
+        "--engines", default="", metavar="TEXT", help="engines with one of some texts in their name: 'fastwin|flink'"
+    )
     parser.add_argument("--events", type=int, help="how many, instead of those of the size")
     parser.add_argument("--install-flink", action="store_true", help=f"put {flink.PACKAGE} into build/flink")
     given = parser.parse_args()
     if given.install_flink:
         return flink.install()
     chosen = [query for query in QUERIES.values() if given.only in ("", query.name)]
-    names = tuple(name for name in ENGINES if given.engines.lower() in name.lower())
+    texts = given.engines.lower().split("|")
+    names = tuple(name for name in ENGINES if any(text in name.lower() for text in texts))
     if not chosen or not names:
         parser.error(f"--only: one of {', '.join(QUERIES)}; --engines: a part of {'; '.join(ENGINES)}")
+    os.environ.setdefault(MEMORY, _heap(names))
     size = SIZES["quick" if given.quick else "full"]
     whole = not (given.quick or given.only or given.engines or given.events)
     target = RESULTS / ("engines.json" if whole else "engines-partial.json")
@@ -173,8 +190,8 @@ def main() -> int:
     summary: dict[str, Any] = {
         "made": datetime.now(UTC).isoformat(timespec="seconds"), "commit": host.commit(),
         "scale": size.name if given.events is None else "own",
-        "attempts": size.attempts, "warm_runs": size.warm + 1, "machine": host.about(), "versions": _versions(),
-        "queries": [],
+        "attempts": size.attempts, "warm_runs": size.warm + 1, "machine": host.about(), "heap": os.environ[MEMORY],
+        "versions": _versions(), "queries": [],
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="fastwin-engines-") as made:
         folder = Path(made)
