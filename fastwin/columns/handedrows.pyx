@@ -1,7 +1,10 @@
 """HandedRows: rows that user code is handed one after the other, and most of which it does not keep."""
 
+import pyarrow as pa
+
 cimport cython
 
+from fastwin.columns.row import row_type
 from fastwin.columns.row cimport Row, Rows, RowType
 from fastwin.core.memory.references cimport PyObject, references
 from fastwin.core.typedefs cimport idx_t
@@ -43,3 +46,30 @@ cdef class HandedRows:
             self.spare.rows.hold(self.spare)
         self.last = self.spare = None
         return 0
+
+    cdef tuple arguments(self):
+        """Returns what one like this is made of: equal ones give the same objects, so that pickles are equal."""
+        return self.type, _known(tuple([_known(kind) for kind in self.kinds]))
+
+
+cdef HandedRows handed_by_themselves(list rows):
+    """Returns what belongs to rows of no operator: their type, and the Arrow types of what they have."""
+    cdef RowType type = (<Row> rows[0]).type if rows else row_type(())
+    cdef Py_ssize_t j
+    return HandedRows(type, [_inferred([(<Row> row).value(j) for row in rows]) for j in range(len(type.names))])
+
+
+cdef dict _KNOWN = {}
+
+
+cdef object _known(object kinds):
+    """Returns an Arrow type, or several, as the one object that the process has of it."""
+    return _KNOWN.setdefault(kinds, kinds)
+
+
+cdef object _inferred(list values):
+    """Returns the Arrow type of values, and one that numpy has none for where there is none."""
+    try:
+        return pa.infer_type(values)
+    except pa.ArrowException:
+        return pa.null()

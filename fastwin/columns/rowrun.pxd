@@ -20,5 +20,3 @@ cdef class RowRun:
     cdef Row _row(self, Py_ssize_t at)
 
 cdef RowRun new_run(Picked picked)
-
-cdef list picked_values(Rows rows, Py_ssize_t j, const idx_t* places, Py_ssize_t n)

@@ -1,13 +1,12 @@
 """RowRun: elements of one window that came one after the other, as user code sees them: rows, lists, numpy columns."""
 
-import numpy as np
-import pyarrow as pa
-
 cimport cython
 from libc.stdlib cimport free, malloc
 
-from fastwin.columns.row cimport Numbers, Row, Rows
-from fastwin.core.typedefs cimport idx_t, int64_t
+from fastwin.columns.pickedvalues cimport picked_numbers, picked_values
+from fastwin.columns.pickedvalues import frozen, has_numbers
+from fastwin.columns.row cimport Row, Rows
+from fastwin.core.typedefs cimport idx_t
 from fastwin.errors import StateError
 
 __all__ = ["RowRun"]
@@ -30,19 +29,9 @@ cdef class Picked:
 
     cdef object array(self, Py_ssize_t j):
         """Returns a column in this order, read-only; None where only lists can say what is in it."""
-        cdef int64_t[::1] view
-        cdef const int64_t* values
-        cdef const Numbers* numbers = self.rows.numbers + j
-        cdef Py_ssize_t k
         if not self.asked[j]:
-            if numbers.values != NULL and numbers.valid == NULL:
-                view = bits = np.empty(self.n, np.int64)
-                values = <const int64_t*> numbers.values
-                for k in range(self.n):
-                    view[k] = values[self.places[k]]
-                found = bits.view(np.float64) if numbers.floats else bits
-                found.flags.writeable = False
-            else:
+            found = picked_numbers(self.rows.numbers + j, self.places, self.n)
+            if found is None:
                 found = self._narrow(j)
             self.arrays[j], self.asked[j] = found, True
         return self.arrays[j]
@@ -54,38 +43,6 @@ cdef class Picked:
             return None
         values = [self.rows.value(j, self.places[k]) for k in range(self.n)]
         return None if None in values else frozen(values, self.rows.kinds[j])
-
-
-def has_numbers(kind):
-    """Tells whether numpy has a type for the values, other than objects."""
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-
-
-def frozen(list values not None, kind):
-    """Returns values as an array[n], read-only: numbers and booleans with the dtype of their type, all else objects."""
-    if has_numbers(kind) and None not in values:
-        found = np.array(values, dtype=kind.to_pandas_dtype())
-    else:
-        found = np.empty(len(values), dtype=object)
-        found[:] = values
-    found.flags.writeable = False
-    return found
-
-
-cdef list picked_values(Rows rows, Py_ssize_t j, const idx_t* places, Py_ssize_t n):
-    """Returns what n rows have in a column."""
-    cdef const Numbers* numbers = rows.numbers + j
-    cdef list values
-    cdef Py_ssize_t k
-    if numbers.values == NULL:
-        values = rows.column(j)
-        return [values[places[k]] for k in range(n)]
-    if numbers.valid != NULL:
-        return [rows.value(j, places[k]) for k in range(n)]
-    rows.latest = j
-    if numbers.floats:
-        return [(<const double*> numbers.values)[places[k]] for k in range(n)]
-    return [(<const int64_t*> numbers.values)[places[k]] for k in range(n)]
 
 
 @cython.binding(False)      # as plain methods: user code calls them for each run

@@ -7,9 +7,14 @@ cdef enum:
     FEW_PLACES = 4              # that need no memory of their own
 
 
+cdef struct Found:              # in which part an element was
+    Py_ssize_t part, begin, end     # the part; the first element in it, and the first one behind it
+
+
 cdef class WindowRows:
     cdef HandedRows handed
     cdef list older             # what came before: WindowRows without older ones, and lists of rows with values
+    cdef list ends              # how many elements there are up to the end of each; None: nobody has asked
     cdef Rows rows              # that the newest ones are in; None: there are none
     cdef idx_t* places          # of these
     cdef idx_t n, room
@@ -27,12 +32,11 @@ cdef class WindowRows:
     cdef int _shelve(self) except -1
     cdef list _list(self)
     cdef list _loose(self)
-    cdef int _note(self, dict wanted) except -1
-    cdef int _move(self, dict wanted) except -1
+    cdef int _put(self, object part) except -1
     cdef list _parts(self)
     cdef Py_ssize_t _column(self, object name) except -1
     cdef object _array(self, Py_ssize_t j)
-    cdef list _from(self, Py_ssize_t first)
     cdef Row _row(self, Py_ssize_t at)
+    cdef Row _at(self, Py_ssize_t k, Found* found)
 
 cdef WindowRows new_window_rows(HandedRows handed)

@@ -4,22 +4,21 @@ A window keeps places in the columns of the calls that its elements came in. Row
 when somebody asks.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 cimport cython
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from fastwin.columns.handedrows cimport HandedRows
-from fastwin.columns.row cimport Numbers, Row, Rows
-from fastwin.columns.row import row_type
-from fastwin.columns.rowrun cimport picked_values
-from fastwin.columns.rowrun import frozen
+from fastwin.columns.handedrows cimport HandedRows, handed_by_themselves
+from fastwin.columns.pickedvalues cimport picked_numbers, picked_values
+from fastwin.columns.pickedvalues import frozen
+from fastwin.columns.row cimport Row, Rows
 from fastwin.core.memory.references cimport untrack
-from fastwin.core.typedefs cimport idx_t, int64_t
+from fastwin.core.typedefs cimport idx_t
 
 __all__ = ["WindowRows", "window_rows"]
 
@@ -38,6 +37,8 @@ cdef class WindowRows:
 
     def __dealloc__(self):
         self._leave()
+        if self.older is not None:
+            self.handed.parts -= len(self.older)
 
     cdef void _leave(self) noexcept:
         """Gives the newest part up."""
@@ -84,8 +85,9 @@ cdef class WindowRows:
         return 0
 
     cdef list _list(self):
-        """Returns the list of older parts."""
+        """Returns the list of older parts, to change it."""
         cdef list made
+        self.ends = None
         if self.older is None:
             self.older = made = []
             untrack(<void*> made)       # rows make no circles, and there may be millions of such lists
@@ -98,8 +100,14 @@ cdef class WindowRows:
             return older[len(older) - 1]
         made = []
         untrack(<void*> made)
-        older.append(made)
+        self._put(made)
         return made
+
+    cdef int _put(self, object part) except -1:
+        """Puts a part behind the older ones."""
+        self._list().append(part)
+        self.handed.parts += 1
+        return 0
 
     cdef WindowRows _newest(self):
         """Returns the newest part by itself."""
@@ -113,7 +121,7 @@ cdef class WindowRows:
     cdef int _shelve(self) except -1:
         """Makes the newest part one of the older ones."""
         if self.n:
-            self._list().append(self._newest())
+            self._put(self._newest())
             self._leave()
         return 0
 
@@ -123,6 +131,7 @@ cdef class WindowRows:
         others._shelve()
         if others.older is not None:
             self._list().extend(others.older)
+            self.handed.parts += len(others.older)
         self.total += others.total
         return 0
 
@@ -131,7 +140,8 @@ cdef class WindowRows:
         cdef WindowRows part
         cdef Py_ssize_t left = n
         self._shelve()
-        parts, self.older, self.total = self.older or (), None, n
+        parts, self.older, self.ends, self.total = self.older or (), None, None, n
+        self.handed.parts -= len(parts)
         for held in parts:
             if left == 0:
                 break
@@ -142,7 +152,7 @@ cdef class WindowRows:
                 part.rows.kept -= part.n - left
                 part.n = part.total = left
                 held = part
-            self._list().append(held)
+            self._put(held)
             left -= len(held)
         return 0
 
@@ -151,42 +161,9 @@ cdef class WindowRows:
         cdef WindowRows copy = self._newest() if self.n else new_window_rows(self.handed)
         if self.older is not None:
             copy.older = [list(part) if type(part) is list else part for part in self.older]
+            self.handed.parts += len(copy.older)
         copy.total = self.total
         return copy
-
-    cdef int _note(self, dict wanted) except -1:
-        """Notes the places of elements in these calls. wanted: by call, a dict of places."""
-        cdef WindowRows part
-        cdef idx_t k
-        for held in (self,) if self.older is None else self._parts():
-            if type(held) is not list:
-                part = held
-                if part.n and part.rows in wanted:
-                    for k in range(part.n):
-                        wanted[part.rows][part.places[k]] = None
-        return 0
-
-    cdef int _move(self, dict wanted) except -1:
-        """Puts rows in the place of elements of these calls. wanted: by call, a dict of rows by place."""
-        cdef WindowRows part
-        cdef idx_t k
-        parts = self._parts()
-        if not any([type(held) is not list and (<WindowRows> held).rows in wanted for held in parts]):
-            return 0
-        self.older = None
-        for held in parts:
-            if type(held) is list:
-                self._loose().extend(held)
-                continue
-            part = held
-            if part.rows in wanted:
-                made = wanted[part.rows]
-                self._loose().extend([made[part.places[k]] for k in range(part.n)])
-                if part is self:
-                    self._leave()
-            elif part is not self:
-                self._list().append(part)
-        return 0
 
     cdef list _parts(self):
         """Returns all parts in order: the older ones, and this object for the newest one."""
@@ -235,8 +212,7 @@ cdef class WindowRows:
 
     cdef object _array(self, Py_ssize_t j):
         """Returns a column of the newest part; None where only lists can say what is in it."""
-        cdef const Numbers* numbers = self.rows.numbers + j
-        cdef int64_t[::1] view
+        cdef idx_t[::1] places
         cdef Py_ssize_t k
         cdef idx_t first = self.places[0]
         for k in range(1, self.n):
@@ -245,17 +221,14 @@ cdef class WindowRows:
         else:
             whole = self.rows.whole(j)
             return None if whole is None else whole[first:first + self.n]
-        if numbers.values != NULL and numbers.valid == NULL:
-            view = bits = np.empty(self.n, np.int64)
-            for k in range(self.n):
-                view[k] = (<const int64_t*> numbers.values)[self.places[k]]
-            found = bits.view(np.float64) if numbers.floats else bits
-        else:
+        found = picked_numbers(self.rows.numbers + j, self.places, self.n)
+        if found is None:
             whole = self.rows.whole(j)
             if whole is None:
                 return None
-            found = whole[<idx_t[:self.n]> self.places]
-        found.flags.writeable = False
+            places = <idx_t[:self.n]> self.places
+            found = whole[places]
+            found.flags.writeable = False
         return found
 
     cdef Row _row(self, Py_ssize_t at):
@@ -263,20 +236,25 @@ cdef class WindowRows:
         self.rows.hold(row)
         return row
 
-    cdef list _from(self, Py_ssize_t first):
-        """Returns the rows from one on. O(parts + rows)."""
-        cdef list rows = []
-        cdef Py_ssize_t k
-        for part in self._parts():
-            if first >= len(part):
-                first -= len(part)
-                continue
-            if type(part) is list:
-                rows += part[first:] if first else part
-            else:
-                rows += [(<WindowRows> part)._row(k) for k in range(first, (<WindowRows> part).n)]
-            first = 0
-        return rows
+    cdef Row _at(self, Py_ssize_t k, Found* found):
+        """Returns element k. found: where another one was. O(log parts), O(1) where that was near.
+
+        The first call for an object with older parts looks at all of them.
+        """
+        cdef Py_ssize_t end = 0, older = self.total - self.n
+        if k >= older:
+            return self._row(k - older)
+        if not found.begin <= k < found.end:
+            if self.ends is None:
+                self.ends = []
+                for part in self.older:
+                    end += len(part)
+                    self.ends.append(end)
+            found.part = bisect_right(self.ends, k)
+            found.begin = self.ends[found.part - 1] if found.part else 0
+            found.end = self.ends[found.part]
+        part = self.older[found.part]
+        return part[k - found.begin] if type(part) is list else (<WindowRows> part)._row(k - found.begin)
 
     def __len__(self):
         return self.total
@@ -291,22 +269,14 @@ cdef class WindowRows:
         return found
 
     def __getitem__(self, at):
-        cdef Py_ssize_t k, n
+        cdef Found found
+        cdef Py_ssize_t k
+        found.part = found.begin = found.end = 0
         if isinstance(at, slice):
-            wanted = range(*at.indices(self.total))
-            n = min(wanted, default=0)
-            rows = self._from(n) if wanted else ()
-            return [rows[k] for k in range(wanted.start - n, wanted.stop - n, wanted.step)]
+            return [self._at(k, &found) for k in range(*at.indices(self.total))]
         if not -self.total <= at < self.total:
             raise IndexError(f"elements: there are {self.total} of them, got index {at}")
-        k = at + self.total if at < 0 else at
-        if k >= self.total - self.n:
-            return self._row(k - (self.total - self.n))
-        for part in self.older:
-            n = len(part)
-            if k < n:
-                return part[k]
-            k -= n
+        return self._at(at + self.total if at < 0 else at, &found)
 
     index, count = Sequence.index, Sequence.count
 
@@ -319,8 +289,7 @@ cdef class WindowRows:
         return repr(list(self))
 
     def __reduce__(self):
-        kinds = _known(tuple([_known(kind) for kind in self.handed.kinds]))
-        return window_rows, (list(self), (self.handed.type, kinds))
+        return window_rows, (list(self), self.handed.arguments())
 
 
 @cython.final
@@ -371,27 +340,8 @@ def window_rows(list rows not None, handed=None):
     cdef WindowRows made
     if type(handed) is tuple:
         handed = HandedRows(*handed)
-    if handed is None:
-        kind = (<Row> rows[0]).type if rows else row_type(())
-        handed = HandedRows(kind, [inferred([(<Row> row).value(j) for row in rows]) for j in range(len(kind.names))])
-    made = new_window_rows(handed)
+    made = new_window_rows(handed_by_themselves(rows) if handed is None else handed)
     if rows:
         made._loose().extend(rows)
         made.total = len(rows)
     return made
-
-
-cdef dict _KNOWN = {}
-
-
-cdef object _known(object kinds):
-    """Returns an Arrow type, or several, as the one object that the process has of it, so that pickles are equal."""
-    return _KNOWN.setdefault(kinds, kinds)
-
-
-def inferred(list values not None):
-    """Returns the Arrow type of values, and one that numpy has none for where there is none."""
-    try:
-        return pa.infer_type(values)
-    except pa.ArrowException:
-        return pa.null()

@@ -7,3 +7,6 @@ def link(panes: PaneTable, slots: NDArray[np.int32], members: NDArray[np.int32],
 def unlink(
     panes: PaneTable, slots: NDArray[np.int32], before: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
+def members_of(
+    panes: PaneTable, keys: NDArray[np.int32], starts: NDArray[np.int64], before: NDArray[np.int32]
+) -> NDArray[np.int32]: ...

@@ -5,7 +5,7 @@ A row has its newest member's number, plus one, in its bits: 0 says that it has 
 
 import numpy as np
 
-from fastwin.core.typedefs cimport NONE, idx_t, uint64_t
+from fastwin.core.typedefs cimport NONE, idx_t, int64_t, uint64_t
 from fastwin.core.memory.bounds cimport check_ids, check_length
 from fastwin.core.panes.panetable cimport PaneTable
 from fastwin.core.rows.rowstore cimport RowStore, live_mask
@@ -79,3 +79,35 @@ def unlink(PaneTable panes not None, const idx_t[::1] slots not None, const idx_
                 of[at] = slots[i]
                 member = before[member]
     return members, theirs
+
+
+def members_of(PaneTable panes not None, const idx_t[::1] keys not None, const int64_t[::1] starts not None,
+               const idx_t[::1] before not None):
+    """Returns the members of the rows of some keys and starts: int32[n], row by row, each row's newest first.
+
+    before: as link() has filled it. What has no row has no members; a row that is there twice gives them twice. Raises
+    ValueError for starts of another length, IndexError for members without a place. O(keys + n).
+    """
+    cdef Py_ssize_t i, n = 0
+    cdef idx_t slot, member
+    check_length("starts", starts.shape[0], keys.shape[0])
+    found = np.empty(keys.shape[0], dtype=np.int32)
+    cdef idx_t[::1] newest = found
+    for i in range(keys.shape[0]):
+        slot = panes.slot_of(keys[i], starts[i])
+        newest[i] = member = <idx_t> NONE if slot == NONE else newest_of(panes.rows, slot)
+        while member != NONE:
+            if member >= before.shape[0]:
+                raise IndexError(f"before: must have a place for member {member}, has {before.shape[0]}")
+            n += 1
+            member = before[member]
+    members = np.empty(n, dtype=np.int32)
+    cdef idx_t[::1] out = members
+    n = 0
+    for i in range(keys.shape[0]):
+        member = newest[i]
+        while member != NONE:
+            out[n] = member
+            n += 1
+            member = before[member]
+    return members

@@ -25,6 +25,7 @@ from fastwin.functions.aggregate import adds_many
 
 cdef enum:
     FEWEST = 2                  # elements of a run; fewer are added one by one
+    LINE = 64                   # empty places that are passed over while one element is looked at
 
 cdef object UNMADE = object()   # in the place of an accumulator, until the first elements are handed over
 
@@ -161,21 +162,26 @@ cdef class Contents:
         return kept.add_row(self.elements.element(i)) if rows.n < FEWEST_ROWS else kept.add(rows, <idx_t> i)
 
     cdef int settle(self) except -1:
-        """Lets go of calls of which windows keep few elements. Amortised O(1): there are as many others as windows."""
+        """Lets go of calls of which windows keep few elements.
+
+        Amortised O(1) an element: it waits until these calls have had as many as windows and their parts, at all of
+        which it looks, and one for each line of places in the list of objects.
+        """
         cdef list thin = self.elements.thin
-        cdef Py_ssize_t n = 0
+        cdef Py_ssize_t looked_at = self.table.filled
         cdef Rows rows
         if not thin:
             return 0
-        for rows in thin:
-            n += rows.n
-        if n < self.table.filled:
+        if self.keeps_places:
+            looked_at = max(looked_at + self.handed.parts, len(self.objects) // LINE)
+        if self.elements.thin_n < looked_at:
             return 0
         if self.keeps_places:
             move_out(self.objects, thin)
         for rows in thin:
             rows.scatter()
         thin.clear()
+        self.elements.thin_n = 0
         return 0
 
     cdef int _fold(self, idx_t slot, object row, bint first) except -1:

@@ -17,6 +17,7 @@ cdef class Elements:
     cdef HandedRows handed          # what windows make rows with; None: they make none
     cdef list sparse                # Rows of earlier calls of which few are left
     cdef list thin                  # those among them of which windows keep some
+    cdef Py_ssize_t thin_n          # how many rows they have
     cdef ts_t cached_start, cached_end
     cdef object cached_window
 

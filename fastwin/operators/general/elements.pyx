@@ -47,6 +47,7 @@ cdef class Elements:
             few = self.sparse.pop()
             if few.kept:
                 self.thin.append(few)
+                self.thin_n += few.n
             else:
                 few.scatter()
         self.rows = rows

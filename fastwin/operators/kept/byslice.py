@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.keys.keytable import KeyTable
-from fastwin.core.panes.members import link, unlink
+from fastwin.core.panes.members import link, members_of, unlink
 from fastwin.core.panes.openends import OpenEnds
 from fastwin.core.panes.panetable import PaneTable
+from fastwin.operators.aligned.slicing import expanded
 from fastwin.operators.kept.keptrows import KeptRows
 
 __all__ = ["BySlice", "Taken"]
@@ -62,6 +63,21 @@ class BySlice:
     def take(self, slots: NDArray[np.int32]) -> Taken:
         """Takes out all rows of the slices that these are in, slice by slice, in order of arrival. O(their rows)."""
         return Taken(*unlink(self.panes, self._panes_of(slots), self._before))
+
+    def rows_between(
+        self, keys: NDArray[np.int32], firsts: NDArray[np.int64], ends: NDArray[np.int64], slices: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Returns the rows of keys in intervals, each once, in order of arrival.
+
+        firsts, ends: of each key's interval. slices: the starts of those that hold rows. O(slices in the intervals, and
+        their rows).
+        """
+        at, behind = np.searchsorted(slices, firsts), np.searchsorted(slices, ends)
+        some = np.unique(np.stack([keys.astype(np.int64), at, behind - 1], axis=1), axis=0)
+        counts, places = expanded(some[:, 1], some[:, 2], 1)
+        pairs = np.unique(np.stack([np.repeat(some[:, 0], counts), places], axis=1), axis=0)
+        rows = members_of(self.panes, pairs[:, 0].astype(np.int32), slices[pairs[:, 1]], self._before)
+        return np.sort(rows).astype(np.int64)
 
     def put_back(self, some: Taken) -> None:
         """Takes rows back; of each slice, they are in order of arrival."""

@@ -158,10 +158,13 @@ class RowsOperator(EventTimeOperator):
         lateness = self._lateness.at(self.watermark)
         windows = self._slicing.late_windows(starts[places], self.watermark, lateness)
         takes = windows.ends >= np.repeat(since[places], windows.counts)
-        ends = windows.ends[takes]
+        of, firsts, ends = np.repeat(places, windows.counts)[takes], windows.starts[takes], windows.ends[takes]
         pairs = _Pairs(ends)
-        touched = pairs.of(np.repeat(ids[places], windows.counts)[takes], ends)
-        slots = np.flatnonzero(np.isin(self._kept.number("key"), ids[places]))
+        touched = pairs.of(ids[of], ends)
+        # Those of an element follow each other, the latest one first: together they are one interval.
+        latest = np.flatnonzero(np.diff(of, prepend=-1))
+        first = np.append(latest[1:], len(of))[: len(latest)] - 1
+        slots = self._pruner.by_slice().rows_between(ids[of[latest]], firsts[first], ends[latest], self._slices)
         windows = self._slicing.late_windows(self._kept.number("start")[slots], self.watermark, lateness)
         fired = self._fired(slots, windows)
         fired = fired.select(np.isin(fired.ends, pairs.ends))

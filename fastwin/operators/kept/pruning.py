@@ -9,7 +9,7 @@ from fastwin.core.keys.keytable import KeyTable
 from fastwin.operators.kept.byslice import BySlice, Taken
 from fastwin.operators.kept.keptrows import KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
-from fastwin.times import MIN_TIMESTAMP
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["Pruner"]
 
@@ -108,6 +108,8 @@ class Pruner:
         _, firsts = np.unique(kept.number("arrival")[slots], return_index=True)
         self._keys.release_ids(kept.keys(np.delete(slots, firsts)))
         kept.keep(slots[firsts])
+        if self._by_slice is not None:
+            self._by_slice.drop_before(MAX_TIMESTAMP)  # so that its keys are released
         self._by_slice, self._pruned = None, 0
 
     def _check(self) -> None:

@@ -1,6 +1,8 @@
 """The elements that a ProcessWindowFunction is handed: a sequence of rows, and their columns."""
 
 import pickle
+import tracemalloc
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastwin as fw
+from fastwin.columns import windowrows
 
 SCHEMA = pa.schema(
     [
@@ -215,3 +218,74 @@ def test_windows_that_keep_a_few_of_each_call_let_go_of_the_others():
     assert held < 3 * table([1] * 1_000, [0] * 1_000).nbytes
     rows = stream.advance_watermark(fw.MAX_TIMESTAMP).main.to_pylist()
     assert [(row["n"], row["pages"]) for row in rows] == [(30, "/998 /998 /998"), (30, "/999 /999 /999")]
+
+
+class Looking(fw.ProcessWindowFunction):
+    """Looks at the elements of the first window that fires as a test tells it to."""
+
+    def __init__(self, look):
+        self.look = look
+
+    def process(self, key, context, elements):
+        if self.look is not None:
+            look, self.look = self.look, None
+            look(elements)
+
+
+def look_at_many_parts(look):
+    """Has a look at a window to which each of 300 calls has brought 22 elements."""
+    stream = TUMBLING.process(Looking(look), output="n bigint").open(schema=SCHEMA)
+    for _ in range(300):
+        stream.process(table([1, 2, 2] * 22, [5, 15, 15] * 22))
+    stream.advance_watermark(9)
+
+
+def test_an_element_is_found_by_its_place_in_one_step(monkeypatch):
+    steps = []
+    monkeypatch.setattr(windowrows, "bisect_right", lambda ends, k: steps.append(k) or bisect_right(ends, k))
+
+    def look(elements):
+        values, n = elements.to_list("value"), len(elements)
+        assert n == 6_600
+        assert [elements[i].value for i in range(-n, n, 101)] == (values + values)[::101]
+        assert len(steps) <= 2 * n // 101 + 1
+        steps.clear()
+        assert [row.value for row in elements[::-1]] == values[::-1]
+        assert len(steps) <= 300
+
+    look_at_many_parts(look)
+    assert steps
+
+
+def test_a_slice_makes_the_rows_that_it_asks_for():
+    peaks = []
+
+    def look(elements):
+        assert elements[5].value == elements.to_list("value")[5]
+        for some in (slice(1), slice(-1, None), slice(3_000, 3_010, 3)):
+            tracemalloc.start()
+            try:
+                assert len(elements[some]) == len(range(6_600)[some])
+                peaks.append(tracemalloc.get_traced_memory()[1])
+            finally:
+                tracemalloc.stop()
+
+    look_at_many_parts(look)
+    assert max(peaks) < 6_600, f"{peaks} bytes; a list of all rows takes eight for each"
+
+
+def test_letting_go_of_calls_costs_what_is_new():
+    """Of each call a few rows stay. What has been let go of before is not touched again."""
+    stream = TUMBLING.process(Looking(None), output="n bigint").open(schema=SCHEMA)
+    peaks = []
+    for n in range(600):
+        rows = table([1] * 100, [10 * n] * 80 + [9_000] * 20)
+        tracemalloc.start()
+        try:
+            stream.process(rows)
+            stream.advance_watermark(10 * n + 9)
+            stream.process(rows[:0])
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert np.median(peaks[-20:]) < np.median(peaks[20:40]) + 20_000, "eight bytes for each of 12,000 rows"

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin.core.keys.keytable import KeyTable
+from fastwin.operators.kept.keptrows import KeptRows
 from fastwin.operators.kept.pruning import Pruner
 
 SCHEMA = pa.schema([("k", pa.int64()), ("t", pa.int64()), ("v", pa.int64())])
@@ -76,3 +78,38 @@ def stream_copy(name: str, chunks: list[bytes]) -> fw.Stream:
     stream = SPECS[name].open(schema=SCHEMA)
     stream.restore(chunks)
     return stream
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_late_rows_look_at_the_rows_of_their_windows_alone(name: str) -> None:
+    keys, few, peaks = 50_000, 2, []
+    stream = SPECS[name].allowed_lateness(10_000).open(schema=SCHEMA)
+    stream.process(rows_of(np.arange(keys), 0, 0))
+    stream.advance_watermark(5_000)
+    for value in range(1, 6):
+        tracemalloc.start()
+        try:
+            main = stream.process(rows_of(np.arange(few), 0, value)).main
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        assert set(main["k"].to_pylist()) == set(range(few))
+        assert main["v"].to_pylist().count(value) == few * {"last": 1, "top": 10}[name]
+    assert min(peaks[2:]) < keys, f"{peaks} bytes; a mark for each of {keys} rows takes one"  # arrays have grown before
+
+
+def test_rows_that_are_put_in_order_let_go_of_their_keys() -> None:
+    keys, kept = KeyTable("int64"), KeptRows(pa.schema([("v", pa.int64())]))
+    pruner = Pruner(kept, keys, None, 10)
+    columns = pa.record_batch([pa.array([3, 1, 3])], names=["v"])
+    ids = keys.intern_int64(np.array([7, 8, 7]))
+    keys.retain_ids(ids)
+    some = np.array([30, 10, 30])
+    kept.add(columns, key=ids, start=some, arrival=some, since=some)
+    pruner.by_slice()
+    pruner.put_in_order()
+    assert kept.table["v"].to_pylist() == [1, 3]
+    assert len(keys) == 2
+    pruner.drop_before(100)
+    keys.sweep()
+    assert len(keys) == 0
