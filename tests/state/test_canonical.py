@@ -5,7 +5,7 @@ import random
 import pytest
 
 import fastwin as fw
-from tests.support import newer_specs, stored_specs
+from tests.support import newer_specs, stored_specs, stored_streams
 from tests.support.newer_specs import JOIN, joined_rows
 from tests.support.stored_steps import Step, rebuilt, run, steps
 
@@ -13,7 +13,7 @@ ROUNDS = 3
 SPECS = stored_specs.SPECS | newer_specs.SPECS
 
 
-def follow(spec: fw.WindowSpec, made: list[Step], dice: random.Random, schema=stored_specs.SCHEMA) -> None:
+def follow(spec: fw.WindowSpec, made: list[Step], dice: random.Random, schema=stored_streams.SCHEMA) -> None:
     """Takes steps with a stream that lives on, with a fresh one each time, and with one that now and then is behind."""
     live, other, known = rebuilt(spec, [], schema), rebuilt(spec, [], schema), 0
     log: list[bytes] = []

@@ -10,7 +10,7 @@ from fastwin.columns.keys import key_hash
 from fastwin.errors import StateError
 from fastwin.run.replica import Replica, open_replica
 from tests.support import newer_specs, stored_specs
-from tests.support.stored_specs import BATCHES, SCHEMA, START_MS, STEP_MS, events
+from tests.support.stored_streams import BATCHES, SCHEMA, START_MS, STEP_MS, events
 
 SPECS = stored_specs.SPECS | newer_specs.SPECS
 

@@ -15,7 +15,7 @@ from fastwin.run.planner import plan
 from fastwin.run.replica import open_replica
 from fastwin.state.chunks import read_meta
 from fastwin.state.refresh import Refresh, Repeated, Round
-from tests.support import newer_specs, stored_specs
+from tests.support import newer_specs, stored_specs, stored_streams
 from tests.support.newer_specs import JOIN, joined_rows
 from tests.support.stored_steps import Step, rebuilt, run, steps
 
@@ -95,7 +95,7 @@ def test_a_stream_in_a_round_writes_what_one_writes_that_looks_at_all_rows(name,
     print("seed", seed)  # shown if it fails
     dice = random.Random(seed)
     monkeypatch.setattr(Round, "goes_on", in_step)
-    schema = JOIN.schema if name == "join" else stored_specs.SCHEMA
+    schema = JOIN.schema if name == "join" else stored_streams.SCHEMA
     live, looks, turn = rebuilt(SPECS[name], [], schema), rebuilt(SPECS[name], [], schema), 0
     log: list[bytes] = []
     since = first = None  # of the last round that is over, and of the one that is on

@@ -17,7 +17,7 @@ from fastwin.state.chunks import decode, encode
 from fastwin.state.signing import KEY_VARIABLE, SIGNATURE_BYTES
 from tests.support import newer_specs, stored_specs
 from tests.support.saved import with_checksum
-from tests.support.stored_specs import BATCHES, SCHEMA, feed, main_rows
+from tests.support.stored_streams import BATCHES, SCHEMA, feed, main_rows
 
 KEY, OTHER = "a key of some length", "another key of some length"
 SPECS = stored_specs.SPECS | newer_specs.SPECS

@@ -6,7 +6,8 @@ import pytest
 import fastwin as fw
 from fastwin.state.chunks import FORMAT_VERSION
 from tests.support import newer_specs
-from tests.support.stored_specs import SAVED, SCHEMA, SPECS, STORED, feed, folder_of, main_rows
+from tests.support.stored_specs import SPECS
+from tests.support.stored_streams import SAVED, SCHEMA, STORED, feed, folder_of, main_rows
 
 FORMATS = (4, 5)
 NEWER_FORMATS = (5,)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import fastwin as fw
-from tests.support.stored_specs import SAVED, SCHEMA, STORED, events, feed
+from tests.support.stored_streams import SAVED, SCHEMA, STORED, events, feed
 
 __all__ = ["JOIN", "JOINED", "SPECS", "STREAMS", "fed", "folder_of", "joined_rows", "opened"]
 

@@ -21,7 +21,8 @@ import fastwin as fw
 import spark_glue
 from tests.support import newer_specs
 from tests.support.spark_streams import MicroBatch, Recorder, Source, assert_same_rows, micro_batches, start
-from tests.support.stored_specs import QUERIES, SCHEMA, SPECS, STORED
+from tests.support.stored_specs import QUERIES, SPECS
+from tests.support.stored_streams import SCHEMA, STORED
 
 __all__ = [
     "FORMATS",

@@ -9,7 +9,7 @@ import fastwin as fw
 from fastwin.run.planner import plan
 from fastwin.run.replica import Replica, open_replica
 from fastwin.state.refresh import Refresh
-from tests.support.stored_specs import SCHEMA, START_MS
+from tests.support.stored_streams import SCHEMA, START_MS
 
 __all__ = ["Step", "rebuilt", "run", "steps"]
 

@@ -27,7 +27,8 @@ from tests.support.stored_checkpoints import (
     savepoint_of,
     unpack,
 )
-from tests.support.stored_specs import QUERIES, SCHEMA
+from tests.support.stored_specs import QUERIES
+from tests.support.stored_streams import SCHEMA
 
 
 def test_the_format_that_is_written_is_stored() -> None:
