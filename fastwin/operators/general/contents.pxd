@@ -2,7 +2,6 @@
 from fastwin.core.typedefs cimport idx_t, ts_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.windows.windowtable cimport WindowTable
-from fastwin.operators.general.contexts cimport Clocks
 from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.runs cimport Runs
 from fastwin.columns.row cimport RowType
@@ -21,7 +20,7 @@ cdef class Contents:
     cdef readonly bint keeps_places     # as WindowRows, else as lists
     cdef readonly HandedRows handed     # what these make rows with
     cdef readonly bint folds            # there is something to aggregate or reduce
-    cdef object evictor, reduce
+    cdef object reduce
     cdef bint timed                     # elements are kept with their timestamps
     cdef list adds, creates, gives, merges, whats
     cdef list manys                     # their add_many; None for those that have none
@@ -29,10 +28,7 @@ cdef class Contents:
     cdef Runs runs
     cdef object only_add, only_create, only_give        # of the aggregate in Python, if it is the only one
     cdef object reduced
-    cdef Clocks clocks
     cdef list makers
-    cdef AccumulatorSet scratch         # for elements that are kept: computes anew at each firing
-    cdef object inputs, read            # what these are fed with, and of which columns
 
     cdef int fit(self) except -1
     cdef int _drop(self, Py_ssize_t at) except -1

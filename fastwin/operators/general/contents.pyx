@@ -1,10 +1,5 @@
 """Contents: what a window of the general operator holds, how elements get in and out, and what comes of them."""
 
-from operator import index
-
-import numpy as np
-import pyarrow as pa
-
 from fastwin.core.typedefs cimport NONE, idx_t, ts_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.memory.references cimport give_back, set_apart, untrack
@@ -12,14 +7,12 @@ from fastwin.core.timemath cimport NO_TIME
 from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, Window
 from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.returned import reduced_maker, row_maker
-from fastwin.operators.general.contexts cimport Clocks
 from fastwin.operators.general.runs cimport Run, Runs
 from fastwin.columns.row cimport FEWEST_ROWS, Rows, TimedRow
 from fastwin.columns.rowrun cimport Picked
 from fastwin.columns.handedrows cimport HandedRows
 from fastwin.columns.windowrows cimport WindowRows, new_window_rows
 from fastwin.columns.rowkeeping import move_out
-from fastwin.columns.decoding import from_objects
 from fastwin.columns.row import row_type
 from fastwin.functions.aggregate import adds_many
 
@@ -28,19 +21,6 @@ cdef enum:
     LINE = 64                   # empty places that are passed over while one element is looked at
 
 cdef object UNMADE = object()   # in the place of an accumulator, until the first elements are handed over
-
-
-cdef object as_index(object i, Py_ssize_t n):
-    """Returns an index that an evictor has named; raises TypeError for what is none of n elements."""
-    told = i
-    if not isinstance(i, (bool, np.bool_)):     # a mask is no list of indices
-        try:
-            i = index(i)
-            if 0 <= i < n:
-                return i
-        except TypeError:
-            pass
-    raise TypeError(f"must return indices of the {n} elements, returned {told!r}")
 
 
 cdef class Contents:
@@ -55,7 +35,6 @@ cdef class Contents:
         self.objects = []
         self.saved_lists = {}
         self.accumulators = accumulators
-        self.evictor = program.evictor
         self.folds = bool(program.aggregates or config.results or program.reduce is not None)
         self.keeps_rows = program.evictor is not None or not self.folds
         self.timed = program.evictor is not None
@@ -77,17 +56,10 @@ cdef class Contents:
         self.makers = [row_maker(part.names, f"{what}.get_result")
                        for part, what in zip(program.aggregates, self.whats)]
         self.in_python = bool(self.adds) or self.reduce is not None or self.keeps_rows
-        self.clocks = Clocks(elements.timers)
         if self.reduce is not None:
             what = getattr(program.reduce, "name", f"{type(program.reduce).__qualname__}.reduce")
             self.whats = [what]
             self.reduced = reduced_maker(row_type(program.rows.names), what)
-        if self.keeps_rows and len(accumulators.members):
-            self.scratch = config.new_accumulators(accumulators.head_cells)
-            self.inputs = program.inputs
-            names = self.inputs.names or program.rows.names[:1]     # one tells how many there are
-            self.read = pa.schema([program.rows.field(name) for name in names])
-
     cdef int fit(self) except -1:
         """Makes the list by slot long enough."""
         cdef Py_ssize_t more = self.table.rows.capacity - len(self.objects)
@@ -374,28 +346,3 @@ cdef class Contents:
         except Exception as problem:
             raise self.elements.blame(f"{self.whats[j]}.add", slot, problem) from problem
         return parts[0] if len(parts) == 1 else parts
-
-    def evict(self, list elements not None, idx_t slot, bint before):
-        """Asks the evictor; removes what it names from the elements, which have been told in order of arrival."""
-        method = self.evictor.evict_before if before else self.evictor.evict_after
-        what = f"{type(self.evictor).__qualname__}.{'evict_before' if before else 'evict_after'}"
-        try:
-            gone = method(tuple(elements), len(elements), self.elements.window_of(slot), self.clocks)
-            if gone is None:
-                return
-            gone = {as_index(i, len(elements)) for i in gone}
-        except Exception as problem:
-            raise self.elements.blame(what, slot, problem) from problem
-        if gone:
-            elements[:] = [element for i, element in enumerate(elements) if i not in gone]
-
-    def accumulate(self, rows_store, idx_t slot, list elements not None):
-        """Computes the built-in aggregates of elements that are kept, in a fresh row of another store."""
-        if not elements:
-            return
-        times = [NO_TIME if element.timestamp is None else element.timestamp for element in elements]
-        columns = [from_objects([(<TimedRow> element).value[field.name] for element in elements], field.type)
-                   for field in self.read]
-        batch = pa.RecordBatch.from_arrays(columns, schema=self.read)
-        fed = self.inputs.read(batch, np.array(times, dtype=np.int64))
-        self.scratch.add_rows(rows_store, np.full(len(elements), slot, dtype=np.int32), fed)

@@ -6,6 +6,7 @@ from fastwin.core.windows.timerservice cimport TimerService
 from fastwin.core.windows.windowtable cimport WindowTable
 from fastwin.operators.general.contexts cimport WindowContext
 from fastwin.operators.general.elements cimport Elements
+from fastwin.operators.general.eviction cimport Eviction
 
 cdef enum:
     BY_ELEMENT = 0              # what has fired a window
@@ -17,6 +18,7 @@ cdef class Firing:
     cdef WindowTable table
     cdef TimerService timers
     cdef Contents contents
+    cdef Eviction eviction      # of the elements that windows keep; None: they keep none
     cdef readonly object program, config, counters
     cdef object blank, maker, process, process_clear, result_row
     cdef str what

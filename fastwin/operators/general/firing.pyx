@@ -16,6 +16,7 @@ from fastwin.errors import SpecError
 from fastwin.functions.process import ProcessWindowFunction
 from fastwin.operators.general.contents cimport Contents
 from fastwin.operators.general.elements cimport Elements
+from fastwin.operators.general.eviction cimport Eviction
 from fastwin.operators.config import DELETE, INSERT, UPDATE
 from fastwin.operators.general.config import PANE_FIELDS, info_fields
 from fastwin.operators.general.returned import row_maker, to_arrays, with_changes
@@ -46,6 +47,8 @@ cdef class Firing:
         self.pane_info, self.changelog = program.pane_info, program.changelog
         self.tells_firings = self.pane_info or self.changelog
         self.keeps_rows = contents.keeps_rows
+        if self.keeps_rows:
+            self.eviction = Eviction(elements, contents.accumulators, program, config)
         self.ctx = WindowContext(elements.timers, state, merging, [tag for tag, _ in program.side])
         self.needs_keys = program.process is not None
         if program.process is not None:
@@ -82,7 +85,7 @@ cdef class Firing:
             self._process(slot, held if self.leaving else (<WindowRows> held).copied(), time, by_timer, pane)
         elif self.keeps_rows:
             elements = held if self.leaving else list(held)
-            self.contents.evict(elements, slot, True)
+            self.eviction.evict(elements, slot, True)
             held = [(<TimedRow> element).value for element in elements]
             if self.process is None or self.contents.folds:
                 rows = held
@@ -92,7 +95,7 @@ cdef class Firing:
         if not self.keeps_rows or rows is not None:
             row = self._row(slot, time, by_timer, pane)
             if self.keeps_rows and len(self.config.results):
-                self.contents.accumulate(self.fired, row, elements)
+                self.eviction.accumulate(self.fired, row, elements)
             if self.process is not None:
                 result = self._result(slot, row, held)
                 self._take_back(row)
@@ -102,7 +105,7 @@ cdef class Firing:
             elif self.values is not None:
                 self._put(self.contents.python_results(slot, held))
         if elements is not None:
-            self.contents.evict(elements, slot, False)
+            self.eviction.evict(elements, slot, False)
             if not elements:
                 self.contents.clear(slot)
             elif len(elements) < len(self.contents.objects[slot]):
