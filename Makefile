@@ -21,6 +21,8 @@ KERNELS := $(shell find fastwin -name '*.pyx' -o -name '*.pxd')
 STUBBED := $(subst /,.,$(basename $(shell find fastwin -name '*.pyi')))
 CHECKED_TESTS := $(addprefix tests/,aggregates columns core functions operators run spec state triggers windows test_times.py)
 THREAD_TESTS := tests/run/test_threads.py tests/run/test_guard.py
+# The order of files is tests/conftest.py's: long ones first.
+DIVIDED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test test-long test-spark soak bench lint format wheel manylinux compile docs test-debug test-asan test-tsan clean distclean java servers
 .PHONY: check-python check-compiler
@@ -33,15 +35,15 @@ demo: .venv/.compiled | java ## set up, then run the demo on Spark (make demo AR
 	$(PY) -m fastwin demo $(ARGS)
 
 test: .venv/.compiled | java servers ## set up, then run all tests
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile --benchmark-disable $(ARGS)
+	$(PY) -m pytest $(DIVIDED) --benchmark-disable $(ARGS)
 
 test-spark: .venv/.compiled | java servers ## the tests on Spark with another version of it (make test-spark SPARK=4.0.5)
 	@[ -n '$(SPARK)' ] || { echo "Say which version of Spark, for example: make test-spark SPARK=4.0.5" >&2; exit 1; }
 	@$(MAKE) --no-print-directory build/spark-$(SPARK)/.installed
-	FASTWIN_NEWER_PYTHON='$(CURDIR)/$(PY)' build/spark-$(SPARK)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(or $(ARGS),tests/spark)
+	FASTWIN_NEWER_PYTHON='$(CURDIR)/$(PY)' build/spark-$(SPARK)/bin/python -m pytest $(DIVIDED) $(or $(ARGS),tests/spark)
 
 test-long: .venv/.compiled | java servers ## set up, then run the tests that `make test` leaves out because they take long
-	FASTWIN_LONG=1 $(PY) -m pytest -n $(WORKERS) --dist loadfile --benchmark-disable -m long $(ARGS)
+	FASTWIN_LONG=1 $(PY) -m pytest $(DIVIDED) --benchmark-disable -m long $(ARGS)
 
 soak: .venv/.compiled | java ## kill and disturb queries on Spark for about two hours and a half, and print what came of it
 	$(PY) -m tests.soak $(ARGS)

@@ -6,6 +6,7 @@ without it, a set CI variable chooses `ci`. SPARK_SUBMIT_OPTS are the options of
 """
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,8 +22,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 for name in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
     os.environ.setdefault(name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# The files that take long come first: so, of several processes, none waits long for another at the end.
+_LONG_FILES = Path(__file__).resolve().parent / "spark"
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _LONG_FILES not in item.path.parents)
     if os.environ.get("FASTWIN_LONG"):
         return
     for item in items:

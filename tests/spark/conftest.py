@@ -8,6 +8,13 @@ import pytest
 from tests.support.spark_events import TIME_ZONE
 
 HERE = Path(__file__).resolve().parent
+# Without Hadoop's native library, Spark's default manager of checkpoints starts `readlink` 40 times a micro-batch, which
+# is a fifth of what a test takes. Tests that start a Spark of their own have the default.
+_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,6 +39,7 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def spark(cache_folder: Path) -> Iterator:
     """A session as users get it, on two cores, and quiet."""
     import spark_glue
+    from tests.support.spark_versions import SPARK
 
     built = spark_glue.session(
         app_name="fastwin tests",
@@ -42,7 +50,8 @@ def spark(cache_folder: Path) -> Iterator:
             "spark.sql.shuffle.partitions": 2,
             "spark.sql.streaming.numRecentProgressUpdates": 1000,
             "spark.sql.adaptive.enabled": False,
-        },
+        }
+        | (_FILES if SPARK >= (4, 3) else {}),  # older ones have it in another package
     )
     built.sparkContext.setLogLevel("OFF")  # failed queries are part of the tests
     yield built
