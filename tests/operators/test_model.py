@@ -36,7 +36,7 @@ def test_many_windows_an_element(size: int, slide: int, coalesce: bool) -> None:
         naive.Tumbling(100, 7),
         naive.Sliding(100, 40),
         naive.Sliding(30, 70, -5),
-        naive.Sliding(300, 9),
+        naive.Sliding(300, 27),
         naive.Cumulative(300, 20, 50),
         naive.Sessions(60),
     ],

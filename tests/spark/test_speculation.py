@@ -32,7 +32,7 @@ def slow(self, value, accumulator):
     if task is not None and value.v in (50, 51, 52, 250, 251, 252):
         name = Path(os.environ["ATTEMPTS"], f"attempt-{task.stageId()}.{task.partitionId()}-{task.attemptNumber()}")
         name.touch()
-        other, until = name.with_name(name.name[:-1] + "1"), time.monotonic() + 60
+        other, until = name.with_name(name.name[:-1] + "1"), time.monotonic() + 180
         while task.partitionId() == 0 and not other.exists() and time.monotonic() < until:
             time.sleep(0.1)
     return add(self, value, accumulator)
@@ -41,7 +41,7 @@ def slow(self, value, accumulator):
 Joined.add = slow
 """
 )
-START_S = 60
+START_S = 120
 HOSTS = ("127.0.0.2", "127.0.0.3")
 
 

@@ -146,7 +146,7 @@ def stages_again(spark: SparkSession, query: StreamingQuery) -> int:
     return sum(stage is not None and stage.currentAttemptId > 0 for stage in stages)
 
 
-def await_batches(recorder: Recorder, query: StreamingQuery, count: int, seconds: float = 60) -> None:
+def await_batches(recorder: Recorder, query: StreamingQuery, count: int, seconds: float = 240) -> None:
     """Waits until a query's sink has got ``count`` batches; raises what the query failed with."""
     end = time.monotonic() + seconds
     while len(recorder.tables) < count:

@@ -21,7 +21,7 @@ def files(query) -> list[str]:
 
 
 def await_gone(query) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while (cache_root() / str(query.id)).exists():
         assert time.monotonic() < end, "its copies of state are still there"
         time.sleep(0.05)
