@@ -16,6 +16,7 @@ import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
 from spark_glue.session import CLUSTER_WORKER_MEMORY, STATE_STORE_KEY, WORKER_MEMORY, _keep_worker_memory, _quiet
+from tests.support.spark_jobs import jobs_of
 
 SPEC = (
     fw.key_by("k")
@@ -56,10 +57,9 @@ def _split(columns: str) -> list[str]:
 @pytest.fixture
 def no_jobs(spark):
     """Fails the test if a job runs in it."""
-    tracker = spark.sparkContext.statusTracker()
-    before = set(tracker.getJobIdsForGroup(None))
+    before = jobs_of(spark)
     yield
-    assert set(tracker.getJobIdsForGroup(None)) == before
+    assert not jobs_of(spark) - before
 
 
 ON_ANY_FRAME = {

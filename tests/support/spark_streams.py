@@ -140,6 +140,7 @@ def _watermark_ms(text: str | None) -> int | None:
 
 def stages_again(spark: SparkSession, query: StreamingQuery) -> int:
     """Returns how many stages of a query's jobs Spark attempted more than once, as it does where shuffles are lost."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # Spark tells of jobs later than it runs them
     tracker = spark.sparkContext.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(query.runId))]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]

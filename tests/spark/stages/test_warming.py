@@ -5,16 +5,17 @@ import sys
 import fastwin as fw
 import spark_glue
 from spark_glue.stages.warming import _warmed, warm_up
+from tests.support.spark_jobs import jobs_of
 
 
 def test_a_job_runs_once(spark):
     """Its group is its own: whoever looks at the jobs of no group finds his alone."""
     _warmed.discard(spark.sparkContext)
     tracker = spark.sparkContext.statusTracker()
-    before, others = set(tracker.getJobIdsForGroup("fastwin warm-up")), tracker.getJobIdsForGroup(None)
+    before, others = jobs_of(spark, "fastwin warm-up"), jobs_of(spark)
     warm_up(spark).join(60)
-    jobs = set(tracker.getJobIdsForGroup("fastwin warm-up")) - before
-    assert tracker.getJobIdsForGroup(None) == others
+    jobs = jobs_of(spark, "fastwin warm-up") - before
+    assert not jobs_of(spark) - others
     assert jobs and {tracker.getJobInfo(job).status for job in jobs} == {"SUCCEEDED"}
     assert warm_up(spark) is None
 
