@@ -34,31 +34,37 @@ def server(tmp_path_factory) -> Iterator[RedisServer]:
     started.stop()
 
 
-def test_outage_with_what_was_kept(spark, tmp_path, server):
+@pytest.fixture
+def keeping_server(tmp_path_factory) -> Iterator[RedisServer]:
+    """It writes everything down from the start: told so later, it takes a while to begin with it."""
+    started = RedisServer(tmp_path_factory.mktemp("redis"), "--appendonly", "yes", "--appendfsync", "always")
+    yield started
+    started.stop()
+
+
+def test_outage_with_what_was_kept(spark, tmp_path, keeping_server):
     """The sink waits, in the driver and in the tasks; nothing of it is to be seen afterwards."""
     table = clicks(900, hours=3)
     panes = SPEC.panes().run(table).main.sort_by("window_start")
     source = Source(tmp_path, panes.schema)
     third = panes.num_rows // 3 + 1
     source.put(*(panes.slice(first, third) for first in range(0, panes.num_rows, third)))
-    redis.Redis.from_url(server.url).config_set("appendonly", "yes")
-    server.options += ("--appendonly", "yes")
-    sink = spark_glue.to_store(server.url, SPEC)
+    sink = spark_glue.to_store(keeping_server.url, SPEC)
     seen = []
 
     def outage(frame, batch_id):
         seen.append(batch_id)
         if batch_id == 1:
-            server.kill()
-            threading.Timer(OUTAGE_SECONDS, server.start).start()
+            keeping_server.kill()
+            threading.Timer(OUTAGE_SECONDS, keeping_server.start).start()
         sink(frame, batch_id)
 
     writer = source.frame(spark).writeStream.foreachBatch(outage).trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
     assert seen == [0, 1, 2]  # no batch was run again
-    (marked,) = redis.Redis.from_url(server.url).hvals("{fastwin}:queries")
+    (marked,) = redis.Redis.from_url(keeping_server.url).hvals("{fastwin}:queries")
     assert int(marked) == seen[-1]
-    with PaneStore.open(server.url, read_only=True) as store:
+    with PaneStore.open(keeping_server.url, read_only=True) as store:
         end = store.watermark
         found, expected = by_module(store.query(end=end)), counted(table, end - HOUR, end)
         assert {key: row["pv"] for key, row in found.items()} == {key: row["pv"] for key, row in expected.items()}
