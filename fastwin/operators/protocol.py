@@ -177,6 +177,8 @@ class WatermarkOperator(Operator, Protocol):
     takes_whole: ClassVar[bool] = False
     absorbs: ClassVar[bool] = False
     """Whether there is ``absorb()``."""
+    ends_touch: ClassVar[bool] = True
+    """Whether an element at the end of a window may still belong to it, as in sessions."""
 
     newest: int = MIN_TIMESTAMP
     processing_time: int | None = None
@@ -205,6 +207,12 @@ class WatermarkOperator(Operator, Protocol):
     def passes_windows(self, times: NDArray[np.int64]) -> bool:
         """Whether neighbours are of so many windows that to fire early and often pays. times: int64[n], ms."""
         return False
+
+    def cuts(self, times: NDArray[np.int64], most: int) -> list[int]:
+        """Returns where to cut elements so that at most ``most`` come together: the end of each piece but the last.
+
+        times: int64[n], ms."""
+        return list(range(most, len(times), most))
 
     def advance_processing_time(self, time: int, final: bool = False, before: bool = False) -> list[pa.RecordBatch]:
         """Returns nothing: no window waits for the clock."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = [
     "Part",
+    "cut_parts",
     "has_few_windows",
     "joined",
     "may_be_joined",
@@ -86,11 +88,12 @@ class _Bounded(Stream):
             self._take_plan(plan, operator)
         if operator.takes_whole and (whole := _whole(self._plan, parts)) is not None:
             return operator.run(whole, self._each, self._threads)
+        operator = cast(WatermarkOperator, operator)
 
         def feed(piece: Part) -> list[pa.RecordBatch]:
             return super(_Bounded, self)._feed(operator, [piece], late)
 
-        pieces, firsts = _pieces(self._plan, cast(WatermarkOperator, operator), parts)
+        pieces, firsts = _pieces(self._plan, operator, parts)
         return _feed_pieces(operator, pieces, firsts, feed)
 
 
@@ -128,7 +131,10 @@ def new_operator(plan: Plan) -> WatermarkOperator:
 
 
 def run_pieces(
-    operator: Operator, pieces: Iterable[Piece], firsts: list[int], feed: Callable[[Piece], list[pa.RecordBatch]]
+    operator: WatermarkOperator,
+    pieces: Iterable[Piece],
+    firsts: list[int],
+    feed: Callable[[Piece], list[pa.RecordBatch]],
 ) -> list[pa.RecordBatch]:
     """Feeds pieces one by one, after each fires what none to come can reach, and at last the rest; returns what fires.
 
@@ -163,28 +169,36 @@ def _pieces(plan: Plan, operator: WatermarkOperator, parts: list[Part]) -> tuple
             pieces = ((take_rows(rows, order[at : at + size]), times[at : at + size]) for at in bounds)
             return pieces, [int(times[at : at + size].min()) for at in bounds]
     if any(operator.passes_windows(times[:_SAMPLE_ROWS]) for _, times in parts):
-        found = _cut(parts, _CACHED_WINDOWS)
+        found = cut_parts(operator, parts, _CACHED_WINDOWS)
         firsts = [int(times.min()) for _, times in found]
         if firsts == sorted(firsts):  # else windows stay open, and each piece would look at all of them
             return iter(found), firsts
-    found = _cut(parts, _CACHED_ROWS)
+    found = cut_parts(operator, parts, _CACHED_ROWS)
     return iter(found), [int(times.min()) for _, times in found]
 
 
-def _cut(parts: list[Part], size: int) -> list[Part]:
-    return [(rows.slice(at, size), times[at : at + size]) for rows, times in parts for at in range(0, len(times), size)]
+def cut_parts(operator: WatermarkOperator, parts: list[Part], most: int) -> list[Part]:
+    """Returns parts in pieces of at most so many rows, cut where the operator likes it."""
+    return [
+        (rows.slice(at, end - at), times[at:end])
+        for rows, times in parts
+        for at, end in pairwise([0, *operator.cuts(times, most), len(times)])
+    ]
 
 
 def _feed_pieces(
-    operator: Operator, pieces: Iterable[Piece], firsts: list[int], feed: Callable[[Piece], list[pa.RecordBatch]]
+    operator: WatermarkOperator,
+    pieces: Iterable[Piece],
+    firsts: list[int],
+    feed: Callable[[Piece], list[pa.RecordBatch]],
 ) -> list[pa.RecordBatch]:
     """Feeds pieces one by one, and after each fires what none to come can reach. See run_pieces()."""
     earliest = np.minimum.accumulate(np.array(firsts, dtype=np.int64)[::-1])[::-1]
     main: list[pa.RecordBatch] = []
     for piece, first in zip(pieces, [*earliest.tolist()[1:], MIN_TIMESTAMP], strict=False):
         main += feed(piece)
-        # One less than what makes nothing late: an element at the end of a session still touches it.
-        main += operator.advance_watermark(max(first - 2, MIN_TIMESTAMP))
+        # What makes nothing late, or one less: an element at the end of a session still touches it.
+        main += operator.advance_watermark(max(first - 1 - operator.ends_touch, MIN_TIMESTAMP))
     return main
 
 

@@ -26,6 +26,7 @@ from fastwin.operators.protocol import WatermarkOperator
 from fastwin.run import planner
 from fastwin.run.bounded import (
     Part,
+    cut_parts,
     has_few_windows,
     joined,
     may_be_joined,
@@ -150,8 +151,9 @@ def _run_by_groups(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadP
     if whole.in_any_order:
         # Where the newest come first, no window would be over before the end.
         pieces = sorted(pieces, key=lambda piece: piece.first)
-    batches = list(pool.map(lambda piece: plan.batch(piece.rows, piece.times), pieces))
-    firsts = [piece.first for piece in pieces]
+    parts = cut_parts(whole, [(piece.rows, piece.times) for piece in pieces], _PIECE_ROWS)
+    batches = list(pool.map(lambda part: plan.batch(*part), parts))
+    firsts = [extent(times)[0] for _, times in parts]
 
     def run_one(share: int) -> list[pa.RecordBatch]:
         operator = whole.shared(share, threads)

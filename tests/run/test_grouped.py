@@ -10,6 +10,7 @@ import fastwin as fw
 from fastwin.operators.aligned import scattered
 from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.aligned.scattered import SliceRange
+from fastwin.operators.aligned.slicing import SlidingSlicing
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Fed
 from fastwin.run import bounded
@@ -126,6 +127,50 @@ def test_windows_of_one_piece_fire_there(days: bool, late_ms: int, monkeypatch: 
             assert ends == sorted(ends)
         assert not keys or len(alone) == 10
         assert not keys or (sum(alone) > len(expected) if late_ms < 100 else sum(alone) > 0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("days", [False, True])
+def test_rows_in_order_of_time_are_taken_window_by_window(
+    days: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So no operator ever holds groups of two windows, also where the next one begins with its first millisecond."""
+    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
+        monkeypatch.setattr(parallel, name, value)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr(bounded, "_CACHED_ROWS", 300)
+    process, open_windows = GroupsOperator.process, []
+
+    def count(operator: GroupsOperator, batch: Batch) -> Fed:
+        fed = process(operator, batch)
+        open_windows.append(len(set(operator._open_starts().tolist())))
+        return fed
+
+    monkeypatch.setattr(GroupsOperator, "process", count)
+    day = 86_400_000
+    times = np.repeat(np.arange(12) * 5, 100) * (day // 10 if days else 1)
+    assigner = fw.CalendarEventTimeWindows.of("1 day", time_zone="UTC") if days else MINUTES
+    table = pa.table({"k": np.arange(1_200) % 7, "t": times})
+    spec = fw.key_by("k").event_time("t", unit="ms").window(assigner).aggregate(n=fw.Count())
+    assert set(spec.run(table, threads=threads).main["n"].to_pylist()) == {28, 29}
+    assert set(open_windows) == {1}
+
+
+@pytest.mark.parametrize(
+    ("times", "most", "cuts"),
+    [
+        ([1, 2, 11, 12, 13, 21, 22, 23], 5, [2, 5]),
+        ([1] * 8, 3, [3, 6]),
+        ([], 3, []),
+        ([15, 14, 13, 12, 1, 0], 4, [4]),
+        ([1] * 2 + [11] * 70, 64, [64]),  # a piece of two is not worth it
+        ([1] * 70 + [11] * 2, 64, [64]),
+        ([1] * 20 + [11] * 20, 64, [20]),
+    ],
+)
+def test_pieces_end_with_windows(times: list[int], most: int, cuts: list[int]) -> None:
+    slicing = SlidingSlicing(10, 10, 0)
+    assert scattered.cuts_between(slicing, np.array(times, np.int64), most) == cuts
 
 
 def test_what_is_not_run_as_groups() -> None:

@@ -19,6 +19,7 @@ from fastwin.operators.aligned.scattered import (
     SliceRange,
     are_scattered,
     are_sparse,
+    cuts_between,
     order_by_slices,
     order_of_starts,
     range_of,
@@ -54,6 +55,7 @@ class GroupsOperator(WatermarkOperator):
 
     name: ClassVar[str] = "groups"
     absorbs: ClassVar[bool] = True
+    ends_touch: ClassVar[bool] = False
 
     def __init__(
         self, config: Config, slicing: Slicing, like: GroupsOperator | None = None, share: int = 0, shares: int = 1
@@ -142,6 +144,10 @@ class GroupsOperator(WatermarkOperator):
     def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Orders elements by their windows where neighbours jump between many, if nothing tells when they came."""
         return None if self._table.accumulators.remembers else order_by_slices(self._slicing, times)
+
+    def cuts(self, times: NDArray[np.int64], most: int) -> list[int]:
+        """Cuts between windows, where times ascend: so a window's groups go before the next one's come."""
+        return cuts_between(self._slicing, times, most)
 
     def passes_windows(self, times: NDArray[np.int64]) -> bool:
         """Whether neighbours are in nearly as many windows, so that a few rows make much state."""

@@ -11,12 +11,22 @@ from fastwin.core.memory.ordering import ordered
 from fastwin.core.panes.slices import most_slices, order_by_slice
 from fastwin.operators.aligned.slicing import Slicing
 
-__all__ = ["SliceRange", "are_scattered", "are_sparse", "order_by_slices", "order_of_starts", "range_of"]
+__all__ = [
+    "SliceRange",
+    "are_scattered",
+    "are_sparse",
+    "cuts_between",
+    "order_by_slices",
+    "order_of_starts",
+    "range_of",
+]
 
 # Elements in so many slices, of so many neighbours, which go back as often, are put in order before they are taken.
 _SCATTERED, _SAMPLE = 256, 4096
 # Fewer elements in a slice than this are sparse.
 _SPARSE = 8
+# Pieces are no smaller than such a part of the largest.
+_TINY = 16
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,28 @@ def are_sparse(slicing: Slicing, times: NDArray[np.int64]) -> bool:
     slicing.cover(times)
     starts, _ = slicing.assign(times[:_SAMPLE])
     return _SPARSE * len(np.unique(starts)) > len(starts)
+
+
+def cuts_between(slicing: Slicing, times: NDArray[np.int64], most: int) -> list[int]:
+    """Returns where to cut elements into pieces of ``most`` or fewer: where a slice begins, if times ascend there and
+    neither piece is tiny. The end of each piece but the last. times: int64[n], ms.
+    """
+    least = most // _TINY
+    found, at = [], 0
+    while at < len(times):
+        part = times[at : at + most]
+        ends = part[[0, -1]]
+        slicing.cover(ends)
+        behind = len(times) - at - len(part)
+        for bound in (slicing.bound_after(int(ends[0])), slicing.bound_at(int(ends[1]))):
+            size = int(np.searchsorted(part, bound))
+            if size >= least and len(part) - size + behind >= least:
+                break
+        else:
+            size = len(part)
+        at += max(size, 1)
+        found.append(at)
+    return found[:-1]
 
 
 def order_by_slices(slicing: Slicing, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
