@@ -153,7 +153,7 @@ def test_rows_in_order_of_time_are_taken_window_by_window(
     table = pa.table({"k": np.arange(1_200) % 7, "t": times})
     spec = fw.key_by("k").event_time("t", unit="ms").window(assigner).aggregate(n=fw.Count())
     assert set(spec.run(table, threads=threads).main["n"].to_pylist()) == {28, 29}
-    assert set(open_windows) == {1}
+    assert max(open_windows) == 1
 
 
 @pytest.mark.parametrize(
