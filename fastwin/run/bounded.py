@@ -183,6 +183,7 @@ def cut_parts(operator: WatermarkOperator, parts: list[Part], most: int) -> list
         (rows.slice(at, end - at), times[at:end])
         for rows, times in parts
         for at, end in pairwise([0, *operator.cuts(times, most), len(times)])
+        if at < end
     ]
 
 
