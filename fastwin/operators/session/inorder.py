@@ -79,7 +79,8 @@ def _order(ends: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.zeros(0, np.int64)
     first, last = int(ends.min()), int(ends.max())
     if last - first < most_slices:
-        return order_by_slice(ends, first, 1, last - first + 1)[0]
+        # Counted from the first of them: a session ends a gap later than the latest time there may be.
+        return order_by_slice(ends - first, 0, 1, last - first + 1)[0]
     return ordered([ends])[0].astype(np.int64)
 
 

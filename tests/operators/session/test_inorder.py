@@ -64,6 +64,17 @@ def test_what_is_not_run_so(monkeypatch: pytest.MonkeyPatch) -> None:
         fw.key_by(key).event_time("t", unit="ms").window(GAP).aggregate(n=fw.Count()).run(one)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.filterwarnings("ignore:event_time .t.")  # in nanoseconds, the last ones would be in 2043
+@pytest.mark.parametrize("times", [[-(2**61), 1 - 2**61], [2**61 - 100, 2**61 - 1, 2**61]], ids=["first", "last"])
+def test_the_limits_of_time(times: list[int], threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_FEW_ROWS", 1)
+    table = pa.table({"k": list(range(len(times))), "t": times})
+    found = fw.key_by("k").event_time("t").window(GAP).aggregate(n=fw.Count()).run(table, threads=threads).main
+    assert found["window_end"].cast("int64").to_pylist() == [time + 30 for time in times]
+    assert found["n"].to_pylist() == [1] * len(times)
+
+
 def test_an_error_of_a_result_is_raised() -> None:
     table = pa.table({"k": [1] * 20, "t": range(20), "v": [2**62] * 20})
     spec = fw.key_by("k").event_time("t", unit="ms").window(GAP).aggregate(s=fw.Sum("v"))
