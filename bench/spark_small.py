@@ -3,9 +3,9 @@
 fastwin beside Spark's own windows on both of its state stores, in turns, warm: the median of a micro-batch, and where
 its time goes, as Spark tells it: planning, write-ahead log, commits, and each stage with the time of its tasks; then
 the processor's time of it all. Everything is set up as ``spark_glue.session()`` does it, with Spark's default
-checkpoint manager. ``--floor`` adds a query that keeps one small value for each share and does nothing else: the least
-that state in Python costs. With ``--rows 2000000 --keys 100000 --partitions 2 --batches 8 --practice 8`` it tells what
-a large one takes.
+checkpoint manager. ``--floor`` adds queries that keep one small value for each share and do nothing else: the least
+that state in Python costs, by the interface that fastwin uses, and by the older one, on both stores. With
+``--rows 2000000 --keys 100000 --partitions 2 --batches 8 --practice 8`` it tells what a large one takes.
 """
 
 import argparse
@@ -22,7 +22,12 @@ from bench.streams import WINDOWS, both
 __all__ = ["main", "measure"]
 
 STEPS = ("triggerExecution", "latestOffset", "queryPlanning", "walCommit", "addBatch", "commitBatch", "commitOffsets")
-FLOOR = "floor of state in Python"
+FLOORS = {
+    "floor of state in Python": ("floor", "RocksDB"),
+    "floor of groups in Python, RocksDB": ("floor_of_groups", "RocksDB"),
+    "floor of groups in Python, HDFS-backed": ("floor_of_groups", "HDFSBacked"),
+}
+"""Queries that only keep a value: the function in ``bench.state_floor``, and the store."""
 Seconds = dict[str, list[float]]
 
 
@@ -69,12 +74,12 @@ def _stages(lab: Lab, after: int, batches: int) -> dict[str, tuple[float, float]
 
 
 def _contenders(windows: str, only: str, with_floor: bool) -> dict[str, Query]:
-    queries = {name: query for name, query in both(windows).items() if any(one in name for one in only.split("|"))}
+    queries = both(windows)
     if with_floor:
-        from bench.state_floor import floor
+        from bench import state_floor
 
-        queries[FLOOR] = floor
-    return queries
+        queries |= {name: getattr(state_floor, function) for name, (function, _) in FLOORS.items()}
+    return {name: query for name, query in queries.items() if any(one in name for one in only.split("|"))}
 
 
 def measure(
@@ -87,7 +92,8 @@ def measure(
         for name, query in queries.items():
             after = max((stage.stageId() for stage in _all_stages(lab)), default=-1)
             before = _processor_s()
-            progress = lab.run(query, STORES.get(name, "RocksDB"), files)
+            store = FLOORS[name][1] if name in FLOORS else STORES.get(name, "RocksDB")
+            progress = lab.run(query, store, files)
             if turn >= practice:
                 taken[name]["processor"].append((_processor_s() - before) / len(progress))
                 stages[name] = _stages(lab, after, batches)
@@ -114,7 +120,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=2, help="that count: 2")
     parser.add_argument("--practice", type=int, default=1, help="turns before these: 1; the JVM's compilers want more")
     parser.add_argument("--only", default="", help="contenders whose name has this in it, or this|that")
-    parser.add_argument("--floor", action="store_true", help="and a query that does nothing but keep a value")
+    parser.add_argument("--floor", action="store_true", help="and queries that do nothing but keep a value")
     parser.add_argument("--files", action="store_true", help="with the file-system based checkpoint manager")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark's")
     given = parser.parse_args()
@@ -128,7 +134,7 @@ def main() -> None:
         files = lab.files(given.batches, given.rows, given.keys)
         taken = measure(lab, files, queries, given.batches, given.turns, given.practice)
     medians = {name: statistics.median(steps["triggerExecution"]) for name, steps in taken.items()}
-    others = [seconds for name, seconds in medians.items() if name not in (OURS, FLOOR)]
+    others = [seconds for name, seconds in medians.items() if name != OURS and name not in FLOORS]
     if others and OURS in medians:
         print(f"fastwin takes {medians[OURS] / min(others):.2f}x of the time of native's faster store")
 
