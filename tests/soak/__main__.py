@@ -117,32 +117,43 @@ class Soak:
         """Has workers killed and tasks failed at every place, for each kind, in an order of its own."""
         every = [f"{action}@{place}" for place in faults.PLACES for action in ("kill", "fail")]
         every += ["fail@behind", "kill@behind", "linger@stored", "lose@stored"]
-        rows = again = 0
+        rows = again = spoilt = 0
         for kind in self.options.kinds:
-            ordered = self.dice.sample(every, len(every))
-            run = self._new(kind, "with faults")
-            told = run.finish({str(number): [fault] for number, fault in enumerate(ordered)})
-            assert told["stages_again"] >= 2, (
-                f"{kind}: {told['stages_again']} stages ran again where shuffles were lost"
-            )
-            again += told["stages_again"]
-            assert run.carried_out() == sorted(ordered), f"{kind}: carried out were {run.carried_out()}"
-            rows += assert_same(batches_of(run), self.expected(kind))
-            self.tell(f"{kind}: {', '.join(ordered)}")
+            for where, in_chunks in faults.MOVES.items():
+                ordered = self.dice.sample(every, len(every))
+                run = self._new(kind, f"with faults, {where}")
+                faults.move(run.orders, where)
+                told = run.finish({str(number): [fault] for number, fault in enumerate(ordered)})
+                assert told["stages_again"] >= 2, (
+                    f"{kind}: {told['stages_again']} stages ran again where shuffles were lost"
+                )
+                again += told["stages_again"]
+                assert run.carried_out() == sorted(ordered), f"{kind}: carried out were {run.carried_out()}"
+                assert not in_chunks or run.lingered(), f"{kind}: who lingered found nothing to spoil"
+                spoilt += run.lingered()
+                rows += assert_same(batches_of(run), self.expected(kind))
+                self.tell(f"{kind}, {where}: {', '.join(ordered)}")
         return (
-            f"{len(self.options.kinds)} runs with {len(every)} faults each, {again} stages ran again for lost shuffles, "
-            f"{rows} rows compared, all the same"
+            f"{2 * len(self.options.kinds)} runs with {len(every)} faults each, with deltas in chunks and in heads, "
+            f"{again} stages ran again for lost shuffles, {spoilt} copies spoilt by attempts that lingered, {rows} rows "
+            f"compared, all the same"
         )
 
     def spoilt(self) -> str:
         """Spoils all files in the cache between all batches; streams are not left standing, so that files are read."""
-        rows = files = 0
+        rows = files = damaged = 0
         for kind in self.options.kinds:
             run = self._new(kind, "with spoilt files")
+            faults.move(run.orders, "deltas in chunks")  # what lies in heads has no files
             told = run.finish({str(number): ["spoil"] for number in range(INPUT_BATCHES)}, **{LIVE_VARIABLE: "0"})
-            files += told["spoilt"]
+            assert told["spoilt"] >= INPUT_BATCHES, f"{kind}: {told['spoilt']} files were there to be spoilt"
+            files, damaged = files + told["spoilt"], damaged + told["damaged"]
             rows += assert_same(batches_of(run), self.expected(kind))
-        return f"{len(self.options.kinds)} runs, {files} files spoilt, {rows} rows compared, all the same"
+        assert damaged > 0, f"of {files} spoilt files none was read"
+        return (
+            f"{len(self.options.kinds)} runs, {files} files spoilt, {damaged} times was a share read from the store "
+            f"because of them, {rows} rows compared, all the same"
+        )
 
     def quiet(self, kills: int) -> str:
         """Lets the inputs of a join fall quiet, and kills its driver."""
@@ -206,14 +217,17 @@ class Soak:
 
     def attempts(self) -> str:
         """Runs tasks twice."""
-        attempts = rows = 0
+        attempts = rows = in_chunks = 0
         for number in range(15):
             kind = list(SPECS)[number % len(SPECS)]
             folder = self.folder / f"attempts {number}"
             folder.mkdir()
             done = disturb(kind, self.dice.randrange(1 << 30), 60, folder)
-            attempts, rows = attempts + done.attempts, rows + done.rows
-        return f"15 runs, {attempts} attempts of tasks, {rows} rows compared, all the same"
+            attempts, rows, in_chunks = attempts + done.attempts, rows + done.rows, in_chunks + done.in_chunks
+        return (
+            f"15 runs, {attempts} attempts of tasks, {in_chunks} deltas in chunks and in the cache, {rows} rows compared, "
+            f"all the same"
+        )
 
     def resident(self, batches: int) -> str:
         """Runs many micro-batches."""

@@ -3,6 +3,7 @@
 Both write the same bytes. Both have a worker's memory, their streams left standing, and they share a cache, as the
 workers of an executor do. Now and then one of them lags: it goes on with a micro-batch long after the other's attempt
 has been committed. Now and then one reloads: it has lost its memory and the cache, and all is read from the store.
+In half of the micro-batches deltas lie in the heads of shares, in the others in chunks and in the cache.
 """
 
 import copy
@@ -26,6 +27,7 @@ from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.outputs import ResultKind
 from spark_glue.stages import operator as processor
 from spark_glue.stages.packets import PacketKind, decode, encode
+from spark_glue.state import log
 from spark_glue.state.folders import ROOT_VARIABLE, forget_run
 from spark_glue.state.live import LIVE
 from tests.support import spark_windows
@@ -79,10 +81,17 @@ def _serve(pipe: Connection, frame_plan: FramePlan) -> None:
 
 
 def _attempt(
-    frame_plan: FramePlan, reloads: bool, handle: FakeHandle, share: int, watermark: int, blob: bytes | None
+    frame_plan: FramePlan,
+    reloads: bool,
+    inline_bytes: int,
+    handle: FakeHandle,
+    share: int,
+    watermark: int,
+    blob: bytes | None,
 ) -> tuple[FakeHandle, list]:
     from spark_glue.plan.keygroups import ids
 
+    log.INLINE_BYTES = inline_bytes
     if reloads:
         LIVE.clear()
         forget_run("run")
@@ -119,7 +128,7 @@ class Attempts:
         self._handles: dict[int, FakeHandle] = {share: FakeHandle() for share in SHARES}
         self._streams = {share: open_replica(frame_plan.plan, coalesce=True) for share in SHARES}
         self._late: list[tuple[int, bytes]] = []
-        self.attempts = self.rows = 0
+        self.attempts = self.rows = self.in_chunks = 0
 
     def __enter__(self) -> "Attempts":
         context = multiprocessing.get_context("spawn")
@@ -161,7 +170,9 @@ class Attempts:
             if share in inputs:
                 (rows,) = inputs[share].combine_chunks().to_batches()
                 blob = encode(rows).to_pybytes()
-            work = (copy.deepcopy(self._handles[share]), share, watermark, blob)
+            inline_bytes = self._dice.choice([0, log.INLINE_BYTES])
+            self.in_chunks += not inline_bytes
+            work = (inline_bytes, copy.deepcopy(self._handles[share]), share, watermark, blob)
             asked = pickle.dumps((False, *work))
             workers = self._dice.choice([(0,), (1,), (0, 1), (1, 0), (0, 1), (1, 0), (0, 0), (1, 1)])
             answers = [self._ask(worker, pickle.dumps((self._dice.random() < 0.2, *work))) for worker in workers]

@@ -2,8 +2,9 @@
 
 python -m tests.soak.cluster FOLDER [--kind sliding] [--kills 20] [--batches 200] [--shares 64] [--seed N]
 
-Each micro-batch is compared with what this process gives for the same rows without Spark. The last line printed is a
-report as JSON.
+Each micro-batch is compared with what this process gives for the same rows without Spark. In half of them deltas lie in
+the heads of shares, in the others in chunks and in the copies that a machine loses. The last line printed is a report as
+JSON.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import spark_glue
+from tests.soak import faults
 from tests.soak.machines import Machine, Master
 from tests.soak.workload import KINDS, spec_of, tables
 from tests.support import late_files
@@ -37,8 +39,9 @@ _WORK = ("streams_kept", "streams_caught_up", "streams_loaded", "loaded_cold", "
 class Report:
     """What a run has shown. visits: of shares, by how their state was had.
 
-    stages_again: stages that Spark attempted more than once. longest_s, median_s: of micro-batches. recovered_s: from a
-    kill to the end of the micro-batch in which it came. cut: time was over before the input was.
+    in_chunks: micro-batches whose deltas lay there. stages_again: stages that Spark attempted more than once. longest_s,
+    median_s: of micro-batches. recovered_s: from a kill to the end of the micro-batch in which it came. cut: time was
+    over before the input was.
     """
 
     kind: str
@@ -47,6 +50,7 @@ class Report:
     kills: int = 0
     processes: int = 0
     rows: int = 0
+    in_chunks: int = 0
     stages_again: int = 0
     visits: dict[str, int] = field(default_factory=dict)
     median_s: float = 0.0
@@ -58,7 +62,8 @@ class Report:
         visits = ", ".join(f"{name} {count:,}" for name, count in self.visits.items())
         back = sorted(self.recovered_s) or [0.0]
         return (
-            f"{self.kind}: {self.batches} micro-batches of {self.shares} shares, {self.kills} machines lost "
+            f"{self.kind}: {self.batches} micro-batches of {self.shares} shares ({self.in_chunks} with deltas in chunks), "
+            f"{self.kills} machines lost "
             f"in mid-batch ({self.processes} processes), {self.stages_again} stages ran again, "
             f"{self.rows:,} rows compared, all the same; "
             f"{visits}; a micro-batch {self.median_s:.1f} s, with a loss until its end {back[len(back) // 2]:.1f} s, "
@@ -102,9 +107,11 @@ class _Cluster:
 
 
 class _Sink:
-    """Keeps the rows of each micro-batch, and knows whether one runs."""
+    """Keeps the rows of each micro-batch, and knows whether one runs. Says to the folder ``orders`` where deltas lie."""
 
-    def __init__(self) -> None:
+    def __init__(self, orders: Path, dice: random.Random) -> None:
+        self._orders, self._dice = orders, dice
+        self.in_chunks = 0
         self.tables: dict[int, pa.Table] = {}
         self.seconds: dict[int, float] = {}
         self.running: int | None = None
@@ -112,6 +119,9 @@ class _Sink:
 
     def __call__(self, frame, batch_id: int) -> None:
         self.before(batch_id)
+        to = self._dice.choice(list(faults.MOVES))
+        faults.move(self._orders, to)
+        self.in_chunks += faults.MOVES[to]
         begun = time.monotonic()
         self.running = batch_id
         try:
@@ -175,7 +185,7 @@ class _Killer(threading.Thread):
         return {place.rsplit(":", 1)[0] for place in status.split()} >= set(HOSTS)
 
 
-def _session(url: str, shares: int, classes: Path):
+def _session(url: str, shares: int, classes: Path, orders: Path):
     config = {
         # Hadoop's own local file system starts some processes for each file that is written: two thirds of a commit.
         "spark.hadoop.fs.late.impl": late_files.CLASS,
@@ -185,6 +195,8 @@ def _session(url: str, shares: int, classes: Path):
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.executor.memory": "1g",
+        "spark.python.daemon.module": "tests.soak.daemon",
+        f"spark.executorEnv.{faults.FOLDER_VARIABLE}": str(orders),
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.ui.enabled": False,
         "spark.sql.session.timeZone": "UTC",
@@ -206,14 +218,16 @@ def run(folder: Path, kind: str, kills: int, batches: int, shares: int, seed: in
 
     seconds: then it ends with the micro-batches that it has run.
     """
-    report, dice, sink = Report(kind, shares, batches), random.Random(seed), _Sink()
+    orders = folder / "orders"
+    orders.mkdir()
+    report, dice, sink = Report(kind, shares, batches), random.Random(seed), _Sink(orders, random.Random(seed + 1))
     inputs = tables(seed, batches, keys=1_000)
     source = Source(folder, inputs[0].schema)
     source.put(*inputs)
     classes = folder / "classes"
     classes.mkdir()
     with _Cluster(folder / "cluster") as cluster:
-        spark = _session(cluster.url, shares, classes)
+        spark = _session(cluster.url, shares, classes, orders)
         killer = _Killer(cluster, sink, spark, report, dice, kills)
         try:
             spec = spec_of(kind)
@@ -241,6 +255,7 @@ def run(folder: Path, kind: str, kills: int, batches: int, shares: int, seed: in
     seconds, report.cut = sorted(sink.seconds.values()), not whole
     report.batches, report.rows = len(found), sum(batch.rows.num_rows for batch in found)
     report.median_s, report.longest_s = round(seconds[len(seconds) // 2], 2), round(seconds[-1], 2)
+    report.in_chunks = sink.in_chunks
     report.visits = {name: sum(batch.counters[name] for batch in found) for name in _WORK}
     return report
 

@@ -3,7 +3,8 @@
 python -m tests.soak.query KIND INPUT CHECKPOINT OUTPUT [SCHEDULE] [--shares N] [--key-groups N] [--history PATH]
 
 SCHEDULE, as JSON: by the number of a micro-batch, the faults ("action@place") to order when it has been written, for
-the next one; ``"spoil"`` spoils all files in the cache at that moment.
+the next one; ``"spoil"`` spoils all files in the cache at that moment, ``"deltas in chunks"`` and ``"deltas in heads"``
+say where the next ones shall lie.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import spark_glue
+from spark_glue.progress import batch_metrics
 from spark_glue.state.folders import cache_root
 from tests.soak import faults
 from tests.soak.workload import spec_of
@@ -68,7 +70,7 @@ def main(options: argparse.Namespace) -> None:
     schema = spark.read.parquet(str(source)).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
     dice = random.Random(1)
-    spoilt = 0
+    spoilt, orders = 0, Path(os.environ[faults.FOLDER_VARIABLE])
 
     def behind(batches):
         yield from batches  # all of them, so that the operator before has finished and its worker goes on living
@@ -86,8 +88,10 @@ def main(options: argparse.Namespace) -> None:
         for fault in schedule.get(str(batch_id), []):
             if fault == "spoil":
                 spoilt += spoil(dice)
+            elif fault in faults.MOVES:
+                faults.move(orders, fault)
             else:
-                faults.order(Path(os.environ[faults.FOLDER_VARIABLE]), *fault.split("@"))
+                faults.order(orders, *fault.split("@"))
         time.sleep(PAUSE_S)  # between the sink and the commit: a good moment to be killed
 
     given = {"key_groups": options.key_groups, "history": options.history}
@@ -95,7 +99,9 @@ def main(options: argparse.Namespace) -> None:
     writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     query = writer.foreachBatch(write).start()
     query.awaitTermination()
-    print(json.dumps({"spoilt": spoilt, "stages_again": stages_again(spark, query)}), flush=True)
+    damaged = sum(one.loaded_damaged for told in query.recentProgress for one in batch_metrics(told))
+    told = {"spoilt": spoilt, "damaged": damaged, "stages_again": stages_again(spark, query)}
+    print(json.dumps(told), flush=True)
     spark.stop()
 
 

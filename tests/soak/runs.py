@@ -121,6 +121,10 @@ class Run:
         """Returns the faults that were carried out."""
         return faults.carried_out(self.orders)
 
+    def lingered(self) -> int:
+        """Returns how many copies of deltas were spoilt by processes that lingered."""
+        return faults.lingered(self.orders)
+
     def tail(self) -> str:
         """Returns the end of what the query has printed."""
         return self.log.read_text()[-3000:]

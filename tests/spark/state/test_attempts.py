@@ -15,3 +15,4 @@ def test_whichever_attempt_is_committed(kind, tmp_path):
     assert done.open_windows == 0
     assert done.rows > 500
     assert done.attempts > 100
+    assert done.in_chunks > 10
