@@ -1,6 +1,6 @@
 """``make soak``: drivers, workers, tasks, shuffles and machines lost, tasks twice, hundreds of micro-batches.
 
-python -m tests.soak [kills] [faults] [attempts] [machines] [resident] [doctor] [quiet] [saved]
+python -m tests.soak [kills] [faults] [attempts] [machines] [resident] [doctor] [spilled] [quiet] [rescaled] [saved]
     [--kills 20] [--batches 500] [--kinds tumbling sessions] [--seed N]
 
 Prints what it does as it does it, and a report at the end. Ends with 1 if anything was lost, twice or different, or did
@@ -23,15 +23,17 @@ import pyarrow as pa
 
 from spark_glue.state.folders import ROOT_VARIABLE, cache_root
 from spark_glue.state.live import LIVE_VARIABLE
+from spark_glue.state.spilled import FOLDER_VARIABLE
 from tests.soak import faults, quiet, resident
 from tests.soak.attempts import SPECS, disturb
-from tests.soak.moves import exported
+from tests.soak.moves import exported, rescaled
 from tests.soak.runs import Run, assert_same, batches_of
 from tests.soak.workload import KINDS, tables
 from tests.support.spark_streams import Source
 
 INPUT_BATCHES = 13
-PARTS = ("kills", "faults", "attempts", "quiet", "saved", "machines", "resident", "doctor")
+PARTS = ("kills", "faults", "attempts", "spilled", "quiet", "rescaled", "saved", "machines", "resident", "doctor")
+MOST_SHARES = 7
 
 
 class TornInputError(Exception):
@@ -155,6 +157,32 @@ class Soak:
             f"because of them, {rows} rows compared, all the same"
         )
 
+    def spilled(self) -> str:
+        """Keeps all state in files on the disk, over more keys, with workers killed and tasks failed."""
+        every = ["kill@opened", "fail@stored", "kill@stored", "kill@delta written", "fail@behind"]
+        inputs = tables(self.options.seed, INPUT_BATCHES, rows=20_000, keys=20_000)
+        rows = most = 0
+        for kind in self.options.kinds:
+            if kind == "user-written":  # Python objects stay in memory
+                continue
+            plain = self._new(kind, "in memory", inputs)
+            plain.finish()
+            run = self._new(kind, "on the disk", inputs)
+            disk = self.folder / "disk"
+            disk.mkdir(exist_ok=True)
+            faulty = {str(2 * number + 1): [fault] for number, fault in enumerate(every)}
+            told = run.finish(faulty, **{LIVE_VARIABLE: str(1 << 20), FOLDER_VARIABLE: str(disk)})
+            assert told["spilled"] > 0, f"{kind}: nothing lay on the disk"
+            assert run.carried_out() == sorted(every), f"{kind}: carried out were {run.carried_out()}"
+            same, most = assert_same(batches_of(run), batches_of(plain)), max(most, told["spilled"])
+            rows += same
+            self.tell(f"{kind}: {told['spilled']:,} bytes of a worker on the disk, {same} rows same")
+        assert not list(disk.iterdir()), "files were left behind"
+        return (
+            f"{len(every)} faults in each run, at most {most:,} bytes of a worker on the disk, "
+            f"{rows} rows compared, all the same"
+        )
+
     def quiet(self, kills: int) -> str:
         """Lets the inputs of a join fall quiet, and kills its driver."""
         return str(quiet.run(self.folder / "quiet", self.dice, kills, files=12))
@@ -193,6 +221,29 @@ class Soak:
             f"{len(self.options.kinds)} queries, {kills} kills, {rows} rows compared, all the same; {torn} more not "
             f"compared, because Spark put two files into one micro-batch"
         )
+
+    def rescaled(self) -> str:
+        """Divides the state of stopped queries anew, twice each."""
+
+        def work(kind: str, folder: Path) -> tuple[int, int, str]:
+            folder.mkdir()
+            inputs, found, kills, first = self._inputs, [], 0, 0
+            source, before, sizes = Source(folder, inputs[0].schema), None, []
+            for number, part in enumerate((inputs[:5], inputs[5:9], inputs[9:])):
+                source.put(*part)
+                shares = self.dice.randint(1, MOST_SHARES)
+                groups = self.dice.randint(shares, 2 * MOST_SHARES)
+                options = ("--shares", str(shares), "--key-groups", str(groups))
+                run = Run(kind, source, folder / f"run-{number}", options)
+                if before is not None:
+                    first = 1 + rescaled(kind, before.checkpoint, run.checkpoint, shares, groups)
+                kills += self._run_on(run, len(part))
+                found += batches_of(run, first)
+                sizes.append(f"{groups} key groups in {shares} shares")
+                before = run
+            return self._compared(kind, found), kills, ", then ".join(sizes)
+
+        return self._over_kinds("rescaled", work)
 
     def saved(self) -> str:
         """Writes savepoints, and starts other queries with them."""
@@ -303,8 +354,12 @@ def main() -> int:
             soak.part("files in the cache spoilt", soak.spoilt)
         if "kills" in options.parts:
             soak.part("drivers killed", lambda: soak.kills(options.kills))
+        if "spilled" in options.parts:
+            soak.part("state on the disk", soak.spilled)
         if "quiet" in options.parts:
             soak.part("quiet inputs", lambda: soak.quiet(options.kills))
+        if "rescaled" in options.parts:
+            soak.part("state divided anew", soak.rescaled)
         if "saved" in options.parts:
             soak.part("savepoints", soak.saved)
         if "machines" in options.parts:

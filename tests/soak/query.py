@@ -99,8 +99,13 @@ def main(options: argparse.Namespace) -> None:
     writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     query = writer.foreachBatch(write).start()
     query.awaitTermination()
-    damaged = sum(one.loaded_damaged for told in query.recentProgress for one in batch_metrics(told))
-    told = {"spoilt": spoilt, "damaged": damaged, "stages_again": stages_again(spark, query)}
+    metrics = [one for told in query.recentProgress for one in batch_metrics(told)]
+    told = {
+        "spoilt": spoilt,
+        "damaged": sum(one.loaded_damaged for one in metrics),
+        "stages_again": stages_again(spark, query),
+        "spilled": max((one.spilled_bytes for one in metrics), default=0),
+    }
     print(json.dumps(told), flush=True)
     spark.stop()
 

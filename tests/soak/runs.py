@@ -130,10 +130,10 @@ class Run:
         return self.log.read_text()[-3000:]
 
 
-def batches_of(run: Run) -> list[pa.Table]:
-    """Returns the rows of each micro-batch that a run has written."""
+def batches_of(run: Run, first: int = 0) -> list[pa.Table]:
+    """Returns the rows of each micro-batch that a run has written, from the first one on."""
     paths = sorted(run.output.glob("*.parquet"))
-    assert [int(path.stem) for path in paths] == list(range(len(paths))), "a micro-batch is missing"
+    assert [int(path.stem) for path in paths] == list(range(first, first + len(paths))), "a micro-batch is missing"
     return [pq.read_table(path) for path in paths]
 
 
