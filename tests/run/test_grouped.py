@@ -129,6 +129,17 @@ def test_windows_of_one_piece_fire_there(days: bool, late_ms: int, monkeypatch: 
         assert not keys or (sum(alone) > len(expected) if late_ms < 100 else sum(alone) > 0)
 
 
+def test_pieces_may_be_decades_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest come first, so the calendar that the operator knows does not reach back to where the watermark is."""
+    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
+        monkeypatch.setattr(parallel, name, value)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: True)
+    table = pa.table({"k": [1] * 1_200, "t": np.arange(1_200)[::-1] * 10 * 86_400_000})
+    days = fw.CalendarEventTimeWindows.of("1 day", time_zone="UTC")
+    spec = fw.key_by("k").event_time("t", unit="ms").window(days).aggregate(n=fw.Count())
+    assert spec.run(table, threads=2).main["n"].to_pylist() == [1] * 1_200
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("days", [False, True])
 def test_rows_in_order_of_time_are_taken_window_by_window(
@@ -166,6 +177,7 @@ def test_rows_in_order_of_time_are_taken_window_by_window(
         ([1] * 2 + [11] * 70, 64, [64]),  # a piece of two is not worth it
         ([1] * 70 + [11] * 2, 64, [64]),
         ([1] * 20 + [11] * 20, 64, [20]),
+        ([1] * 10 + [11] * 10 + [21] * 90, 64, [20, 84]),  # two small windows go together
     ],
 )
 def test_pieces_end_with_windows(times: list[int], most: int, cuts: list[int]) -> None:

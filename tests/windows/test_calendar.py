@@ -127,6 +127,39 @@ def test_numbers_beyond_all_calendars_are_bad_rows() -> None:
         spec.run(pa.table({"t": [2**60]}))
 
 
+DAYS = {
+    "tumbling": (Calendar.of("1 day", time_zone="UTC"), fw.TumblingEventTimeWindows.of("1 day")),
+    "sliding": (
+        Calendar.sliding("2 days", "1 day", time_zone="UTC"),
+        fw.SlidingEventTimeWindows.of("2 days", "1 day"),
+    ),
+    "cumulative": (
+        Calendar.cumulative("1 day", "1 hour", time_zone="UTC"),
+        fw.CumulativeEventTimeWindows.of("1 day", "1 hour"),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:window")
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("shape", DAYS)
+def test_elements_come_decades_before_those_known(shape: str, kept: bool) -> None:
+    """In order of time they are not, but the watermark has not come to either."""
+    year, found = 365 * 86_400_000, []
+    for windows in DAYS[shape]:
+        spec = fw.key_by("k").event_time("t", unit="ms").window(windows).allowed_lateness("1 hour")
+        stream = (spec.deduplicate("last") if kept else spec.aggregate(n=fw.Count())).open()
+        main = [stream.process(pa.table({"k": [1], "t": [30 * year]})).main]
+        main.append(stream.advance_watermark(9 * year).main)
+        main.append(stream.process(pa.table({"k": [1, 1], "t": [10 * year, 10 * year + 1]})).main)
+        for end in (10 * year - 86_400_000, 20 * year, fw.MAX_TIMESTAMP):
+            main.append(stream.advance_watermark(end).main)
+            stream._check_invariants()
+        found.append([row.values() for row in pa.concat_tables(main).to_pylist()])
+    assert [list(map(str, row)) for row in found[0]] == [list(map(str, row)) for row in found[1]]
+    assert len(found[0]) == {"tumbling": 2, "sliding": 4, "cumulative": 48}[shape]
+
+
 def test_results_bear_the_zone() -> None:
     spec = fw.key_by().event_time("t").window(Calendar.of("1 day", time_zone="Asia/Tokyo")).aggregate(n=fw.Count())
     start = spec.run(pa.table({"t": [ms_of(2024, 1, 1, 16)]})).main["window_start"]

@@ -21,7 +21,8 @@ class CalendarSlicing:
     """Slices of calendar windows; see Slicing. ``cover`` is told of all times before anything is asked about them.
 
     Elements outside of the table there are none, so what is asked of other times is answered with its first or its last
-    bound: no slice with contents lies beyond.
+    bound: no slice with contents lies beyond. What is over and forgotten never reaches into the time before the table:
+    elements may still come there.
     """
 
     # A grid that all bounds are on.
@@ -102,12 +103,14 @@ class CalendarSlicing:
         gone = known.last_ends < self._bound_after(watermark - lateness + 1)
         # Of slices behind the last time, not all ends are known.
         behind = int(np.searchsorted(known.bounds, known.last))
-        return int(known.bounds[np.searchsorted(~gone[:behind], True)])
+        place = int(np.searchsorted(~gone[:behind], True))
+        return int(known.bounds[place]) if place else MIN_TIMESTAMP  # the table may yet get earlier slices
 
     def first_unpassed(self, watermark: int) -> int:
         if watermark == MIN_TIMESTAMP:
             return MIN_TIMESTAMP
-        return clamped(int(self._known.bounds[max(self._bound_after(watermark + 1) - 1, 0)]))
+        place = self._bound_after(watermark + 1)
+        return clamped(int(self._known.bounds[place - 1])) if place else MIN_TIMESTAMP  # as above
 
     def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> Windows:
         known, at = self._known, self._at(starts)

@@ -25,8 +25,8 @@ __all__ = [
 _SCATTERED, _SAMPLE = 256, 4096
 # Fewer elements in a slice than this are sparse.
 _SPARSE = 8
-# Pieces are no smaller than such a part of the largest.
-_TINY = 16
+# Pieces are no smaller than such a part of the largest, and a window by itself than a larger one.
+_TINY, _ALONE = 16, 4
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def are_sparse(slicing: Slicing, times: NDArray[np.int64]) -> bool:
 
 def cuts_between(slicing: Slicing, times: NDArray[np.int64], most: int) -> list[int]:
     """Returns where to cut elements into pieces of ``most`` or fewer: where a slice begins, if times ascend there and
-    neither piece is tiny. The end of each piece but the last. times: int64[n], ms.
+    what comes before and behind is not tiny. The end of each piece but the last. times: int64[n], ms.
     """
     least = most // _TINY
     found, at = [], 0
@@ -84,9 +84,10 @@ def cuts_between(slicing: Slicing, times: NDArray[np.int64], most: int) -> list[
         ends = part[[0, -1]]
         slicing.cover(ends)
         behind = len(times) - at - len(part)
-        for bound in (slicing.bound_after(int(ends[0])), slicing.bound_at(int(ends[1]))):
+        bounds = (slicing.bound_after(int(ends[0])), most // _ALONE), (slicing.bound_at(int(ends[1])), least)
+        for bound, enough in bounds:
             size = int(np.searchsorted(part, bound))
-            if size >= least and len(part) - size + behind >= least:
+            if size >= enough and len(part) - size + behind >= least:
                 break
         else:
             size = len(part)

@@ -18,6 +18,8 @@ from fastwin.operators.kept.keptrows import KeptRows
 __all__ = ["BySlice", "Taken"]
 
 _NONE = -1
+# To look up a slice of a key takes as long as to look at about so many rows.
+_SCAN = 16
 
 
 class Taken(NamedTuple):
@@ -67,16 +69,19 @@ class BySlice:
     def rows_between(
         self, keys: NDArray[np.int32], firsts: NDArray[np.int64], ends: NDArray[np.int64], slices: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Returns the rows of keys in intervals, each once, in order of arrival.
+        """Returns the rows of keys in intervals, in order of arrival, and maybe other rows of these keys; each once.
 
         firsts, ends: of each key's interval. slices: the starts of those that hold rows. O(slices in the intervals, and
-        their rows).
+        their rows), or O(rows) where that is less.
         """
         at, behind = np.searchsorted(slices, firsts), np.searchsorted(slices, ends)
-        some = np.unique(np.stack([keys.astype(np.int64), at, behind - 1], axis=1), axis=0)
-        counts, places = expanded(some[:, 1], some[:, 2], 1)
-        pairs = np.unique(np.stack([np.repeat(some[:, 0], counts), places], axis=1), axis=0)
-        rows = members_of(self.panes, pairs[:, 0].astype(np.int32), slices[pairs[:, 1]], self._before)
+        if _SCAN * int((behind - at).sum()) > self._kept.top:
+            return np.flatnonzero(np.isin(self._kept.number("key"), keys))
+        counts, places = expanded(at, behind - 1, 1)
+        pairs = np.unique(np.repeat(keys.astype(np.int64) * len(slices), counts) + places)
+        rows = members_of(
+            self.panes, (pairs // len(slices)).astype(np.int32), slices[pairs % len(slices)], self._before
+        )
         return np.sort(rows).astype(np.int64)
 
     def put_back(self, some: Taken) -> None:

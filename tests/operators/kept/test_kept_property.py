@@ -1,11 +1,13 @@
 """Deduplicate and top answer as naive models do, and as the general operator; however they are saved and restored."""
 
 from typing import Any
+from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastwin as fw
+from fastwin.operators.kept import byslice
 from fastwin.run.planner import plan
 from tests.support.kept_models import ApartModel, FirstsModel, RowsModel, last_row, top_rows
 from tests.support.kept_steps import SCHEMA, follow, steps, windows
@@ -18,12 +20,14 @@ def spec_of(assigner: Any, lateness: int) -> fw.WindowSpec:
     return spec if assigner is None else spec.window(assigner)
 
 
-@given(windows, LATENESS, st.booleans(), steps)
-def test_the_last_row_of_each_window(pair: Any, lateness: int, coalesce: bool, steps: Any) -> None:
+@given(windows, LATENESS, st.booleans(), st.booleans(), steps)
+def test_the_last_row_of_each_window(pair: Any, lateness: int, coalesce: bool, scanned: bool, steps: Any) -> None:
     spec = spec_of(pair[0], lateness).deduplicate("last")
     bound = plan(spec, SCHEMA)
     assert bound.operator == "rows"
-    follow(bound, RowsModel(pair[1], last_row, lateness, coalesce), steps, coalesce)
+    # Late rows are few beside those kept, or many: then all are looked at.
+    with mock.patch.object(byslice, "_SCAN", 1 << 20 if scanned else 0):
+        follow(bound, RowsModel(pair[1], last_row, lateness, coalesce), steps, coalesce)
 
 
 @given(windows, LATENESS, st.booleans(), st.integers(1, 4), st.booleans(), steps)

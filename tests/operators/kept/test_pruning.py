@@ -98,6 +98,23 @@ def test_late_rows_look_at_the_rows_of_their_windows_alone(name: str) -> None:
     assert min(peaks[2:]) < keys, f"{peaks} bytes; a mark for each of {keys} rows takes one"  # arrays have grown before
 
 
+def test_late_rows_of_many_slices_look_at_all_rows_where_these_are_fewer() -> None:
+    keys, spec = 2_000, KEYED.window(fw.SlidingEventTimeWindows.of(480, 1)).deduplicate("last")
+    stream = spec.allowed_lateness(2, coalesce=True).open(schema=SCHEMA)
+    other = pa.table([np.full(960, -1), np.arange(960), np.zeros(960, np.int64)], schema=SCHEMA)
+    stream.process(other)  # rows in each slice
+    stream.process(rows_of(np.arange(keys), 900, 1))
+    stream.advance_watermark(901)
+    tracemalloc.start()
+    try:
+        main = stream.process(rows_of(np.arange(keys), 899, 2)).main
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert set(main["k"].to_pylist()) == set(range(keys))
+    assert peak < 480 * keys * 8, f"{peak} bytes; a number for each slice of each key takes eight"
+
+
 def test_rows_that_are_put_in_order_let_go_of_their_keys() -> None:
     keys, kept = KeyTable("int64"), KeptRows(pa.schema([("v", pa.int64())]))
     pruner = Pruner(kept, keys, None, 10)
