@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import fastwin as fw
+from bench.spilled import SLIDE_MS, SPEC
 from fastwin.columns.keys import KeyCodec
 from spark_glue.state import copies, folders, live, spilled
 from spark_glue.state.log import Identity, StateLog
@@ -29,14 +29,7 @@ from tests.support.spark_jobs import frame_plan_for
 
 __all__ = ["main"]
 
-SLIDE_MS, SLICES = 1_000, 20
 STEPS = 2  # micro-batches for each slide
-SPEC = (
-    fw.key_by("k")
-    .event_time("ts")
-    .window(fw.SlidingEventTimeWindows.of(SLICES * SLIDE_MS, SLIDE_MS))
-    .aggregate(n=fw.Count(), total=fw.Sum("v"), low=fw.Min("v"), high=fw.Max("v"))
-)
 LOOK_S = 0.05
 
 
