@@ -183,11 +183,13 @@ java:
 	fi; \
 	has_java || { echo "Spark needs Java 17 or newer: install it (Debian: apt-get install default-jre-headless) or point JAVA_HOME at one." >&2; exit 1; }
 
-# Tests of the stores and of HyperLogLog need a Redis server, tests of the page a browser. Without them those tests are skipped.
+# Tests of the stores and of HyperLogLog need a Redis server, tests of the page a browser, those of databases PostgreSQL.
+# Without them those tests are skipped.
 servers:
 	@missing=; \
 	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || missing="$$missing chromium chromium-driver"; \
+	command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
 	[ -n "$$missing" ] || exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "Installing$$missing, for the tests"; \

@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame
 
 import fastwin as fw
 from fastwin.errors import SpecError
-from fastwin.operators.config import DELETE
+from fastwin.operators.config import DELETE, WINDOW_COLUMN
 from fastwin.spec.checks import BOUNDS, CHANGE
+from fastwin.windows.named_windows import NamedWindows
 
 __all__ = ["to_database"]
 
@@ -31,13 +32,15 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
         each micro-batch. table: its name, as SQL has it; it has to be there, with the columns of the results but for
         ``change``; an index on the key columns and ``window_start`` makes it quick. spec: that of ``apply``.
 
-    A row replaces the one with the same key columns and bounds; a null is equal to a null. Where the spec says
-    ``.with_changelog()``, rows that are to be deleted are. All of a micro-batch is one transaction, and running it
-    again changes nothing, so the table is exact however often a query fails. Results pass through the driver.
+    A row replaces the one with the same key columns and bounds, of several windows the one of the same ``window``; a
+    null is equal to a null. Where the spec says ``.with_changelog()``, rows that are to be deleted are. All of a
+    micro-batch is one transaction, and running it again changes nothing, so the table is exact however often a query
+    fails. Results pass through the driver.
 
-    Times are handed over as datetimes in UTC, to SQLite as text in ISO format. Names of columns are quoted as standard
-    SQL does it. Raises SpecError for arguments that do not fit, and when the query runs, for a driver whose
-    ``paramstyle`` is ``named``; an error of the database ends the query.
+    Times are handed over as datetimes in UTC, to SQLite as text in ISO format; so PostgreSQL's columns for them are
+    ``timestamptz``. Names of columns are quoted as standard SQL does it. Raises SpecError for arguments that do not
+    fit, and when the query runs, for a driver whose ``paramstyle`` is ``named``; an error of the database ends the
+    query.
     """
     if not callable(connect):
         raise SpecError(f"to_database: connect must be a function that opens a connection, got {connect!r}")
@@ -55,7 +58,8 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
                 raise SpecError(f"to_database: the spec has {name} rows as well; use route(main=to_database(...))")
         rows = [found[name].to_pylist() for name in found.column_names if name != CHANGE]
         names = [name for name in found.column_names if name != CHANGE]
-        places = [names.index(name) for name in (*spec.keys, *BOUNDS)]
+        named = (WINDOW_COLUMN,) if isinstance(spec.assigner, NamedWindows) else ()
+        places = [names.index(name) for name in (*spec.keys, *named, *BOUNDS)]
         changes = found[CHANGE].to_pylist() if spec.changelog else [None] * found.num_rows
         connection = connect()
         try:
@@ -80,7 +84,7 @@ def _upsert(
     connection: Any, table: str, names: Sequence[str], places: Sequence[int], newest: dict[tuple, tuple]
 ) -> None:
     """Removes the rows that are there for these places, and puts those in that are not deleted."""
-    mark = _mark(connection)
+    mark, quoted = _mark(connection), _quoter(connection)
     cursor = connection.cursor()
     by_nulls: dict[tuple[bool, ...], list[tuple]] = {}
     for place in newest:
@@ -88,14 +92,14 @@ def _upsert(
     for nulls, found in by_nulls.items():
         known = [i for i, null in enumerate(nulls) if not null]
         marks = {i: mark(at) for at, i in enumerate(known, 1)}
-        wheres = [f"{_quoted(names[p])} = {marks[i]}" if i in marks else f"{_quoted(names[p])} IS NULL"
+        wheres = [f"{quoted(names[p])} = {marks[i]}" if i in marks else f"{quoted(names[p])} IS NULL"
                   for i, p in enumerate(places)]  # fmt: skip
         told = [tuple(place[i] for i in known) for place in found]
         cursor.executemany(f"DELETE FROM {table} WHERE {' AND '.join(wheres)}", told)
     rows = [row for change, row in newest.values() if change != DELETE]
     if rows:
         marks_of_row = ", ".join(mark(at) for at in range(1, len(names) + 1))
-        columns = ", ".join(map(_quoted, names))
+        columns = ", ".join(map(quoted, names))
         cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks_of_row})", rows)
 
 
@@ -103,8 +107,12 @@ def _module(connection: Any) -> Any:
     return sys.modules[type(connection).__module__.split(".")[0]]
 
 
+def _style(connection: Any) -> str:
+    return getattr(_module(connection), "paramstyle", "qmark")
+
+
 def _mark(connection: Any) -> Callable[[int], str]:
-    style = getattr(_module(connection), "paramstyle", "qmark")
+    style = _style(connection)
     if style not in _MARKS:
         raise SpecError(f"to_database: the driver's paramstyle is {style!r}; it must be one of {', '.join(_MARKS)}")
     return _MARKS[style]
@@ -117,5 +125,9 @@ def _converter(connection: Any) -> Callable[[Any], Any]:
     return lambda value: value.isoformat() if isinstance(value, datetime) else value
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _quoter(connection: Any) -> Callable[[str], str]:
+    """Returns what makes of a column's name what stands for it in a statement with marks."""
+    # Where marks begin with a percent sign, one that is meant is written twice; pg8000 looks for none in names.
+    doubled = _style(connection) in ("format", "pyformat") and _module(connection).__name__ != "pg8000"
+    percent = "%%" if doubled else "%"
+    return lambda name: '"' + name.replace('"', '""').replace("%", percent) + '"'

@@ -9,27 +9,8 @@ import pytest
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from tests.support.spark_events import START_MS
+from tests.support.corrected_sessions import END, SCHEMA, SPEC, batch
 from tests.support.spark_streams import Source, start
-
-SPEC = (
-    fw.key_by("k", "part")
-    .event_time("ts")
-    .window(fw.EventTimeSessionWindows.with_gap("20 s"))
-    .allowed_lateness("1 hour")
-    .with_changelog()
-    .aggregate(n=fw.Count(), total=fw.Sum("v"))
-)
-SCHEMA = pa.schema([("k", pa.int64()), ("part", pa.string()), ("ts", pa.timestamp("us", tz="UTC")), ("v", pa.int64())])
-
-
-def batch(number: int) -> pa.Table:
-    """Elements behind those of the batch before by half, so that sessions that have fired merge; some keys are null."""
-    places = [(37 * i + 11 * number) % 101 for i in range(60)]
-    times = [START_MS * 1_000 + 1_000_000 * (100 * number - 60 * (i % 2) + 3 * at) for i, at in enumerate(places)]
-    keys = [[1, 2, None][at % 3] for at in places]
-    parts = ["a" if at % 4 else None for at in places]
-    return pa.table([keys, parts, times, places], schema=SCHEMA)
 
 
 def create(path: str) -> None:
@@ -62,8 +43,7 @@ def test_the_table_holds_the_final_results(spark, tmp_path):
 
     source = Source(tmp_path, SCHEMA)
     tables = [batch(number) for number in range(3)]
-    end = pa.table([[9], ["end"], [(START_MS + 7_200_000) * 1_000], [0]], schema=SCHEMA)
-    source.put(*tables, end)
+    source.put(*tables, END)
     frame = spark_glue.apply(SPEC, source.frame(spark), watermark="1 s", key_groups=4)
     start(frame, tmp_path, twice, available_now=True).awaitTermination()
     expected = SPEC.run(pa.concat_tables(tables)).main.drop_columns(["change"]).to_pylist()
@@ -81,6 +61,29 @@ def test_a_failed_batch_leaves_the_table_as_it_was(spark, tmp_path):
     with pytest.raises(sqlite3.OperationalError):
         sink(frame.withColumnRenamed("total", "sum"), 1)
     assert rows_in(path) == before
+
+
+def test_windows_of_one_place_are_told_apart_by_their_name(spark, tmp_path):
+    """A day, and the first day of a week that grows."""
+    path = str(tmp_path / "results.db")
+    with sqlite3.connect(path) as database:
+        database.execute('create table results (k, "window", window_start, window_end, "n%", "say ""n""")')
+    day, growing = fw.TumblingEventTimeWindows.of("1 day"), fw.CumulativeEventTimeWindows.of("7 days", "1 day")
+    named = fw.key_by("k").event_time("ts").windows(day=day, growing=growing)
+    spec = named.aggregate(**{"n%": fw.Count(), 'say "n"': fw.Count()})
+    table = pa.table([[1, None], [None, None], [0, 1], [5, 6]], schema=SCHEMA)
+    sink = spark_glue.to_database(lambda: sqlite3.connect(path), "results", spec)
+    for _ in range(2):
+        sink(spark_glue.apply(spec, spark.createDataFrame(table), key_groups=2), 0)
+        with sqlite3.connect(path) as database:
+            rows = database.execute('select k, "window", window_start, window_end, "n%" from results').fetchall()
+        first = spec.run(table).main.drop_columns(['say "n"'])
+        assert sorted(rows, key=str) == sorted(
+            [(*row[:2], *(at.isoformat() for at in row[2:4]), row[4]) for row in zip(*first.to_pydict().values(), strict=True)],
+            key=str,
+        )  # fmt: skip
+    bounds = [(row[0], row[2], row[3]) for row in rows]
+    assert len(set(bounds)) < len(bounds)
 
 
 @pytest.mark.parametrize(
