@@ -11,6 +11,7 @@ import argparse
 import functools
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -58,13 +59,14 @@ class Soak:
     def part(self, name: str, work: Callable[[], str]) -> None:
         """Runs a part; its line of the report is what it returns, or what went wrong."""
         self.tell(f"{name} ...")
+        began = time.monotonic()
         try:
             line = work()
         except Exception as problem:
             traceback.print_exc()
             self.failed += 1
             line = f"FAILED: {type(problem).__name__}: {problem}"
-        self.report.append(f"{name}: {line}")
+        self.report.append(f"{name}, {time.monotonic() - began:.0f} s: {line}")
         self.tell(self.report[-1])
 
     @property
@@ -84,6 +86,7 @@ class Soak:
         if kind not in self._expected:
             run = self._new(kind, "undisturbed")
             run.finish()
+            self.tell(f"{kind}: an undisturbed run, to compare with")
             self._expected[kind] = batches_of(run)
         return self._expected[kind]
 
@@ -151,6 +154,7 @@ class Soak:
             assert told["spoilt"] >= INPUT_BATCHES, f"{kind}: {told['spoilt']} files were there to be spoilt"
             files, damaged = files + told["spoilt"], damaged + told["damaged"]
             rows += assert_same(batches_of(run), self.expected(kind))
+            self.tell(f"{kind}: {told['spoilt']} files spoilt, {told['damaged']} times read from the store for that")
         assert damaged > 0, f"of {files} spoilt files none was read"
         return (
             f"{len(self.options.kinds)} runs, {files} files spoilt, {damaged} times was a share read from the store "
@@ -235,11 +239,14 @@ class Soak:
                 groups = self.dice.randint(shares, 2 * MOST_SHARES)
                 options = ("--shares", str(shares), "--key-groups", str(groups))
                 run = Run(kind, source, folder / f"run-{number}", options)
+                sizes.append(f"{groups} key groups in {shares} shares")
                 if before is not None:
                     first = 1 + rescaled(kind, before.checkpoint, run.checkpoint, shares, groups)
-                kills += self._run_on(run, len(part))
+                    self.tell(f"{kind}: divided anew, into {sizes[-1]}")
+                killed = self._run_on(run, len(part))
+                kills += killed
                 found += batches_of(run, first)
-                sizes.append(f"{groups} key groups in {shares} shares")
+                self.tell(f"{kind}: {len(part)} files in {sizes[-1]}{', killed on the way' if killed else ''}")
                 before = run
             return self._compared(kind, found), kills, ", then ".join(sizes)
 
@@ -256,11 +263,14 @@ class Soak:
                 source = Source(folder / f"{number}", part[0].schema)
                 source.put(*part)
                 run = Run(kind, source, folder / f"run-{number}", options)
-                kills += self._run_on(run, len(part))
+                killed = self._run_on(run, len(part))
+                kills += killed
                 found += batches_of(run)
+                self.tell(f"{kind}: {len(part)} files{', killed on the way' if killed else ''}")
                 if not number:
                     path = folder / "savepoint"
                     windows = exported(kind, run.checkpoint, path)
+                    self.tell(f"{kind}: a savepoint of {windows} windows")
                     options = ("--history", str(path), "--shares", "3", "--key-groups", "5")
             return self._compared(kind, found), kills, f"{windows} windows in the savepoint"
 
@@ -275,6 +285,7 @@ class Soak:
             folder.mkdir()
             done = disturb(kind, self.dice.randrange(1 << 30), 60, folder)
             attempts, rows, in_chunks = attempts + done.attempts, rows + done.rows, in_chunks + done.in_chunks
+            self.tell(f"run {number + 1} of 15, {kind}: {done.attempts} attempts, {done.rows} rows same")
         return (
             f"15 runs, {attempts} attempts of tasks, {in_chunks} deltas in chunks and in the cache, {rows} rows compared, "
             f"all the same"
@@ -309,9 +320,18 @@ class Soak:
         folder = self.folder / "machines"
         command = [sys.executable, "-m", "tests.soak.cluster", str(folder), "--kills", str(count)]
         command += ["--seed", str(self.options.seed)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        assert done.returncode == 0, done.stdout.splitlines()[-2:] or "see above"
-        return done.stdout.splitlines()[-2]
+        told: list[str] = []
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                for line in process.stdout:
+                    told.append(line.rstrip("\n"))
+                    self.tell(told[-1])
+            except BaseException:
+                process.terminate()  # it takes its machines with it
+                raise
+        assert process.returncode == 0, told[-2:] or "see above"
+        return told[-2]
 
     def doctor(self) -> str:
         """Runs the queries that have what the doctor looks for, all of them."""
@@ -341,6 +361,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def main() -> int:
     options = parse(sys.argv[1:])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no query stays behind
     made = functools.partial(tempfile.TemporaryDirectory, prefix="fastwin-soak-", ignore_cleanup_errors=True)
     # A folder of its own for copies of state: in that of others, others would sweep it.
     with made() as folder, made(dir=cache_root().parent) as cache:

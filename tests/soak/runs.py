@@ -106,7 +106,9 @@ class Run:
         again, it takes one more.
         """
         checkpoint = self.checkpoint
-        next_files = [int(path.name) for path in (checkpoint / "sources/0").glob("[0-9]*") if path.name.isdigit()]
+        # Each tenth entry has those before in it, and "compact" in its name.
+        noted = [path.name.removesuffix(".compact") for path in (checkpoint / "sources/0").glob("[0-9]*")]
+        next_files = [int(name) for name in noted if name.isdigit()]
         batches = [int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*")]
         if not batches:
             return len(next_files) > 1
