@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-__all__ = ["promised", "python_blocks", "run_blocks"]
+__all__ = ["block_with", "promised", "python_blocks", "run_blocks"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,6 +20,15 @@ _SHOWS = re.compile(r"\bprint\(|\.show\(")
 def python_blocks(page: Path) -> list[str]:
     """Returns the Python blocks of a page, in order."""
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def block_with(page: Path, text: str) -> str:
+    """Returns the Python block of a page that has a text in it, also one with a title, which does not run with the page."""
+    blocks = re.findall(
+        r"^```python(?: [^\n]*)?\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    (found,) = [block for block in blocks if text in block]
+    return found
 
 
 def promised(block: str) -> list[str]:
