@@ -148,6 +148,8 @@ def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -
 def _run_by_groups(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
     """Each thread looks at all elements, and takes those of its share of the groups: nothing is copied."""
     whole = cast(GroupsOperator, new_operator(plan))
+    if pieces:  # else all rows are bad
+        whole.expect(min(piece.first for piece in pieces), max(piece.last for piece in pieces))
     if whole.in_any_order:
         # Where the newest come first, no window would be over before the end.
         pieces = sorted(pieces, key=lambda piece: piece.first)

@@ -1,14 +1,21 @@
 """spec.run on several threads: the rows of one."""
 
+import threading
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
+from fastwin.operators.aligned.calendarslicing import CalendarSlicing
+from fastwin.operators.aligned.groups import GroupsOperator
+from fastwin.operators.batch import Batch
+from fastwin.operators.protocol import Fed
 from fastwin.run import threads as parallel
 from fastwin.run.bounded import Part, new_operator
 from fastwin.run.planner import Plan, plan
+from fastwin.windows.bounds import Bounds
 
 WINDOWS = [
     fw.TumblingEventTimeWindows.of(100),
@@ -119,6 +126,51 @@ def test_what_came_first_is_the_same(assigner: fw.WindowAssigner, order: str) ->
     table = table.take(places.get(order, np.random.default_rng(3).permutation(2_000)))
     spec = fw.key_by("text").event_time("t", unit="ms").window(assigner).aggregate(**MANY)
     assert rows_of(spec.run(table, threads=3)) == rows_of(spec.run(table))
+
+
+def test_a_slow_thread_takes_no_slices_from_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread looks for the bounds of a decade, until another one knows those of all times, and goes on last."""
+    times = np.full(600, 1_000_000_000_000) + np.arange(600) * 86_400_000  # from 2001 on
+    decades = 30 * 366 * 86_400_000
+    times[100:107] += decades  # in the middle of a piece, so that only who looks at all of it sees them
+    times[400:407] -= decades
+    random = np.random.default_rng(8)
+    table = pa.table({"int": np.arange(600) % 7, "t": times, "v": random.integers(-9, 9, 600)})
+    spec = fw.key_by("int").event_time("t", unit="ms").window(CALENDAR).aggregate(n=fw.Count(), s=fw.Sum("v"))
+    expected, latest = rows_of(spec.run(table)), times.max()
+    look, cover, process = CALENDAR.__class__.bounds, CalendarSlicing.cover, GroupsOperator.process
+    slow: list[threading.Thread] = []
+    wide, narrow, fed = threading.Event(), threading.Event(), threading.Event()
+
+    def slow_bounds(windows: fw.CalendarEventTimeWindows, first: int, last: int) -> Bounds:
+        found = look(windows, first, last)
+        if threading.current_thread() is not threading.main_thread() and not slow:
+            slow.append(threading.current_thread())
+            assert wide.wait(20)
+        return found
+
+    def slow_cover(slicing: CalendarSlicing, times: np.ndarray) -> None:
+        cover(slicing, times)
+        if slow and threading.current_thread() is not slow[0] and times.max() == latest:
+            wide.set()
+            assert narrow.wait(20)
+        elif slow and threading.current_thread() is slow[0]:
+            narrow.set()
+            assert fed.wait(20)
+
+    def told_process(operator: GroupsOperator, batch: Batch) -> Fed:
+        try:
+            return process(operator, batch)
+        finally:
+            if batch.times.max() == latest:
+                fed.set()
+
+    monkeypatch.setattr(GroupsOperator, "process", told_process)
+    monkeypatch.setattr(CALENDAR.__class__, "bounds", slow_bounds)
+    monkeypatch.setattr(CalendarSlicing, "cover", slow_cover)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    assert rows_of(spec.run(table, threads=2)) == expected
+    assert not slow  # all bounds are known before threads begin
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -74,8 +74,15 @@ class GroupsOperator(WatermarkOperator):
         self.counters = Counters()
 
     def shared(self, share: int, shares: int) -> GroupsOperator:
-        """Returns an operator that takes the elements of one share; this one gives all of them the same shares."""
+        """Returns an operator that takes the elements of one share; this one gives all of them the same shares.
+
+        They have the slices of this one, so where they run on several threads, it has to expect all elements.
+        """
         return GroupsOperator(self._config, self._slicing, self, share, shares)
+
+    def expect(self, first: int, last: int) -> None:
+        """Is told that all elements are from ``first`` to ``last``, ms: who shares its slices changes none then."""
+        self._slicing.cover(np.array([first, last]))
 
     @property
     def in_any_order(self) -> bool:

@@ -73,7 +73,10 @@ class Slicing(Protocol):
         """All bounds of slices around the times that are covered, ascending: int64[n]; None where they are a grid."""
 
     def cover(self, times: NDArray[np.int64]) -> None:
-        """Is told of times, ms, of which or of whose slices it will be asked: int64[n]."""
+        """Is told of times, ms, of which or of whose slices it will be asked: int64[n].
+
+        It changes nothing where all are between times that it was told of. Else only one thread may ask it anything.
+        """
 
     def assign(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
         """Returns the start of each element's slice, and marks of those that no window takes; see assign_slices."""
