@@ -33,6 +33,8 @@ __all__ = [
     "archive_of",
     "expected_of",
     "go_on",
+    "pack",
+    "partitions",
     "savepoint_of",
     "unpack",
 ]
@@ -93,7 +95,7 @@ def go_on(spark: SparkSession, name: str, folder: Path, inputs: list[Path]) -> l
     """Runs a query over inputs, with the checkpoint below a folder if there is one, until all is read."""
     source, recorder = Source(folder, SCHEMA), Recorder()
     source.put(*map(pq.read_table, inputs))
-    with _partitions(spark, 1 if name == "kinds" else 4):  # which is fixed for the life of a checkpoint
+    with partitions(spark, 1 if name == "kinds" else 4):  # which is fixed for the life of a checkpoint
         query = start(_frame_of(name, source.frame(spark)), folder, recorder, available_now=True)
         query.awaitTermination()
     return micro_batches(query, recorder)
@@ -115,7 +117,8 @@ def _frame_of(name: str, events: DataFrame) -> DataFrame:
 
 
 @contextmanager
-def _partitions(spark: SparkSession, number: int) -> Iterator[None]:
+def partitions(spark: SparkSession, number: int) -> Iterator[None]:
+    """Has queries that begin here so many shares."""
     before = spark.conf.get(_PARTITIONS_KEY)
     spark.conf.set(_PARTITIONS_KEY, number)
     try:
@@ -124,7 +127,7 @@ def _partitions(spark: SparkSession, number: int) -> Iterator[None]:
         spark.conf.set(_PARTITIONS_KEY, before)
 
 
-def _pack(folder: Path, archive: Path) -> None:
+def pack(folder: Path, archive: Path) -> None:
     """Stores the checkpoint below a folder, without what Spark writes for checksums of its own, and without times."""
     here = str(folder).encode()
     holders = set(_with_paths(folder))
@@ -151,7 +154,7 @@ def _store(version: int) -> None:
             archive.parent.mkdir(exist_ok=True)
             with tempfile.TemporaryDirectory() as folder:
                 before = go_on(spark, name, Path(folder), INPUTS[:READ])
-                _pack(Path(folder), archive)
+                pack(Path(folder), archive)
             if not expected_of(name).exists():
                 _store_expected(spark, name, before, archive)
         saved = savepoint_of(HEADS[version])
