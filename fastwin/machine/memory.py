@@ -1,12 +1,13 @@
 """Memory of the machine, and the folder in memory that processes share."""
 
 import contextlib
+import ctypes
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["LEAST_FREE", "SHARED", "SharedMemory", "bytes_of_memory", "shared_memory"]
+__all__ = ["LEAST_FREE", "SHARED", "SharedMemory", "bytes_of_memory", "give_back", "shared_memory"]
 
 SHARED = Path("/dev/shm")
 LEAST_FREE = 64 << 20
@@ -26,6 +27,20 @@ def bytes_of_memory() -> int | None:
         except (OSError, ValueError):  # not there, or "max"
             continue
     return min((size for size in found if size > 0), default=None)
+
+
+def give_back(keep: int) -> bool:
+    """Gives the system what glibc has free, but for ``keep`` bytes at the end of its heap; returns whether any went.
+
+    False also where the C library is another one. By itself glibc gives back the end of its heap alone: one block that
+    is still used there holds all that is free before it. O(what is free).
+    """
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError):
+        return False
+    trim.argtypes = [ctypes.c_size_t]
+    return bool(trim(max(keep, 0)))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastwin.machine.memory import give_back
 from spark_glue.state.folders import cache_root, limit_of, say_once
 from spark_glue.state.ledger import Ledger
 from spark_glue.state.spilled import bring_back, bytes_in_files, keep_within, spill
@@ -19,6 +20,10 @@ LIVE_VARIABLE = "FASTWIN_LIVE_BYTES"
 
 _DEFAULT_LIVE_BYTES = 2 << 30
 _IDLE_S = 600.0
+_GIVE_BACK_S = 30.0  # memory of streams that went is not given back more often,
+_GIVE_BACK_BYTES = 64 << 20  # nor for less
+_KEEP_VARIABLE = "MALLOC_TRIM_THRESHOLD_"  # glibc's own: how many free bytes it keeps at the end of its heap
+_KEEPS_ALL = 1 << 30
 _PATIENCE_S = 5.0  # after another worker has held the ledger for too long, it is not asked again for
 
 
@@ -57,6 +62,8 @@ class LiveStreams:
         self._hopeless: set[tuple] = set()  # places of streams that do not fit even so
         self._patient_until = 0.0
         self._in_files = 0  # bytes of all streams when the last one was taken
+        self._gone = 0  # bytes of streams that went out of memory, and were not given back to the system yet
+        self._given_back = -_GIVE_BACK_S
         self._process = os.getpid()
 
     def __len__(self) -> int:
@@ -80,6 +87,7 @@ class LiveStreams:
         if os.getpid() != self._process:  # after a fork: what lies in files has stayed with the parent
             self.clear()
             self._process = os.getpid()
+        self._give_back()
         found = self._held.pop(place, None)
         self._in_files = bytes_in_files()
         keep_within(0 if place in self._spilled else max(0, self._bytes_allowed() - self.nbytes))
@@ -90,6 +98,11 @@ class LiveStreams:
         keep_within(None)
         live.used = time.monotonic()
         self._held[place] = live
+        before = self.nbytes
+        self._keep(place, live)
+        self._gone += max(0, before - self.nbytes)
+
+    def _keep(self, place: tuple, live: Live) -> None:
         limit = self._bytes_allowed()
         run = place[0]
         if place in self._spilled or bytes_in_files() > self._in_files:
@@ -118,6 +131,16 @@ class LiveStreams:
         else:
             self._granted[run] = kept
             self._drop_others(run, live.used)
+
+    def _give_back(self) -> None:
+        """Has the C library let go of the memory of streams that went, unless it is told to keep all, as in local mode.
+
+        Not when they go: who has put the last one still holds it.
+        """
+        now, keep = time.monotonic(), limit_of(_KEEP_VARIABLE, 0)
+        if self._gone >= _GIVE_BACK_BYTES and keep < _KEEPS_ALL and now - self._given_back >= _GIVE_BACK_S:
+            give_back(keep)
+            self._gone, self._given_back = 0, now
 
     def _bytes_allowed(self) -> int:
         return limit_of(LIVE_VARIABLE, _DEFAULT_LIVE_BYTES) if self._limit is None else self._limit

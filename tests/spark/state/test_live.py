@@ -212,3 +212,38 @@ def test_without_a_folder_two_runs_share_the_part_of_a_worker(root, monkeypatch)
     kept.put(("one", 1), stream(1))
     assert list(kept._held) == [("one", 1)]
     assert kept._ledger("other").there()
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize(("keep", "times"), [(None, 1), (256 << 20, 1), (1 << 34, 0)])
+def test_memory_of_streams_that_went_is_given_back(keep, times, monkeypatch):
+    """Once it is enough, and not again at once; but not where glibc is told to keep all that it has."""
+    told, seconds = [], [1_000.0]
+    monkeypatch.setattr(live, "give_back", told.append)
+    monkeypatch.setattr(live, "_GIVE_BACK_BYTES", 50)
+    monkeypatch.setattr(live.time, "monotonic", lambda: seconds[0])
+    if keep is None:
+        monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    else:
+        monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", str(keep))
+    kept = LiveStreams(limit=25)
+
+    def visit(place, nbytes):
+        kept.take(("run", place))
+        kept.put(("run", place), stream(place, nbytes))
+
+    visit(0, 20)
+    visit(0, 20)
+    visit(1, 49)
+    visit(0, 20)
+    assert not told  # too little went
+    visit(1, 60)
+    assert not told  # who has put it still holds it
+    visit(0, 20)
+    assert told == [keep or 0] * times
+    visit(1, 200)
+    visit(0, 20)
+    assert len(told) == times
+    seconds[0] += 31
+    visit(0, 20)
+    assert len(told) == 2 * times
