@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 import fastwin as fw
@@ -31,17 +32,31 @@ def _ours(table: pa.Table, spec: fw.WindowSpec, columns: list[str], threads: int
     )
 
 
+def _columns(table: pa.Table) -> list[np.ndarray]:
+    """Returns what the C loops take of a table."""
+    return [table[name].combine_chunks().cast(pa.int64()).to_numpy() for name in ("key", "ts", "value")]
+
+
 def c_loop(table: pa.Table, rows: int) -> Contender | Unavailable:
     """Returns the C loop over a table, with room for ``rows`` results; Unavailable where it cannot be compiled."""
     found = floor()
     if not isinstance(found, Floor):
         return found
-    columns = [table[name].combine_chunks().cast(pa.int64()).to_numpy() for name in ("key", "ts", "value")]
+    columns = _columns(table)
     return Contender(
         lambda held: found.run(columns, MINUTE, held),
         setup=lambda: (found.table(rows),),
         answer=lambda held: peers.canonical(peers.WINDOW_COLUMNS)(Floor.result(held)),
     )
+
+
+def c_sessions(table: pa.Table) -> Contender | Unavailable:
+    """Returns the C loop for sessions over a table in order of time; Unavailable where it cannot be compiled."""
+    found = floor()
+    if not isinstance(found, Floor):
+        return found
+    columns, keys = _columns(table), len(table["key"].unique())
+    return Contender(lambda: found.sessions(columns, GAP, keys), answer=peers.canonical(peers.SESSION_COLUMNS))
 
 
 def _tumbling(
@@ -93,13 +108,26 @@ def string_keys(scale: Scale) -> Entry:
 def _sessions(label: str, table: pa.Table, others: Sequence[str]) -> Entry:
     spec = _spec(fw.EventTimeSessionWindows.with_gap(GAP))
     found = {"fastwin": _ours(table, spec, peers.SESSION_COLUMNS)} | peers.sessions(table, GAP)
+    if "C loop" in others:
+        found["C loop"] = c_sessions(table)
     return Entry(f"sessions, gap 10 s, {label}", len(table), {name: found[name] for name in ("fastwin", *others)})
 
 
-@WORKS.add("sessions", "event", ("polars", "DuckDB", "pandas"), Bar.at_least(3, "polars", "DuckDB"))
+@WORKS.add("sessions", "event", ("polars", "DuckDB", "pandas", "C loop"), Bar.at_least(3, "polars", "DuckDB"))
 def sessions(scale: Scale) -> Entry:
     label = f"{amount(scale.events)} events, {amount(scale.keys)} int keys"
-    return _sessions(label, events(scale.events, scale.keys), ("polars", "DuckDB", "pandas"))
+    return _sessions(label, events(scale.events, scale.keys), ("polars", "DuckDB", "pandas", "C loop"))
+
+
+@WORKS.add("sessions-few-keys", "event", ("polars", "DuckDB", "C loop"))
+def sessions_few_keys(scale: Scale) -> Entry:
+    return _sessions("1,000 keys", events(scale.events, 1_000), ("polars", "DuckDB", "C loop"))
+
+
+@WORKS.add("sessions-many-keys", "event", ("polars", "DuckDB", "C loop"))
+def sessions_many_keys(scale: Scale) -> Entry:
+    keys = 50 * scale.keys
+    return _sessions(f"{amount(keys)} keys", events(scale.events, keys), ("polars", "DuckDB", "C loop"))
 
 
 @WORKS.add("sessions-disordered", "event", ("polars", "DuckDB"))
