@@ -1,5 +1,6 @@
 # Accumulators: how the cells of a row take values, merge, and give a result.
 cimport cython
+from libc.string cimport memset
 from cpython.ref cimport PyObject
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
@@ -139,3 +140,22 @@ cdef inline bint has(const uint8_t* valid, Py_ssize_t i) noexcept nogil:
 cdef inline int64_t number_behind(int64_t arrived) noexcept nogil:
     # A number above that of an element; one that a spoilt state tells of stays far from the bounds of int64.
     return min(arrived, (<int64_t> 1) << 62) + 1
+
+
+cdef inline uint64_t common_bits(const Take* rows) noexcept nogil:
+    """The bits that all rows have."""
+    cdef uint64_t found = ~<uint64_t> 0
+    cdef Py_ssize_t i
+    for i in range(rows.n):
+        found &= (<const uint64_t*> wanted(rows, i))[0]
+    return found
+
+
+cdef inline void mark_seen(const Take* rows, uint64_t seen, uint64_t common, uint8_t* marks) noexcept nogil:
+    """Marks the rows that have a bit. common: those that all have."""
+    cdef Py_ssize_t i
+    if seen & common:           # mostly all have a value
+        memset(marks, VALUE, rows.n)
+        return
+    for i in range(rows.n):
+        marks[i] = VALUE if (<const uint64_t*> wanted(rows, i))[0] & seen else NULL_VALUE

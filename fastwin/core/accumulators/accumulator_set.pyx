@@ -7,6 +7,7 @@ from libc.stdlib cimport calloc, free, malloc
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.memory.bounds cimport check_ids, check_length, check_offsets
+from fastwin.core.memory.equal cimport differing
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.accumulators.feeding cimport PICKED_BYTES, add_fused, merge_fused, pick_columns
 from fastwin.core.accumulators.fused cimport AT_ONCE, COUNT, MEAN, OTHER, TOTAL, Lane, lane_of
@@ -353,7 +354,8 @@ cdef class AccumulatorSet:
         """
         cdef Accumulator member
         cdef Py_ssize_t n = slots.shape[0], at = 0, i, k, kernels = 0
-        cdef Py_ssize_t[3] counts
+        cdef uint64_t common
+        cdef uint8_t other
         cdef uint8_t[::1] marks
         cdef int64_t[::1] ints
         cdef PyObject* kernel[MEMBER_BITS]
@@ -378,9 +380,9 @@ cdef class AccumulatorSet:
                 for i in range(take.n):
                     prefetch(wanted(&take, i))
                     prefetch(wanted(&take, i) + take.stride - 1)
+                common = common_bits(&take)
                 for k in range(kernels):
-                    for i in range(take.n):
-                        valid[k][at + i] = (bits_of(<char*> wanted(&take, i))[0] & (<Accumulator> kernel[k]).seen) != 0
+                    mark_seen(&take, (<Accumulator> kernel[k]).seen, common, valid[k] + at)
                     (<Accumulator> kernel[k]).take(&take, <char*> values[k] + 8 * at, valid[k] + at)
                 at += take.n
         results, given = [], iter(found)
@@ -389,12 +391,9 @@ cdef class AccumulatorSet:
                 results.append(member.blobs(rows, slots))
                 continue
             out, out_marks = next(given)
-            counts[NULL_VALUE] = counts[NO_VALUE] = 0
             marks = out_marks
-            with nogil:
-                for i in range(n):
-                    counts[marks[i]] += 1
-            if counts[NO_VALUE]:
+            other = differing(&marks[0], n, VALUE) if n else 0
+            if other & NO_VALUE:
                 member.fail()
-            results.append((out, out_marks.view(np.bool_) if counts[NULL_VALUE] else None))
+            results.append((out, out_marks.view(np.bool_) if other else None))
         return results

@@ -1,5 +1,5 @@
 # Runs of equal values, as where there is one key, or elements come in order of time.
-from fastwin.core.typedefs cimport idx_t, int64_t
+from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t
 
 ctypedef fused whole:
     idx_t
@@ -15,3 +15,12 @@ cdef inline bint are_one(const whole* values, Py_ssize_t n) noexcept nogil:
     for i in range(n):
         other |= values[i] ^ first
     return other == 0
+
+
+cdef inline uint8_t differing(const uint8_t* values, Py_ssize_t n, uint8_t value) noexcept nogil:
+    """Returns the bits in which any of n values is another one than ``value``."""
+    cdef uint8_t other = 0
+    cdef Py_ssize_t i
+    for i in range(n):
+        other |= values[i] ^ value
+    return other

@@ -3,8 +3,11 @@
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from fastwin.core.memory.pages cimport ask_large_pages
+from fastwin.core.memory.pages cimport ask_large_pages, prefetch
 from fastwin.core.typedefs cimport NONE, idx_t, uint32_t, uint64_t
+
+cdef enum:
+    CACHED = 262144             # bytes that need no fetching
 
 cdef struct TagIndex:
     uint64_t* places
@@ -22,6 +25,24 @@ cdef inline idx_t slot_in(uint64_t entry) noexcept nogil:
 
 cdef inline uint64_t entry_of(uint64_t h, idx_t slot) noexcept nogil:
     return h >> 32 << 32 | <uint64_t> <uint32_t> slot
+
+
+cdef inline void first_slots(const TagIndex* index, const uint64_t* hashes, Py_ssize_t n, idx_t* slots) noexcept nogil:
+    """Fills the slots of the first entries with the tags of hashes, NONE where there is none: nearly always theirs."""
+    cdef const uint64_t* places = index.places
+    cdef Py_ssize_t i, place, mask = index.size - 1
+    cdef int shift = index.shift
+    cdef uint64_t entry
+    if index.size * <Py_ssize_t> sizeof(uint64_t) > CACHED:
+        for i in range(n):
+            prefetch(places + (hashes[i] >> shift))
+    for i in range(n):
+        place = <Py_ssize_t> (hashes[i] >> shift)
+        entry = places[place]
+        while (entry ^ hashes[i]) >> 32 != 0 and entry != no_entry():
+            place = (place + 1) & mask
+            entry = places[place]
+        slots[i] = slot_in(entry)       # NONE where there is no entry
 
 
 cdef inline void empty_tags(TagIndex* index) noexcept nogil:

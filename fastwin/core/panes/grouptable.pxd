@@ -3,15 +3,12 @@ from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint8_t, uint32_t, uint
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.keys.keyblocks cimport KeyColumn, store_key
 from fastwin.core.memory.hashindex cimport HashIndex
-from fastwin.core.memory.pages cimport prefetch
-from fastwin.core.memory.tagindex cimport TagIndex, slot_in
+from fastwin.core.memory.tagindex cimport TagIndex
 from fastwin.core.panes.slices cimport Slicer
 from fastwin.core.rows.rowstore cimport RowStore
 
 cdef enum:
     WORD = 16                   # where the first word of a key lies in a row: in place of key id and link
-    CACHED = 262144             # bytes that need no fetching
-
 
 cdef class GroupTable:
     cdef readonly AccumulatorSet accumulators
@@ -33,11 +30,13 @@ cdef class GroupTable:
     cdef int reserve(self, Py_ssize_t n, int64_t text) except -1 nogil
     cdef int64_t text_bytes(self, Py_ssize_t at, Py_ssize_t n) noexcept nogil
     cdef void hash_block(self, Py_ssize_t at, Py_ssize_t n, const ts_t* starts, uint64_t* hashes) noexcept nogil
+    cdef idx_t find_one(self, Py_ssize_t i, const ts_t* start, uint64_t h, bint guess) noexcept nogil
     cdef void find_block(self, Py_ssize_t at, const idx_t* picked, Py_ssize_t n, const ts_t* starts,
                          const uint64_t* hashes, idx_t* slots) noexcept nogil
     cdef Py_ssize_t find(self, Py_ssize_t at, Py_ssize_t n, bint one, ts_t* starts, uint32_t share, uint32_t shares,
                          idx_t* picked, idx_t* slots) except -1 nogil
     cdef int feed_key(self, Py_ssize_t at, Py_ssize_t n, Slicer* slicer, const ts_t* times) except -1 nogil
+    cdef list keys_in(self, RowStore rows, const idx_t[::1] slots)  # of rows of this table, or of copies of them
     cdef int close_up(self, idx_t* moved) except -1 nogil
 
     cdef inline idx_t append(self, Py_ssize_t i, ts_t start) noexcept nogil:
@@ -47,24 +46,3 @@ cdef class GroupTable:
         self.ascending = self.ascending and (slot == 0 or self.starts[slot - 1] <= start)
         self.used = store_key(self.columns, self.width, i, <char*> self.rows.head(slot) + WORD, self.arena, self.used)
         return slot
-
-    cdef inline void fetch(self, Py_ssize_t n, const uint64_t* hashes, bint starts) noexcept nogil:
-        """Asks memory for what look-ups of these hashes read. starts: those too."""
-        cdef const uint64_t* places = self.index.places
-        cdef Py_ssize_t i, stride = self.rows.stride
-        cdef int shift = self.index.shift
-        cdef const char* row
-        cdef uint64_t entry
-        if self.index.size * <Py_ssize_t> sizeof(uint64_t) > CACHED:
-            for i in range(n):
-                prefetch(places + (hashes[i] >> shift))
-        if self.rows.top * stride > CACHED:
-            for i in range(n):
-                entry = places[hashes[i] >> shift]
-                if (entry ^ hashes[i]) >> 32 == 0:
-                    row = self.rows.data + <Py_ssize_t> slot_in(entry) * stride
-                    prefetch(row)
-                    if stride > 64:
-                        prefetch(row + stride - 1)
-                    if starts:
-                        prefetch(self.starts + slot_in(entry))

@@ -14,13 +14,14 @@ from fastwin.core.keys.keyblocks cimport (
 from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index, stir
-from fastwin.core.memory.pages cimport ask_large_pages
-from fastwin.core.memory.tagindex cimport empty_tags, entry_of, move_tags, no_entry, slot_in
+from fastwin.core.memory.pages cimport ask_large_pages, prefetch
+from fastwin.core.memory.tagindex cimport (
+    CACHED, empty_tags, entry_of, first_slots, move_tags, no_entry, slot_in)
 from fastwin.core.panes.slices cimport (
     NEAR_SLICES, Slicer, are_in_one, divide, number_slices, slicer_over, slices_of)
 from fastwin.core.rows.appended cimport clear_rows, close_gaps, new_slots
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
-from fastwin.core.timemath cimport check_duration, check_times
+from fastwin.core.timemath cimport NO_TIME, check_duration, check_times
 
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
@@ -73,8 +74,7 @@ cdef class GroupTable:
     @property
     def nbytes(self):
         """Bytes allocated."""
-        return (self.rows.nbytes + self.capacity * <Py_ssize_t> sizeof(ts_t) + self.room
-                + self.index.size * <Py_ssize_t> sizeof(uint64_t))
+        return self.rows.nbytes + 8 * <Py_ssize_t> (self.capacity + self.index.size) + self.room
 
     cdef int reserve(self, Py_ssize_t n, int64_t text) except -1 nogil:
         """Makes room for n new rows, and for as many bytes of text in their records."""
@@ -126,43 +126,54 @@ cdef class GroupTable:
                 hashes[i] = stir(self.seed.start, <uint64_t> starts[i], self.seed.factor)
         hash_keys(self.columns, self.width, at, n, self.seed.factor, hashes)
 
+    cdef idx_t find_one(self, Py_ssize_t i, const ts_t* start, uint64_t h, bint guess) noexcept nogil:
+        """Returns the slot of key i, a new one if there is none; see find_block(). guess: keys are not compared."""
+        cdef uint64_t* places = self.index.places
+        cdef uint64_t entry
+        cdef Py_ssize_t place = h >> self.index.shift, mask = self.index.size - 1
+        cdef const char* row
+        while True:
+            entry = places[place]
+            if entry == no_entry():
+                places[place] = entry_of(h, self.append(i, NO_TIME if start == NULL else start[0]))
+                return slot_in(places[place])
+            if (entry ^ h) >> 32 == 0:
+                row = self.rows.data + slot_in(entry) * self.rows.stride
+                if (start == NULL or (<const ts_t*> row)[1] == start[0]) and (
+                        guess or is_key(self.columns, self.width, i, row + WORD, self.arena)):
+                    return slot_in(entry)
+            place = (place + 1) & mask
+
     cdef void find_block(self, Py_ssize_t at, const idx_t* picked, Py_ssize_t n, const ts_t* starts,
                          const uint64_t* hashes, idx_t* slots) noexcept nogil:
-        """Fills the slots of up to BLOCK rows, of the keys ``at + picked[i]``; reserve() has made room."""
-        cdef uint64_t* places = self.index.places
-        cdef uint64_t entry, tag
-        cdef Py_ssize_t i, place, mask = self.index.size - 1, stride = self.rows.stride
-        cdef int shift = self.index.shift
+        """Fills the slots of up to BLOCK rows, of the keys ``at + picked[i]``; reserve() has made room. starts: of
+        their panes; NULL: a key has one row, and a new one starts at NO_TIME."""
+        cdef Py_ssize_t i, stride = self.rows.stride
         cdef char* data = self.rows.data
         cdef const char* row
         cdef const int64_t* values = self.columns[0].values if self.width == 1 else NULL
         cdef bint guess = values == NULL and n > 1      # by hash and pane; keys are compared afterwards, all at once
         cdef uint8_t[BLOCK] others
-        cdef idx_t slot
-        self.fetch(n, hashes, False)
+        first_slots(&self.index, hashes, n, slots)
+        if self.rows.top * stride > CACHED:
+            for i in range(n):      # where there is none, what lies before the first row: it is not read
+                prefetch(data + slots[i] * stride)
+                if stride > 64:
+                    prefetch(data + slots[i] * stride + stride - 1)
+                if starts == NULL:
+                    prefetch(self.starts + slots[i])
         for i in range(n):
-            tag = hashes[i] >> 32
-            place = hashes[i] >> shift
-            while True:
-                entry = places[place]
-                if entry >> 32 == tag and entry != no_entry():
-                    slot = slot_in(entry)
-                    row = data + slot * stride
-                    if (<const ts_t*> row)[1] == starts[i] and (
-                            (<const int64_t*> row)[2] == values[at + picked[i]] if values != NULL else
-                            guess or is_key(self.columns, self.width, at + picked[i], row + WORD, self.arena)):
-                        break
-                elif entry == no_entry():
-                    slot = self.append(at + picked[i], starts[i])
-                    places[place] = entry_of(hashes[i], slot)
-                    break
-                place = (place + 1) & mask
-            slots[i] = slot
+            if slots[i] != NONE:
+                row = data + slots[i] * stride
+                if (starts == NULL or (<const ts_t*> row)[1] == starts[i]) and (
+                        guess if values == NULL else (<const int64_t*> row)[2] == values[at + picked[i]]):
+                    continue
+            slots[i] = self.find_one(at + picked[i], starts + i if starts != NULL else NULL, hashes[i], guess)
         if guess and not are_keys(self.columns, self.width, at, picked, n, data + WORD, stride, slots, self.arena,
                                   others):
             for i in range(n):
                 if others[i]:       # another key of the same hash, as rare as one in 2**32
-                    self.find_block(at, &picked[i], 1, &starts[i], &hashes[i], &slots[i])
+                    slots[i] = self.find_one(at + picked[i], starts + i if starts != NULL else NULL, hashes[i], False)
 
     cdef Py_ssize_t find(self, Py_ssize_t at, Py_ssize_t n, bint one, ts_t* starts, uint32_t share, uint32_t shares,
                          idx_t* picked, idx_t* slots) except -1 nogil:
@@ -304,19 +315,22 @@ cdef class GroupTable:
 
     def keys(self, const idx_t[::1] slots not None):
         """Returns the key columns of rows, as feed() takes them. Raises IndexError for a slot that is not in use."""
+        return self.keys_in(self.rows, slots)
+
+    cdef list keys_in(self, RowStore rows, const idx_t[::1] slots):
         cdef Py_ssize_t c, word = WORD // 8
-        check_ids("slots", slots, self.rows.top)
+        check_ids("slots", slots, rows.top)
         found, texts = [], []
         for c in range(self.width):
             if self.texts[c]:
                 texts.append(c)
                 found.append(None)
             else:
-                found.append((self.rows.cells(slots, word), None))
+                found.append((rows.cells(slots, word), None))
                 word += 1
         if not texts:
             return found
-        at_out = self.rows.cells(slots, word)
+        at_out = rows.cells(slots, word)
         for c in texts:
             found[c] = next_texts(self.arena, at_out)
         return found

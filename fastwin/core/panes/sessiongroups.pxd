@@ -1,8 +1,16 @@
-# One row for each (key, session) of a bounded table whose elements come in order of time.
+# One row for each key of a bounded table whose elements come in order of time: for the session that is open.
 from fastwin.core.panes.grouptable cimport GroupTable
-from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
+from fastwin.core.rows.rowstore cimport RowStore
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t
 
 
 cdef class SessionGroups(GroupTable):
-    cdef void find_sessions(self, Py_ssize_t at, const idx_t* picked, Py_ssize_t n, const ts_t* times, int64_t gap,
-                            const uint64_t* hashes, idx_t* slots) noexcept nogil
+    cdef readonly RowStore ended    # copies of the rows of sessions that are over
+    cdef ts_t* ends                 # theirs, by slot there
+    cdef idx_t ends_room            # how many have room
+
+    cdef int make_room(self, Py_ssize_t n) except -1 nogil
+    cdef void begin(self, const idx_t* slots, const ts_t* ends, const ts_t* starts, Py_ssize_t n) noexcept nogil
+    cdef Py_ssize_t extend(self, const idx_t* slots, const ts_t* times, Py_ssize_t n, int64_t gap) noexcept nogil
+    cdef int add(self, Py_ssize_t at, Py_ssize_t n, const idx_t* picked, const idx_t* slots, const ts_t* times,
+                 Py_ssize_t found, int64_t gap) except -1 nogil

@@ -1,78 +1,142 @@
 """SessionGroups: the accumulators of every (key, session) of a bounded table whose elements come in order of time.
 
-Then an element only ever makes the last session of its key longer, or begins another one. So the index leads to that
-one alone, and what it has led to before is over.
+Then an element only ever makes the last session of its key longer, or begins another one. So a key has one row, that of
+its open session, which moves out when the next one begins.
 """
 
-from libc.string cimport memset
+import numpy as np
 
-from fastwin.core.keys.keyblocks cimport hold_keys, is_key, is_one_key
-from fastwin.core.memory.tagindex cimport entry_of, no_entry, slot_in
-from fastwin.core.panes.grouptable cimport WORD, GroupTable
-from fastwin.core.timemath cimport check_duration, check_times
+cimport cython
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy, memset
+
+from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
+from fastwin.core.keys.keyblocks cimport hold_keys, is_one_key
+from fastwin.core.memory.bounds cimport check_length
+from fastwin.core.memory.ordering import ordered
+from fastwin.core.memory.tagindex cimport no_entry, slot_in
+from fastwin.core.panes.grouptable cimport GroupTable
+from fastwin.core.rows.appended cimport clear_rows
+from fastwin.core.rows.rowstore cimport Head, RowStore, live_mask
+from fastwin.core.timemath cimport MAX_TIME, NO_TIME, check_duration, check_time
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint32_t, uint64_t
 
 __all__ = ["SessionGroups", "are_in_order"]
 
 cdef enum:
     BLOCK = 512                 # rows found, then updated, while they are in the cache
+    COUNTED = 65536             # ends within so many ms are counted, not sorted; or twice as many as sessions
 
 
 def are_in_order(const int64_t[::1] times not None):
     """Tells whether no time is below the one before it. O(n), or less where one is."""
-    cdef Py_ssize_t i, at = 1, n = times.shape[0], stop
-    cdef bint below = False
+    cdef Py_ssize_t at = 1, n = times.shape[0]
+    cdef bint found = True
     with nogil:
-        while at < n and not below:
-            stop = min(at + BLOCK, n)
-            for i in range(at, stop):
-                below |= times[i] < times[i - 1]
-            at = stop
-    return not below
+        while at < n and found:
+            found = ascend(&times[at], min(<Py_ssize_t> BLOCK, n - at))
+            at += BLOCK
+    return found
+
+
+@cython.overflowcheck(False)
+cdef bint ascend(const int64_t* times, Py_ssize_t n) noexcept nogil:
+    """Whether none of n times is below the one before it; there is one before the first, too."""
+    cdef uint64_t signs = 0, a, b
+    cdef Py_ssize_t i
+    for i in range(n):      # the sign of the difference, or where that overflows, of the second: no comparisons, so
+        a, b = <uint64_t> times[i], <uint64_t> times[i - 1]         # that several are looked at together
+        signs |= (a & ~b) | (~(a ^ b) & (a - b))
+    return signs >> 63 == 0
 
 
 cdef class SessionGroups(GroupTable):
-    """Rows of accumulators by (key, session), for elements that are all at hand.
+    """Rows of accumulators by key, each for the open session of its key, for elements that are all at hand.
 
-    A GroupTable in all else; ``slots_before`` and ``drop_before`` go by the ends of sessions, which are the times of
-    their last elements and a gap. A session that ends before an element to come is over.
+    A GroupTable whose ``starts`` are the ends of the open sessions, the times of their last elements and a gap; NO_TIME
+    for a key without one, whose row is blank. What is over waits in ``ended`` until ``forget_ended``.
     """
 
-    cdef void find_sessions(self, Py_ssize_t at, const idx_t* picked, Py_ssize_t n, const ts_t* times, int64_t gap,
-                            const uint64_t* hashes, idx_t* slots) noexcept nogil:
-        """Fills the slots of the sessions of up to BLOCK elements, of the keys ``at + picked[i]``, and makes these
-        longer; reserve() has made room."""
-        cdef uint64_t* places = self.index.places
-        cdef uint64_t entry, tag
-        cdef Py_ssize_t i, place, mask = self.index.size - 1, stride = self.rows.stride
-        cdef int shift = self.index.shift
+    def __cinit__(self, AccumulatorSet accumulators not None, *args, **kwargs):
+        self.ended = accumulators.new_rows()
+
+    def __dealloc__(self):
+        free(self.ends)
+
+    cdef int make_room(self, Py_ssize_t n) except -1 nogil:
+        """Makes room for n more sessions that are over."""
+        cdef void* moved
+        self.ended.reserve(n)
+        if self.ends_room < self.ended.capacity:
+            moved = realloc(self.ends, self.ended.capacity * sizeof(ts_t))
+            if moved == NULL:
+                with gil:
+                    raise MemoryError(f"SessionGroups: no memory for the ends of {self.ended.capacity} sessions")
+            self.ends = <ts_t*> moved
+            self.ends_room = self.ended.capacity
+        return 0
+
+    cdef void begin(self, const idx_t* slots, const ts_t* ends, const ts_t* starts, Py_ssize_t n) noexcept nogil:
+        """Moves the open sessions out of rows, and begins others there; make_room() has made room for n.
+
+        ends: of those that were open; NO_TIME: there was none. starts: of the others.
+        """
+        cdef Py_ssize_t i, stride = self.rows.stride, first = 8 * self.accumulators.head_cells
+        cdef const char* blank = self.rows.blank
         cdef char* data = self.rows.data
-        cdef const char* row
-        cdef const int64_t* values = self.columns[0].values if self.width == 1 else NULL
-        cdef ts_t* ends = self.starts
-        cdef idx_t slot
-        self.fetch(n, hashes, True)
+        cdef char* over = self.ended.data
+        cdef ts_t* over_ends = self.ends
+        cdef idx_t top = self.ended.top
+        cdef char* row
         for i in range(n):
-            tag = hashes[i] >> 32
-            place = hashes[i] >> shift
-            while True:
-                entry = places[place]
-                if entry == no_entry():
-                    slot = self.append(at + picked[i], times[i])
-                    places[place] = entry_of(hashes[i], slot)
-                    break
-                if entry >> 32 == tag:
-                    slot = slot_in(entry)
-                    row = data + slot * stride
-                    if ((<const int64_t*> row)[WORD // 8] == values[at + picked[i]] if values != NULL else
-                            is_key(self.columns, self.width, at + picked[i], row + WORD, self.arena)):
-                        if times[i] > ends[slot]:
-                            slot = self.append(at + picked[i], times[i])
-                            places[place] = entry_of(hashes[i], slot)
-                        break
-                place = (place + 1) & mask
-            ends[slot] = times[i] + gap
-            slots[i] = slot
+            row = data + slots[i] * stride
+            memcpy(over + top * stride, row, stride)
+            over_ends[top] = ends[i]
+            top += ends[i] != NO_TIME           # else the next one is written over it
+            memcpy(row + first, blank + first, stride - first)
+            (<Head*> row).bits = live_mask()
+            (<Head*> row).start = starts[i]
+        self.ended.top = self.ended.live = top
+
+    cdef Py_ssize_t extend(self, const idx_t* slots, const ts_t* times, Py_ssize_t n, int64_t gap) noexcept nogil:
+        """Makes the sessions in rows longer by up to BLOCK elements, or begins others. Returns how many are taken: not
+        one that begins a session where the open one may have elements among those before it, not added yet."""
+        cdef idx_t[BLOCK] begun
+        cdef ts_t[BLOCK] ends, begins
+        cdef Py_ssize_t i, found = 0
+        cdef ts_t* open_ends = self.starts
+        cdef ts_t end, waiting = times[0] + gap
+        cdef bint fresh = False
+        for i in range(n):
+            fresh |= times[i] > open_ends[slots[i]]
+        if not fresh:                           # mostly, where keys are few
+            for i in range(n):
+                open_ends[slots[i]] = times[i] + gap
+            return n
+        for i in range(n):
+            end = open_ends[slots[i]]
+            fresh = times[i] > end
+            if fresh & (end >= waiting):
+                n = i
+                break
+            begun[found], ends[found], begins[found] = slots[i], end, times[i]
+            found += fresh                      # no branch: every other element may begin a session
+            open_ends[slots[i]] = times[i] + gap
+        self.begin(begun, ends, begins, found)
+        return n
+
+    cdef int add(self, Py_ssize_t at, Py_ssize_t n, const idx_t* picked, const idx_t* slots, const ts_t* times,
+                 Py_ssize_t found, int64_t gap) except -1 nogil:
+        """Adds ``found`` of n elements from ``at`` on to the sessions in rows."""
+        cdef Py_ssize_t i = 0, some
+        while i < found:
+            some = self.extend(slots + i, times + i, found - i, gap)
+            if found == n:
+                self.accumulators.add(self.rows, slots + i, some, at + i)
+            else:
+                self.accumulators.add_some(self.rows, slots + i, some, at, picked + i)
+            i += some
+        return 0
 
     def feed_sessions(self, list keys not None, const int64_t[::1] times not None, int64_t gap, list columns not None,
                       uint32_t share=0, uint32_t shares=1):
@@ -83,45 +147,162 @@ cdef class SessionGroups(GroupTable):
         """
         cdef Py_ssize_t n = times.shape[0], at = 0, m, i, few, found
         cdef idx_t[BLOCK] picked, slots
-        cdef ts_t[BLOCK] some
+        cdef ts_t[BLOCK] some, alike
         cdef uint64_t[BLOCK] hashes
+        cdef const ts_t* when = some
         check_duration("gap", gap, 1)
         if share >= shares:
             raise ValueError(f"share: must be below {shares}, got {share}")
-        check_times("times", times)
         if not are_in_order(times):
             raise ValueError("times: must be in order")
+        if n:
+            check_time("times", times[0])
+            check_time("times", times[n - 1])
         _keys = hold_keys(self.columns, self.texts, keys, n)
         _held = self.accumulators.hold(columns, n)
+        memset(alike, 0, sizeof(alike))
+        for i in range(BLOCK):
+            picked[i] = <idx_t> i
         with nogil:
             while at < n:
                 m = min(BLOCK, n - at)
                 few = 1 if times[at + m - 1] - times[at] <= gap and is_one_key(self.columns, self.width, at, m) else m
-                self.reserve(m, self.text_bytes(at, m))
-                memset(some, 0, sizeof(some))
-                self.hash_block(at, few, some, hashes)
-                found = 0
-                for i in range(few):
-                    picked[found], some[found], hashes[found] = <idx_t> i, times[at + i], hashes[i]
-                    found += shares == 1 or (<uint64_t> <uint32_t> hashes[i] * shares) >> 32 == share
-                self.find_sessions(at, picked, found, some, gap, hashes, slots)
-                if few < m and found:           # all are in the first one's session
+                self.reserve(few, self.text_bytes(at, few))
+                self.make_room(few)
+                self.hash_block(at, few, alike, hashes)
+                found = few
+                if shares == 1:
+                    when = &times[at]
+                else:
+                    found = 0
+                    for i in range(few):
+                        picked[found], some[found], hashes[found] = <idx_t> i, times[at + i], hashes[i]
+                        found += (<uint64_t> <uint32_t> hashes[i] * shares) >> 32 == share
+                self.find_block(at, picked, found, NULL, hashes, slots)
+                if few == m:
+                    self.add(at, m, picked, slots, when, found, gap)
+                elif found:                     # all are in the first one's session
+                    self.extend(slots, &times[at], 1, gap)
                     self.starts[slots[0]] = times[at + m - 1] + gap
                     for i in range(m):
                         slots[i] = slots[0]
-                    found = m
-                if found == m:
                     self.accumulators.add(self.rows, slots, m, at)
-                elif found:
-                    self.accumulators.add_some(self.rows, slots, found, at, picked)
                 at += m
+
+    def absorb_sessions(self, list keys not None, const int64_t[::1] starts not None, const int64_t[::1] ends not None,
+                        RowStore others not None, const idx_t[::1] slots not None):
+        """Merges sessions in rows of others into those of their keys that they touch, or begins new ones.
+
+        keys: see GroupTable.feed. starts, ends: of the sessions, ms; those of a key begin one after the other, and not
+        before one that was fed. slots: of their rows, of the layout of this table. Raises ValueError for unequal
+        lengths, IndexError for other slots. O(n) expected.
+        """
+        cdef Py_ssize_t n = starts.shape[0], at = 0, m, i
+        cdef idx_t[BLOCK] picked, here
+        cdef ts_t[BLOCK] alike
+        cdef uint64_t[BLOCK] hashes
+        check_length("ends", ends.shape[0], n)
+        check_length("slots", slots.shape[0], n)
+        self.accumulators.check_rows(others, slots)
+        _keys = hold_keys(self.columns, self.texts, keys, n)
+        memset(alike, 0, sizeof(alike))
+        for i in range(BLOCK):
+            picked[i] = <idx_t> i
+        with nogil:
+            while at < n:
+                m = min(BLOCK, n - at)
+                self.reserve(m, self.text_bytes(at, m))
+                self.make_room(m)
+                self.hash_block(at, m, alike, hashes)
+                self.find_block(at, picked, m, NULL, hashes, here)
+                for i in range(m):
+                    if starts[at + i] > self.starts[here[i]]:
+                        self.begin(here + i, self.starts + here[i], &starts[at + i], 1)
+                    self.starts[here[i]] = max(self.starts[here[i]], ends[at + i])
+                    self.accumulators.merge(self.rows, here + i, others, &slots[at + i], 1)
+                at += m
+
+    def end_before(self, ts_t time):
+        """Ends the open sessions whose ends, ms, are before ``time``: no element to come is. O(rows)."""
+        cdef idx_t[BLOCK] over
+        cdef ts_t[BLOCK] ends, none
+        cdef Py_ssize_t i, at = 0, stop, found
+        cdef ts_t end
+        for i in range(BLOCK):
+            none[i] = NO_TIME
+        with nogil:
+            while at < self.rows.top:
+                stop, found = min(at + BLOCK, <Py_ssize_t> self.rows.top), 0
+                for i in range(at, stop):
+                    end = self.starts[i]
+                    over[found], ends[found] = <idx_t> i, end
+                    if (end < time) & (end != NO_TIME):
+                        self.starts[i] = NO_TIME
+                        found += 1
+                self.make_room(found)
+                self.begin(over, ends, none, found)
+                at = stop
+
+    def ended_sessions(self):
+        """Returns where the sessions that are over are in ``ended``, and their ends: ``(slots, ends)``, int32[n] and
+        int64[n], ms; in the order of their ends, and of one end in that in which it was seen that they are over. O(n).
+        """
+        cdef Py_ssize_t n = self.ended.top, i
+        cdef ts_t first = self.ends[0] if n else 0, last = first, end
+        cdef idx_t before = 0, many
+        cdef idx_t* counts
+        cdef idx_t[::1] slots
+        cdef int64_t[::1] ends
+        for i in range(n):
+            first, last = min(first, self.ends[i]), max(last, self.ends[i])
+        if last // 2 - first // 2 >= max(COUNTED // 2, n):      # halved: the difference itself may not fit
+            out_ends = np.empty(n, dtype=np.int64)
+            ends = out_ends
+            memcpy(&ends[0], self.ends, n * sizeof(ts_t))
+            out = ordered([out_ends])[0]
+            return out, out_ends[out]
+        out, out_ends = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
+        slots, ends = out, out_ends
+        counts = <idx_t*> calloc(last - first + 1, sizeof(idx_t))
+        if counts == NULL:
+            raise MemoryError(f"SessionGroups: no memory to order {n} sessions")
+        with nogil:
+            for i in range(n):
+                counts[self.ends[i] - first] += 1
+            for end in range(last - first + 1):
+                many = counts[end]
+                counts[end] = before
+                before += many
+            for i in range(n):
+                before = counts[self.ends[i] - first]
+                counts[self.ends[i] - first] = before + 1
+                slots[before], ends[before] = <idx_t> i, self.ends[i]
+            free(counts)
+        return out, out_ends
+
+    def ended_keys(self, const idx_t[::1] slots not None):
+        """Returns the key columns of sessions that are over, as feed() takes them. Raises IndexError for a slot that is
+        not in use."""
+        return self.keys_in(self.ended, slots)
+
+    def forget_ended(self):
+        """Forgets what is over, and the keys without a session once they are many. O(rows)."""
+        clear_rows(self.ended)
+        self.drop_before(NO_TIME + 1)
+
+    def open_sessions(self):
+        """Returns the rows with an open session, and its end: ``(slots, ends)``, int32[n] and int64[n], ms. O(rows)."""
+        return self.slots_before(MAX_TIME, NO_TIME + 1)
 
     def _check(self):
         """Raises AssertionError where an invariant does not hold. O(rows)."""
         cdef idx_t slot
         self.rows._check()
+        self.ended._check()
         entries = [slot_in(self.index.places[i]) for i in range(self.index.size) if self.index.places[i] != no_entry()]
-        assert len(set(entries)) == len(entries), "the index holds a row twice"
-        assert all(0 <= slot < self.rows.top for slot in entries), "the index holds a row that is not there"
+        assert sorted(entries) == list(range(self.rows.top)), "the index does not hold each row once"
         for slot in range(self.rows.top):
-            assert self.rows.head(slot).start < self.starts[slot], f"session {slot} ends before it starts"
+            assert self.starts[slot] == NO_TIME or self.rows.head(slot).start < self.starts[slot], (
+                f"session {slot} ends before it starts")
+        for slot in range(self.ended.top):
+            assert self.ended.head(slot).start < self.ends[slot], f"session {slot} of ended ends before it starts"

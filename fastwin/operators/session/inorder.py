@@ -1,4 +1,4 @@
-"""Sessions of a table whose elements come in order of time: each is a row found by its key, and written once."""
+"""Sessions of a table whose elements come in order of time: a row for each key, found by it, and written once each."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from fastwin.core.panes.sessiongroups import SessionGroups, are_in_order
 from fastwin.core.panes.slices import most_slices, order_by_slice
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
-from fastwin.times import MAX_TIMESTAMP
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["run_in_order", "suits"]
 
 # Elements that are taken before what is over fires: their rows stay in the cache until then.
-_PIECE_ROWS = 1 << 18
+_PIECE_ROWS = 1 << 17
+# Fewer sessions than that wait until more are over.
+_FEW_SESSIONS = 1 << 13
 
 
 def suits(batch: Batch, threads: int) -> bool:
@@ -41,31 +43,105 @@ def run_in_order(
 ) -> list[pa.RecordBatch]:
     """Returns the results of all sessions, in order of their ends.
 
-    each: calls a function with each of some arguments, as ``map`` does, maybe on several threads; each of ``threads``
-    looks at all elements, and takes those of its share of the keys.
+    each: calls a function with each of some arguments, as ``map`` does, maybe on several threads. Where results are the
+    same in whatever order elements are added, each of ``threads`` takes a part of the time; else each looks at all
+    elements, and takes those of its share of the keys.
     """
-    keys = cast(tuple, batch.keys)
-    texts = [len(keys) == 3]
-    starts = range(0, len(batch), _PIECE_ROWS)
-    whole = SessionGroups(config.new_accumulators(head_cells(texts)), texts)
+    whole = _Part(config, gap_ms, batch)
+    if threads > 1 and not whole.table.accumulators.in_any_order:
 
-    def run_share(share: int) -> list[pa.RecordBatch]:
-        table = SessionGroups(config.new_accumulators(head_cells(texts)), texts, whole)
-        found = []
-        for at in starts:
-            stop = at + _PIECE_ROWS
-            columns = [_part(column, at, stop) for column in batch.columns]
-            table.feed_sessions([_part(keys, at, stop)], batch.times[at:stop], gap_ms, columns, share, threads)
-            over = int(batch.times[stop]) if stop < len(batch) else MAX_TIMESTAMP
-            found.append(_fired(config, table, over))
-            table.drop_before(over)
-        return found
+        def run_share(share: int) -> list[pa.RecordBatch]:
+            part = _Part(config, gap_ms, batch, whole)
+            part.run(0, len(batch), share, threads)
+            return part.results
 
-    shares = list(each(run_share, range(threads)))
-    return list(each(_merged, zip(*shares, strict=True)))
+        shares = list(each(run_share, range(threads)))
+        return list(each(_merged, zip(*shares, strict=True)))
+
+    def run_part(first: int, stop: int) -> _Part:
+        part = _Part(config, gap_ms, batch)
+        part.run(first, stop)
+        return part
+
+    cuts = sorted({len(batch) * i // threads for i in range(threads + 1)}) if len(batch) else [0, 0]
+    first, *others = each(run_part, cuts, cuts[1:])
+    results = first.results
+    for part in others:
+        results += each(_merged, part.with_those_before(first))
+    return results
 
 
-def _part(column: ValueColumn, at: int, stop: int) -> ValueColumn:
+class _Part:
+    """The sessions of some elements of a batch.
+
+    like: one whose division into shares of the keys holds; None: its own.
+    """
+
+    def __init__(self, config: Config, gap_ms: int, batch: Batch, like: _Part | None = None) -> None:
+        self._config, self._gap, self._batch = config, gap_ms, batch
+        texts = [len(cast(tuple, batch.keys)) == 3]
+        accumulators = config.new_accumulators(head_cells(texts))
+        self.table: SessionGroups = SessionGroups(accumulators, texts, None if like is None else like.table)
+        self.results: list[pa.RecordBatch] = []  # of sessions that are over, piece by piece, in order of their ends
+        self._befores: list[int] = []  # those of a piece end before it, ms
+        self._early: list[tuple] = []  # sessions that may go on with one from before the part: see absorb_sessions()
+        self._since = MIN_TIMESTAMP  # others start after it, ms
+
+    def run(self, first: int, stop: int, share: int = 0, shares: int = 1) -> None:
+        """Takes the elements [first, stop) that are in a share of the keys."""
+        keys, times = cast(tuple, self._batch.keys), self._batch.times
+        if first:
+            self._since = int(times[first - 1]) + self._gap
+        for at in range(first, stop, _PIECE_ROWS):
+            end = min(at + _PIECE_ROWS, stop)
+            columns = [_rows_of(column, at, end) for column in self._batch.columns]
+            self.table.feed_sessions([_rows_of(keys, at, end)], times[at:end], self._gap, columns, share, shares)
+            before = int(times[end]) if end < len(times) else MAX_TIMESTAMP
+            self.table.end_before(before)
+            if end == stop or shares > 1 or len(self.table.ended) >= _FEW_SESSIONS:  # all shares have the same pieces
+                self._fire(before)
+
+    def with_those_before(self, first: _Part) -> list[tuple[pa.RecordBatch, ...]]:
+        """Gives sessions that may go on with one from before this part to the first part, which has what was open then.
+
+        Returns the results of this part, piece by piece in one or two batches, each in order of its ends. What is open
+        after it is in the first part.
+        """
+        table, before = self.table, first.table
+        slots, ends = table.open_sessions()
+        for sessions in [*self._early, (table.keys(slots), table.rows.starts(slots), ends, table.rows, slots)]:
+            before.absorb_sessions(*sessions)
+        before.end_before(self._befores[-1])
+        first._fire(self._befores[-1])
+        found = first.results.pop()
+        cuts = np.searchsorted(int64_values(found.column("window_end")), self._befores)
+        parts = zip([0, *cuts], cuts, self.results, strict=False)
+        return [(piece, found.slice(at, end - at)) for at, end, piece in parts]
+
+    def _fire(self, before: int) -> None:
+        """Fires the sessions that are over, which end before ``before``, ms, in order of their ends."""
+        table, config = self.table, self._config
+        slots, ends = table.ended_sessions()
+        starts = table.ended.starts(slots)
+        early = starts <= self._since
+        if early.any():
+            self._keep(slots[early], starts[early], ends[early])
+            slots, starts, ends = slots[~early], starts[~early], ends[~early]
+        values = config.values_of(table.accumulators, table.ended, slots)
+        self.results.append(config.result_of(_decoded(config, table.ended_keys(slots)[0]), starts, ends, values))
+        self._befores.append(before)
+        table.forget_ended()
+
+    def _keep(self, slots: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+        """Keeps copies of sessions that are over, but may go on with one from before the part."""
+        accumulators = self.table.accumulators
+        rows = accumulators.new_rows()
+        kept = rows.fresh(np.zeros(len(slots), np.int32), starts)
+        accumulators.merge_rows(rows, kept, self.table.ended, slots)
+        self._early.append((self.table.ended_keys(slots), starts, ends, rows, kept))
+
+
+def _rows_of(column: ValueColumn, at: int, stop: int) -> ValueColumn:
     """Returns rows [at, stop) of a column, or of keys that are encoded likewise."""
     valid = None if column[-1] is None else column[-1][at:stop]
     if len(column) == 3:
@@ -82,15 +158,6 @@ def _order(ends: NDArray[np.int64]) -> NDArray[np.int64]:
         # Counted from the first of them: a session ends a gap later than the latest time there may be.
         return order_by_slice(ends - first, 0, 1, last - first + 1)[0]
     return ordered([ends])[0].astype(np.int64)
-
-
-def _fired(config: Config, table: SessionGroups, over: int) -> pa.RecordBatch:
-    """Returns the results of the sessions that end before ``over``, ms, in order of their ends."""
-    slots, ends = table.slots_before(over)
-    order = _order(ends)
-    slots, ends = slots[order], ends[order]
-    values = config.values_of(table.accumulators, table.rows, slots)
-    return config.result_of(_decoded(config, table.keys(slots)[0]), table.rows.starts(slots), ends, values)
 
 
 def _decoded(config: Config, keys: tuple) -> list[pa.Array]:

@@ -11,6 +11,8 @@ from fastwin.run import threads as parallel
 
 GAP = fw.EventTimeSessionWindows.with_gap(30)
 NUMBERS = {"n": fw.Count(), "s": fw.Sum("v"), "m": fw.Mean("x"), "x": fw.Sum("x"), "hi": fw.Max("x")}
+# What is the same in whatever order it is added: threads take parts of the time then.
+WHOLE = {"n": fw.Count(), "s": fw.Sum("v"), "m": fw.Mean("v"), "lo": fw.Min("x"), "hi": fw.Max("v")}
 MANY = NUMBERS | {"first": fw.First("v"), "late": fw.LastArrived("v"), "few": fw.CountDistinct("v")}
 TEXTS = MANY | {"text": fw.Last("c"), "d": fw.Sum("d"), "sketch": fw.HyperLogLog("v", output="sketch")}
 
@@ -35,12 +37,13 @@ def table_of(n: int) -> pa.Table:
 def test_rows_are_those_of_a_stream(keys: list[str], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "_FEW_ROWS", 10)
     monkeypatch.setattr(inorder, "_PIECE_ROWS", piece)
+    monkeypatch.setattr(inorder, "_FEW_SESSIONS", 20)
     ran: list[int] = []
     run = sessions.run_in_order
     monkeypatch.setattr(sessions, "run_in_order", lambda *given: ran.append(given[4]) or run(*given))
     table = table_of(1_500)
     names = [*keys, "window_end", "window_start"]
-    for functions in (NUMBERS, MANY, TEXTS):
+    for functions in (WHOLE, NUMBERS, MANY, TEXTS):
         spec = fw.key_by(*keys).event_time("t", unit="ms").window(GAP).aggregate(**functions)
         stream = spec.open()
         stream.process(table)
@@ -51,7 +54,40 @@ def test_rows_are_those_of_a_stream(keys: list[str], piece: int, monkeypatch: py
             order = [(name, "ascending") for name in names]
             assert found.sort_by(order).equals(expected.sort_by(order))
     # text is not divided among threads; without keys there is one thread
-    assert ran == ([1, 2, 3, 1, 2, 3, 1] if keys else 9 * [1])
+    assert ran == ([1, 2, 3, 1, 2, 3, 1, 2, 3, 1] if keys else 12 * [1])
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7, 60])
+@pytest.mark.parametrize("key", ["k", "c"])
+@pytest.mark.parametrize(("step", "gap"), [(1, 3), (1, 40), (5, 200), (1, 10**6), (7, 1), (0, 5)])
+def test_sessions_reach_across_parts_of_the_time(
+    step: int, gap: int, key: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each thread begins where others have sessions open; some last as long as all parts, some touch the next one."""
+    monkeypatch.setattr(parallel, "_FEW_ROWS", 1)
+    monkeypatch.setattr(inorder, "_PIECE_ROWS", 9)
+    monkeypatch.setattr(inorder, "_FEW_SESSIONS", 3)
+    table = table_of(240)
+    random = np.random.default_rng(gap)
+    times = np.cumsum(random.integers(0, step + 1, 240) * random.choice([1, 1, 1, 1, 30], 240))
+    table = table.set_column(2, "t", pa.array(times))
+    spec = fw.key_by(key).event_time("t", unit="ms").window(fw.EventTimeSessionWindows.with_gap(gap)).aggregate(**WHOLE)
+    stream = spec.open()
+    stream.process(table)
+    expected = stream.advance_watermark(fw.MAX_TIMESTAMP).main
+    found = spec.run(table, threads=threads).main
+    assert found["window_end"].to_pylist() == expected["window_end"].to_pylist()
+    order = [(name, "ascending") for name in (key, "window_start")]
+    assert found.sort_by(order).equals(expected.sort_by(order))
+    assert spec.run(table.slice(0, 0), threads=threads).main.num_rows == 0
+
+
+@pytest.mark.parametrize(("last", "sessions"), [(130, 1), (131, 2)])
+def test_a_session_that_touches_the_next_part(last: int, sessions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_FEW_ROWS", 1)
+    table = pa.table({"k": [1] * 4, "t": [70, 100, last, last]})
+    spec = fw.key_by("k").event_time("t", unit="ms").window(GAP).aggregate(n=fw.Count())
+    assert spec.run(table, threads=2).main["n"].to_pylist() == ([4] if sessions == 1 else [2, 2])
 
 
 def test_what_is_not_run_so(monkeypatch: pytest.MonkeyPatch) -> None:
