@@ -319,7 +319,7 @@ class Soak:
         """Loses machines of a cluster in mid-batch, with all that they have."""
         folder = self.folder / "machines"
         command = [sys.executable, "-m", "tests.soak.cluster", str(folder), "--kills", str(count)]
-        command += ["--seed", str(self.options.seed)]
+        command += ["--batches", str(10 * count), "--seed", str(self.options.seed)]
         told: list[str] = []
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
