@@ -110,10 +110,11 @@ class Run:
         noted = [path.name.removesuffix(".compact") for path in (checkpoint / "sources/0").glob("[0-9]*")]
         next_files = [int(name) for name in noted if name.isdigit()]
         batches = [int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*")]
-        if not batches:
-            return len(next_files) > 1
-        newest = (checkpoint / "offsets" / str(max(batches))).read_text().splitlines()[-1]
-        return max(next_files) > json.loads(newest)["logOffset"]
+        begun = -1
+        if batches:
+            newest = (checkpoint / "offsets" / str(max(batches))).read_text().splitlines()[-1]
+            begun = json.loads(newest)["logOffset"]
+        return max(next_files, default=-1) > begun
 
     def done(self) -> int:
         """Returns how many micro-batches have been written."""
