@@ -35,11 +35,11 @@ def spec_of(kind: str) -> fw.WindowSpec:
 
 def tables(seed: int, batches: int, rows: int = 500, keys: int = _KEYS) -> list[pa.Table]:
     """Returns the input of micro-batches. Windows fire in every one, and some rows are late."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng((seed, 1))  # of its own: with that of events, each key would have a time of its own
     table = events(seed, batches * rows, keys="string", span_ms=batches * 75_000, null_times=0.01)
     names = pa.array([f"key {key}" if key else None for key in rng.integers(0, keys, table.num_rows)])
     table = table.set_column(0, "k", names)
-    jitter = rng.normal(0, 30_000, table.num_rows)
+    jitter = rng.normal(0, 20_000, table.num_rows)
     arrival = pc.fill_null(table["ts"].cast(pa.int64()), 0).to_numpy() / 1000 + jitter
     table = table.take(pa.array(np.argsort(arrival, kind="stable")))
     return [table.slice(i * rows, rows) for i in range(batches)]
