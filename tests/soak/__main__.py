@@ -27,6 +27,7 @@ from spark_glue.state.live import LIVE_VARIABLE
 from spark_glue.state.spilled import FOLDER_VARIABLE
 from tests.soak import faults, quiet, resident
 from tests.soak.attempts import SPECS, disturb
+from tests.soak.cluster import SECONDS
 from tests.soak.moves import exported, rescaled
 from tests.soak.runs import Run, assert_same, batches_of
 from tests.soak.workload import KINDS, tables
@@ -319,7 +320,8 @@ class Soak:
         """Loses machines of a cluster in mid-batch, with all that they have."""
         folder = self.folder / "machines"
         command = [sys.executable, "-m", "tests.soak.cluster", str(folder), "--kills", str(count)]
-        command += ["--batches", str(10 * count), "--seed", str(self.options.seed)]
+        sizes = {"--batches": 10 * count, "--seed": self.options.seed, "--seconds": max(SECONDS, 300 * count)}
+        command += [str(word) for pair in sizes.items() for word in pair]
         told: list[str] = []
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
