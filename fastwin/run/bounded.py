@@ -14,6 +14,7 @@ from fastwin.columns.decoding import take_rows
 from fastwin.core.memory.gather import take
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Operator, WatermarkOperator
+from fastwin.run.divided import has_few_windows, is_divided, run_divided, sorted_by_end
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
@@ -24,7 +25,6 @@ from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 __all__ = [
     "Part",
     "cut_parts",
-    "has_few_windows",
     "joined",
     "may_be_joined",
     "needed_columns",
@@ -88,6 +88,9 @@ class _Bounded(Stream):
             self._take_plan(plan, operator)
         if operator.takes_whole and (whole := _whole(self._plan, parts)) is not None:
             return operator.run(whole, self._each, self._threads)
+        if is_divided(plan, parts):
+            batches = [plan.batch(*part) for part in parts if len(part[1])]
+            return [rows for shares in run_divided(plan, batches) for rows in sorted_by_end(shares)]
         operator = cast(WatermarkOperator, operator)
 
         def feed(piece: Part) -> list[pa.RecordBatch]:
@@ -95,14 +98,6 @@ class _Bounded(Stream):
 
         pieces, firsts = _pieces(self._plan, operator, parts)
         return _feed_pieces(operator, pieces, firsts, feed)
-
-
-def has_few_windows(plan: Plan, part: Part) -> bool:
-    """Whether rows like these are many for each row of state that they make: such state is small, and soon merged."""
-    rows, times = part
-    operator = plan.new_operator(False)
-    operator.process(plan.batch(rows.slice(0, _SAMPLE_ROWS), times[:_SAMPLE_ROWS]))
-    return 2 * operator.state_rows <= min(len(times), _SAMPLE_ROWS)
 
 
 def runs_whole(plan: Plan, table: pa.Table) -> bool:

@@ -11,7 +11,7 @@ from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.aligned.operator import AlignedOperator
 from fastwin.run.planner import Plan
 
-__all__ = ["divides_groups", "grouped"]
+__all__ = ["grouped"]
 
 
 def grouped(plan: Plan, parts: Iterable[pa.RecordBatch]) -> Plan:
@@ -29,8 +29,3 @@ def grouped(plan: Plan, parts: Iterable[pa.RecordBatch]) -> Plan:
     if any(part.column(name).null_count for part in parts for name in plan.spec.keys):
         return plan
     return replace(plan, operator=GroupsOperator.name)
-
-
-def divides_groups(plan: Plan) -> bool:
-    """Whether several operators can each take a share of all elements; see GroupsOperator."""
-    return plan.operator == GroupsOperator.name and not plan.inputs.may_be_text

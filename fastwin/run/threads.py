@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,15 +21,10 @@ from fastwin.core.memory.gather import take
 from fastwin.core.panes.slices import extent
 from fastwin.errors import BadRowError, SpecError
 from fastwin.operators.aligned.groups import GroupsOperator
-from fastwin.operators.aligned.scattered import SliceRange
 from fastwin.operators.protocol import WatermarkOperator
 from fastwin.run import planner
 from fastwin.run.bounded import (
     Part,
-    cut_parts,
-    has_few_windows,
-    joined,
-    may_be_joined,
     needed_columns,
     new_operator,
     run,
@@ -37,7 +32,8 @@ from fastwin.run.bounded import (
     run_share,
     runs_whole,
 )
-from fastwin.run.grouped import divides_groups, grouped
+from fastwin.run.divided import has_few_windows, run_divided
+from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.reading import columns_mentioned
 from fastwin.run.results import Result
@@ -54,8 +50,6 @@ _PIECE_ROWS = 1 << 19
 # As many rows as the elements of some keys have, about, so that their windows stay in the cache; and the most parts.
 _SHARE_ROWS = 1 << 18
 _MOST_SHARES = 64
-# As many rows as the windows have, about, that are taken at a time where neighbouring rows are of many windows.
-_RANGE_ROWS = 1 << 16
 
 
 def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
@@ -92,10 +86,10 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         some = pieces[len(pieces) // 2] if pieces and new_operator(plan).absorbs else None
         if some is not None and has_few_windows(plan, (some.rows, some.times)):
             results = _run_by_pieces(plan, pieces, pool)
-        elif (windows := _scattered_windows(plan, pieces)) is not None:
-            results = _run_by_windows(plan, pieces, windows, threads, pool)
-        elif divides_groups(plan):
-            results = _run_by_groups(plan, pieces, threads, pool)
+        elif plan.operator == GroupsOperator.name:
+            batches = list(pool.map(lambda piece: plan.batch(piece.rows, piece.times), pieces))
+            sections = run_divided(plan, batches, threads, pool.map)
+            results = [rows for shares in sections for fired in shares for rows in fired]
         else:
             results = _run_by_keys(plan, pieces, threads, pool)
     return Result(
@@ -143,63 +137,6 @@ def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -
 
     operator = new_operator(plan)
     return run_pieces(operator, pool.map(fed, range(len(pieces))), firsts[:-1], operator.absorb)
-
-
-def _run_by_groups(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
-    """Each thread looks at all elements, and takes those of its share of the groups: nothing is copied."""
-    whole = cast(GroupsOperator, new_operator(plan))
-    if pieces:  # else all rows are bad
-        whole.expect(min(piece.first for piece in pieces), max(piece.last for piece in pieces))
-    if whole.in_any_order:
-        # Where the newest come first, no window would be over before the end.
-        pieces = sorted(pieces, key=lambda piece: piece.first)
-    parts = cut_parts(whole, [(piece.rows, piece.times) for piece in pieces], _PIECE_ROWS)
-    batches = list(pool.map(lambda part: plan.batch(*part), parts))
-    firsts = [extent(times)[0] for _, times in parts]
-
-    def run_one(share: int) -> list[pa.RecordBatch]:
-        operator = whole.shared(share, threads)
-        return run_pieces(operator, batches, firsts, lambda batch: operator.process(batch).main)
-
-    return [rows for result in pool.map(run_one, range(threads)) for rows in result]
-
-
-def _scattered_windows(plan: Plan, pieces: list[_Piece]) -> SliceRange | None:
-    """Returns all windows if they are groups, and neighbouring rows are of so many that to divide by them pays."""
-    if plan.operator != GroupsOperator.name or not pieces:
-        return None
-    first, last = min(piece.first for piece in pieces), max(piece.last for piece in pieces)
-    return cast(GroupsOperator, new_operator(plan)).ranges([piece.times for piece in pieces], first, last)
-
-
-def _run_by_windows(
-    plan: Plan, pieces: list[_Piece], windows: SliceRange, threads: int, pool: ThreadPoolExecutor
-) -> list[pa.RecordBatch]:
-    """Runs the elements of some windows after those of others, which are not in the cache at the same time."""
-    ordered = list(pool.map(lambda piece: windows.order(piece.times), pieces))
-    before = np.stack([np.concatenate([[0], ends]) for _, ends in ordered])  # what each piece has before each window
-    total = before.sum(axis=0)
-    cuts = np.unique([0, *np.searchsorted(total, range(_RANGE_ROWS, int(total[-1]), _RANGE_ROWS)), windows.count])
-
-    def some(first: int, last: int) -> list[Part]:
-        taken = [
-            _taken(piece, places[at[first] : at[last]])
-            for piece, (places, _), at in zip(pieces, ordered, before, strict=True)
-            if at[first] < at[last]
-        ]
-        return [joined(plan, taken)] if taken and may_be_joined(plan, taken) else taken
-
-    def run_lane(lane: int) -> list[list[pa.RecordBatch]]:
-        operator, found = new_operator(plan), []
-        for at in range(lane, len(cuts) - 1, threads):
-            first, last = int(cuts[at]), int(cuts[at + 1])
-            for part in some(first, last):
-                operator.process(plan.batch(*part))
-            found.append(operator.advance_watermark(windows.first + last * windows.slide - 1))
-        return found
-
-    lanes = list(pool.map(run_lane, range(threads)))
-    return [rows for at in range(len(cuts) - 1) for rows in lanes[at % threads][at // threads]]
 
 
 def _run_by_keys(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:

@@ -35,11 +35,11 @@ class WindowSpec(SpecBuilder):
         table: pyarrow Table or RecordBatch, pandas or polars DataFrame. Returns a Result.
         threads: how many take part. The rows are the same, but for the last bits of float64 results that are put
             together from parts. Where there are many elements for each key and window, threads take pieces of the
-            input, and where neighbours are in many windows, whole windows; rows are in order of their window ends.
-            Else they divide the keys, or pairs of key and window, and rows are in order within each part, one part
-            after another; sessions are in order as a whole, unless there are more than eight million elements or a
-            gigabyte of them in several chunks. One is the default, because it leaves the other cores to whoever
-            calls. The general operator, and a spec without keys, run on one anyway.
+            input, and rows are in order of their window ends. Else they divide the keys, or pairs of key and window;
+            rows are in order within each of many parts, one part after another. Sessions are in order as a whole,
+            unless there are more than eight million elements or a gigabyte of them in several chunks. One is the
+            default, because it leaves the other cores to whoever calls. The general operator, and a spec without
+            keys, run on one anyway.
         Raises SpecError if the columns do not suit, BadRowError as the policy says.
         """
         return run_threads(self, table, threads)

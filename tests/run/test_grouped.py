@@ -1,7 +1,5 @@
 """Tables run as groups give the rows of a stream, in the order of their windows; what is run so, and what is not."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,14 +7,13 @@ import pytest
 import fastwin as fw
 from fastwin.operators.aligned import scattered
 from fastwin.operators.aligned.groups import GroupsOperator
-from fastwin.operators.aligned.scattered import SliceRange
 from fastwin.operators.aligned.slicing import SlidingSlicing
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Fed
-from fastwin.run import bounded
+from fastwin.run import bounded, divided
 from fastwin.run import threads as parallel
 from fastwin.run.grouped import grouped
-from fastwin.run.planner import Plan, plan
+from fastwin.run.planner import plan
 from tests.support.streams import rows
 
 MINUTES = fw.TumblingEventTimeWindows.of(10)
@@ -65,37 +62,38 @@ def test_rows_and_their_order_are_those_of_a_stream(
             assert sorted(map(repr, rows(spec.run(table, threads=threads)))) == sorted(map(repr, expected))
 
 
-@pytest.mark.parametrize("whole_bytes", [1 << 30, 500])
-@pytest.mark.parametrize("keys", [["k"], ["f", "c"]], ids=str)
-def test_scattered_elements_are_divided_by_windows(
-    keys: list[str], whole_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300), ("_RANGE_ROWS", 100)):
+@pytest.mark.parametrize("section", [1 << 24, 400])
+@pytest.mark.parametrize("keys", [["k"], ["f", "c"], ["c"]], ids=str)
+def test_elements_are_divided_by_key_and_window(keys: list[str], section: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a share are in order; what comes first, and the last bits of a sum, are those of one thread."""
+    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
         monkeypatch.setattr(parallel, name, value)
     monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
-    monkeypatch.setattr(bounded, "_WHOLE_BYTES", whole_bytes)
-    monkeypatch.setattr(scattered, "_SCATTERED", 20)
-    asked: list[int] = []
-    run_by_windows = parallel._run_by_windows
+    for name, value in (("_SHARE_ROWS", 60), ("_SECTION_ROWS", section)):
+        monkeypatch.setattr(divided, name, value)
+    counts: list[int] = []
+    fire_all = GroupsOperator.fire_all
 
-    def run(plan: Plan, pieces: list, windows: SliceRange, threads: int, pool: ThreadPoolExecutor) -> list:
-        asked.append(windows.count)
-        return run_by_windows(plan, pieces, windows, threads, pool)
+    def fire(operator: GroupsOperator) -> list[pa.RecordBatch]:
+        fired = fire_all(operator)
+        ends = [end for part in fired for end in part.column("window_end").to_pylist()]
+        assert ends == sorted(ends)
+        counts.append(len(ends))
+        return fired
 
-    monkeypatch.setattr(parallel, "_run_by_windows", run)
-    table, assigner = table_of(1_500, "random"), fw.TumblingEventTimeWindows.of(10, offset=-3)
+    monkeypatch.setattr(GroupsOperator, "fire_all", fire)
+    table = table_of(1_500, "random")
     table = table.set_column(5, "t", pa.array([None, *table["t"].to_pylist()[1:]], pa.int64()))
-    spec = fw.key_by(*keys).event_time("t", unit="ms").window(assigner).bad_rows("drop")
-    # what came first is not kept in order, so such a spec is not divided by windows
-    for aggregates, times in ((("n", "s", "lo", "m", "d"), 1), (("n", "first"), 0)):
-        one = spec.aggregate(**{name: MANY[name] for name in aggregates})
-        expected = rows(one.run(table))
-        for threads in (2, 3, 500):
-            assert sorted(map(repr, rows(one.run(table, threads=threads)))) == sorted(map(repr, expected))
-            ends = one.run(table, threads=threads).main["window_end"].to_pylist()
-            assert not times or ends == sorted(ends)
-        assert asked == 6 * times * [121]
-        asked.clear()
+    sums = MANY | {"x": fw.Sum("x"), "one": fw.FirstArrived("x"), "word": fw.LastArrived("c")}
+    for assigner in (fw.TumblingEventTimeWindows.of(10, offset=-3), MINUTES, fw.TumblingEventTimeWindows.of(2_000)):
+        spec = fw.key_by(*keys).event_time("t", unit="ms").window(assigner).bad_rows("drop").aggregate(**sums)
+        expected = sorted(map(repr, rows(spec.run(table))))
+        for threads in (2, 3, 40):
+            counts.clear()
+            found = rows(spec.run(table, threads=threads))
+            assert sorted(map(repr, found)) == expected
+            assert sum(counts) == len(expected)
+            assert len(counts) >= max(threads, 24)
 
 
 @pytest.mark.parametrize("late_ms", [0, 15, 300])
@@ -140,15 +138,9 @@ def test_pieces_may_be_decades_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert spec.run(table, threads=2).main["n"].to_pylist() == [1] * 1_200
 
 
-@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("days", [False, True])
-def test_rows_in_order_of_time_are_taken_window_by_window(
-    days: bool, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_in_order_of_time_are_taken_window_by_window(days: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """So no operator ever holds groups of two windows, also where the next one begins with its first millisecond."""
-    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
-        monkeypatch.setattr(parallel, name, value)
-    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
     monkeypatch.setattr(bounded, "_CACHED_ROWS", 300)
     process, open_windows = GroupsOperator.process, []
 
@@ -163,7 +155,7 @@ def test_rows_in_order_of_time_are_taken_window_by_window(
     assigner = fw.CalendarEventTimeWindows.of("1 day", time_zone="UTC") if days else MINUTES
     table = pa.table({"k": np.arange(1_200) % 7, "t": times})
     spec = fw.key_by("k").event_time("t", unit="ms").window(assigner).aggregate(n=fw.Count())
-    assert set(spec.run(table, threads=threads).main["n"].to_pylist()) == {28, 29}
+    assert set(spec.run(table).main["n"].to_pylist()) == {28, 29}
     assert max(open_windows) == 1
 
 
@@ -206,25 +198,44 @@ def test_calendar_days_are_groups() -> None:
     assert [one[3] for one in rows(spec.run(table))] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_newest_first_is_taken_from_the_oldest_piece_on(exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So windows are over, and their rows go, while others are still to come; unless the order of a sum would change."""
-    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
-        monkeypatch.setattr(parallel, name, value)
+@pytest.mark.parametrize("few_ends", [256, 3])
+@pytest.mark.parametrize("joined", [1 << 30, 100])
+@pytest.mark.parametrize("keys", [["k"], ["f", "c"], ["c"]], ids=str)
+def test_windows_that_are_open_for_long_are_divided_on_one_thread(
+    keys: list[str], joined: int, few_ends: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are in the order of their windows all the same, and those in order of time are not divided."""
+    names = ("_FEW_ROWS", "_SHARE_ROWS", "_SECTION_ROWS", "_SAMPLE_ROWS", "_FEW_ENDS", "_JOINED_BYTES")
+    for name, value in zip(names, (10, 60, 700, 40, few_ends, joined), strict=True):
+        monkeypatch.setattr(divided, name, value)
+    sections: list[int] = []
+    sort = divided.sorted_by_end
+
+    def sorted_by_end(shares: list) -> list[pa.RecordBatch]:
+        sections.append(len(shares))
+        return sort(shares)
+
+    monkeypatch.setattr(bounded, "sorted_by_end", sorted_by_end)
+    for order, times in (("random", 3), ("sorted", 0)):
+        table = table_of(1_500, order)
+        spec = fw.key_by(*keys).event_time("t", unit="ms").window(MINUTES).aggregate(**MANY)
+        stream = spec.open()
+        stream.process(table)
+        expected = rows(stream.advance_watermark(fw.MAX_TIMESTAMP))
+        sections.clear()
+        found = spec.run(table)
+        assert sorted(map(repr, rows(found))) == sorted(map(repr, expected))
+        ends = found.main["window_end"].to_pylist()
+        assert ends == sorted(ends)
+        assert len(sections) == times
+        assert all(count > 4 for count in sections)
+
+
+def test_what_a_share_raises_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_FEW_ROWS", "_SHARE_ROWS"):
+        monkeypatch.setattr(parallel if name == "_FEW_ROWS" else divided, name, 1)
     monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
-    held: list[int] = []
-    process = GroupsOperator.process
-
-    def fed(operator: GroupsOperator, batch: Batch) -> Fed:
-        held.append(operator.state_rows)
-        return process(operator, batch)
-
-    monkeypatch.setattr(GroupsOperator, "process", fed)
-    table = table_of(3_000, "newest first")
-    spec = fw.key_by("k").event_time("t", unit="ms").window(MINUTES)
-    spec = spec.aggregate(s=fw.Sum("v"), hi=fw.Max("x"), **({} if exact else {"x": fw.Sum("x")}))
-    expected = sorted(map(repr, rows(spec.run(table))))
-    held.clear()
-    assert sorted(map(repr, rows(spec.run(table, threads=2)))) == expected
-    assert len(held) == 20
-    assert (max(held) < 400) == exact  # of some 2,000 groups
+    table = pa.table({"k": np.arange(4_000) % 2_000, "t": np.arange(4_000) % 7, "v": np.full(4_000, 2**62)})
+    spec = fw.key_by("k").event_time("t", unit="ms").window(MINUTES).aggregate(s=fw.Sum("v"))
+    with pytest.raises(fw.AggregateOverflowError):
+        spec.run(table, threads=3)

@@ -335,6 +335,12 @@ cdef class GroupTable:
             found[c] = next_texts(self.arena, at_out)
         return found
 
+    def clear(self):
+        """Forgets all panes, and keeps the memory. O(size of the index)."""
+        clear_rows(self.rows)
+        empty_tags(&self.index)
+        self.used, self.ascending = 0, True
+
     def drop_before(self, ts_t start):
         """Forgets the panes before ``start``. O(rows), and amortised O(1) for each row that goes."""
         cdef idx_t slot, left = 0
@@ -346,9 +352,7 @@ cdef class GroupTable:
         if 2 * left > self.rows.top:
             return
         if left == 0:
-            clear_rows(self.rows)
-            empty_tags(&self.index)
-            self.used, self.ascending = 0, True
+            self.clear()
             return
         moved = <idx_t*> malloc(self.rows.top * sizeof(idx_t))
         if moved == NULL:

@@ -5,7 +5,7 @@ It does what the aligned operator does, in less time: nothing comes late, no sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -16,14 +16,12 @@ from fastwin.columns.keys import EncodedKeys
 from fastwin.core.panes.grouptable import GroupTable, head_cells
 from fastwin.errors import StateError
 from fastwin.operators.aligned.scattered import (
-    SliceRange,
-    are_scattered,
     are_sparse,
     cuts_between,
     order_by_slices,
     order_of_starts,
-    range_of,
 )
+from fastwin.operators.aligned.shares import Shares
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
@@ -48,24 +46,18 @@ class GroupsOperator(WatermarkOperator):
     """Runs tumbling windows over a bounded table: one row for each key and window, written once.
 
     Keys are columns without nulls, see ``KeyCodec.columns``. The watermark never passes elements to come.
-
-    share, shares: where several divide the elements by their groups, which of them it is, and how many there are; it
-    takes the elements of its share alone. like: one whose division holds for all of them; None: its own.
     """
 
     name: ClassVar[str] = "groups"
     absorbs: ClassVar[bool] = True
     ends_touch: ClassVar[bool] = False
 
-    def __init__(
-        self, config: Config, slicing: Slicing, like: GroupsOperator | None = None, share: int = 0, shares: int = 1
-    ) -> None:
+    def __init__(self, config: Config, slicing: Slicing) -> None:
         assert slicing.grid is not None
         self._config, self._slicing = config, slicing
-        self._share, self._shares = share, shares
         texts = config.codec.are_texts
         accumulators = config.new_accumulators(head_cells(texts))
-        self._table: GroupTable = GroupTable(accumulators, texts, None if like is None else like._table)
+        self._table: GroupTable = GroupTable(accumulators, texts)
         self._keys = config.codec.new_table()  # of keys with numbers: there are none
         self._alone = (0, 0)  # of windows that start in between, no other operator has elements
         self._fired: list[pa.RecordBatch] = []  # their results
@@ -73,21 +65,9 @@ class GroupsOperator(WatermarkOperator):
         self.watermark = MIN_TIMESTAMP
         self.counters = Counters()
 
-    def shared(self, share: int, shares: int) -> GroupsOperator:
-        """Returns an operator that takes the elements of one share; this one gives all of them the same shares.
-
-        They have the slices of this one, so where they run on several threads, it has to expect all elements.
-        """
-        return GroupsOperator(self._config, self._slicing, self, share, shares)
-
-    def expect(self, first: int, last: int) -> None:
-        """Is told that all elements are from ``first`` to ``last``, ms: who shares its slices changes none then."""
-        self._slicing.cover(np.array([first, last]))
-
-    @property
-    def in_any_order(self) -> bool:
-        """Whether results are the same in whatever order elements come, to the last bit."""
-        return self._table.accumulators.in_any_order
+    def fresh(self) -> GroupsOperator:
+        """Returns an empty operator that shares its slices; see ``expect``."""
+        return GroupsOperator(self._config, self._slicing)
 
     def process(self, batch: Batch) -> Fed:
         """Adds elements to their groups."""
@@ -96,9 +76,7 @@ class GroupsOperator(WatermarkOperator):
         assert grid is not None
         self._slicing.cover(batch.times)
         batch = batch.numbered(self._table.accumulators.arrived)
-        self._table.feed(
-            keys, batch.times, grid[0], grid[2], batch.columns, self._slicing.bounds, self._share, self._shares
-        )
+        self._table.feed(keys, batch.times, grid[0], grid[2], batch.columns, self._slicing.bounds)
         self.counters.events += len(batch)
         return Fed()
 
@@ -134,6 +112,32 @@ class GroupsOperator(WatermarkOperator):
         self._table.drop_before(first)
         return fired
 
+    def fire_all(self) -> list[pa.RecordBatch]:
+        """Fires all windows, in order of their ends, and forgets them. The watermark stays, so others may come."""
+        fired = list(self._fire(MAX_TIMESTAMP))
+        self._table.clear()
+        return fired
+
+    def expect(self, first: int, last: int) -> None:
+        """Is told that all elements are from ``first`` to ``last``, ms: who shares its slices changes none then."""
+        self._slicing.cover(np.array([first, last]))
+
+    def steps_back(self, times: NDArray[np.int64]) -> int:
+        """Counts the elements that are in a window before that of the one before: int64[n], ms."""
+        self._slicing.cover(times)
+        starts, _ = self._slicing.assign(times)
+        return int(np.count_nonzero(starts[1:] < starts[:-1]))
+
+    def bound_at(self, t: int) -> int:
+        """Returns the start of the window of a time that is covered, ms."""
+        return self._slicing.bound_at(t)
+
+    def divided(
+        self, batches: list[Batch], count: int, since: int | None, until: int | None, each: Callable = map
+    ) -> Shares:
+        """Returns elements in shares, see Shares: an operator takes all of one, and fires all, before the next one."""
+        return Shares(self._slicing, batches, count, since, until, each)
+
     def _fire(self, first: int, begin: int = MIN_TIMESTAMP) -> Iterator[pa.RecordBatch]:
         """Fires the windows that start before ``first``, and not before ``begin``."""
         table, config = self._table, self._config
@@ -159,15 +163,6 @@ class GroupsOperator(WatermarkOperator):
     def passes_windows(self, times: NDArray[np.int64]) -> bool:
         """Whether neighbours are in nearly as many windows, so that a few rows make much state."""
         return are_sparse(self._slicing, times)
-
-    def ranges(self, samples: list[NDArray[np.int64]], first: int, last: int) -> SliceRange | None:
-        """Returns the windows from a time to another one, ms, if it pays to divide elements by them; else None.
-
-        samples: times of neighbours, ms.
-        """
-        if self._table.accumulators.remembers or not any(are_scattered(self._slicing, some) for some in samples):
-            return None
-        return range_of(self._slicing, first, last)
 
     def next_timer(self) -> int | None:
         """Returns the next watermark at which a window fires; None: there is none."""

@@ -7,36 +7,12 @@ from hypothesis import strategies as st
 
 from fastwin.core.accumulators.basic import AccumulatorSet, Count, Max, Sum
 from fastwin.core.panes.grouptable import GroupTable, head_cells
-
-TEXTS = ["", "a", "b", "ab", "abcde", "abcdefgh", "abcdefgi", "abcdefghijklm", "x" * 70, "x" * 69 + "y"]
-SHAPES = [(), (False,), (True,), (True, False), (False, True, True), (False, False)]
-element = st.tuples(
-    st.tuples(st.sampled_from(TEXTS), st.sampled_from(TEXTS), st.integers(-2, 2)),
-    st.integers(-40, 40),
-    st.none() | st.integers(-9, 9),
-)
-batches = st.lists(st.lists(element, max_size=25), min_size=1, max_size=5)
+from tests.support.keycolumns import SHAPES, batches, columns_of, key_of
 
 
 def new_table(texts: tuple[bool, ...], like: GroupTable | None = None) -> GroupTable:
     members = [Count(column=-1), Sum(column=0), Max(column=0)]
     return GroupTable(AccumulatorSet(members, head_cells(texts)), texts, like)
-
-
-def key_of(texts: tuple[bool, ...], parts: tuple[str, str, int]) -> tuple:
-    return tuple(parts[at % 2] if is_text else parts[2] + at for at, is_text in enumerate(texts))
-
-
-def columns_of(texts: tuple[bool, ...], keys: list[tuple], wide: bool) -> list[tuple]:
-    found: list[tuple] = []
-    for at, is_text in enumerate(texts):
-        values = [key[at] for key in keys]
-        if is_text:
-            ends = np.cumsum([3, *(len(value) for value in values)]).astype(np.int64 if wide else np.int32)
-            found.append((ends, np.frombuffer(("---" + "".join(values)).encode(), np.uint8), None))
-        else:
-            found.append((np.array(values, np.int64), None))
-    return found
 
 
 def keys_in(table: GroupTable, slots: np.ndarray) -> list[tuple]:

@@ -1,0 +1,139 @@
+"""Runs tumbling windows of many keys over a table share by share, so that the state of a share stays in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import accumulate, pairwise
+from queue import SimpleQueue
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.columns.buffers import int64_values
+from fastwin.core.panes.division import most_shares
+from fastwin.core.panes.slices import extent
+from fastwin.operators.aligned.groups import GroupsOperator
+from fastwin.operators.batch import Batch
+from fastwin.run.planner import Plan
+
+__all__ = ["Part", "has_few_windows", "is_divided", "run_divided", "sorted_by_end"]
+
+Part = tuple[pa.RecordBatch, NDArray[np.int64]]
+"""Rows that have been checked, and their times, ms."""
+
+
+# As many elements as the windows of a share have, about.
+_SHARE_ROWS = 40_000
+# Elements that are divided, and so copied, at a time, about.
+_SECTION_ROWS = 1 << 24
+# So many times tell where a section ends.
+_SAMPLE = 1 << 14
+# Fewer elements are not worth it, on one thread.
+_FEW_ROWS = 100_000
+# So many tell what the others are like; and where one in so many is in a window before that of the one before it,
+# windows are open for long.
+_SAMPLE_ROWS, _BACK = 1 << 15, 16
+# Rows of so many windows are put in order window by window; and none of their columns outgrows Arrow's 32-bit offsets.
+_FEW_ENDS, _JOINED_BYTES = 256, 1 << 30
+
+
+def run_divided(
+    plan: Plan, batches: list[Batch], threads: int = 1, each: Callable = map
+) -> Iterator[list[list[pa.RecordBatch]]]:
+    """Yields the results of each share of some windows, those in order of their ends; then of the next windows.
+
+    plan: of GroupsOperator. batches: all elements; none is empty. each: calls a function with each of some
+    arguments, as ``map`` does, maybe on several threads.
+    """
+    if not batches:
+        return
+    before = accumulate((len(batch) for batch in batches), initial=0)
+    batches = [batch.numbered(at) for batch, at in zip(batches, before, strict=False)]
+    extents = list(each(lambda batch: extent(batch.times), batches))
+    whole = _new_operator(plan)
+    whole.expect(min(first for first, _ in extents), max(last for _, last in extents))
+    free: SimpleQueue[GroupsOperator] = SimpleQueue()
+    for _ in range(threads):
+        free.put(whole.fresh())
+    for since, until in pairwise(_bounds(whole, batches)):
+        some = [
+            batch
+            for batch, (first, last) in zip(batches, extents, strict=True)
+            if (since is None or last >= since) and (until is None or first < until)
+        ]
+        if not some:
+            continue
+        n = sum(len(batch) for batch in some)
+        count = max(threads, min(n // _SHARE_ROWS, most_shares))
+        shares = whole.divided(some, count, since, until, each)
+
+        def run_share(share: int) -> list[pa.RecordBatch]:
+            operator = free.get()
+            try:
+                operator.process(shares.batch(share))  # noqa: B023 - all are through before the next section begins
+                return operator.fire_all()
+            finally:
+                free.put(operator)
+
+        yield list(each(run_share, range(count)))
+
+
+def _new_operator(plan: Plan) -> GroupsOperator:
+    return cast(GroupsOperator, plan.new_operator(False))
+
+
+def _bounds(whole: GroupsOperator, batches: list[Batch]) -> list[int | None]:
+    """Returns where sections begin, ms, between windows; None: before the first and behind the last."""
+    n = sum(len(batch) for batch in batches)
+    count = -(-n // _SECTION_ROWS)
+    if count == 1:
+        return [None, None]
+    step = max(n // _SAMPLE, 1)
+    times = np.sort(np.concatenate([batch.times[::step] for batch in batches]))
+    cuts = {whole.bound_at(int(times[len(times) * part // count])) for part in range(1, count)}
+    return [None, *sorted(cuts), None]
+
+
+def has_few_windows(plan: Plan, part: Part) -> bool:
+    """Whether rows like these are many for each row of state that they make: such state is small, and soon merged."""
+    rows, times = part
+    operator = plan.new_operator(False)
+    some = _some(times)
+    operator.process(plan.batch(rows.slice(some.start, _SAMPLE_ROWS), times[some]))
+    return 2 * operator.state_rows <= min(len(times), _SAMPLE_ROWS)
+
+
+def _some(times: NDArray[np.int64]) -> slice:
+    """Returns which elements tell what the others are like: some from the middle."""
+    at = max(len(times) - _SAMPLE_ROWS, 0) // 2
+    return slice(at, at + _SAMPLE_ROWS)
+
+
+def is_divided(plan: Plan, parts: list[Part]) -> bool:
+    """Whether ``run_divided`` pays on one thread: rows of so many keys and open windows that they do not fit in the
+    cache."""
+    if plan.operator != GroupsOperator.name or sum(len(times) for _, times in parts) < _FEW_ROWS:
+        return False
+    rows, times = parts[len(parts) // 2]
+    back = _new_operator(plan).steps_back(times[_some(times)])
+    return back * _BACK >= min(len(times), _SAMPLE_ROWS) and not has_few_windows(plan, (rows, times))
+
+
+def sorted_by_end(shares: list[list[pa.RecordBatch]]) -> list[pa.RecordBatch]:
+    """Returns the rows of shares, each of which is in order of the ends, in that order; those of a window together."""
+    parts = [rows for fired in shares for rows in fired if rows.num_rows]
+    ends = [int64_values(rows.column("window_end")) for rows in parts]
+    known = np.unique(np.concatenate([np.unique(one) for one in ends])) if parts else np.zeros(0, np.int64)
+    if len(known) > _FEW_ENDS:
+        order = np.argsort(np.concatenate(ends), kind="stable")
+        return pa.Table.from_batches(parts).take(pa.array(order)).to_batches()
+    cuts = [[*np.searchsorted(one, known).tolist(), len(one)] for one in ends]
+    return [rows for at in range(len(known)) for rows in _joined(parts, [(cut[at], cut[at + 1]) for cut in cuts])]
+
+
+def _joined(parts: list[pa.RecordBatch], bounds: list[tuple[int, int]]) -> list[pa.RecordBatch]:
+    """Returns rows ``[first, last)`` of each part in one batch, or as they are where that would be large."""
+    some = [rows.slice(first, last - first) for rows, (first, last) in zip(parts, bounds, strict=True) if first < last]
+    return [pa.concat_batches(some)] if sum(rows.nbytes for rows in some) <= _JOINED_BYTES else some
