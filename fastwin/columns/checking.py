@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastwin.columns.buffers import int64_values, validity
 from fastwin.columns.decoding import take_rows
 from fastwin.columns.units import PER_SECOND, Unit, as_instants
-from fastwin.core.panes.slices import all_within
+from fastwin.core.panes.slices import all_within, extent
 from fastwin.errors import BadRowError
 from fastwin.times import MIN_TIMESTAMP
 
@@ -93,8 +93,11 @@ def _in_ms(values: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
     return values if per_second == 1_000 else values // (per_second // 1_000)
 
 
-def _good_times(column: pa.Array, any_int64: bool, first: int, last: int) -> NDArray[np.int64] | None:
-    """Returns what event_times() does if all are usable and in [first, last], ms, after one look at each; else None.
+def _good_times(
+    column: pa.Array, any_int64: bool, first: int, last: int
+) -> tuple[NDArray[np.int64], tuple[int, int]] | None:
+    """Returns what event_times() does if all are usable and in [first, last], ms, and the first and the last of them,
+    after one look at each; else None.
 
     May return None all the same where a time is millions of years away.
     """
@@ -108,9 +111,12 @@ def _good_times(column: pa.Array, any_int64: bool, first: int, last: int) -> NDA
         first, last = max(first, -_FAR), min(last, _FAR - 1)
     elif not any_int64:
         first, last = max(first, -_KERNEL_LIMIT), min(last, _KERNEL_LIMIT)
-    if first > last or not all_within(values, first, last):
+    if not len(values):
+        return _in_ms(values, unit), (0, 0)
+    found = extent(values)
+    if not first <= found[0] <= found[1] <= last:
         return None
-    return _in_ms(values, unit)
+    return _in_ms(values, unit), (found[0] * 1_000 // unit, found[1] * 1_000 // unit)
 
 
 def _inside(
@@ -130,7 +136,14 @@ def check_rows(
 
     before: how many rows of the input come before these. Raises BadRowError if one is bad and the policy is "raise".
     """
-    limits = limits or Limits()
+    times, reasons, _ = _looked_at(column, name, policy, limits or Limits(), before)
+    return times, reasons
+
+
+def _looked_at(
+    column: pa.Array, name: str, policy: str, limits: Limits, before: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None, tuple[int, int] | None]:
+    """Returns what check_rows() does, and the first and the last of the times, ms, where it has seen them."""
     column = as_instants(column, limits.unit)
     latest = None
     if limits.max_future_skew_ms is not None:
@@ -139,7 +152,7 @@ def check_rows(
     last = _FAR - 1 if latest is None else min(latest, _FAR - 1)
     good = _good_times(column, limits.any_int64, max(limits.earliest_ms, -_FAR), last)
     if good is not None:
-        return good, None
+        return good[0], None, good[1]
     times, reasons = event_times(column, limits.any_int64)
     if reasons is None:
         reasons = np.zeros(len(column), np.uint8)
@@ -152,7 +165,7 @@ def check_rows(
         reasons[(times > latest) & (reasons == 0)] = 4
     bad = np.count_nonzero(reasons)
     if not bad:
-        return times, None
+        return times, None, None
     if policy == "raise":
         row = int(np.argmax(reasons != 0))
         value = column[row]
@@ -163,23 +176,27 @@ def check_rows(
             f"event_time {name!r}: {_REASONS[int(reasons[row])]} in row {before + row} (value {shown}{unit}); "
             f"{bad} of {those} are bad; bad_rows('divert') or bad_rows('drop') goes on without them"
         )
-    return times, reasons
+    return times, reasons, None
 
 
 class Checked(NamedTuple):
-    """Good rows and their times, ms; how many others there were, and these, if the policy is to divert them."""
+    """Good rows and their times, ms; how many others there were, and these, if the policy is to divert them.
+
+    extent: the first and the last of the times, if they are known.
+    """
 
     rows: pa.RecordBatch
     times: NDArray[np.int64]
     bad: int
     diverted: pa.RecordBatch | None
+    extent: tuple[int, int] | None = None
 
 
 def good_rows(rows: pa.RecordBatch, name: str, policy: str, limits: Limits, before: int = 0) -> Checked:
     """Returns the rows whose event time, in the column ``name``, is usable. Raises as check_rows() does."""
-    times, reasons = check_rows(rows.column(name), name, policy, limits, before)
+    times, reasons, found = _looked_at(rows.column(name), name, policy, limits, before)
     if reasons is None:
-        return Checked(rows, times, 0, None)
+        return Checked(rows, times, 0, None, found)
     good = np.flatnonzero(reasons == 0)
     diverted = bad_table(rows, reasons) if policy == "divert" else None
     return Checked(take_rows(rows, good), times[good], len(times) - len(good), diverted)

@@ -2,6 +2,7 @@
 cimport cython
 
 from fastwin.core.typedefs cimport int64_t, ts_t, uint64_t
+from fastwin.core.wide cimport lie_within
 
 cdef enum:
     TIME_BITS = 61              # kernels take times and durations within +-2**61 ms: sums of two stay in int64
@@ -20,15 +21,14 @@ cdef inline bint is_in_bounds(int64_t t) noexcept nogil:
     return -((<int64_t> 1) << TIME_BITS) <= t <= (<int64_t> 1) << TIME_BITS
 
 
-@cython.overflowcheck(False)
 cdef inline bint are_within(const int64_t[::1] times, int64_t first, int64_t last) noexcept nogil:
     """Whether all times are in [first, last], which are less than 2**63 apart."""
-    cdef Py_ssize_t i
-    cdef uint64_t signs = 0
-    for i in range(times.shape[0]):
-        # One of the two is negative beyond a limit. Without comparisons, several times are looked at together.
-        signs |= (<uint64_t> times[i] - <uint64_t> first) | (<uint64_t> last - <uint64_t> times[i])
-    return signs >> 63 == 0
+    return not times.shape[0] or lie_within(&times[0], times.shape[0], first, last)
+
+
+cdef inline bint are_times(const ts_t* times, Py_ssize_t n) noexcept nogil:
+    """Whether all of n times are within +-2**61 ms."""
+    return lie_within(times, n, -((<int64_t> 1) << TIME_BITS), (<int64_t> 1) << TIME_BITS)
 
 
 cdef inline int check_time(str name, int64_t time) except -1:

@@ -18,7 +18,7 @@ from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.batch import Batch
 from fastwin.run.planner import Plan
 
-__all__ = ["Part", "has_few_windows", "is_divided", "run_divided", "sorted_by_end"]
+__all__ = ["SAMPLE_ROWS", "Part", "has_few_windows", "is_divided", "run_divided", "sorted_by_end"]
 
 Part = tuple[pa.RecordBatch, NDArray[np.int64]]
 """Rows that have been checked, and their times, ms."""
@@ -34,7 +34,7 @@ _SAMPLE = 1 << 14
 _FEW_ROWS = 100_000
 # So many tell what the others are like; and where one in so many is in a window before that of the one before it,
 # windows are open for long.
-_SAMPLE_ROWS, _BACK = 1 << 15, 16
+SAMPLE_ROWS, _BACK = 1 << 15, 16
 # Rows of so many windows are put in order window by window; and none of their columns outgrows Arrow's 32-bit offsets.
 _FEW_ENDS, _JOINED_BYTES = 256, 1 << 30
 
@@ -101,14 +101,14 @@ def has_few_windows(plan: Plan, part: Part) -> bool:
     rows, times = part
     operator = plan.new_operator(False)
     some = _some(times)
-    operator.process(plan.batch(rows.slice(some.start, _SAMPLE_ROWS), times[some]))
-    return 2 * operator.state_rows <= min(len(times), _SAMPLE_ROWS)
+    operator.process(plan.batch(rows.slice(some.start, SAMPLE_ROWS), times[some]))
+    return 2 * operator.state_rows <= min(len(times), SAMPLE_ROWS)
 
 
 def _some(times: NDArray[np.int64]) -> slice:
     """Returns which elements tell what the others are like: some from the middle."""
-    at = max(len(times) - _SAMPLE_ROWS, 0) // 2
-    return slice(at, at + _SAMPLE_ROWS)
+    at = max(len(times) - SAMPLE_ROWS, 0) // 2
+    return slice(at, at + SAMPLE_ROWS)
 
 
 def is_divided(plan: Plan, parts: list[Part]) -> bool:
@@ -118,7 +118,7 @@ def is_divided(plan: Plan, parts: list[Part]) -> bool:
         return False
     rows, times = parts[len(parts) // 2]
     back = _new_operator(plan).steps_back(times[_some(times)])
-    return back * _BACK >= min(len(times), _SAMPLE_ROWS) and not has_few_windows(plan, (rows, times))
+    return back * _BACK >= min(len(times), SAMPLE_ROWS) and not has_few_windows(plan, (rows, times))
 
 
 def sorted_by_end(shares: list[list[pa.RecordBatch]]) -> list[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -32,7 +32,7 @@ from fastwin.run.bounded import (
     run_share,
     runs_whole,
 )
-from fastwin.run.divided import has_few_windows, run_divided
+from fastwin.run.divided import SAMPLE_ROWS, has_few_windows, run_divided
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.reading import columns_mentioned
@@ -72,8 +72,12 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     chunks = [rows for rows in table.to_batches(max_chunksize=_PIECE_ROWS) if rows.num_rows]
     before = accumulate((rows.num_rows for rows in chunks), initial=0)
     with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
+        few = _plan_of_few(plan, chunks)
         try:
-            checked = list(pool.map(lambda rows, at: _checked(plan, rows, at), chunks, before))
+            if few is None:
+                checked = list(pool.map(lambda rows, at: _checked(plan, rows, at), chunks, before))
+            else:
+                checked = list(pool.map(lambda rows, at: _fed(few, _checked(few, rows, at)), chunks, before))
         except BadRowError:
             # Raises it again, as one thread does: it counts the bad rows of all pieces.
             return run(spec, table, plan=plan)
@@ -82,9 +86,8 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
             any(warn_of_unit(spec.time_column, piece.times) for piece in checked)  # up to the first that settles it
         diverted = [piece.diverted for piece in checked if piece.diverted is not None]
         pieces = [piece for piece in checked if len(piece.times)]
-        plan = grouped(plan, (piece.rows for piece in pieces))
-        some = pieces[len(pieces) // 2] if pieces and new_operator(plan).absorbs else None
-        if some is not None and has_few_windows(plan, (some.rows, some.times)):
+        plan = few or grouped(plan, (piece.rows for piece in pieces))
+        if few is not None:
             results = _run_by_pieces(plan, pieces, pool)
         elif plan.operator == GroupsOperator.name:
             batches = list(pool.map(lambda piece: plan.batch(piece.rows, piece.times), pieces))
@@ -105,13 +108,17 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Good rows and their times (int64[n], ms), with the first and the last one; and the bad ones to divert."""
+    """Good rows and their times (int64[n], ms), with the first and the last one; and the bad ones to divert.
+
+    fed: an operator that has taken the good rows already, if there is one.
+    """
 
     rows: pa.RecordBatch
     times: NDArray[np.int64]
     first: int
     last: int
     diverted: pa.RecordBatch | None
+    fed: WatermarkOperator | None = None
 
 
 def _checked(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:
@@ -119,24 +126,47 @@ def _checked(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:
     assert spec.time_column is not None
     limits = plan.limits(Limits())
     good = good_rows(rows, spec.time_column, spec.bad_row_policy, limits, before)
-    first, last = extent(good.times) if len(good.times) else (0, 0)
+    first, last = good.extent or (extent(good.times) if len(good.times) else (0, 0))
     return _Piece(good.rows.select(needed_columns(plan)), good.times, first, last, good.diverted)
 
 
+def _plan_of_few(plan: Plan, chunks: list[pa.RecordBatch]) -> Plan | None:
+    """Returns the plan of pieces that each become state on any thread; None: their state would not be small."""
+    if not chunks:
+        return None
+    plan = grouped(plan, chunks)
+    if not new_operator(plan).absorbs:
+        return None
+    rows = chunks[len(chunks) // 2]
+    try:
+        some = _checked(plan, rows.slice(max(rows.num_rows - SAMPLE_ROWS, 0) // 2, SAMPLE_ROWS), 0)
+    except BadRowError:
+        return None
+    return plan if len(some.times) and has_few_windows(plan, (some.rows, some.times)) else None
+
+
+def _fed(plan: Plan, piece: _Piece) -> _Piece:
+    """Makes state of a piece while its times are still near."""
+    operator = new_operator(plan)
+    if len(piece.times):
+        operator.process(plan.batch(piece.rows, piece.times))
+    return replace(piece, fed=operator)
+
+
 def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
-    """Makes state of each piece on any thread; one operator takes them in order, and fires."""
+    """Fires what is in one piece alone, on any thread; one operator takes the state of all in order, and fires."""
 
     lasts = [MIN_TIMESTAMP, *accumulate((piece.last for piece in pieces), max)]
     firsts = [*list(accumulate((piece.first for piece in reversed(pieces)), min))[::-1], MAX_TIMESTAMP]
 
-    def fed(number: int) -> WatermarkOperator:
-        operator, piece = new_operator(plan), pieces[number]
-        operator.process(plan.batch(piece.rows, piece.times))
+    def alone(number: int) -> WatermarkOperator:
+        operator = pieces[number].fed
+        assert operator is not None
         operator.fire_alone(lasts[number], firsts[number + 1])
         return operator
 
     operator = new_operator(plan)
-    return run_pieces(operator, pool.map(fed, range(len(pieces))), firsts[:-1], operator.absorb)
+    return run_pieces(operator, pool.map(alone, range(len(pieces))), firsts[:-1], operator.absorb)
 
 
 def _run_by_keys(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:

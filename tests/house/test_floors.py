@@ -44,6 +44,7 @@ GLUE_FLOORS = [
 # The rooms of core, likewise.
 CORE = [
     "typedefs",
+    "wide",
     "timemath",
     "memory",
     "keys rows",

@@ -205,7 +205,7 @@ def test_windows_that_are_open_for_long_are_divided_on_one_thread(
     keys: list[str], joined: int, few_ends: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows are in the order of their windows all the same, and those in order of time are not divided."""
-    names = ("_FEW_ROWS", "_SHARE_ROWS", "_SECTION_ROWS", "_SAMPLE_ROWS", "_FEW_ENDS", "_JOINED_BYTES")
+    names = ("_FEW_ROWS", "_SHARE_ROWS", "_SECTION_ROWS", "SAMPLE_ROWS", "_FEW_ENDS", "_JOINED_BYTES")
     for name, value in zip(names, (10, 60, 700, 40, few_ends, joined), strict=True):
         monkeypatch.setattr(divided, name, value)
     sections: list[int] = []

@@ -30,13 +30,13 @@ cdef inline void add_fused(const Fused* fused, const Column* columns, char* rows
         if valid == NULL and count == 0 and uncounted:      # elements are counted on the way
             count, uncounted = uncounted, 0
         if lane.is_float and valid == NULL:
-            add_lane(lane, count, rows, stride, slots, n, one, <const double*> column.values + offset)
+            add_lane(lane, count, rows, stride, slots, n, one, fused.steady, <const double*> column.values + offset)
         elif lane.is_float:
-            add_valid(lane, rows, stride, slots, n, one, <const double*> column.values + offset, valid)
+            add_valid(lane, rows, stride, slots, n, one, fused.steady, <const double*> column.values + offset, valid)
         elif valid == NULL:
-            add_lane(lane, count, rows, stride, slots, n, one, <const int64_t*> column.values + offset)
+            add_lane(lane, count, rows, stride, slots, n, one, fused.steady, <const int64_t*> column.values + offset)
         else:
-            add_valid(lane, rows, stride, slots, n, one, <const int64_t*> column.values + offset, valid)
+            add_valid(lane, rows, stride, slots, n, one, fused.steady, <const int64_t*> column.values + offset, valid)
     if uncounted:
         count_rows(uncounted, rows, stride, slots, n, one, NULL)
 

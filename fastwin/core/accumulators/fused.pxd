@@ -7,7 +7,8 @@ from libc.string cimport memcmp, memcpy
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.accumulators.totals cimport add_float, add_floats
 from fastwin.core.memory.int128 cimport add_int, add_total, int128
-from fastwin.core.memory.manynumbers cimport float_bounds, int_bounds, int_total
+from fastwin.core.memory.manynumbers cimport float_bounds, int_total
+from fastwin.core.wide cimport int_bounds
 
 cdef enum:
     OTHER = 0                   # in no fused loop
@@ -34,6 +35,7 @@ cdef struct Fused:
     Lane[LANES] lanes
     int n
     Py_ssize_t rows             # byte offset of the cell that counts elements, nulls or not; 0: there is none
+    bint steady                 # that rows have been visited often, so that hardly a value is a new extreme
 
 
 cdef inline Lane* lane_of(Fused* fused, int column) noexcept nogil:
@@ -80,9 +82,10 @@ cdef inline void add_value(char* cells, number value) noexcept nogil:
         add_int(cells, value)
 
 
-cdef inline void visit(const Lane* lane, Py_ssize_t count, bint extremes, char* rows, Py_ssize_t stride,
+cdef inline void visit(const Lane* lane, Py_ssize_t count, bint extremes, bint steady, char* rows, Py_ssize_t stride,
                        const idx_t* slots, Py_ssize_t n, const number* values) noexcept nogil:
-    """Adds values to rows. count: the offset of a count, or 0. extremes: that total, lowest and highest are there."""
+    """Adds values to rows. count: the offset of a count, or 0. extremes: that total, lowest and highest are there.
+    steady: see Fused; what stays as it is is not written again then."""
     cdef Py_ssize_t i, total = lane.at[TOTAL], lowest = lane.at[LOWEST], highest = lane.at[HIGHEST]
     cdef Py_ssize_t mean = 0 if extremes else lane.at[MEAN]
     cdef uint64_t seen = lane.seen
@@ -91,14 +94,15 @@ cdef inline void visit(const Lane* lane, Py_ssize_t count, bint extremes, char* 
     for i in range(n):
         row = rows + slots[i] * stride
         value = values[i]
-        (<uint64_t*> row)[0] |= seen
+        if not steady or (<uint64_t*> row)[0] & seen != seen:
+            (<uint64_t*> row)[0] |= seen
         if count:
             (<int64_t*> (row + count))[0] += 1
         if extremes or total:
             add_value(row + total, value)
-        if extremes or lowest:
+        if (extremes or lowest) and (number is double or not steady or value < (<number*> (row + lowest))[0]):
             keep_lowest(<number*> (row + lowest), value)
-        if extremes or highest:
+        if (extremes or highest) and (number is double or not steady or value > (<number*> (row + highest))[0]):
             keep_highest(<number*> (row + highest), value)
         if mean:
             add_value(row + mean, value)
@@ -167,20 +171,24 @@ cdef inline void add_run(char* cells, char* others, Py_ssize_t n, const number* 
 
 
 cdef inline void add_lane(const Lane* lane, Py_ssize_t count, char* rows, Py_ssize_t stride, const idx_t* slots,
-                          Py_ssize_t n, bint one, const number* values) noexcept nogil:
-    """Adds values to rows. one: that all are the same row."""
+                          Py_ssize_t n, bint one, bint steady, const number* values) noexcept nogil:
+    """Adds values to rows. one: that all are the same row. steady: see Fused."""
     if one:
         visit_one(lane, count, rows + slots[0] * stride, n, values)
     elif not (lane.at[TOTAL] and lane.at[LOWEST] and lane.at[HIGHEST]) or lane.at[MEAN]:
-        visit(lane, count, False, rows, stride, slots, n, values)
-    elif count:                 # the commonest ones, without a branch
-        visit(lane, count, True, rows, stride, slots, n, values)
+        visit(lane, count, False, False, rows, stride, slots, n, values)
+    elif count and steady:      # the commonest ones, without a branch
+        visit(lane, count, True, True, rows, stride, slots, n, values)
+    elif count:
+        visit(lane, count, True, False, rows, stride, slots, n, values)
+    elif steady:
+        visit(lane, 0, True, True, rows, stride, slots, n, values)
     else:
-        visit(lane, 0, True, rows, stride, slots, n, values)
+        visit(lane, 0, True, False, rows, stride, slots, n, values)
 
 
 cdef inline void add_valid(const Lane* lane, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, bint one,
-                           const number* values, const uint8_t* valid) noexcept nogil:
+                           bint steady, const number* values, const uint8_t* valid) noexcept nogil:
     """Adds those of up to AT_ONCE values that are not null. They are picked first: guessing which are costs more."""
     cdef idx_t[AT_ONCE] some
     cdef number[AT_ONCE] picked
@@ -189,7 +197,7 @@ cdef inline void add_valid(const Lane* lane, char* rows, Py_ssize_t stride, cons
         some[found], picked[found] = slots[i], values[i]
         found += valid[i] != 0
     if found:
-        add_lane(lane, lane.at[COUNT], rows, stride, some, found, one, picked)
+        add_lane(lane, lane.at[COUNT], rows, stride, some, found, one, steady, picked)
 
 
 cdef inline void count_rows(Py_ssize_t count, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n,

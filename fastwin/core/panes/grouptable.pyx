@@ -9,25 +9,24 @@ from libc.string cimport memmove
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint32_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
-from fastwin.core.keys.keyblocks cimport (
-    LENGTH_BYTES, KeyColumn, are_keys, hash_keys, hold_keys, is_key, is_one_key, next_texts, offset_of, record_bytes)
+from fastwin.core.keys.keyblocks cimport KeyColumn, are_keys, hold_keys, is_one_key, next_texts, record_bytes
 from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index, stir
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch
 from fastwin.core.memory.tagindex cimport (
-    CACHED, empty_tags, entry_of, first_slots, move_tags, no_entry, slot_in)
-from fastwin.core.panes.slices cimport (
-    NEAR_SLICES, Slicer, are_in_one, divide, number_slices, slicer_over, slices_of)
+    CACHED, empty_tags, first_slots, move_tags, no_entry, slot_in)
+from fastwin.core.panes.recentgroups cimport (
+    find_in_pane, find_recent, forget_groups, keep_group, may_be_recent, note_missed, number_panes, pane_in)
+from fastwin.core.panes.slices cimport Slicer, are_in_one, slice_of, slicer_over, slices_of
 from fastwin.core.rows.appended cimport clear_rows, close_gaps, new_slots
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
-from fastwin.core.timemath cimport NO_TIME, check_duration, check_times
+from fastwin.core.timemath cimport are_times, check_duration, check_times
 
 cdef enum:
-    BLOCK = 512                 # rows found, then updated, while they are in the cache
     FIRST_PLACES = 2048         # of the index
     ROOMY = 32768               # places of an index that may be nearly empty
-    BLOCKS = 32                 # that are not divided by panes after one whose elements are in many
+    STEADY = 16                 # elements for each that is the first of its group, or nearly
 
 
 def head_cells(texts):
@@ -67,6 +66,7 @@ cdef class GroupTable:
         free(self.starts)
         free(self.arena)
         free(self.index.places)
+        free(self.recent.groups)
 
     def __len__(self):
         return self.rows.top
@@ -104,45 +104,6 @@ cdef class GroupTable:
             self.room = 2 * (self.used + text)
             ask_large_pages(self.arena, self.room)
         return 0
-
-    cdef int64_t text_bytes(self, Py_ssize_t at, Py_ssize_t n) noexcept nogil:
-        """Returns how many bytes the records of n keys take, at most."""
-        cdef int64_t total = 0
-        cdef Py_ssize_t c
-        for c in range(self.width if self.numbers < self.width else 0):
-            if self.columns[c].values == NULL:
-                total += offset_of(self.columns + c, at + n) - offset_of(self.columns + c, at) + LENGTH_BYTES * n
-        return total
-
-    cdef void hash_block(self, Py_ssize_t at, Py_ssize_t n, const ts_t* starts, uint64_t* hashes) noexcept nogil:
-        cdef uint64_t first
-        cdef Py_ssize_t i
-        if are_one(starts, n):
-            first = stir(self.seed.start, <uint64_t> starts[0], self.seed.factor)
-            for i in range(n):
-                hashes[i] = first
-        else:
-            for i in range(n):
-                hashes[i] = stir(self.seed.start, <uint64_t> starts[i], self.seed.factor)
-        hash_keys(self.columns, self.width, at, n, self.seed.factor, hashes)
-
-    cdef idx_t find_one(self, Py_ssize_t i, const ts_t* start, uint64_t h, bint guess) noexcept nogil:
-        """Returns the slot of key i, a new one if there is none; see find_block(). guess: keys are not compared."""
-        cdef uint64_t* places = self.index.places
-        cdef uint64_t entry
-        cdef Py_ssize_t place = h >> self.index.shift, mask = self.index.size - 1
-        cdef const char* row
-        while True:
-            entry = places[place]
-            if entry == no_entry():
-                places[place] = entry_of(h, self.append(i, NO_TIME if start == NULL else start[0]))
-                return slot_in(places[place])
-            if (entry ^ h) >> 32 == 0:
-                row = self.rows.data + slot_in(entry) * self.rows.stride
-                if (start == NULL or (<const ts_t*> row)[1] == start[0]) and (
-                        guess or is_key(self.columns, self.width, i, row + WORD, self.arena)):
-                    return slot_in(entry)
-            place = (place + 1) & mask
 
     cdef void find_block(self, Py_ssize_t at, const idx_t* picked, Py_ssize_t n, const ts_t* starts,
                          const uint64_t* hashes, idx_t* slots) noexcept nogil:
@@ -196,28 +157,41 @@ cdef class GroupTable:
             slots[i] = slots[0]
         return n
 
-    cdef int feed_key(self, Py_ssize_t at, Py_ssize_t n, Slicer* slicer, const ts_t* times) except -1 nogil:
-        """Adds elements of one key pane by pane, if they are in few; returns whether they are. So the values of a row
-        are added in a run, and do not wait for each other."""
-        cdef idx_t[NEAR_SLICES][BLOCK] picked
-        cdef idx_t[BLOCK] numbers, slots
-        cdef ts_t[NEAR_SLICES] starts
-        cdef idx_t[NEAR_SLICES] counts
-        cdef idx_t first = 0, pane, i
-        cdef uint64_t h
-        self.waiting -= self.waiting > 0        # as long as elements are in many
-        if self.waiting or not number_slices(slicer, times, n, numbers, starts):
-            self.waiting = self.waiting or BLOCKS
+    cdef Py_ssize_t find_lately(self, Py_ssize_t at, Py_ssize_t n, Slicer* slicer, const ts_t* times, bint inside,
+                                idx_t* slots) except -1 nogil:
+        """Fills the slots of n keys of one int, most of them from those that were found lately, if that pays; returns
+        whether it did. inside: that all times are in the slice found last."""
+        cdef const int64_t* keys = self.columns[0].values + at
+        cdef idx_t[BLOCK] panes, missing, found
+        cdef ts_t[BLOCK] starts
+        cdef uint64_t[BLOCK] hashes
+        cdef ts_t slide = slicer.slide
+        cdef idx_t pane = NONE
+        cdef Py_ssize_t i, count
+        if not may_be_recent(&self.recent, slicer, times[0]):
             return False
-        self.reserve(NEAR_SLICES, NEAR_SLICES * self.text_bytes(at, 1))
-        divide(numbers, n, picked, counts)
-        for pane in range(NEAR_SLICES):
-            if counts[pane]:
-                self.hash_block(at, 1, &starts[pane], &h)
-                self.find_block(at, &first, 1, &starts[pane], &h, slots)
-                for i in range(1, counts[pane]):
-                    slots[i] = slots[0]
-                self.accumulators.add_some(self.rows, slots, counts[pane], at, picked[pane])
+        if inside:
+            pane = pane_in(&self.recent, slicer.start)
+            if pane == NONE:
+                return False
+            count = find_in_pane(self.recent.groups, keys, pane, n, slots, missing)
+        else:
+            if not number_panes(&self.recent, times, n, panes):
+                return False
+            count = find_recent(self.recent.groups, keys, panes, n, slots, missing)
+            slice_of(slicer, times[n - 1])
+        note_missed(&self.recent, count, n)
+        self.accumulators.expect(STEADY * count < n)
+        if count:
+            self.reserve(count, 0)
+            for i in range(count):
+                starts[i] = self.recent.base + (pane if inside else panes[missing[i]]) * slide
+                hashes[i] = stir(stir(self.seed.start, <uint64_t> starts[i], self.seed.factor),
+                                 <uint64_t> keys[missing[i]], self.seed.factor)
+            self.find_block(at, missing, count, starts, hashes, found)
+            for i in range(count):
+                slots[missing[i]] = found[i]
+                keep_group(&self.recent, keys[missing[i]], pane if inside else panes[missing[i]], found[i])
         return True
 
     def feed(self, list keys not None, const int64_t[::1] times not None, int64_t slide, int64_t offset,
@@ -227,41 +201,60 @@ cdef class GroupTable:
         keys: ``(values, None)`` or ``(offsets, data, None)`` a column, as KeyTable takes them. times: ms, within
         +-2**61. slide, offset: panes start at offset + k * slide. columns: see AccumulatorSet.add_rows. bounds: of
         panes that are on no grid, see PaneTable.feed. share: elements of other shares of ``shares`` are passed over;
-        columns hold no text then. Raises ValueError for what does not suit. O(n) expected.
+        columns hold no text then. Raises ValueError for what does not suit; elements before a time that is out of
+        bounds may have been added then. O(n) expected.
         """
         cdef Py_ssize_t n = times.shape[0], at = 0, m, found
         cdef idx_t[BLOCK] picked, slots
-        cdef idx_t i
+        cdef idx_t i, slot, last = NONE     # the one that all slots are
         cdef ts_t[BLOCK] starts
         cdef Slicer slicer
-        cdef bint one, divided
+        cdef bint one, divided, inside, lately
         check_duration("slide", slide, 1)
         if not -slide < offset < slide:
             raise ValueError(f"offset: must be below slide={slide}, got {offset}")
         if share >= shares:
             raise ValueError(f"share: must be below {shares}, got {share}")
-        check_times("times", times)
         _keys = hold_keys(self.columns, self.texts, keys, n)
         _held = self.accumulators.hold(columns, n)
         slicer = slicer_over(times, slide, 0, offset, bounds)
         divided = shares == 1 and not self.accumulators.holds_text()
+        lately = shares == 1 and self.width == self.numbers == 1
         for i in range(BLOCK):
             picked[i] = i
         with nogil:
             while at < n:
                 m = min(BLOCK, n - at)
+                inside = are_in_one(&slicer, &times[at], m)
+                if not inside and not are_times(&times[at], m):
+                    break
                 one = is_one_key(self.columns, self.width, at, m)
-                if one and divided and not are_in_one(&slicer, &times[at], m) and self.feed_key(
-                        at, m, &slicer, &times[at]):
+                if one and divided and not inside and self.feed_key(at, m, &slicer, &times[at]):
                     at += m
                     continue
-                slices_of(&slicer, &times[at], m, starts)
-                found = self.find(at, m, one, starts, share, shares, picked, slots)
+                if one and inside and shares == 1:
+                    slot = self.slot_of(at, slicer.start)
+                    if slot != last:
+                        for i in range(BLOCK):
+                            slots[i] = slot
+                        last = slot
+                    self.accumulators.add(self.rows, slots, m, at)
+                    at += m
+                    continue
+                last = NONE
+                if lately and self.find_lately(at, m, &slicer, &times[at], inside, slots):
+                    found = m
+                else:
+                    self.accumulators.expect(False)
+                    slices_of(&slicer, &times[at], m, starts)
+                    found = self.find(at, m, one, starts, share, shares, picked, slots)
                 if found == m:
                     self.accumulators.add(self.rows, slots, m, at)
                 elif found:
                     self.accumulators.add_some(self.rows, slots, found, at, picked)
                 at += m
+        if at < n:
+            check_times("times", times)
 
     def ensure(self, list keys not None, const int64_t[::1] starts not None):
         """Returns the slots of (key i, pane starts[i]), new ones where there was none: int32[n]. keys: as in feed()."""
@@ -339,6 +332,7 @@ cdef class GroupTable:
         """Forgets all panes, and keeps the memory. O(size of the index)."""
         clear_rows(self.rows)
         empty_tags(&self.index)
+        forget_groups(&self.recent)
         self.used, self.ascending = 0, True
 
     def drop_before(self, ts_t start):
@@ -369,6 +363,7 @@ cdef class GroupTable:
         cdef idx_t slot
         cdef int64_t size, used = 0
         cdef int64_t* at
+        forget_groups(&self.recent)
         new_slots(self.rows, self.starts, self.dropped, moved)
         for slot in range(self.rows.top):
             if moved[slot] != NONE:

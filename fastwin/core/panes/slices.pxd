@@ -4,6 +4,7 @@ from libc.string cimport memmove, memset
 
 from fastwin.core.timemath cimport are_within, floor_to
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
+from fastwin.core.wide cimport lie_within
 
 cdef enum:
     NEAR_BITS = 51
@@ -111,14 +112,9 @@ cdef inline ts_t slice_of(Slicer* slicer, ts_t t) noexcept nogil:
     return slicer.start
 
 
-@cython.overflowcheck(False)
 cdef inline bint are_in_one(const Slicer* slicer, const ts_t* times, Py_ssize_t n) noexcept nogil:
     """Whether all times are in the slice found last."""
-    cdef uint64_t signs = 0
-    cdef Py_ssize_t i
-    for i in range(n):
-        signs |= <uint64_t> (times[i] - slicer.start) | <uint64_t> (slicer.end - 1 - times[i])
-    return slicer.start < slicer.end and signs >> 63 == 0
+    return slicer.start < slicer.end and lie_within(times, n, slicer.start, slicer.end - 1)
 
 
 @cython.overflowcheck(False)

@@ -6,7 +6,7 @@ from libc.stdint cimport INT64_MAX, uint16_t
 from libc.stdlib cimport free, malloc
 
 from fastwin.core.typedefs cimport int64_t, ts_t, uint8_t
-from fastwin.core.memory.manynumbers cimport int_bounds
+from fastwin.core.wide cimport int_bounds
 from fastwin.core.timemath cimport are_within, check_duration, check_time, check_times
 
 cdef enum:

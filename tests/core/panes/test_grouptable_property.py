@@ -46,6 +46,56 @@ def test_one_key_in_panes_that_are_few_or_many(texts: tuple[bool, ...], panes: i
     assert dict(zip(starts.tolist(), zip(*found, strict=True), strict=True)) == counts
 
 
+@pytest.mark.parametrize("keys", [3, 900, 40_000])
+@pytest.mark.parametrize(("panes", "slide"), [(1, 100), (3, 100), (700, 100), (3, 1 << 44), (5, 1 << 55), (1 << 40, 3)])
+def test_groups_that_were_found_lately(keys: int, panes: int, slide: int) -> None:
+    """Their rows are known still, until rows move; others are looked up, and none of another key or pane is taken."""
+    random = np.random.default_rng(keys + panes)
+    names = np.concatenate([[-1, 0, 2**63 - 1, -(2**63)], random.integers(-(2**63), 2**63 - 1, keys)])
+    table, counts, first = new_table((False,)), {}, -panes * slide
+    for n in (700, 30_000, 513, 12_000):
+        found = random.choice(names, n)
+        times = random.integers(first, panes * slide, n)
+        if n == 12_000:
+            times.sort()
+        values = random.integers(-99, 99, n)
+        table.feed([(found, None)], times, slide, 0, [(values, None)])
+        for key, time, value in zip(found.tolist(), times.tolist(), values.tolist(), strict=True):
+            group = time // slide * slide, key
+            count, total, highest = counts.get(group, (0, 0, value))
+            counts[group] = count + 1, total + value, max(highest, value)
+        table._check()
+        slots, starts = table.slots_before(2**61)
+        results = [values.tolist() for values, _ in table.accumulators.results(table.rows, slots)]
+        rows = zip(starts.tolist(), table.keys(slots)[0][0].tolist(), *results, strict=True)
+        assert {(start, key): tuple(values) for start, key, *values in rows} == counts
+        first = 0 if panes < 100 else panes * slide // 2
+        table.drop_before(first)
+        counts = {group: values for group, values in counts.items() if group[0] >= first}
+
+
+def test_another_grid_makes_other_groups() -> None:
+    """Panes of two grids that have one number are not one."""
+    table, keys = new_table((False,)), [(np.array([7, 8] * 400), None)]
+    times = np.arange(800) % 50
+    table.feed(keys, times, 100, 0, [(times, None)])
+    table.feed(keys, times, 100, -10, [(times, None)])
+    table._check()
+    assert sorted(table.slots_before(10**6)[1].tolist()) == [-10, -10, 0, 0]
+
+
+@pytest.mark.parametrize("at", [0, 511, 512, 1_999])
+@pytest.mark.parametrize("time", [2**61 + 1, -(2**61) - 1, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("keys", [1, 9])
+def test_a_time_out_of_bounds_in_any_block(at: int, time: int, keys: int) -> None:
+    times = np.zeros(2_000, np.int64)
+    times[at] = time
+    table = new_table((False,))
+    with pytest.raises(ValueError, match=f"times: must be within .* got {time}"):
+        table.feed([(np.arange(2_000) % keys, None)], times, 100, 0, [(times, None)])
+    table._check()
+
+
 def feed(table: GroupTable, elements: list, texts: tuple[bool, ...], *share: int, wide: bool = False) -> None:
     keys = [key_of(texts, parts) for parts, *_ in elements]
     values = np.array([0 if value is None else value for *_, value in elements], np.int64)
