@@ -66,7 +66,7 @@ def run_divided(
         if not some:
             continue
         n = sum(len(batch) for batch in some)
-        count = max(threads, min(n // _SHARE_ROWS, most_shares))
+        count = min(max(threads, n // _SHARE_ROWS), most_shares)
         shares = whole.divided(some, count, since, until, each)
 
         def run_share(share: int) -> list[pa.RecordBatch]:
@@ -126,14 +126,24 @@ def sorted_by_end(shares: list[list[pa.RecordBatch]]) -> list[pa.RecordBatch]:
     parts = [rows for fired in shares for rows in fired if rows.num_rows]
     ends = [int64_values(rows.column("window_end")) for rows in parts]
     known = np.unique(np.concatenate([np.unique(one) for one in ends])) if parts else np.zeros(0, np.int64)
-    if len(known) > _FEW_ENDS:
-        order = np.argsort(np.concatenate(ends), kind="stable")
-        return pa.Table.from_batches(parts).take(pa.array(order)).to_batches()
-    cuts = [[*np.searchsorted(one, known).tolist(), len(one)] for one in ends]
-    return [rows for at in range(len(known)) for rows in _joined(parts, [(cut[at], cut[at + 1]) for cut in cuts])]
+    step = max(len(known) // _FEW_ENDS, 1)
+    found = (_joined(parts, ends, known[at : at + step]) for at in range(0, len(known), step))
+    return [rows for some in found for rows in some]
 
 
-def _joined(parts: list[pa.RecordBatch], bounds: list[tuple[int, int]]) -> list[pa.RecordBatch]:
-    """Returns rows ``[first, last)`` of each part in one batch, or as they are where that would be large."""
-    some = [rows.slice(first, last - first) for rows, (first, last) in zip(parts, bounds, strict=True) if first < last]
-    return [pa.concat_batches(some)] if sum(rows.nbytes for rows in some) <= _JOINED_BYTES else some
+def _joined(
+    parts: list[pa.RecordBatch], ends: list[NDArray[np.int64]], known: NDArray[np.int64]
+) -> list[pa.RecordBatch]:
+    """Returns the rows of some windows by their ends, which are neighbours: in one batch, unless that were large."""
+    some = []
+    for rows, one in zip(parts, ends, strict=True):
+        first, last = np.searchsorted(one, known[0]), np.searchsorted(one, known[-1], side="right")
+        if first < last:
+            some.append(rows.slice(first, last - first))
+    if sum(rows.nbytes for rows in some) > _JOINED_BYTES:
+        half = len(known) // 2
+        return some if not half else _joined(parts, ends, known[:half]) + _joined(parts, ends, known[half:])
+    rows = pa.concat_batches(some)
+    if len(known) == 1:
+        return [rows]
+    return [rows.take(pa.array(np.argsort(int64_values(rows.column("window_end")), kind="stable")))]

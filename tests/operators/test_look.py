@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin.run.planner import plan
+from fastwin.run.stream import open_plan
 from tests.support.naive import Cumulative, Model, Row, Sliding
 
 HOUR = 3_600_000
@@ -197,3 +199,19 @@ def test_a_session_that_may_have_fired_while_it_was_shorter() -> None:
         stream.process(table_of([("a", 33, 0)]))
         assert stream.inspect()["fires_at"].cast(pa.int64()).to_pylist() == [37]
         assert stream.inspect()["firings"].to_pylist() == firings
+
+
+@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("time", [3, 10])
+def test_a_session_that_has_grown_since_it_fired_has_not_fired_as_it_is(time: int, general: bool) -> None:
+    spec = fw.key_by("k").event_time("t", unit="ms").window(fw.EventTimeSessionWindows.with_gap(10))
+    spec = spec.allowed_lateness(5).aggregate(n=fw.Count())
+    tables = [pa.table({"k": [1], "t": [at]}) for at in (0, time)]
+    stream = open_plan(plan(spec, tables[0].schema, general=general))
+    stream.process(tables[0])
+    stream.advance_watermark(9)
+    assert stream.inspect()["fired"].to_pylist() == [True]
+    stream.process(tables[1])
+    assert stream.inspect()["fired"].to_pylist() == [False]
+    stream.advance_watermark(time + 9)
+    assert stream.inspect()["fired"].to_pylist() == [True]

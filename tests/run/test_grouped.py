@@ -239,3 +239,24 @@ def test_what_a_share_raises_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> No
     spec = fw.key_by("k").event_time("t", unit="ms").window(MINUTES).aggregate(s=fw.Sum("v"))
     with pytest.raises(fw.AggregateOverflowError):
         spec.run(table, threads=3)
+
+
+@pytest.mark.parametrize(
+    "aggregate", [fw.LastArrived, fw.First, fw.Max, fw.CountDistinct], ids=lambda one: one.__name__
+)
+@pytest.mark.parametrize("texts", [["", ""], ["", None]], ids=str)
+def test_empty_texts_of_one_key_in_several_windows(texts: list, aggregate: type) -> None:
+    """A column without a single byte is text all the same."""
+    n = 2_000
+    table = pa.table({"k": [1] * n, "t": np.arange(n) // 2 % 50, "v": pa.array(texts * (n // 2), pa.string())})
+    table = table.append_column("x", pa.array(np.full(n, 2**40)))
+    spec = fw.key_by("k").event_time("t", unit="ms").window(MINUTES).aggregate(x=fw.Max("x"), a=aggregate("v"))
+    stream = spec.open()
+    stream.process(table)
+    assert rows(spec.run(table)) == rows(stream.advance_watermark(fw.MAX_TIMESTAMP))
+
+
+def test_more_threads_than_there_are_shares() -> None:
+    table = pa.table({"k": np.arange(120_000), "t": np.arange(120_000) % 7})
+    spec = fw.key_by("k").event_time("t", unit="ms").window(MINUTES).aggregate(n=fw.Count())
+    assert spec.run(table, threads=4_097).main.num_rows == 120_000

@@ -16,6 +16,8 @@ from fastwin.core.rows.rowstore cimport HEAD_CELLS, MEMBER_BITS, RowStore
 cdef enum:
     BLOCK = 512
 
+cdef uint8_t no_text = 0        # where texts without a byte begin: only a column of numbers has NULL
+
 
 cdef int check_array(str name, array, tuple dtypes, Py_ssize_t n) except -1:
     if array is None:
@@ -196,15 +198,14 @@ cdef class AccumulatorSet:
         if len(columns) != self.columns:
             raise ValueError(f"columns: the accumulators read {self.columns}, got {len(columns)}")
         for i in range(self.columns):
-            self._column[i].values = NULL
-            self._column[i].valid = self._column[i].text = NULL
+            self._column[i].values = self._column[i].valid = self._column[i].text = NULL
             if len(columns[i]) == 3:
                 values, text, mask = columns[i]
                 values = values.astype(np.int64, copy=False)
                 check_offsets[int64_t](values, text.shape[0])
                 check_length(f"columns: column {i}", values.shape[0] - 1, n)
                 valid = text
-                self._column[i].text = &valid[0] if valid.shape[0] else NULL
+                self._column[i].text = &valid[0] if valid.shape[0] else &no_text
             else:
                 text = None
                 values, mask = columns[i]

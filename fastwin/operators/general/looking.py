@@ -33,6 +33,7 @@ __all__ = ["Marks", "look"]
 
 _AT_END = (EventTimeTrigger, ContinuousEventTimeTrigger, AfterWatermark)
 _AT_END_OF_CLOCK = (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger)
+_AT_END_ALONE = (EventTimeTrigger, ProcessingTimeTrigger)
 _LONGEST = 200  # characters of a Python object that are shown
 
 
@@ -60,15 +61,19 @@ def look(operator: Any, kept: Sequence[tuple[Any, int, Any]], marks: Marks, key:
         _next(trigger, told, at, end - 1, operator.timer_service.event_time)
         for told, at, end in zip(timers, gone.tolist(), ends.tolist(), strict=True)
     ]
+    fires_at = np.array([NEVER if timer is None else timer.time for timer in next_ones], np.int64)
+    fired = (flags & marks.fired) != 0
+    if marks.needed and isinstance(trigger, _AT_END_ALONE):
+        fired &= fires_at == NEVER  # a session that has grown has not fired as it is now
     found = HeldWindows(
         keys=config.codec.decode(table.keys, rows.keys(slots)),
         starts=starts,
         ends=ends,
         values=_values(operator, slots),
         filled=(flags & marks.has_contents) != 0,
-        fired=(flags & marks.fired) != 0,
+        fired=fired,
         firings=table.panes(slots),
-        fires_at=np.array([NEVER if timer is None else timer.time for timer in next_ones], np.int64),
+        fires_at=fires_at,
         by_clock=np.array([timer is not None and timer.by_clock for timer in next_ones], np.bool_),
         gone_at=gone,
         nbytes=in_rows(rows, slots),
