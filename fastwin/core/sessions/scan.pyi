@@ -7,7 +7,7 @@ from fastwin.core.accumulators.basic import AccumulatorSet
 from fastwin.core.keys.keyorder import KeyOrder
 from fastwin.core.rows.rowstore import RowStore
 
-__all__ = ["END_CELL", "places_by_time", "sessions_of_keys"]
+__all__ = ["END_CELL", "order_by_time", "places_by_time", "sessions_of_keys"]
 
 END_CELL: int
 
@@ -20,3 +20,4 @@ def sessions_of_keys(
     columns_at: Callable[[NDArray[np.int64]], list[tuple]],
 ) -> RowStore: ...
 def places_by_time(times: NDArray[np.int64]) -> NDArray[np.int64]: ...
+def order_by_time(times: NDArray[np.int64]) -> NDArray[np.int64] | None: ...

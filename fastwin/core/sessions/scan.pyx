@@ -11,13 +11,17 @@ from libc.stdint cimport INT64_MAX, INT64_MIN
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.keys.keyorder cimport KeyOrder
+from fastwin.core.memory.bounds cimport check_int64
+from fastwin.core.memory.pages cimport prefetch_to_write
 from fastwin.core.rows.rowstore cimport Head, RowStore
 
-__all__ = ["END_CELL", "places_by_time", "sessions_of_keys"]
+__all__ = ["END_CELL", "order_by_time", "places_by_time", "sessions_of_keys"]
 
 cdef enum:
     BLOCK = 512                 # elements that find their sessions before their values are added
     END = 3                     # the cell of a row that holds the end, behind the head
+    MOST = 0x7fffffff           # times that are counted
+    AHEAD = 16                  # elements whose places are fetched before it is their turn
     DENSE = 4                   # milliseconds for each session: fewer than that are counted, not sorted
 
 END_CELL = END
@@ -100,5 +104,37 @@ def places_by_time(const int64_t[::1] times not None):
             begins[i + 1] += begins[i]
         for i in range(n):
             places[i] = begins[times[i] - first]
+            begins[times[i] - first] += 1
+    return out
+
+
+def order_by_time(const int64_t[::1] times not None):
+    """Returns the order of times, ms: int64[n]. Stable. None where they are spread over more ms than there are of them,
+    or where there is none. O(n).
+
+    >>> order_by_time(np.array([7, 5, 7, 5, 6])).tolist()
+    [1, 3, 4, 0, 2]
+    """
+    cdef Py_ssize_t n = times.shape[0], i
+    cdef int64_t first = INT64_MAX, last = INT64_MIN
+    cdef int64_t[::1] places
+    cdef idx_t[::1] begins
+    check_int64("times", times)
+    with nogil:
+        for i in range(n):
+            first, last = min(first, times[i]), max(last, times[i])
+    if n == 0 or n > MOST or last // 2 - first // 2 >= n // 2:      # halved: the difference itself may not fit
+        return None
+    counted, out = np.zeros(last - first + 2, dtype=np.int32), np.empty(n, dtype=np.int64)
+    begins, places = counted, out
+    with nogil:
+        for i in range(n):
+            begins[times[i] - first + 1] += 1
+        for i in range(begins.shape[0] - 1):
+            begins[i + 1] += begins[i]
+        for i in range(n):
+            if i + AHEAD < n:
+                prefetch_to_write(&places[begins[times[i + AHEAD] - first]])
+            places[begins[times[i] - first]] = i
             begins[times[i] - first] += 1
     return out

@@ -1,4 +1,4 @@
-"""Sessions of a table whose elements come in order of time: a row for each key, found by it, and written once each."""
+"""Sessions of a table whose elements come in order of time, or are put in it: each is written once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.buffers import int64_values
-from fastwin.columns.keys import DictionaryKeys
+from fastwin.columns.keys import DictionaryKeys, KeyCodec
 from fastwin.columns.values import ValueColumn
 from fastwin.core.keys.keycolumns import decode_rows
+from fastwin.core.memory.gather import take
 from fastwin.core.memory.ordering import ordered
 from fastwin.core.panes.grouptable import head_cells
 from fastwin.core.panes.sessiongroups import SessionGroups, are_in_order
 from fastwin.core.panes.slices import most_slices, order_by_slice
+from fastwin.core.sessions.scan import order_by_time
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["run_in_order", "suits"]
+__all__ = ["order_of", "run_in_order"]
 
 # Elements that are taken before what is over fires: their rows stay in the cache until then.
 _PIECE_ROWS = 1 << 17
@@ -29,29 +31,39 @@ _PIECE_ROWS = 1 << 17
 _FEW_SESSIONS = 1 << 13
 
 
-def suits(batch: Batch, threads: int) -> bool:
-    """Whether ``run_in_order`` takes a batch: keys without nulls, times in order, no text that threads would share."""
+def order_of(config: Config, batch: Batch, threads: int) -> NDArray[np.int64] | None:
+    """Returns the order in which ``run_in_order`` takes the elements of a batch, int64[n], or none, int64[0], where
+    they are in order of time already; None where it does not take them.
+
+    It takes keys without nulls, no text that threads would share, and times that are in order. Where they are not, but
+    near each other, it takes keys that are numbers: text is slow to copy. Threads do not divide the keys of these: each
+    would copy all of them.
+    """
     if isinstance(batch.keys, DictionaryKeys) or batch.keys[-1] is not None:
-        return False
+        return None
     if threads > 1 and any(len(column) == 3 for column in batch.columns):
-        return False
-    return are_in_order(batch.times)
+        return None
+    if are_in_order(batch.times):
+        return np.zeros(0, np.int64)
+    if len(batch.keys) != 2 or (threads > 1 and not config.new_accumulators().in_any_order):
+        return None
+    return order_by_time(batch.times)
 
 
 def run_in_order(
-    config: Config, gap_ms: int, batch: Batch, each: Callable = map, threads: int = 1
+    config: Config, gap_ms: int, batch: Batch, order: NDArray[np.int64], each: Callable = map, threads: int = 1
 ) -> list[pa.RecordBatch]:
     """Returns the results of all sessions, in order of their ends.
 
-    each: calls a function with each of some arguments, as ``map`` does, maybe on several threads. Where results are the
-    same in whatever order elements are added, each of ``threads`` takes a part of the time; else each looks at all
-    elements, and takes those of its share of the keys.
+    order: of the elements, see ``order_of``. each: calls a function with each of some arguments, as ``map`` does, maybe
+    on several threads. Where results are the same in whatever order elements are added, each of ``threads`` takes a
+    part of the time; else each looks at all elements, and takes those of its share of the keys.
     """
-    whole = _Part(config, gap_ms, batch)
+    whole = _Part(config, gap_ms, batch, order)
     if threads > 1 and not whole.table.accumulators.in_any_order:
 
         def run_share(share: int) -> list[pa.RecordBatch]:
-            part = _Part(config, gap_ms, batch, whole)
+            part = _Part(config, gap_ms, batch, order, whole)
             part.run(0, len(batch), share, threads)
             return part.results
 
@@ -59,7 +71,7 @@ def run_in_order(
         return list(each(_merged, zip(*shares, strict=True)))
 
     def run_part(first: int, stop: int) -> _Part:
-        part = _Part(config, gap_ms, batch)
+        part = _Part(config, gap_ms, batch, order)
         part.run(first, stop)
         return part
 
@@ -74,11 +86,13 @@ def run_in_order(
 class _Part:
     """The sessions of some elements of a batch.
 
-    like: one whose division into shares of the keys holds; None: its own.
+    order: see ``order_of``. like: one whose division into shares of the keys holds; None: its own.
     """
 
-    def __init__(self, config: Config, gap_ms: int, batch: Batch, like: _Part | None = None) -> None:
-        self._config, self._gap, self._batch = config, gap_ms, batch
+    def __init__(
+        self, config: Config, gap_ms: int, batch: Batch, order: NDArray[np.int64], like: _Part | None = None
+    ) -> None:
+        self._config, self._gap, self._batch, self._order = config, gap_ms, batch, order
         texts = [len(cast(tuple, batch.keys)) == 3]
         accumulators = config.new_accumulators(head_cells(texts))
         self.table: SessionGroups = SessionGroups(accumulators, texts, None if like is None else like.table)
@@ -89,17 +103,27 @@ class _Part:
 
     def run(self, first: int, stop: int, share: int = 0, shares: int = 1) -> None:
         """Takes the elements [first, stop) that are in a share of the keys."""
-        keys, times = cast(tuple, self._batch.keys), self._batch.times
+        batch = self._batch
         if first:
-            self._since = int(times[first - 1]) + self._gap
+            self._since = self._time(first - 1) + self._gap
         for at in range(first, stop, _PIECE_ROWS):
             end = min(at + _PIECE_ROWS, stop)
-            columns = [_rows_of(column, at, end) for column in self._batch.columns]
-            self.table.feed_sessions([_rows_of(keys, at, end)], times[at:end], self._gap, columns, share, shares)
-            before = int(times[end]) if end < len(times) else MAX_TIMESTAMP
+            keys, times, *columns = (
+                self._rows(column, at, end) for column in (cast(tuple, batch.keys), (batch.times, None), *batch.columns)
+            )
+            self.table.feed_sessions([keys], times[0], self._gap, columns, share, shares)
+            before = self._time(end) if end < len(batch) else MAX_TIMESTAMP
             self.table.end_before(before)
             if end == stop or shares > 1 or len(self.table.ended) >= _FEW_SESSIONS:  # all shares have the same pieces
                 self._fire(before)
+
+    def _time(self, i: int) -> int:
+        """Returns the time of element i in order, ms."""
+        return int(self._batch.times[self._order[i] if len(self._order) else i])
+
+    def _rows(self, column: ValueColumn, at: int, stop: int) -> ValueColumn:
+        """Returns rows [at, stop), in order, of a column, or of keys that are encoded likewise."""
+        return _rows_at(column, self._order[at:stop]) if len(self._order) else _rows_of(column, at, stop)
 
     def with_those_before(self, first: _Part) -> list[tuple[pa.RecordBatch, ...]]:
         """Gives sessions that may go on with one from before this part to the first part, which has what was open then.
@@ -147,6 +171,15 @@ def _rows_of(column: ValueColumn, at: int, stop: int) -> ValueColumn:
     if len(column) == 3:
         return column[0][at : stop + 1], column[1], valid
     return None if column[0] is None else column[0][at:stop], valid
+
+
+def _rows_at(column: ValueColumn, rows: NDArray[np.int64]) -> ValueColumn:
+    """Returns some rows of a column, or of keys that are encoded likewise, in the order in which they are given."""
+    if len(column) == 3:
+        return KeyCodec.select_column(column, rows)
+    values, valid = column
+    taken = None if values is None else take(values.view(np.int64), rows).view(values.dtype)
+    return taken, None if valid is None else valid.take(rows)
 
 
 def _order(ends: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -27,7 +27,7 @@ from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, end_firings, in_rows, slots_of_key
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
-from fastwin.operators.session.inorder import run_in_order, suits
+from fastwin.operators.session.inorder import order_of, run_in_order
 from fastwin.operators.session.placedresults import PlacedResults
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
@@ -96,13 +96,13 @@ class SessionOperator(EventTimeOperator):
     def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:
         """Takes all elements that there will ever be, and returns the results of all sessions, in order of their ends.
 
-        What process() and a last advance_watermark() give, but key by key where times are not in order. For an operator
-        that has taken none before. each: calls a function with each of some arguments, as ``map`` does, maybe on
-        several threads. threads: how many.
+        What process() and a last advance_watermark() give, but key by key where times cannot be put in order. For an
+        operator that has taken none before. each: calls a function with each of some arguments, as ``map`` does, maybe
+        on several threads. threads: how many.
         """
         self.counters.events += len(batch)
-        if suits(batch, threads):
-            found = run_in_order(self._config, self._gap, batch, each, threads)
+        if (order := order_of(self._config, batch, threads)) is not None:
+            found = run_in_order(self._config, self._gap, batch, order, each, threads)
             self.counters.fired += sum(rows.num_rows for rows in found)
             return found
         elements = KeyOrder(KeyCodec.intern(self._keys, batch.keys), batch.times, self._keys.top)

@@ -32,16 +32,22 @@ def table_of(n: int) -> pa.Table:
     )
 
 
+@pytest.mark.parametrize("disorder", [0, 1, 200])
 @pytest.mark.parametrize("piece", [7, 300, 10**6])
 @pytest.mark.parametrize("keys", [["k"], ["c"], ["c", "k"], []], ids=str)
-def test_rows_are_those_of_a_stream(keys: list[str], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_those_of_a_stream(
+    keys: list[str], piece: int, disorder: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parallel, "_FEW_ROWS", 10)
     monkeypatch.setattr(inorder, "_PIECE_ROWS", piece)
     monkeypatch.setattr(inorder, "_FEW_SESSIONS", 20)
     ran: list[int] = []
     run = sessions.run_in_order
-    monkeypatch.setattr(sessions, "run_in_order", lambda *given: ran.append(given[4]) or run(*given))
-    table = table_of(1_500)
+    monkeypatch.setattr(sessions, "run_in_order", lambda *given: ran.append(given[5]) or run(*given))
+    table = table_of(5_000 if disorder else 1_500)  # as many as milliseconds, so that they are put in order
+    table = table.take(
+        np.argsort(table["t"].to_numpy() + np.random.default_rng(1).integers(0, disorder + 1, len(table)))
+    )
     names = [*keys, "window_end", "window_start"]
     for functions in (WHOLE, NUMBERS, MANY, TEXTS):
         spec = fw.key_by(*keys).event_time("t", unit="ms").window(GAP).aggregate(**functions)
@@ -50,11 +56,14 @@ def test_rows_are_those_of_a_stream(keys: list[str], piece: int, monkeypatch: py
         expected = stream.advance_watermark(fw.MAX_TIMESTAMP).main
         for threads in (1, 2, 3):
             found = spec.run(table, threads=threads).main
-            assert found["window_end"].to_pylist() == expected["window_end"].to_pylist()
+            assert found["window_end"].to_pylist() == expected["window_end"].to_pylist(), (functions, threads)
             order = [(name, "ascending") for name in names]
             assert found.sort_by(order).equals(expected.sort_by(order))
-    # text is not divided among threads; without keys there is one thread
-    assert ran == ([1, 2, 3, 1, 2, 3, 1, 2, 3, 1] if keys else 12 * [1])
+    # Text is not divided among threads; without keys there is one thread. Out of order, keys are not divided, nor is text.
+    threads_of = {True: [1, 2, 3, 1, 2, 3, 1, 2, 3, 1], False: 12 * [1]}[bool(keys)]
+    if disorder:
+        threads_of = {"k": [1, 2, 3, 1, 1, 1], "": 12 * [1]}.get("".join(keys), [])
+    assert ran == threads_of
 
 
 @pytest.mark.parametrize("threads", [2, 3, 7, 60])
