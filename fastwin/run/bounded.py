@@ -8,13 +8,12 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from fastwin.columns.decoding import take_rows
 from fastwin.core.memory.gather import take
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Operator, WatermarkOperator
-from fastwin.run.divided import has_few_windows, is_divided, run_divided, sorted_by_end
+from fastwin.run.divided import Part, has_few_windows, is_divided, run_divided, sorted_by_end
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
@@ -36,9 +35,6 @@ __all__ = [
 ]
 
 Piece = TypeVar("Piece")
-
-Part = tuple[pa.RecordBatch, NDArray[np.int64]]
-"""Rows that have been checked, and their times, ms."""
 
 # As many rows as fit in the cache with the windows that they touch; and where nearly each of them touches another one.
 _CACHED_ROWS, _CACHED_WINDOWS = 1 << 19, 1 << 16
@@ -89,8 +85,8 @@ class _Bounded(Stream):
         if operator.takes_whole and (whole := _whole(self._plan, parts)) is not None:
             return operator.run(whole, self._each, self._threads)
         if is_divided(plan, parts):
-            batches = [plan.batch(*part) for part in parts if len(part[1])]
-            return [rows for shares in run_divided(plan, batches) for rows in sorted_by_end(shares)]
+            sections = run_divided(plan, [part for part in parts if len(part[1])])
+            return [rows for shares in sections for rows in sorted_by_end(shares)]
         operator = cast(WatermarkOperator, operator)
 
         def feed(piece: Part) -> list[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import accumulate, pairwise
 from queue import SimpleQueue
 from typing import cast
@@ -15,6 +16,7 @@ from fastwin.columns.buffers import int64_values
 from fastwin.core.panes.division import most_shares
 from fastwin.core.panes.slices import extent
 from fastwin.operators.aligned.groups import GroupsOperator
+from fastwin.operators.aligned.shares import Shares
 from fastwin.operators.batch import Batch
 from fastwin.run.planner import Plan
 
@@ -40,59 +42,61 @@ _FEW_ENDS, _JOINED_BYTES = 256, 1 << 30
 
 
 def run_divided(
-    plan: Plan, batches: list[Batch], threads: int = 1, each: Callable = map
+    plan: Plan, parts: list[Part], threads: int = 1, each: Callable = map
 ) -> Iterator[list[list[pa.RecordBatch]]]:
     """Yields the results of each share of some windows, those in order of their ends; then of the next windows.
 
-    plan: of GroupsOperator. batches: all elements; none is empty. each: calls a function with each of some
-    arguments, as ``map`` does, maybe on several threads.
+    plan: of GroupsOperator. parts: all elements; none is empty. each: calls a function with each of some arguments, as
+    ``map`` does, maybe on several threads.
     """
-    if not batches:
+    if not parts:
         return
-    before = accumulate((len(batch) for batch in batches), initial=0)
-    batches = [batch.numbered(at) for batch, at in zip(batches, before, strict=False)]
-    extents = list(each(lambda batch: extent(batch.times), batches))
+    extents = list(each(lambda part: extent(part[1]), parts))
     whole = _new_operator(plan)
     whole.expect(min(first for first, _ in extents), max(last for _, last in extents))
     free: SimpleQueue[GroupsOperator] = SimpleQueue()
     for _ in range(threads):
         free.put(whole.fresh())
-    for since, until in pairwise(_bounds(whole, batches)):
+    before = list(accumulate((len(times) for _, times in parts), initial=0))[:-1]
+
+    def batch(at: int) -> Batch:
+        return plan.batch(*parts[at]).numbered(before[at])
+
+    def run_share(shares: Shares, share: int) -> list[pa.RecordBatch]:
+        operator = free.get()
+        try:
+            operator.process(shares.batch(share))
+            return operator.fire_all()
+        finally:
+            free.put(operator)
+
+    for since, until in pairwise(_bounds(whole, [times for _, times in parts])):
         some = [
-            batch
-            for batch, (first, last) in zip(batches, extents, strict=True)
+            at
+            for at, (first, last) in enumerate(extents)
             if (since is None or last >= since) and (until is None or first < until)
         ]
         if not some:
             continue
-        n = sum(len(batch) for batch in some)
-        count = min(max(threads, n // _SHARE_ROWS), most_shares)
-        shares = whole.divided(some, count, since, until, each)
-
-        def run_share(share: int) -> list[pa.RecordBatch]:
-            operator = free.get()
-            try:
-                operator.process(shares.batch(share))  # noqa: B023 - all are through before the next section begins
-                return operator.fire_all()
-            finally:
-                free.put(operator)
-
-        yield list(each(run_share, range(count)))
+        count = min(max(threads, sum(len(parts[at][1]) for at in some) // _SHARE_ROWS), most_shares)
+        shares = whole.divided(list(each(batch, some)), count, since, until, each)
+        yield list(each(partial(run_share, shares), range(count)))
+        del shares  # before the next ones are made
 
 
 def _new_operator(plan: Plan) -> GroupsOperator:
     return cast(GroupsOperator, plan.new_operator(False))
 
 
-def _bounds(whole: GroupsOperator, batches: list[Batch]) -> list[int | None]:
+def _bounds(whole: GroupsOperator, times: list[NDArray[np.int64]]) -> list[int | None]:
     """Returns where sections begin, ms, between windows; None: before the first and behind the last."""
-    n = sum(len(batch) for batch in batches)
+    n = sum(map(len, times))
     count = -(-n // _SECTION_ROWS)
     if count == 1:
         return [None, None]
     step = max(n // _SAMPLE, 1)
-    times = np.sort(np.concatenate([batch.times[::step] for batch in batches]))
-    cuts = {whole.bound_at(int(times[len(times) * part // count])) for part in range(1, count)}
+    some = np.sort(np.concatenate([part[::step] for part in times]))
+    cuts = {whole.bound_at(int(some[len(some) * part // count])) for part in range(1, count)}
     return [None, *sorted(cuts), None]
 
 

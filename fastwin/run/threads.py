@@ -90,8 +90,7 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         if few is not None:
             results = _run_by_pieces(plan, pieces, pool)
         elif plan.operator == GroupsOperator.name:
-            batches = list(pool.map(lambda piece: plan.batch(piece.rows, piece.times), pieces))
-            sections = run_divided(plan, batches, threads, pool.map)
+            sections = run_divided(plan, [(piece.rows, piece.times) for piece in pieces], threads, pool.map)
             results = [rows for shares in sections for fired in shares for rows in fired]
         else:
             results = _run_by_keys(plan, pieces, threads, pool)
