@@ -37,8 +37,8 @@ cdef class GroupTable:
     cdef int reserve(self, Py_ssize_t n, int64_t text) except -1 nogil
     cdef void find_block(self, Py_ssize_t at, const idx_t* picked, Py_ssize_t n, const ts_t* starts,
                          const uint64_t* hashes, idx_t* slots) noexcept nogil
-    cdef Py_ssize_t find(self, Py_ssize_t at, Py_ssize_t n, bint one, ts_t* starts, uint32_t share, uint32_t shares,
-                         idx_t* picked, idx_t* slots) except -1 nogil
+    cdef int find(self, Py_ssize_t at, Py_ssize_t n, bint one, const ts_t* starts, const idx_t* picked,
+                  idx_t* slots) except -1 nogil
     cdef Py_ssize_t find_lately(self, Py_ssize_t at, Py_ssize_t n, Slicer* slicer, const ts_t* times, bint inside,
                                 idx_t* slots) except -1 nogil
     cdef list keys_in(self, RowStore rows, const idx_t[::1] slots)  # of rows of this table, or of copies of them

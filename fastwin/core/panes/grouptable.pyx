@@ -6,7 +6,7 @@ from libc.stdint cimport INT64_MIN
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memmove
 
-from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint32_t, uint64_t
+from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keyblocks cimport KeyColumn, are_keys, hold_keys, is_one_key, next_texts, record_bytes
@@ -136,26 +136,17 @@ cdef class GroupTable:
                 if others[i]:       # another key of the same hash, as rare as one in 2**32
                     slots[i] = self.find_one(at + picked[i], starts + i if starts != NULL else NULL, hashes[i], False)
 
-    cdef Py_ssize_t find(self, Py_ssize_t at, Py_ssize_t n, bint one, ts_t* starts, uint32_t share, uint32_t shares,
-                         idx_t* picked, idx_t* slots) except -1 nogil:
-        """Fills the slots of those of n keys that are in a share, and which these are; returns how many. one: that all
-        are the same key. picked: 0, 1, 2 and so on; where there is one share, it stays."""
+    cdef int find(self, Py_ssize_t at, Py_ssize_t n, bint one, const ts_t* starts, const idx_t* picked,
+                  idx_t* slots) except -1 nogil:
+        """Fills the slots of n keys. one: that all are the same. picked: 0, 1, 2 and so on."""
         cdef uint64_t[BLOCK] hashes
-        cdef Py_ssize_t i, few = 1 if one and are_one(starts, n) else n, found = 0
+        cdef Py_ssize_t i, few = 1 if one and are_one(starts, n) else n
         self.reserve(n, self.text_bytes(at, n))
         self.hash_block(at, few, starts, hashes)
-        if shares == 1:
-            self.find_block(at, picked, few, starts, hashes, slots)
-        else:
-            for i in range(few):
-                picked[found], starts[found], hashes[found] = <idx_t> i, starts[i], hashes[i]
-                found += (<uint64_t> <uint32_t> hashes[i] * shares) >> 32 == share
-            self.find_block(at, picked, found, starts, hashes, slots)
-            if few == n or found == 0:
-                return found
+        self.find_block(at, picked, few, starts, hashes, slots)
         for i in range(few, n):
             slots[i] = slots[0]
-        return n
+        return 0
 
     cdef Py_ssize_t find_lately(self, Py_ssize_t at, Py_ssize_t n, Slicer* slicer, const ts_t* times, bint inside,
                                 idx_t* slots) except -1 nogil:
@@ -195,16 +186,15 @@ cdef class GroupTable:
         return True
 
     def feed(self, list keys not None, const int64_t[::1] times not None, int64_t slide, int64_t offset,
-             list columns not None, const int64_t[::1] bounds=None, uint32_t share=0, uint32_t shares=1):
+             list columns not None, const int64_t[::1] bounds=None):
         """Adds element i to the row of its key and of the pane of times[i].
 
         keys: ``(values, None)`` or ``(offsets, data, None)`` a column, as KeyTable takes them. times: ms, within
         +-2**61. slide, offset: panes start at offset + k * slide. columns: see AccumulatorSet.add_rows. bounds: of
-        panes that are on no grid, see PaneTable.feed. share: elements of other shares of ``shares`` are passed over;
-        columns hold no text then. Raises ValueError for what does not suit; elements before a time that is out of
-        bounds may have been added then. O(n) expected.
+        panes that are on no grid, see PaneTable.feed. Raises ValueError for what does not suit; elements before a time
+        that is out of bounds may have been added then. O(n) expected.
         """
-        cdef Py_ssize_t n = times.shape[0], at = 0, m, found
+        cdef Py_ssize_t n = times.shape[0], at = 0, m
         cdef idx_t[BLOCK] picked, slots
         cdef idx_t i, slot, last = NONE     # the one that all slots are
         cdef ts_t[BLOCK] starts
@@ -213,13 +203,11 @@ cdef class GroupTable:
         check_duration("slide", slide, 1)
         if not -slide < offset < slide:
             raise ValueError(f"offset: must be below slide={slide}, got {offset}")
-        if share >= shares:
-            raise ValueError(f"share: must be below {shares}, got {share}")
         _keys = hold_keys(self.columns, self.texts, keys, n)
         _held = self.accumulators.hold(columns, n)
         slicer = slicer_over(times, slide, 0, offset, bounds)
-        divided = shares == 1 and not self.accumulators.holds_text()
-        lately = shares == 1 and self.width == self.numbers == 1
+        divided = not self.accumulators.holds_text()
+        lately = self.width == self.numbers == 1
         for i in range(BLOCK):
             picked[i] = i
         with nogil:
@@ -232,7 +220,7 @@ cdef class GroupTable:
                 if one and divided and not inside and self.feed_key(at, m, &slicer, &times[at]):
                     at += m
                     continue
-                if one and inside and shares == 1:
+                if one and inside:
                     slot = self.slot_of(at, slicer.start)
                     if slot != last:
                         for i in range(BLOCK):
@@ -242,16 +230,11 @@ cdef class GroupTable:
                     at += m
                     continue
                 last = NONE
-                if lately and self.find_lately(at, m, &slicer, &times[at], inside, slots):
-                    found = m
-                else:
+                if not (lately and self.find_lately(at, m, &slicer, &times[at], inside, slots)):
                     self.accumulators.expect(False)
                     slices_of(&slicer, &times[at], m, starts)
-                    found = self.find(at, m, one, starts, share, shares, picked, slots)
-                if found == m:
-                    self.accumulators.add(self.rows, slots, m, at)
-                elif found:
-                    self.accumulators.add_some(self.rows, slots, found, at, picked)
+                    self.find(at, m, one, starts, picked, slots)
+                self.accumulators.add(self.rows, slots, m, at)
                 at += m
         if at < n:
             check_times("times", times)
@@ -271,7 +254,7 @@ cdef class GroupTable:
                 m = min(BLOCK, n - at)
                 for i in range(m):
                     some[i] = starts[at + i]
-                self.find(at, m, False, some, 0, 1, picked, &slots[at])
+                self.find(at, m, False, some, picked, &slots[at])
                 at += m
         return out
 

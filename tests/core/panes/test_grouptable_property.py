@@ -96,13 +96,13 @@ def test_a_time_out_of_bounds_in_any_block(at: int, time: int, keys: int) -> Non
     table._check()
 
 
-def feed(table: GroupTable, elements: list, texts: tuple[bool, ...], *share: int, wide: bool = False) -> None:
+def feed(table: GroupTable, elements: list, texts: tuple[bool, ...], wide: bool = False) -> None:
     keys = [key_of(texts, parts) for parts, *_ in elements]
     values = np.array([0 if value is None else value for *_, value in elements], np.int64)
     valid = np.array([value is not None for *_, value in elements], np.bool_)
     column = (values, None if valid.all() else valid)
     times = np.array([time for _, time, _ in elements], np.int64)
-    table.feed(columns_of(texts, keys, wide), times, 10, 3, [column], None, *share)
+    table.feed(columns_of(texts, keys, wide), times, 10, 3, [column])
     table._check()
 
 
@@ -148,22 +148,12 @@ def test_rows_fire_once_with_what_was_fed(texts: tuple, parts: list, drops: list
     assert len(table) <= 2 * max(len(model), 1) or not drops
 
 
-@given(st.sampled_from(SHAPES), batches, st.integers(1, 4))
-def test_shares_and_merged_tables_hold_each_element_once(texts: tuple, parts: list, shares: int) -> None:
+@given(st.sampled_from(SHAPES), batches)
+def test_merged_tables_hold_each_element_once(texts: tuple, parts: list) -> None:
     model: dict = {}
+    first = new_table(texts)
     for elements in parts:
         add(model, elements, texts)
-    first = new_table(texts)
-    found: dict = {}
-    for share in range(shares):
-        table = new_table(texts, first)
-        for elements in parts:
-            feed(table, elements, texts, share, shares)
-        rows = fired(table, 100)
-        assert not rows.keys() & found.keys()
-        found |= rows
-    assert found == wanted(model, 100)
-    for elements in parts:
         other = new_table(texts)
         feed(other, elements, texts)
         first.absorb(other)
@@ -209,9 +199,9 @@ def test_what_does_not_suit_is_refused() -> None:
     ]:
         with pytest.raises(ValueError, match=match):
             table.feed(keys, none, 10, 0, values)
-    for arguments, match in [((0, 0), "slide"), ((10, 10), "offset"), ((10, 0, values, None, 2, 2), "share")]:
+    for arguments, match in [((0, 0), "slide"), ((10, 10), "offset")]:
         with pytest.raises(ValueError, match=match):
-            table.feed([(none, None)], none, *arguments[:2], *(arguments[2:] or (values,)))
+            table.feed([(none, None)], none, *arguments, values)
     with pytest.raises(ValueError, match="head"):
         GroupTable(AccumulatorSet([Count(column=-1)]), (False, False))
     with pytest.raises(IndexError, match="slots"):
