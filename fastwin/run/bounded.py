@@ -13,10 +13,11 @@ from fastwin.columns.decoding import take_rows
 from fastwin.core.memory.gather import take
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Operator, WatermarkOperator
-from fastwin.run.divided import Part, has_few_windows, is_divided, run_divided, sorted_by_end
+from fastwin.run.divided import is_divided, run_divided
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
+from fastwin.run.sample import Part, has_few_windows
 from fastwin.run.stream import Stream
 from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -85,8 +86,7 @@ class _Bounded(Stream):
         if operator.takes_whole and (whole := _whole(self._plan, parts)) is not None:
             return operator.run(whole, self._each, self._threads)
         if is_divided(plan, parts):
-            sections = run_divided(plan, [part for part in parts if len(part[1])])
-            return [rows for shares in sections for rows in sorted_by_end(shares)]
+            return list(run_divided(plan, [part for part in parts if len(part[1])]))
         operator = cast(WatermarkOperator, operator)
 
         def feed(piece: Part) -> list[pa.RecordBatch]:

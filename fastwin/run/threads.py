@@ -24,7 +24,6 @@ from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.protocol import WatermarkOperator
 from fastwin.run import planner
 from fastwin.run.bounded import (
-    Part,
     needed_columns,
     new_operator,
     run,
@@ -32,11 +31,12 @@ from fastwin.run.bounded import (
     run_share,
     runs_whole,
 )
-from fastwin.run.divided import SAMPLE_ROWS, has_few_windows, run_divided
+from fastwin.run.divided import run_divided
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.reading import columns_mentioned
 from fastwin.run.results import Result
+from fastwin.run.sample import SAMPLE_ROWS, Part, has_few_windows
 from fastwin.run.windowtime import timed
 from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -90,8 +90,7 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         if few is not None:
             results = _run_by_pieces(plan, pieces, pool)
         elif plan.operator == GroupsOperator.name:
-            sections = run_divided(plan, [(piece.rows, piece.times) for piece in pieces], threads, pool.map)
-            results = [rows for shares in sections for fired in shares for rows in fired]
+            results = list(run_divided(plan, [(piece.rows, piece.times) for piece in pieces], threads, pool.map))
         else:
             results = _run_by_keys(plan, pieces, threads, pool)
     return Result(

@@ -7,10 +7,11 @@ import pytest
 import fastwin as fw
 from fastwin.operators.aligned import scattered
 from fastwin.operators.aligned.groups import GroupsOperator
+from fastwin.operators.aligned.shares import Shares
 from fastwin.operators.aligned.slicing import SlidingSlicing
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Fed
-from fastwin.run import bounded, divided
+from fastwin.run import bounded, divided, ranges, sample
 from fastwin.run import threads as parallel
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import plan
@@ -65,12 +66,13 @@ def test_rows_and_their_order_are_those_of_a_stream(
 @pytest.mark.parametrize("section", [1 << 24, 400])
 @pytest.mark.parametrize("keys", [["k"], ["f", "c"], ["c"]], ids=str)
 def test_elements_are_divided_by_key_and_window(keys: list[str], section: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of a share are in order; what comes first, and the last bits of a sum, are those of one thread."""
+    """Rows are in order; what comes first, and the last bits of a sum, are those of one thread."""
     for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
         monkeypatch.setattr(parallel, name, value)
     monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
     for name, value in (("_SHARE_ROWS", 60), ("_SECTION_ROWS", section)):
         monkeypatch.setattr(divided, name, value)
+    monkeypatch.setattr(divided, "row_ranges", lambda *_: None)
     counts: list[int] = []
     fire_all = GroupsOperator.fire_all
 
@@ -92,8 +94,15 @@ def test_elements_are_divided_by_key_and_window(keys: list[str], section: int, m
             counts.clear()
             found = rows(spec.run(table, threads=threads))
             assert sorted(map(repr, found)) == expected
+            assert in_order(found, len(keys))
             assert sum(counts) == len(expected)
-            assert len(counts) >= max(threads, 24)
+            assert len(counts) >= max(threads, 20)
+
+
+def in_order(found: list[tuple], keys: int) -> bool:
+    """Whether rows are in the order of their window ends."""
+    ends = [row[keys + 1] for row in found]
+    return ends == sorted(ends)
 
 
 @pytest.mark.parametrize("late_ms", [0, 15, 300])
@@ -198,37 +207,148 @@ def test_calendar_days_are_groups() -> None:
     assert [one[3] for one in rows(spec.run(table))] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("few_ends", [256, 3])
-@pytest.mark.parametrize("joined", [1 << 30, 100])
 @pytest.mark.parametrize("keys", [["k"], ["f", "c"], ["c"]], ids=str)
 def test_windows_that_are_open_for_long_are_divided_on_one_thread(
-    keys: list[str], joined: int, few_ends: int, monkeypatch: pytest.MonkeyPatch
+    keys: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows are in the order of their windows all the same, and those in order of time are not divided."""
-    names = ("_FEW_ROWS", "_SHARE_ROWS", "_SECTION_ROWS", "SAMPLE_ROWS", "_FEW_ENDS", "_JOINED_BYTES")
-    for name, value in zip(names, (10, 60, 700, 40, few_ends, joined), strict=True):
+    for name, value in (("_FEW_ROWS", 10), ("_SHARE_ROWS", 60), ("_SECTION_ROWS", 700)):
         monkeypatch.setattr(divided, name, value)
-    sections: list[int] = []
-    sort = divided.sorted_by_end
-
-    def sorted_by_end(shares: list) -> list[pa.RecordBatch]:
-        sections.append(len(shares))
-        return sort(shares)
-
-    monkeypatch.setattr(bounded, "sorted_by_end", sorted_by_end)
+    monkeypatch.setattr(sample, "SAMPLE_ROWS", 40)
+    counts = divisions(monkeypatch)
     for order, times in (("random", 3), ("sorted", 0)):
         table = table_of(1_500, order)
         spec = fw.key_by(*keys).event_time("t", unit="ms").window(MINUTES).aggregate(**MANY)
-        stream = spec.open()
-        stream.process(table)
-        expected = rows(stream.advance_watermark(fw.MAX_TIMESTAMP))
-        sections.clear()
-        found = spec.run(table)
-        assert sorted(map(repr, rows(found))) == sorted(map(repr, expected))
-        ends = found.main["window_end"].to_pylist()
-        assert ends == sorted(ends)
-        assert len(sections) == times
-        assert all(count > 4 for count in sections)
+        expected = of_a_stream(spec, table)
+        counts.clear()
+        found = rows(spec.run(table))
+        assert sorted(map(repr, found)) == sorted(map(repr, expected))
+        assert in_order(found, len(keys))
+        assert len(counts) == times
+        assert all(count > 4 for count in counts)
+
+
+def divisions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Returns a list that is going to hold the number of shares of each division."""
+    counts: list[int] = []
+    batches = Shares.batches
+
+    def told(shares: Shares) -> list[list[Batch]]:
+        found = batches(shares)
+        counts.append(len(found))
+        return found
+
+    monkeypatch.setattr(Shares, "batches", told)
+    return counts
+
+
+def of_a_stream(spec: fw.WindowSpec, table: pa.Table) -> list[tuple]:
+    stream = spec.open()
+    stream.process(table)
+    return rows(stream.advance_watermark(fw.MAX_TIMESTAMP))
+
+
+@pytest.mark.parametrize("most_groups, divisions_made", [(30, 1), (60, 0)])
+def test_windows_of_very_many_groups_are_divided_though_in_order(
+    most_groups: int, divisions_made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each window of 40 keys has as many groups."""
+    for name, value in (("_FEW_ROWS", 10), ("_SHARE_ROWS", 60), ("_MOST_GROUPS", most_groups)):
+        monkeypatch.setattr(divided, name, value)
+    monkeypatch.setattr(divided, "has_few_windows", lambda plan, part: False)
+    counts, table = divisions(monkeypatch), table_of(1_500, "sorted")
+    spec = fw.key_by("k").event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(400)).aggregate(**MANY)
+    found = rows(spec.run(table))
+    assert found != []
+    assert in_order(found, 1)
+    assert sorted(map(repr, found)) == sorted(map(repr, of_a_stream(spec, table)))
+    assert len(counts) == divisions_made
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("pieces", [300, 77])
+@pytest.mark.parametrize("days", [False, True])
+@pytest.mark.parametrize("runs", [1, 4])
+def test_threads_take_the_windows_of_rows_in_order(
+    threads: int, pieces: int, days: bool, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is divided, and windows that many pieces share are whole; also of several runs of ascending times."""
+    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", pieces)):
+        monkeypatch.setattr(parallel, name, value)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr("fastwin.columns.tables._SMALL_BATCH", 1)
+    for name, value in (("_RANGE_ROWS", 50), ("_PER_THREAD", 3)):
+        monkeypatch.setattr(ranges, name, value)
+    counts, fed = divisions(monkeypatch), []
+    new_batches = ranges._batches
+    monkeypatch.setattr(ranges, "_batches", lambda plan, parts: fed.append(len(parts)) or new_batches(plan, parts))
+    table, assigner = table_of(1_500, "sorted"), fw.TumblingEventTimeWindows.of(70, offset=-3)
+    table = pa.concat_tables([table.take(np.arange(run, 1_500, runs)) for run in range(runs)])
+    if days:
+        assigner = fw.CalendarEventTimeWindows.of("1 day", time_zone="Europe/Berlin")
+        table = table.set_column(5, "t", pa.array(table["t"].to_numpy() * 1_000_000))
+    sums = MANY | {"x": fw.Sum("x"), "one": fw.FirstArrived("x"), "word": fw.LastArrived("c")}
+    spec = fw.key_by("c").event_time("t", unit="ms").window(assigner).aggregate(**sums)
+    found = rows(spec.run(table, threads=threads))
+    assert in_order(found, 1)
+    assert sorted(map(repr, found)) == sorted(map(repr, of_a_stream(spec, table)))
+    assert counts == []
+    assert len(fed) >= 3 * threads
+    assert max(fed) > 1
+
+
+@pytest.mark.parametrize("order", ["random", "sorted", "newest first"])
+@pytest.mark.parametrize("keys", [["k"], ["f", "c"], ["c"]], ids=str)
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_merge_what_many_rows_have_become(
+    threads: int, keys: list[str], order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One window of 40 keys: a 37th of the rows."""
+    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
+        monkeypatch.setattr(parallel, name, value)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    counts, absorbed = divisions(monkeypatch), []
+    absorb = GroupsOperator.absorb
+
+    def told(whole: GroupsOperator, other: GroupsOperator) -> list[pa.RecordBatch]:
+        absorbed.append(other.counters.events)
+        return absorb(whole, other)
+
+    monkeypatch.setattr(GroupsOperator, "absorb", told)
+    table = table_of(1_500, order)
+    many = MANY | {"one": fw.FirstArrived("x"), "word": fw.LastArrived("c")}
+    for size, merged in ((2_000, threads), (100, 0)):
+        assigner = fw.TumblingEventTimeWindows.of(size, offset=-300 % size)
+        spec = fw.key_by(*keys).event_time("t", unit="ms").window(assigner)
+        absorbed.clear()
+        counts.clear()
+        found = rows(spec.aggregate(**many).run(table, threads=threads))
+        assert in_order(found, len(keys))
+        assert sorted(map(repr, found)) == sorted(map(repr, of_a_stream(spec.aggregate(**many), table)))
+        assert len(absorbed) == merged
+        assert (counts == []) == (merged > 0 or order == "sorted")
+        assert sum(absorbed) == (1_500 if merged else 0)
+
+
+@pytest.mark.parametrize("groups", [1, 100, 4_000, 60_000, 500_000])
+def test_the_number_of_groups_follows_from_a_sample(groups: int) -> None:
+    random = np.random.default_rng(3)
+    keys, times = random.integers(0, groups, 300_000), np.arange(300_000) // 3_000
+    table = pa.table({"k": keys, "t": np.zeros(len(keys), np.int64)})
+    spec = fw.key_by("k").event_time("t", unit="ms").window(MINUTES).aggregate(n=fw.Count())
+    found = grouped(plan(spec, table.schema), table.to_batches())
+    cuts = [0, 7_000, 7_001, 290_000, 300_000]
+    parts = [(table.to_batches()[0].slice(a, b - a), times[a:b] * 0) for a, b in zip(cuts, cuts[1:], strict=False)]
+    assert 0.9 * groups <= sample.number_of_groups(found, parts) <= 1.1 * groups
+    parts = [(rows, times[a:b]) for (rows, _), a, b in zip(parts, cuts, cuts[1:], strict=False)]
+    assert 8 * min(groups, 30_000) <= sample.number_of_groups(found, parts)  # in ten windows
+
+
+def test_a_sample_without_two_elements_of_a_group_tells_no_number() -> None:
+    table = pa.table({"k": np.arange(50_000), "t": np.zeros(50_000, np.int64)})
+    spec = fw.key_by("k").event_time("t", unit="ms").window(MINUTES).aggregate(n=fw.Count())
+    found = grouped(plan(spec, table.schema), table.to_batches())
+    assert sample.number_of_groups(found, [(table.to_batches()[0], table["t"].to_numpy())]) == float("inf")
 
 
 def test_what_a_share_raises_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,9 +31,10 @@ class Division:
     ) -> None: ...
 
 class Divider:
-    """Divides elements into shares by the hash of key and pane."""
+    """Divides elements into shares by their panes, and by the hash of the key."""
 
-    def __init__(self, texts: Sequence[bool], shares: int) -> None: ...
+    shares: int
+    def __init__(self, texts: Sequence[bool], edges: NDArray[np.int64], widths: NDArray[np.int64]) -> None: ...
     def divide(
         self,
         keys: list[tuple],
@@ -41,6 +42,4 @@ class Divider:
         slide: int,
         offset: int,
         bounds: NDArray[np.int64] | None = None,
-        since: int | None = None,
-        until: int | None = None,
     ) -> Division: ...

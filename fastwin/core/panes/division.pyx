@@ -1,6 +1,7 @@
 """Division: the elements of a table in shares, each with all elements of some (key, pane) pairs, side by side.
 
-So the rows of accumulators of a share stay in the cache, in whatever order the elements came. This is the partitioning
+So the rows of accumulators of a share stay in the cache, in whatever order the elements came; and shares are in the
+order of their panes. This is the partitioning
 step of a radix join (Manegold, Boncz, Kersten: Optimizing Main-Memory Join on Modern Hardware, 2002).
 """
 
@@ -22,15 +23,17 @@ __all__ = ["Divider", "Division", "most_shares"]
 cdef enum:
     BLOCK = 512
     MOST_SHARES = 4096          # streams that are written at the same time
-
-    EARLIEST = -4611686018427387904     # 2**62 ms: no pane starts before, or behind LATEST
-    LATEST = 4611686018427387904
+    CELLS = 4096                # of time, each with few bands
 
 most_shares = MOST_SHARES
 
 ctypedef fused cell:
     int64_t
     uint8_t
+
+cdef struct Band:
+    ts_t edge
+    uint32_t first, width       # of its shares
 
 
 cdef class Division:
@@ -134,30 +137,65 @@ cdef class Division:
 
 
 cdef class Divider:
-    """Divides elements into ``shares`` by the hash of key and pane: all parts of a table alike.
+    """Divides elements into shares by their panes, and those of a pane of many by the hash of the key: all parts alike.
 
-    texts: bool a key column, see GroupTable. shares: 1 to most_shares.
+    texts: bool a key column, see GroupTable. edges: int64[bands + 1], ascending, ms: a band has the panes that start at
+    its edge or later, and before the next one. widths: int64[bands], how many shares each has, of up to most_shares in
+    all. The shares of a band come before those of the next; panes outside of the bands are in none.
     """
 
     cdef tuple texts
-    cdef uint32_t shares
+    cdef readonly Py_ssize_t shares
+    cdef Py_ssize_t bands
+    cdef bint wide                  # whether a band has several shares
+    cdef Band* found
+    cdef uint16_t[CELLS + 1] before     # how many of the edges between bands are in cells before each
+    cdef ts_t first                 # these edges; cells are as long as each other, and have them all
+    cdef double per_ms
     cdef HashIndex seed             # what hashes begin with; it has no places
 
-    def __cinit__(self, texts, Py_ssize_t shares):
-        if not 1 <= shares <= MOST_SHARES:
-            raise ValueError(f"shares: must be 1 to {MOST_SHARES}, got {shares}")
-        self.texts, self.shares = tuple(map(bool, texts)), <uint32_t> shares
+    def __cinit__(self, texts, const int64_t[::1] edges not None, const int64_t[::1] widths not None):
+        cdef Py_ssize_t bands = widths.shape[0], band, cell = 0, total = 0
+        if not 1 <= bands <= MOST_SHARES or edges.shape[0] != bands + 1:
+            raise ValueError(f"edges: must be one more than widths, which are 1 to {MOST_SHARES}; got {edges.shape[0]} "
+                             f"and {bands}")
+        for band in range(bands):
+            if edges[band] >= edges[band + 1]:
+                raise ValueError(f"edges: must ascend, got {edges[band]} before {edges[band + 1]}")
+            if not 1 <= widths[band] <= MOST_SHARES - total:
+                raise ValueError(f"widths: must be at least 1, and {MOST_SHARES} in all at most, got {widths[band]} "
+                                 f"behind {total}")
+            total += widths[band]
+        self.texts, self.shares, self.bands, self.wide = tuple(map(bool, texts)), total, bands, total > bands
+        self.found = <Band*> malloc((bands + 1) * sizeof(Band))
+        if self.found == NULL:
+            raise MemoryError(f"Divider: no memory for {bands} bands")
+        total = 0
+        for band in range(bands):
+            self.found[band].edge, self.found[band].first = edges[band], <uint32_t> total
+            self.found[band].width = <uint32_t> widths[band]
+            total += widths[band]
+        self.found[bands].edge, self.found[bands].first, self.found[bands].width = edges[bands], <uint32_t> total, 0
+        self.first = edges[1]
+        self.per_ms = <double> CELLS / (<double> edges[max(bands - 1, <Py_ssize_t> 1)] - <double> edges[1] + 1.0)
+        for band in range(1, bands):
+            while cell <= self._cell(edges[band]):
+                self.before[cell] = <uint16_t> (band - 1)
+                cell += 1
+        for cell in range(cell, CELLS + 1):
+            self.before[cell] = <uint16_t> (bands - 1)
         seed_index(&self.seed)
 
+    def __dealloc__(self):
+        free(self.found)
+
     def divide(self, list keys not None, const int64_t[::1] times not None, int64_t slide, int64_t offset,
-               const int64_t[::1] bounds=None, since=None, until=None):
+               const int64_t[::1] bounds=None):
         """Returns the Division of a part of a table.
 
-        keys, times, slide, offset, bounds: see GroupTable.feed. since, until: panes that start before or from there on
-        are passed over; None: all are taken. Raises ValueError for what does not suit. O(n).
+        keys, times, slide, offset, bounds: see GroupTable.feed. Raises ValueError for what does not suit. O(n).
         """
         cdef Py_ssize_t n = times.shape[0], width = len(self.texts)
-        cdef ts_t first = EARLIEST if since is None else since, last = LATEST if until is None else until
         cdef Division found = Division(n, self.shares)
         cdef int64_t[::1] counts = found.counts
         cdef KeyColumn* columns
@@ -175,30 +213,53 @@ cdef class Divider:
         try:
             _keys = hold_keys(columns, self.texts, keys, n)
             with nogil:
-                self._number(columns, width, &slicer, &times[0], n, first, last, found.numbers, &counts[0])
+                self._number(columns, width, &slicer, &times[0], n, found.numbers, &counts[0])
         finally:
             free(columns)
         return found
 
+    cdef Py_ssize_t _cell(self, ts_t start) noexcept nogil:
+        """Returns the cell of a pane's start. A later one has no earlier cell."""
+        cdef double place = (<double> start - <double> self.first) * self.per_ms
+        return <Py_ssize_t> min(max(place, 0.0), <double> (CELLS - 1))
+
+    cdef Py_ssize_t _band(self, ts_t start) noexcept nogil:
+        """Returns the last band whose edge is not behind a pane's start, or the first one."""
+        cdef Py_ssize_t cell = self._cell(start), low = self.before[cell], high = self.before[cell + 1], middle
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.found[middle].edge <= start:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
     cdef void _number(self, const KeyColumn* columns, Py_ssize_t width, Slicer* slicer, const ts_t* times, Py_ssize_t n,
-                      ts_t first, ts_t last, uint16_t* numbers, int64_t* counts) noexcept nogil:
-        """Fills in the shares of elements in panes that start at ``first`` or later and before ``last``; counts all."""
+                      uint16_t* numbers, int64_t* counts) noexcept nogil:
+        """Fills in the shares of elements, and counts them."""
         cdef Py_ssize_t at = 0, m, i
-        cdef uint32_t shares = self.shares
+        cdef ts_t first = self.found[0].edge, last = self.found[self.bands].edge
+        cdef Band band
         cdef ts_t[BLOCK] starts
         cdef uint64_t[BLOCK] hashes
         while at < n:
             m = min(<Py_ssize_t> BLOCK, n - at)
             slices_of(slicer, times + at, m, starts)
-            for i in range(m):
-                hashes[i] = stir(self.seed.start, <uint64_t> starts[i], self.seed.factor)
-            hash_keys(columns, width, at, m, self.seed.factor, hashes)
-            for i in range(m):
-                numbers[at + i] = <uint16_t> ((<uint64_t> <uint32_t> hashes[i] * shares) >> 32)
-            if first > EARLIEST or last < LATEST:
+            if self.wide:
                 for i in range(m):
-                    if not first <= starts[i] < last:
-                        numbers[at + i] = <uint16_t> shares
+                    hashes[i] = stir(self.seed.start, <uint64_t> starts[i], self.seed.factor)
+                hash_keys(columns, width, at, m, self.seed.factor, hashes)
+                for i in range(m):
+                    band = self.found[self._band(starts[i])]
+                    numbers[at + i] = <uint16_t> (
+                        band.first + ((<uint64_t> <uint32_t> hashes[i] * band.width) >> 32)
+                    )
+            else:
+                for i in range(m):
+                    numbers[at + i] = <uint16_t> self._band(starts[i])
+            for i in range(m):
+                if not first <= starts[i] < last:
+                    numbers[at + i] = <uint16_t> self.shares
             for i in range(m):
                 counts[numbers[at + i]] += 1
             at += m

@@ -128,15 +128,18 @@ class GroupsOperator(WatermarkOperator):
         starts, _ = self._slicing.assign(times)
         return int(np.count_nonzero(starts[1:] < starts[:-1]))
 
-    def bound_at(self, t: int) -> int:
-        """Returns the start of the window of a time that is covered, ms."""
-        return self._slicing.bound_at(t)
+    def cuts_of(self, times: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """Returns the starts of windows that part these times into ``count`` about alike, ms, with repetition.
+
+        times: int64[n], ms, ascending and covered.
+        """
+        return self._slicing.assign(times[np.arange(1, count if len(times) else 1) * len(times) // count])[0]
 
     def divided(
-        self, batches: list[Batch], count: int, since: int | None, until: int | None, each: Callable = map
+        self, batches: list[Batch], cuts: NDArray[np.int64], since: int, until: int, each: Callable = map
     ) -> Shares:
         """Returns elements in shares, see Shares: an operator takes all of one, and fires all, before the next one."""
-        return Shares(self._slicing, batches, count, since, until, each)
+        return Shares(self._slicing, batches, cuts, since, until, each)
 
     def _fire(self, first: int, begin: int = MIN_TIMESTAMP) -> Iterator[pa.RecordBatch]:
         """Fires the windows that start before ``first``, and not before ``begin``."""

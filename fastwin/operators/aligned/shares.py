@@ -12,46 +12,51 @@ from fastwin.columns.values import ValueColumn
 from fastwin.core.panes.division import Divider, Division
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.batch import Batch
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["Shares"]
 
 
 class Shares:
-    """The elements of some batches in ``count`` shares. All of a (key, window) are in one, as they came.
+    """The elements of some batches in shares. All of a (key, window) are in one, as they came.
 
-    batches: with a list of key columns each, see ``KeyCodec.columns``, none of which has nulls; numbered, see
-    ``Batch.numbered``. since, until: windows that start before or from there on, ms, are left out; None: none are.
-    each: calls a function with each of some arguments, as ``map`` does, maybe on several threads.
+    No share has a window before one of the shares in front of it. batches: with a list of key columns each, see
+    ``KeyCodec.columns``, none of which has nulls; numbered, see ``Batch.numbered``. cuts: int64[n], ascending starts of
+    windows, ms, between which about as many elements are; so a window with many of these is several of them. since,
+    until: windows that start before or from there on, ms, are left out. each: calls a function with each of some
+    arguments, as ``map`` does, maybe on several threads.
     """
 
     def __init__(
         self,
         slicing: Slicing,
         batches: Sequence[Batch],
-        count: int,
-        since: int | None = None,
-        until: int | None = None,
+        cuts: NDArray[np.int64],
+        since: int = MIN_TIMESTAMP,
+        until: int = MAX_TIMESTAMP,
         each: Callable = map,
     ) -> None:
         assert slicing.grid is not None
         slide, _, offset = slicing.grid
         self._each = each
         first = cast(list, batches[0].keys)
-        divider = Divider([len(column) == 3 for column in first], count)
+        divider = Divider([len(column) == 3 for column in first], *_bands(slicing, cuts, since, until))
 
         def divide(batch: Batch) -> Division:
-            return divider.divide(cast(list, batch.keys), batch.times, slide, offset, slicing.bounds, since, until)
+            return divider.divide(cast(list, batch.keys), batch.times, slide, offset, slicing.bounds)
 
         self._divisions = list(each(divide, batches))
-        counts = np.stack([division.counts[:count] for division in self._divisions])
+        counts = np.stack([division.counts[:-1] for division in self._divisions])
         self._starts, self._ends = _places(counts)
         self._times = self._spread_numbers([batch.times for batch in batches])
         self._keys = [self._column([cast(list, batch.keys)[c] for batch in batches]) for c in range(len(first))]
         self._columns = [self._column([batch.columns[c] for batch in batches]) for c in range(len(batches[0].columns))]
 
-    def batch(self, share: int) -> Batch:
-        """Returns the elements of a share."""
-        at, stop = int(self._starts[0, share]), int(self._ends[share])
+    def batches(self) -> list[list[Batch]]:
+        """Returns the elements of each share, as one batch."""
+        return [[self._batch(int(at), int(stop))] for at, stop in zip(self._starts[0], self._ends, strict=True)]
+
+    def _batch(self, at: int, stop: int) -> Batch:
         return Batch(
             [_part(column, at, stop) for column in self._keys],
             self._times[at:stop],
@@ -93,6 +98,21 @@ class Shares:
         """Calls a function for each batch with its division, and with its arguments."""
         for _ in self._each(call, self._divisions, *arguments):
             pass
+
+
+def _bands(
+    slicing: Slicing, cuts: NDArray[np.int64], since: int, until: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the edges and widths of bands, see Divider: a window that is several of the cuts is a band of its own."""
+    starts, widths = np.unique(cuts, return_counts=True)
+    found = {since: 1}
+    for start, width in zip(starts.tolist(), widths.tolist(), strict=True):
+        if since <= start < until:
+            found[start] = width
+            if width > 1 and (behind := slicing.bound_after(start)) < until:
+                found[behind] = 1  # or what the next one says
+    edges = sorted(found)
+    return np.array([*edges, until]), np.array([found[edge] for edge in edges])
 
 
 def _places(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

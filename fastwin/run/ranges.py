@@ -1,0 +1,83 @@
+"""Ranges of the elements of a table, for threads: nothing is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastwin.operators.aligned.groups import GroupsOperator
+from fastwin.operators.batch import Batch
+from fastwin.run.planner import Plan
+from fastwin.run.sample import Part
+
+__all__ = ["row_ranges", "window_ranges"]
+
+# So many elements for each row of state, on each thread, pay for merging these.
+_PER_GROUP = 8
+# So many times tell how many elements windows have.
+_SAMPLE = 1 << 12
+# As many elements as a range of windows has, about; and so many ranges for each thread at least, so that all are busy:
+# no window has more than half of a thread's elements.
+_RANGE_ROWS, _PER_THREAD, _BUSY = 1 << 18, 8, 2
+# Where a window has more rows of state, which are found one by one, a division is faster.
+_MOST_GROUPS = 1 << 18
+
+
+def row_ranges(plan: Plan, parts: list[Part], groups: float, threads: int) -> list[Iterator[Batch]] | None:
+    """Returns as many elements for each thread, which then merge their state; None: there is too much of it.
+
+    groups: about how many rows of state all elements make.
+    """
+    before = _places(parts)
+    if groups * _PER_GROUP * threads > before[-1]:
+        return None
+    cuts = before[-1] * np.arange(1, threads) // threads
+    bounds = [np.clip(cuts - start, 0, len(times)) for start, (_, times) in zip(before[:-1], parts, strict=True)]
+    return [_batches(plan, some) for some in _cut(parts, bounds)]
+
+
+def window_ranges(
+    plan: Plan, whole: GroupsOperator, parts: list[Part], groups: float, threads: int, each: Callable
+) -> list[Iterator[Batch]] | None:
+    """Returns the elements of some windows, then those of later ones; None: to divide them by key as well is better.
+
+    Each part has to be in order of time. whole: covers all times. groups: see ``row_ranges``. each: see
+    ``run_divided``.
+    """
+    if not all(each(_ascend, parts)):
+        return None
+    before = _places(parts)
+    some = np.sort(np.concatenate([times[:: max(before[-1] // _SAMPLE, 1)] for _, times in parts]))
+    count = max(_PER_THREAD * threads, int(before[-1]) // _RANGE_ROWS)
+    cuts, widths = np.unique(whole.cuts_of(some, count), return_counts=True)
+    most = widths.max() / count  # of all elements, that a window has
+    if most * _BUSY * threads > 1 or most * groups > _MOST_GROUPS:
+        return None
+    bounds = [np.searchsorted(times, cuts) for _, times in parts]
+    return [_batches(plan, found) for found in _cut(parts, bounds)]
+
+
+def _ascend(part: Part) -> bool:
+    return bool((part[1][1:] >= part[1][:-1]).all())
+
+
+def _places(parts: list[Part]) -> NDArray[np.int64]:
+    """Returns how many elements are in front of each part, and how many there are."""
+    return np.array(list(accumulate((len(times) for _, times in parts), initial=0)))
+
+
+def _cut(parts: list[Part], bounds: list[NDArray]) -> list[list[tuple[int, Part]]]:
+    """Cuts each part at its bounds; returns what is in front of the first ones, and so on: places, and parts there."""
+    found: list[list[tuple[int, Part]]] = [[] for _ in range(len(bounds[0]) + 1)]
+    for (rows, times), place, some in zip(parts, _places(parts).tolist(), bounds, strict=False):
+        for at, (first, last) in enumerate(pairwise([0, *some.tolist(), len(times)])):
+            if first < last:
+                found[at].append((place + first, (rows.slice(first, last - first), times[first:last])))
+    return found
+
+
+def _batches(plan: Plan, parts: list[tuple[int, Part]]) -> Iterator[Batch]:
+    return (plan.batch(*part).numbered(place) for place, part in parts)
