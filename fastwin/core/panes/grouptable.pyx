@@ -42,10 +42,10 @@ cdef class GroupTable:
     free rows, and one search finds the row of a key in a pane.
 
     accumulators: what each row carries; its head has ``head_cells(texts)`` cells. texts: bool a key column, whether it
-    is text or int64; null there is none. like: a table whose shares are to be the same; None: any.
+    is text or int64; null there is none.
     """
 
-    def __cinit__(self, AccumulatorSet accumulators not None, texts, GroupTable like=None):
+    def __cinit__(self, AccumulatorSet accumulators not None, texts):
         self.texts = tuple(map(bool, texts))
         if accumulators.head_cells != head_cells(self.texts):
             raise ValueError(
@@ -58,8 +58,6 @@ cdef class GroupTable:
         if self.columns == NULL:
             raise MemoryError("GroupTable: no memory for its columns")
         seed_index(&self.seed)
-        if like is not None:
-            self.seed = like.seed
 
     def __dealloc__(self):
         free(self.columns)

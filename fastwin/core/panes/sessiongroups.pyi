@@ -18,8 +18,6 @@ class SessionGroups(GroupTable):
         times: NDArray[np.int64],
         gap: int,
         columns: list[tuple],
-        share: int = 0,
-        shares: int = 1,
     ) -> None: ...
     def absorb_sessions(
         self,

@@ -19,7 +19,7 @@ from fastwin.core.panes.grouptable cimport GroupTable
 from fastwin.core.rows.appended cimport clear_rows
 from fastwin.core.rows.rowstore cimport Head, RowStore, live_mask
 from fastwin.core.timemath cimport MAX_TIME, NO_TIME, check_duration, check_time
-from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint32_t, uint64_t
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
 
 __all__ = ["SessionGroups", "are_in_order"]
 
@@ -125,34 +125,27 @@ cdef class SessionGroups(GroupTable):
         self.begin(begun, ends, begins, found)
         return n
 
-    cdef int add(self, Py_ssize_t at, Py_ssize_t n, const idx_t* picked, const idx_t* slots, const ts_t* times,
-                 Py_ssize_t found, int64_t gap) except -1 nogil:
-        """Adds ``found`` of n elements from ``at`` on to the sessions in rows."""
+    cdef int add(self, Py_ssize_t at, Py_ssize_t n, const idx_t* slots, const ts_t* times,
+                 int64_t gap) except -1 nogil:
+        """Adds n elements from ``at`` on to the sessions in rows."""
         cdef Py_ssize_t i = 0, some
-        while i < found:
-            some = self.extend(slots + i, times + i, found - i, gap)
-            if found == n:
-                self.accumulators.add(self.rows, slots + i, some, at + i)
-            else:
-                self.accumulators.add_some(self.rows, slots + i, some, at, picked + i)
+        while i < n:
+            some = self.extend(slots + i, times + i, n - i, gap)
+            self.accumulators.add(self.rows, slots + i, some, at + i)
             i += some
         return 0
 
-    def feed_sessions(self, list keys not None, const int64_t[::1] times not None, int64_t gap, list columns not None,
-                      uint32_t share=0, uint32_t shares=1):
+    def feed_sessions(self, list keys not None, const int64_t[::1] times not None, int64_t gap, list columns not None):
         """Adds element i to the session of its key that it touches, or to a new one.
 
-        keys, columns, share: see GroupTable.feed. times: ms, within +-2**61, none below one before it or fed before.
-        gap: 1 to 2**61 ms. Raises ValueError for what does not suit. O(n) expected.
+        keys, columns: see GroupTable.feed. times: ms, within +-2**61, none below one before it or fed before. gap: 1 to
+        2**61 ms. Raises ValueError for what does not suit. O(n) expected.
         """
-        cdef Py_ssize_t n = times.shape[0], at = 0, m, i, few, found
+        cdef Py_ssize_t n = times.shape[0], at = 0, m, i, few
         cdef idx_t[BLOCK] picked, slots
-        cdef ts_t[BLOCK] some, alike
+        cdef ts_t[BLOCK] alike
         cdef uint64_t[BLOCK] hashes
-        cdef const ts_t* when = some
         check_duration("gap", gap, 1)
-        if share >= shares:
-            raise ValueError(f"share: must be below {shares}, got {share}")
         if not are_in_order(times):
             raise ValueError("times: must be in order")
         if n:
@@ -170,18 +163,10 @@ cdef class SessionGroups(GroupTable):
                 self.reserve(few, self.text_bytes(at, few))
                 self.make_room(few)
                 self.hash_block(at, few, alike, hashes)
-                found = few
-                if shares == 1:
-                    when = &times[at]
-                else:
-                    found = 0
-                    for i in range(few):
-                        picked[found], some[found], hashes[found] = <idx_t> i, times[at + i], hashes[i]
-                        found += (<uint64_t> <uint32_t> hashes[i] * shares) >> 32 == share
-                self.find_block(at, picked, found, NULL, hashes, slots)
+                self.find_block(at, picked, few, NULL, hashes, slots)
                 if few == m:
-                    self.add(at, m, picked, slots, when, found, gap)
-                elif found:                     # all are in the first one's session
+                    self.add(at, m, slots, &times[at], gap)
+                else:                           # all are in the first one's session
                     self.extend(slots, &times[at], 1, gap)
                     self.starts[slots[0]] = times[at + m - 1] + gap
                     for i in range(m):

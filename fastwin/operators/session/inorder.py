@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fastwin.columns.buffers import int64_values
 from fastwin.columns.keys import DictionaryKeys, KeyCodec
 from fastwin.columns.values import ValueColumn
+from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keycolumns import decode_rows
 from fastwin.core.memory.gather import take
 from fastwin.core.memory.ordering import ordered
@@ -36,8 +37,8 @@ def order_of(config: Config, batch: Batch, threads: int) -> NDArray[np.int64] | 
     they are in order of time already; None where it does not take them.
 
     It takes keys without nulls, no text that threads would share, and times that are in order. Where they are not, but
-    near each other, it takes keys that are numbers: text is slow to copy. Threads do not divide the keys of these: each
-    would copy all of them.
+    near each other, it takes keys that are numbers: text is slow to copy; and not on threads if results ask for the
+    order of arrival, which is not that of the parts then.
     """
     if isinstance(batch.keys, DictionaryKeys) or batch.keys[-1] is not None:
         return None
@@ -45,7 +46,7 @@ def order_of(config: Config, batch: Batch, threads: int) -> NDArray[np.int64] | 
         return None
     if are_in_order(batch.times):
         return np.zeros(0, np.int64)
-    if len(batch.keys) != 2 or (threads > 1 and not config.new_accumulators().in_any_order):
+    if len(batch.keys) != 2 or (threads > 1 and batch.arrival is not None):
         return None
     return order_by_time(batch.times)
 
@@ -56,19 +57,8 @@ def run_in_order(
     """Returns the results of all sessions, in order of their ends.
 
     order: of the elements, see ``order_of``. each: calls a function with each of some arguments, as ``map`` does, maybe
-    on several threads. Where results are the same in whatever order elements are added, each of ``threads`` takes a
-    part of the time; else each looks at all elements, and takes those of its share of the keys.
+    on several threads. Each of ``threads`` takes a part of the time.
     """
-    whole = _Part(config, gap_ms, batch, order)
-    if threads > 1 and not whole.table.accumulators.in_any_order:
-
-        def run_share(share: int) -> list[pa.RecordBatch]:
-            part = _Part(config, gap_ms, batch, order, whole)
-            part.run(0, len(batch), share, threads)
-            return part.results
-
-        shares = list(each(run_share, range(threads)))
-        return list(each(_merged, zip(*shares, strict=True)))
 
     def run_part(first: int, stop: int) -> _Part:
         part = _Part(config, gap_ms, batch, order)
@@ -84,25 +74,19 @@ def run_in_order(
 
 
 class _Part:
-    """The sessions of some elements of a batch.
+    """The sessions of some elements of a batch. order: see ``order_of``."""
 
-    order: see ``order_of``. like: one whose division into shares of the keys holds; None: its own.
-    """
-
-    def __init__(
-        self, config: Config, gap_ms: int, batch: Batch, order: NDArray[np.int64], like: _Part | None = None
-    ) -> None:
+    def __init__(self, config: Config, gap_ms: int, batch: Batch, order: NDArray[np.int64]) -> None:
         self._config, self._gap, self._batch, self._order = config, gap_ms, batch, order
         texts = [len(cast(tuple, batch.keys)) == 3]
-        accumulators = config.new_accumulators(head_cells(texts))
-        self.table: SessionGroups = SessionGroups(accumulators, texts, None if like is None else like.table)
+        self.table: SessionGroups = SessionGroups(config.new_accumulators(head_cells(texts)), texts)
         self.results: list[pa.RecordBatch] = []  # of sessions that are over, piece by piece, in order of their ends
         self._befores: list[int] = []  # those of a piece end before it, ms
         self._early: list[tuple] = []  # sessions that may go on with one from before the part: see absorb_sessions()
         self._since = MIN_TIMESTAMP  # others start after it, ms
 
-    def run(self, first: int, stop: int, share: int = 0, shares: int = 1) -> None:
-        """Takes the elements [first, stop) that are in a share of the keys."""
+    def run(self, first: int, stop: int) -> None:
+        """Takes the elements [first, stop)."""
         batch = self._batch
         if first:
             self._since = self._time(first - 1) + self._gap
@@ -111,10 +95,10 @@ class _Part:
             keys, times, *columns = (
                 self._rows(column, at, end) for column in (cast(tuple, batch.keys), (batch.times, None), *batch.columns)
             )
-            self.table.feed_sessions([keys], times[0], self._gap, columns, share, shares)
+            self.table.feed_sessions([keys], times[0], self._gap, columns)
             before = self._time(end) if end < len(batch) else MAX_TIMESTAMP
             self.table.end_before(before)
-            if end == stop or shares > 1 or len(self.table.ended) >= _FEW_SESSIONS:  # all shares have the same pieces
+            if end == stop or len(self.table.ended) >= _FEW_SESSIONS:
                 self._fire(before)
 
     def _time(self, i: int) -> int:
@@ -134,6 +118,7 @@ class _Part:
         table, before = self.table, first.table
         slots, ends = table.open_sessions()
         for sessions in [*self._early, (table.keys(slots), table.rows.starts(slots), ends, table.rows, slots)]:
+            renumber_rows(before.accumulators, *sessions[3:])
             before.absorb_sessions(*sessions)
         before.end_before(self._befores[-1])
         first._fire(self._befores[-1])

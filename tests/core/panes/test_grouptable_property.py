@@ -10,9 +10,9 @@ from fastwin.core.panes.grouptable import GroupTable, head_cells
 from tests.support.keycolumns import SHAPES, batches, columns_of, key_of
 
 
-def new_table(texts: tuple[bool, ...], like: GroupTable | None = None) -> GroupTable:
+def new_table(texts: tuple[bool, ...]) -> GroupTable:
     members = [Count(column=-1), Sum(column=0), Max(column=0)]
-    return GroupTable(AccumulatorSet(members, head_cells(texts)), texts, like)
+    return GroupTable(AccumulatorSet(members, head_cells(texts)), texts)
 
 
 def keys_in(table: GroupTable, slots: np.ndarray) -> list[tuple]:

@@ -1,4 +1,4 @@
-"""SessionGroups beside a plain loop: elements in order of time, sessions that fire and go in between, shares."""
+"""SessionGroups beside a plain loop: elements in order of time, sessions that fire and go in between."""
 
 import numpy as np
 import pytest
@@ -15,9 +15,9 @@ SHAPES = [(False,), (True,)]
 ELEMENTS = st.lists(st.tuples(st.sampled_from([0, 0, 1, 2, 7]), st.integers(0, 12)), min_size=1, max_size=60)
 
 
-def new_table(texts: tuple[bool, ...], like: SessionGroups | None = None) -> SessionGroups:
+def new_table(texts: tuple[bool, ...]) -> SessionGroups:
     members = [Count(column=-1), Sum(column=0), Max(column=0)]
-    return SessionGroups(AccumulatorSet(members, head_cells(texts)), texts, like)
+    return SessionGroups(AccumulatorSet(members, head_cells(texts)), texts)
 
 
 def encoded(texts: tuple[bool, ...], keys: np.ndarray) -> list[tuple]:
@@ -63,35 +63,32 @@ def naive(keys: np.ndarray, times: np.ndarray, values: np.ndarray) -> list[tuple
     return sorted(map(tuple, found))
 
 
-def run(texts: tuple[bool, ...], shares: int, part: int, keys: np.ndarray, times: np.ndarray) -> list[tuple]:
-    values, found, first = times % 7 - 3, [], new_table(texts)
-    for share in range(shares):
-        table = new_table(texts, first)
-        for at in range(0, len(times), part):
-            here = slice(at, at + part)
-            table.feed_sessions(encoded(texts, keys[here]), times[here], GAP, [(values[here], None)], share, shares)
-            table._check()
-            before = int(times[at + part]) if at + part < len(times) else 10**9
-            found += over(table, texts, before)
-        assert len(table) == 0
+def run(texts: tuple[bool, ...], part: int, keys: np.ndarray, times: np.ndarray) -> list[tuple]:
+    values, found, table = times % 7 - 3, [], new_table(texts)
+    for at in range(0, len(times), part):
+        here = slice(at, at + part)
+        table.feed_sessions(encoded(texts, keys[here]), times[here], GAP, [(values[here], None)])
+        table._check()
+        before = int(times[at + part]) if at + part < len(times) else 10**9
+        found += over(table, texts, before)
+    assert len(table) == 0
     return sorted(found)
 
 
-@given(st.sampled_from(SHAPES), st.integers(1, 3), st.integers(1, 20), ELEMENTS)
-def test_sessions_are_those_of_a_loop(texts: tuple, shares: int, part: int, elements: list) -> None:
+@given(st.sampled_from(SHAPES), st.integers(1, 20), ELEMENTS)
+def test_sessions_are_those_of_a_loop(texts: tuple, part: int, elements: list) -> None:
     keys = np.array([key for key, _ in elements])
     times = np.cumsum([step for _, step in elements]) - 50
-    assert run(texts, shares, part, keys, times) == naive(keys, times, times % 7 - 3)
+    assert run(texts, part, keys, times) == naive(keys, times, times % 7 - 3)
 
 
 @pytest.mark.parametrize("keys", [1, 3, 700])
 @pytest.mark.parametrize("texts", SHAPES)
-@pytest.mark.parametrize("shares", [1, 2])
-def test_many_elements_in_blocks(shares: int, texts: tuple[bool, ...], keys: int) -> None:
+def test_many_elements_in_blocks(texts: tuple[bool, ...], keys: int) -> None:
     random = np.random.default_rng(keys)
     ids = random.integers(0, keys, 8_000)
     times = np.cumsum(random.choice([0, 0, 1, 2, GAP + 1], 8_000))
-    assert run(texts, shares, 3_000, ids, times) == naive(ids, times, times % 7 - 3)
+    assert run(texts, 3_000, ids, times) == naive(ids, times, times % 7 - 3)
 
 
 @pytest.mark.parametrize("keys", [1, 5, 90])
@@ -100,7 +97,7 @@ def test_sessions_of_a_few_elements_each(keys: int, step: int) -> None:
     """Where a block has many sessions of a key, and where ends are too far apart to be counted."""
     ids = np.arange(3_000) // 2 % keys
     times = np.arange(3_000) * step - 2**60
-    assert run((False,), 1, 1_400, ids, times) == naive(ids, times, times % 7 - 3)
+    assert run((False,), 1_400, ids, times) == naive(ids, times, times % 7 - 3)
 
 
 @given(st.sampled_from(SHAPES), st.integers(1, 20), ELEMENTS)
@@ -167,8 +164,6 @@ def test_elements_out_of_order_are_refused() -> None:
         assert not are_in_order(spoilt)
         with pytest.raises(ValueError, match="must be in order"):
             table.feed_sessions([(times, None)], spoilt, GAP, [(times, None)])
-    with pytest.raises(ValueError, match="share: must be below 2, got 2"):
-        table.feed_sessions([(times, None)], times, GAP, [(times, None)], 2, 2)
     with pytest.raises(ValueError, match="gap: must be at least 1"):
         table.feed_sessions([(times, None)], times, 0, [(times, None)])
     assert len(table) == 0
