@@ -16,7 +16,14 @@ from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.batch import Batch
 from fastwin.run.planner import Plan
 from fastwin.run.ranges import row_ranges, window_ranges
-from fastwin.run.sample import Part, goes_back, has_few_windows, most_groups, number_of_groups
+from fastwin.run.sample import (
+    Part,
+    goes_back,
+    has_few_windows,
+    most_groups,
+    number_of_groups,
+    times_from_all_over,
+)
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["is_divided", "run_divided"]
@@ -27,7 +34,7 @@ _SHARE_ROWS = 40_000
 _SECTION_ROWS = 1 << 24
 # So many times tell where to cut them.
 _SAMPLE = 1 << 15
-# Fewer elements are not worth it, on one thread; and if they come in order, so many groups in a window.
+# On one thread: fewer elements are not worth it; and those in order are only where a window has more rows of state.
 _FEW_ROWS, _MOST_GROUPS = 100_000, 1 << 19
 
 
@@ -64,17 +71,19 @@ def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable 
         yield from chain.from_iterable(each(run_batches, ranges))
         return
     before = list(accumulate((len(times) for _, times in parts), initial=0))
-    step = max(before[-1] // _SAMPLE, 1)
-    some = np.sort(np.concatenate([times[::step] for _, times in parts]))
+    some = times_from_all_over(parts, _SAMPLE)
     sections = np.unique(whole.cuts_of(some, -(-before[-1] // _SECTION_ROWS)))
     for since, until in pairwise([MIN_TIMESTAMP, *sections.tolist(), MAX_TIMESTAMP]):
         here = [at for at, (first, last) in enumerate(extents) if last >= since and first < until]
         if not here:
             continue
         near = some[slice(*np.searchsorted(some, [since, until]))]
-        count = min(max(threads, len(near) * step // _SHARE_ROWS), most_shares // 2)
-        batches = list(each(lambda at: plan.batch(*parts[at]).numbered(before[at]), here))
-        shares = whole.divided(batches, whole.cuts_of(near, count), since, until, each)
+        count = min(max(threads, len(near) * before[-1] // len(some) // _SHARE_ROWS), most_shares // 2)
+        cuts = whole.cuts_of(near, count)
+        # No name for the batches: they are gone once they have been copied.
+        shares = whole.divided(
+            list(each(lambda at: plan.batch(*parts[at]).numbered(before[at]), here)), cuts, since, until, each
+        )
         yield from chain.from_iterable(each(run_batches, shares.batches()))
         del shares  # before the next ones are made
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.batch import Batch
 from fastwin.run.planner import Plan
-from fastwin.run.sample import Part
+from fastwin.run.sample import Part, largest_window, times_from_all_over
 
 __all__ = ["row_ranges", "window_ranges"]
 
 # So many elements for each row of state, on each thread, pay for merging these.
 _PER_GROUP = 8
-# So many times tell how many elements windows have.
+# So many times, about, tell how many elements windows have.
 _SAMPLE = 1 << 12
 # As many elements as a range of windows has, about; and so many ranges for each thread at least, so that all are busy:
 # no window has more than half of a thread's elements.
@@ -49,13 +49,12 @@ def window_ranges(
     """
     if not all(each(_ascend, parts)):
         return None
-    before = _places(parts)
-    some = np.sort(np.concatenate([times[:: max(before[-1] // _SAMPLE, 1)] for _, times in parts]))
-    count = max(_PER_THREAD * threads, int(before[-1]) // _RANGE_ROWS)
-    cuts, widths = np.unique(whole.cuts_of(some, count), return_counts=True)
-    most = widths.max() / count  # of all elements, that a window has
+    count = max(_PER_THREAD * threads, int(_places(parts)[-1]) // _RANGE_ROWS)
+    some = times_from_all_over(parts, _SAMPLE)
+    most = largest_window(whole, some)
     if most * _BUSY * threads > 1 or most * groups > _MOST_GROUPS:
         return None
+    cuts = np.unique(whole.cuts_of(some, count))
     bounds = [np.searchsorted(times, cuts) for _, times in parts]
     return [_batches(plan, found) for found in _cut(parts, bounds)]
 

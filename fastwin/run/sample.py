@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from math import expm1, inf, sqrt
+from itertools import pairwise
+from math import expm1, sqrt
 from typing import cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.decoding import take_rows
+from fastwin.core.memory.gather import take
 from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.run.planner import Plan
 
-__all__ = ["SAMPLE_ROWS", "Part", "goes_back", "has_few_windows", "most_groups", "number_of_groups"]
+__all__ = [
+    "SAMPLE_ROWS",
+    "Part",
+    "goes_back",
+    "has_few_windows",
+    "largest_window",
+    "most_groups",
+    "number_of_groups",
+    "times_from_all_over",
+]
 
 Part = tuple[pa.RecordBatch, NDArray[np.int64]]
 """Rows that have been checked, and their times, ms."""
 
-# So many elements tell what the others are like; and so many blocks of neighbours, where they are from all over.
-SAMPLE_ROWS, _BLOCKS = 1 << 15, 32
+# So many elements tell what the others are like.
+SAMPLE_ROWS = 1 << 15
 # Where one element in so many is in a window before that of the one before it, windows are open for long.
 _BACK = 16
-# Into so many parts a sample of times is cut, to see how many are in a window.
-_CUTS = 64
 
 
 def has_few_windows(plan: Plan, part: Part) -> bool:
@@ -51,9 +61,7 @@ def number_of_groups(plan: Plan, parts: list[Part]) -> float:
         operator.process(plan.batch(rows, times))
         n += len(times)
     found = operator.state_rows
-    if found == n:
-        return inf
-    low, high = float(found), float(n) ** 2
+    low, high = float(found), float(sum(len(times) for _, times in parts))  # no more than one for each element
     while high > 1.01 * low:
         groups = sqrt(low * high)
         if -groups * expm1(-n / groups) < found:
@@ -66,11 +74,21 @@ def number_of_groups(plan: Plan, parts: list[Part]) -> float:
 def most_groups(plan: Plan, parts: list[Part]) -> float:
     """Returns about how many rows of state the elements of one window make at most. plan: of GroupsOperator."""
     operator = cast(GroupsOperator, plan.new_operator(False))
-    step = max(sum(len(times) for _, times in parts) // SAMPLE_ROWS, 1)
-    times = np.sort(np.concatenate([times[::step] for _, times in parts]))
+    times = times_from_all_over(parts, SAMPLE_ROWS)
     operator.expect(int(times[0]), int(times[-1]))
-    _, counts = np.unique(operator.cuts_of(times, _CUTS), return_counts=True)
-    return number_of_groups(plan, parts) * counts.max() / _CUTS
+    return number_of_groups(plan, parts) * largest_window(operator, times)
+
+
+def largest_window(operator: GroupsOperator, times: NDArray[np.int64]) -> float:
+    """Returns how much of some times is in the window with most of them, 0 to 1. times: covered, at least one."""
+    _, counts = np.unique(operator.starts_of(times), return_counts=True)
+    return float(counts.max()) / len(times)
+
+
+def times_from_all_over(parts: list[Part], count: int) -> NDArray[np.int64]:
+    """Returns about ``count`` of the times, or all where they are no more, ascending: int64[n], ms."""
+    step = max(sum(len(times) for _, times in parts) // count, 1)
+    return np.sort(np.concatenate([times[::step] for _, times in parts]))
 
 
 def _middle(part: Part) -> Part:
@@ -80,14 +98,15 @@ def _middle(part: Part) -> Part:
 
 
 def _from_all_over(parts: list[Part]) -> list[Part]:
-    """Returns blocks of elements, about as far from each other."""
+    """Returns elements drawn one by one, each as likely as any other: neighbours are often of the same few windows."""
     before = np.cumsum([0] + [len(times) for _, times in parts])
     if before[-1] <= SAMPLE_ROWS:
         return parts
-    block = SAMPLE_ROWS // _BLOCKS
-    places = (before[-1] - block) * np.arange(_BLOCKS) // (_BLOCKS - 1)
+    places = np.sort(np.random.default_rng(0).choice(before[-1], SAMPLE_ROWS, replace=False, shuffle=False))
+    bounds = np.searchsorted(places, before)
     found = []
-    for number, place in zip(np.searchsorted(before, places, side="right") - 1, places, strict=True):
-        (rows, times), at = parts[number], int(place - before[number])
-        found.append((rows.slice(at, block), times[at : at + block]))
+    for (rows, times), start, (first, last) in zip(parts, before, pairwise(bounds), strict=False):
+        if first < last:
+            at = places[first:last] - start
+            found.append((take_rows(rows, at), take(times, at)))
     return found

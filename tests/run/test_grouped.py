@@ -1,5 +1,7 @@
 """Tables run as groups give the rows of a stream, in the order of their windows; what is run so, and what is not."""
 
+import weakref
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -330,25 +332,30 @@ def test_threads_merge_what_many_rows_have_become(
         assert sum(absorbed) == (1_500 if merged else 0)
 
 
-@pytest.mark.parametrize("groups", [1, 100, 4_000, 60_000, 500_000])
-def test_the_number_of_groups_follows_from_a_sample(groups: int) -> None:
-    random = np.random.default_rng(3)
-    keys, times = random.integers(0, groups, 300_000), np.arange(300_000) // 3_000
-    table = pa.table({"k": keys, "t": np.zeros(len(keys), np.int64)})
-    spec = fw.key_by("k").event_time("t", unit="ms").window(MINUTES).aggregate(n=fw.Count())
-    found = grouped(plan(spec, table.schema), table.to_batches())
-    cuts = [0, 7_000, 7_001, 290_000, 300_000]
-    parts = [(table.to_batches()[0].slice(a, b - a), times[a:b] * 0) for a, b in zip(cuts, cuts[1:], strict=False)]
-    assert 0.9 * groups <= sample.number_of_groups(found, parts) <= 1.1 * groups
-    parts = [(rows, times[a:b]) for (rows, _), a, b in zip(parts, cuts, cuts[1:], strict=False)]
-    assert 8 * min(groups, 30_000) <= sample.number_of_groups(found, parts)  # in ten windows
+@pytest.mark.parametrize("threads", [1, 2])
+def test_batches_are_gone_when_they_have_been_divided(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_FEW_ROWS", 10), ("_SHARE_ROWS", 60), ("_SECTION_ROWS", 700)):
+        monkeypatch.setattr(divided, name, value)
+    monkeypatch.setattr(divided, "row_ranges", lambda *_: None)
+    monkeypatch.setattr(parallel, "_FEW_ROWS", 10)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr(sample, "SAMPLE_ROWS", 40)
+    made, alive = [], []
+    new_shares, batches = GroupsOperator.divided, Shares.batches
 
+    def told(operator: GroupsOperator, some: list[Batch], *arguments: object) -> Shares:
+        made.extend(map(weakref.ref, some))
+        return new_shares(operator, some, *arguments)
 
-def test_a_sample_without_two_elements_of_a_group_tells_no_number() -> None:
-    table = pa.table({"k": np.arange(50_000), "t": np.zeros(50_000, np.int64)})
-    spec = fw.key_by("k").event_time("t", unit="ms").window(MINUTES).aggregate(n=fw.Count())
-    found = grouped(plan(spec, table.schema), table.to_batches())
-    assert sample.number_of_groups(found, [(table.to_batches()[0], table["t"].to_numpy())]) == float("inf")
+    def count(shares: Shares) -> list[list[Batch]]:
+        alive.append(sum(batch() is not None for batch in made))
+        return batches(shares)
+
+    monkeypatch.setattr(GroupsOperator, "divided", told)
+    monkeypatch.setattr(Shares, "batches", count)
+    spec = fw.key_by("k").event_time("t", unit="ms").window(MINUTES).aggregate(**MANY)
+    spec.run(table_of(1_500, "random"), threads=threads)
+    assert alive == [0, 0, 0]
 
 
 def test_what_a_share_raises_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,15 +125,19 @@ class GroupsOperator(WatermarkOperator):
     def steps_back(self, times: NDArray[np.int64]) -> int:
         """Counts the elements that are in a window before that of the one before: int64[n], ms."""
         self._slicing.cover(times)
-        starts, _ = self._slicing.assign(times)
+        starts = self.starts_of(times)
         return int(np.count_nonzero(starts[1:] < starts[:-1]))
+
+    def starts_of(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns the start of the window of each time, ms: int64[n], covered."""
+        return self._slicing.assign(times)[0]
 
     def cuts_of(self, times: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """Returns the starts of windows that part these times into ``count`` about alike, ms, with repetition.
 
         times: int64[n], ms, ascending and covered.
         """
-        return self._slicing.assign(times[np.arange(1, count if len(times) else 1) * len(times) // count])[0]
+        return self.starts_of(times[np.arange(1, count if len(times) else 1) * len(times) // count])
 
     def divided(
         self, batches: list[Batch], cuts: NDArray[np.int64], since: int, until: int, each: Callable = map
