@@ -24,6 +24,7 @@ from fastwin.columns.units import warn_of_unit
 from fastwin.core.keys.keycolumns import group_rows
 from fastwin.operators.partials import Feeder
 from spark_glue.plan.catalyst import quoted
+from spark_glue.plan.eventtimes import time_where_ahead
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import LEDGER_ID, ids
 from spark_glue.plan.types import conform, spark_struct
@@ -89,9 +90,9 @@ class Packer:
         # one after the other, because a run holds all of its input.
         self._groups = frame_plan.key_groups if shares is None else shares
         self._ids = ids(self._groups)
-        # Spark's watermark starts in 1970, so a stream takes nothing older.
-        limits = Limits(frame_plan.max_future_skew_ms, 0 if frame_plan.streaming else MIN_TIMESTAMP)
-        self._limits = frame_plan.plan.limits(limits)
+        # Spark's watermark starts in 1970, so a stream takes nothing older. How far ahead rows may be counts as soon as
+        # one has brought the micro-batch's time: none before is too far ahead.
+        self._limits = frame_plan.plan.limits(Limits(earliest_ms=0 if frame_plan.streaming else MIN_TIMESTAMP))
         # A batch frame's rows stay rows: a run of all of them costs less than two steps.
         self._feeder = self._new_feeder() if frame_plan.streaming else None
         self._fed = self._made = 0
@@ -107,12 +108,16 @@ class Packer:
     def add(self, columns: list[pa.Array]) -> pa.RecordBatch | None:
         """Takes the columns of a batch, in the plan's order; returns packed rows when enough has been gathered.
 
-        Where the plan asks for the micro-batch's time, one more column holds it, the same in each row.
+        Where the plan asks for the micro-batch's time, one more column holds it: in each row that may be too far ahead
+        of it, else it may be null.
         """
         if self._frame_plan.asks_time:
             *columns, times = columns
-            if self._limits.now_ms is None:
-                self._limits = replace(self._limits, now_ms=times.cast(pa.int64())[0].as_py() // 1_000)
+            if self._limits.now_ms is None and times.null_count < len(times):
+                now_ms = times.drop_null().cast(pa.int64())[0].as_py() // 1_000
+                self._limits = replace(
+                    self._limits, max_future_skew_ms=self._frame_plan.max_future_skew_ms, now_ms=now_ms
+                )
         schema = self._frame_plan.packed_schema
         arrays = [conform(column, field.type) for column, field in zip(columns, schema, strict=True)]
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -260,7 +265,11 @@ def pack_frame(df: DataFrame, frame_plan: FramePlan, columnar: bool) -> DataFram
     # The packer goes by their order; Spark's mapInArrow cannot take all names that a column may have.
     columns = [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(frame_plan.packed_schema.names)]
     if frame_plan.asks_time:  # in a stream this is the time that the micro-batch has in the checkpoint
-        columns.append(F.current_timestamp().alias("now"))
+        time, skew_ms = frame_plan.time_column, frame_plan.max_future_skew_ms
+        assert time is not None
+        assert skew_ms is not None
+        now = F.current_timestamp() if columnar else time_where_ahead(df, time, frame_plan.spec.time_unit, skew_ms)
+        columns.append(now.alias("now"))
     if not columnar:
         return df.select(*columns).mapInArrow(partial(_pack_rows, frame_plan), _PACKED_STRUCT)
 

@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
@@ -270,3 +271,18 @@ def test_how_far_ahead_a_row_is_follows_from_the_micro_batchs_time():
     for now_ms, bad in ((START_MS + 10**9, 0), (START_MS - 10**9, 100)):
         rows = packed(frame_plan, table, now_ms=now_ms)
         assert sum(row["rows"] for row in rows if row["kind"] == PacketKind.BAD) == bad
+
+
+def test_the_micro_batchs_time_counts_from_the_first_row_that_has_it():
+    """Rows that are surely not too far ahead need not bring it."""
+    table = pa.concat_tables([events(1, 300), events(2, 100, start_ms=START_MS + 10**10)])
+    frame_plan = frame_plan_for(table, SPEC.bad_rows("drop"), max_future_skew_ms=10**9)
+    packer = Packer(frame_plan, 3)
+    found = []
+    for batch in table.select(frame_plan.packed_schema.names).to_batches(max_chunksize=50):
+        ahead = pc.greater(batch.column("ts").cast(pa.int64()), (START_MS + 10**9) * 1_000)
+        now = pc.if_else(ahead, pa.scalar(START_MS * 1_000, pa.int64()), None).cast(pa.timestamp("us", "UTC"))
+        found.append(packer.add([*batch.columns, now]))
+    rows = [row for batch in [*found, *packer.finish()] if batch is not None for row in batch.to_pylist()]
+    assert rows == packed(frame_plan, table, size=50)
+    assert sum(row["rows"] for row in rows if row["kind"] == PacketKind.BAD) == 100
