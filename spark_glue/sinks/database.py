@@ -4,12 +4,13 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from math import nan
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 import fastwin as fw
-from fastwin.errors import SpecError
+from fastwin.errors import BadRowError, SpecError
 from fastwin.operators.config import DELETE, WINDOW_COLUMN
 from fastwin.spec.checks import BOUNDS, CHANGE
 from fastwin.windows.named_windows import NamedWindows
@@ -39,8 +40,8 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
 
     Times are handed over as datetimes in UTC, to SQLite as text in ISO format; so PostgreSQL's columns for them are
     ``timestamptz``. Names of columns are quoted as standard SQL does it. Raises SpecError for arguments that do not
-    fit, and when the query runs, for a driver whose ``paramstyle`` is ``named``; an error of the database ends the
-    query.
+    fit, and when the query runs, for a driver whose ``paramstyle`` is ``named``; BadRowError for a key that is NaN,
+    which SQLite keeps as a null. An error of the database ends the query.
     """
     if not callable(connect):
         raise SpecError(f"to_database: connect must be a function that opens a connection, got {connect!r}")
@@ -64,6 +65,7 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
         connection = connect()
         try:
             convert = _converter(connection)
+            _refuse_nan(connection, {names[place]: rows[place] for place in places})
             newest: dict[tuple, tuple[str | None, tuple]] = {}
             for change, *values in zip(changes, *rows, strict=True):
                 row = tuple(map(convert, values))
@@ -119,10 +121,22 @@ def _mark(connection: Any) -> Callable[[int], str]:
 
 
 def _converter(connection: Any) -> Callable[[Any], Any]:
-    """Returns what makes of a value what the driver takes."""
-    if _module(connection).__name__ != "sqlite3":
-        return lambda value: value
+    """Returns what makes of a value what the driver takes. All that are NaN become the same one: a dict tells others
+    apart."""
+    if not _is_sqlite(connection):
+        return lambda value: nan if value != value else value
     return lambda value: value.isoformat() if isinstance(value, datetime) else value
+
+
+def _is_sqlite(connection: Any) -> bool:
+    return _module(connection).__name__ == "sqlite3"
+
+
+def _refuse_nan(connection: Any, places: dict[str, list]) -> None:
+    """Raises BadRowError where a key is NaN and the database would take it for a null, which is another key."""
+    for name, values in places.items() if _is_sqlite(connection) else ():
+        if any(value != value for value in values):
+            raise BadRowError(f"to_database: key column {name!r} has a NaN, and SQLite keeps that as a null")
 
 
 def _quoter(connection: Any) -> Callable[[str], str]:

@@ -8,7 +8,7 @@ import pytest
 
 import fastwin as fw
 import spark_glue
-from fastwin.errors import SpecError
+from fastwin.errors import BadRowError, SpecError
 from tests.support.corrected_sessions import END, SCHEMA, SPEC, batch
 from tests.support.spark_streams import Source, start
 
@@ -108,3 +108,20 @@ def test_what_is_no_single_result_is_refused(spark):
         sink(spark_glue.apply(late, spark.createDataFrame(batch(0)), key_groups=2), 0)
     with pytest.raises(SpecError, match=r"chain: the spec has with_changelog\(\)"):
         spark_glue.apply(SPEC.allowed_lateness(0), spark.createDataFrame(batch(0)), chain=True)
+
+
+def test_a_nan_that_sqlite_would_take_for_null_is_refused(spark, tmp_path):
+    path = str(tmp_path / "results.db")
+    with sqlite3.connect(path) as database:
+        database.execute("create table results (x, window_start, window_end, m)")
+    spec = fw.key_by("x").event_time("ts").window(fw.TumblingEventTimeWindows.of(1_000)).aggregate(m=fw.Max("x"))
+    sink = spark_glue.to_database(lambda: sqlite3.connect(path), "results", spec)
+    for keys, rows in (([1.0, None], 2), ([2.0, float("nan")], 0)):
+        frame = spark.createDataFrame(spec.run(pa.table({"x": keys, "ts": [1, 2]})).main)
+        if rows:
+            sink(frame, 0)
+        else:
+            with pytest.raises(BadRowError, match="key column 'x' has a NaN, and SQLite keeps that as a null"):
+                sink(frame, 1)
+    with sqlite3.connect(path) as database:
+        assert database.execute("select x, m from results order by x").fetchall() == [(None, None), (1.0, 1.0)]

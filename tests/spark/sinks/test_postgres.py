@@ -149,3 +149,14 @@ def test_keys_of_each_type_and_odd_names(spark, connect, key):
         assert execute(connect, "set time zone 'UTC'", "select * from results") == rows_of(expected)
     some = spec.run(table.filter(pc.less(table["ts"], pa.scalar(TWICE_US + HOUR_US, times.type)))).main
     assert some.num_rows == len(values)  # the hour by Berlin's clock that comes twice has rows of its own each time
+
+
+def test_a_nan_is_one_key_however_often_it_fires(spark, connect):
+    create(connect, "x double precision, window_start timestamptz, window_end timestamptz, n bigint")
+    spec = fw.key_by("x").event_time("ts").window(fw.TumblingEventTimeWindows.of(1_000)).aggregate(n=fw.Count())
+    found = spec.run(pa.table({"x": [float("nan"), None, 1.0], "ts": [1, 2, 3]})).main
+    fired = pa.concat_tables([found, found.set_column(3, "n", pa.array([7, 8, 9]))])
+    sink = spark_glue.to_database(connect, "results", spec)
+    for _ in range(2):
+        sink(spark.createDataFrame(fired).coalesce(1), 0)
+        assert execute(connect, "select x, n from results") == _ordered([(float("nan"), 7), (None, 8), (1.0, 9)])
