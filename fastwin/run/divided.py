@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, chain, pairwise
-from queue import SimpleQueue
 from typing import cast
 
 import numpy as np
@@ -56,16 +55,16 @@ def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable 
                 whole.absorb(operator)
             yield from whole.fire_all()
             return
-    free: SimpleQueue[GroupsOperator] = SimpleQueue()
-    for _ in range(threads):
-        free.put(whole.fresh())
+    free: list[GroupsOperator] = []
 
     def run_batches(batches: Iterable[Batch]) -> list[pa.RecordBatch]:
-        operator = free.get()
         try:
-            return _fed(operator, batches).fire_all()
-        finally:
-            free.put(operator)
+            operator = free.pop()
+        except IndexError:
+            operator = whole.fresh()
+        fired = _fed(operator, batches).fire_all()
+        free.append(operator)
+        return fired
 
     if threads > 1 and (ranges := window_ranges(plan, whole, parts, groups, threads, each)) is not None:
         yield from chain.from_iterable(each(run_batches, ranges))

@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from fastwin.core.panes.sessiongroups import are_in_order
 from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.batch import Batch
 from fastwin.run.planner import Plan
@@ -47,7 +48,7 @@ def window_ranges(
     Each part has to be in order of time. whole: covers all times. groups: see ``row_ranges``. each: see
     ``run_divided``.
     """
-    if not all(each(_ascend, parts)):
+    if not all(each(lambda part: are_in_order(part[1]), parts)):
         return None
     count = max(_PER_THREAD * threads, int(_places(parts)[-1]) // _RANGE_ROWS)
     some = times_from_all_over(parts, _SAMPLE)
@@ -57,10 +58,6 @@ def window_ranges(
     cuts = np.unique(whole.cuts_of(some, count))
     bounds = [np.searchsorted(times, cuts) for _, times in parts]
     return [_batches(plan, found) for found in _cut(parts, bounds)]
-
-
-def _ascend(part: Part) -> bool:
-    return bool((part[1][1:] >= part[1][:-1]).all())
 
 
 def _places(parts: list[Part]) -> NDArray[np.int64]:

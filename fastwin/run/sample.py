@@ -29,8 +29,9 @@ __all__ = [
 Part = tuple[pa.RecordBatch, NDArray[np.int64]]
 """Rows that have been checked, and their times, ms."""
 
-# So many elements tell what the others are like.
-SAMPLE_ROWS = 1 << 15
+# So many neighbours tell what the others are like; and so many that are drawn one by one, each from its own place in
+# memory.
+SAMPLE_ROWS, _DRAWN = 1 << 15, 1 << 13
 # Where one element in so many is in a window before that of the one before it, windows are open for long.
 _BACK = 16
 
@@ -100,9 +101,9 @@ def _middle(part: Part) -> Part:
 def _from_all_over(parts: list[Part]) -> list[Part]:
     """Returns elements drawn one by one, each as likely as any other: neighbours are often of the same few windows."""
     before = np.cumsum([0] + [len(times) for _, times in parts])
-    if before[-1] <= SAMPLE_ROWS:
+    if before[-1] <= _DRAWN:
         return parts
-    places = np.sort(np.random.default_rng(0).choice(before[-1], SAMPLE_ROWS, replace=False, shuffle=False))
+    places = np.sort(np.random.default_rng(0).choice(before[-1], _DRAWN, replace=False, shuffle=False))
     bounds = np.searchsorted(places, before)
     found = []
     for (rows, times), start, (first, last) in zip(parts, before, pairwise(bounds), strict=False):

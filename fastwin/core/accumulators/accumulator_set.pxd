@@ -77,7 +77,6 @@ cdef class AccumulatorSet:
     cdef readonly Py_ssize_t columns    # how many columns the members read
     cdef public int64_t arrived         # how many elements have been fed so far
     cdef readonly bint remembers        # whether rows know when theirs did
-    cdef readonly bint in_any_order     # whether it is known that results are the same in whatever order they are fed
     cdef int _arrival                   # the column that tells when elements arrived; -1: none
     cdef int64_t _before                # what `arrived` was before the columns that are held
     cdef bint fallible

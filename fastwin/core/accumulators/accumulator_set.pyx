@@ -10,7 +10,7 @@ from fastwin.core.memory.bounds cimport check_ids, check_length, check_offsets
 from fastwin.core.memory.equal cimport differing
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.accumulators.feeding cimport PICKED_BYTES, add_fused, merge_fused, pick_columns
-from fastwin.core.accumulators.fused cimport AT_ONCE, COUNT, MEAN, OTHER, TOTAL, Lane, lane_of
+from fastwin.core.accumulators.fused cimport AT_ONCE, COUNT, MEAN, OTHER, Lane, lane_of
 from fastwin.core.rows.rowstore cimport HEAD_CELLS, MEMBER_BITS, RowStore
 
 cdef enum:
@@ -121,7 +121,7 @@ cdef class AccumulatorSet:
 
     def __cinit__(self, members, Py_ssize_t head_cells=HEAD_CELLS):
         cdef Accumulator member
-        self.members, self._arrival, self.in_any_order = tuple(members), -1, True
+        self.members, self._arrival = tuple(members), -1
         self.head_cells = self.cells = head_cells
         if head_cells < HEAD_CELLS:
             raise ValueError(f"head_cells: at least {HEAD_CELLS}, got {head_cells}")
@@ -161,7 +161,6 @@ cdef class AccumulatorSet:
         cdef Accumulator member
         cdef Lane* lane
         for member in self.members:
-            self.in_any_order &= member.role != OTHER and not (member.is_float and member.role in (TOTAL, MEAN))
             if member.role == COUNT and member.column < 0 and not self._fused.rows:
                 self._fused.rows = member.at
                 continue
