@@ -85,8 +85,9 @@ class _Bounded(Stream):
             self._take_plan(plan, operator)
         if operator.takes_whole and (whole := _whole(self._plan, parts)) is not None:
             return operator.run(whole, self._each, self._threads)
-        if is_divided(plan, parts):
-            return list(run_divided(plan, [part for part in parts if len(part[1])]))
+        filled = [part for part in parts if len(part[1])]
+        if is_divided(plan, filled):
+            return list(run_divided(plan, filled))
         operator = cast(WatermarkOperator, operator)
 
         def feed(piece: Part) -> list[pa.RecordBatch]:

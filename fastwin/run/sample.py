@@ -73,7 +73,10 @@ def number_of_groups(plan: Plan, parts: list[Part]) -> float:
 
 
 def most_groups(plan: Plan, parts: list[Part]) -> float:
-    """Returns about how many rows of state the elements of one window make at most. plan: of GroupsOperator."""
+    """Returns about how many rows of state there are at a time at most: those of one window, or of all windows where
+    the newest elements come first. plan: of GroupsOperator."""
+    if parts[0][1][0] > parts[-1][1][-1]:
+        return number_of_groups(plan, parts)
     operator = cast(GroupsOperator, plan.new_operator(False))
     times = times_from_all_over(parts, SAMPLE_ROWS)
     operator.expect(int(times[0]), int(times[-1]))

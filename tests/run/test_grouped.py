@@ -250,21 +250,24 @@ def of_a_stream(spec: fw.WindowSpec, table: pa.Table) -> list[tuple]:
     return rows(stream.advance_watermark(fw.MAX_TIMESTAMP))
 
 
-@pytest.mark.parametrize("most_groups, divisions_made", [(30, 1), (60, 0)])
+@pytest.mark.parametrize(
+    "order, most_groups, made",
+    [("sorted", 30, 1), ("sorted", 60, 0), ("newest first", 130, 1), ("newest first", 190, 0)],
+)
 def test_windows_of_very_many_groups_are_divided_though_in_order(
-    most_groups: int, divisions_made: int, monkeypatch: pytest.MonkeyPatch
+    order: str, most_groups: int, made: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each window of 40 keys has as many groups."""
+    """Each of four windows of 40 keys has as many groups; where the newest come first, all are open at the end."""
     for name, value in (("_FEW_ROWS", 10), ("_SHARE_ROWS", 60), ("_MOST_GROUPS", most_groups)):
         monkeypatch.setattr(divided, name, value)
     monkeypatch.setattr(divided, "has_few_windows", lambda plan, part: False)
-    counts, table = divisions(monkeypatch), table_of(1_500, "sorted")
+    counts, table = divisions(monkeypatch), table_of(1_500, order)
     spec = fw.key_by("k").event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(400)).aggregate(**MANY)
     found = rows(spec.run(table))
     assert found != []
     assert in_order(found, 1)
     assert sorted(map(repr, found)) == sorted(map(repr, of_a_stream(spec, table)))
-    assert len(counts) == divisions_made
+    assert len(counts) == made
 
 
 @pytest.mark.parametrize("threads", [2, 3])
