@@ -13,7 +13,7 @@ from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.columns.values import ValueColumn
 from fastwin.core.memory.gather import take
 
-__all__ = ["Batch"]
+__all__ = ["Batch", "rows_at", "rows_between"]
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,21 @@ class Batch:
 
     def columns_at(self, rows: NDArray[np.int64]) -> list[ValueColumn]:
         """Returns what accumulators are fed with, of the elements whose indices are given, in that order."""
-        return [
-            KeyCodec.select_column(column, rows) if len(column) == 3 else _numbers_at(column, rows)
-            for column in self.columns
-        ]
+        return [rows_at(column, rows) for column in self.columns]
 
 
-def _numbers_at(column: ValueColumn, rows: NDArray[np.int64]) -> ValueColumn:
+def rows_at(column: ValueColumn, rows: NDArray[np.int64]) -> ValueColumn:
+    """Returns rows, by their indices and in that order, of a column of values or of keys that are encoded likewise."""
+    if len(column) == 3:
+        return KeyCodec.select_column(column, rows)
     values, valid = column
     taken = None if values is None else take(values.view(np.int64), rows).view(values.dtype)
     return taken, None if valid is None else valid.take(rows)
+
+
+def rows_between(column: ValueColumn, at: int, stop: int) -> ValueColumn:
+    """Returns rows [at, stop) of such a column; nothing is copied."""
+    valid = None if column[-1] is None else column[-1][at:stop]
+    if len(column) == 3:
+        return column[0][at : stop + 1], column[1], valid
+    return None if column[0] is None else column[0][at:stop], valid

@@ -17,7 +17,7 @@ from fastwin.run.divided import is_divided, run_divided
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
-from fastwin.run.sample import Part, has_few_windows
+from fastwin.run.sample import SAMPLE_ROWS, Part, has_few_windows
 from fastwin.run.stream import Stream
 from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -39,8 +39,6 @@ Piece = TypeVar("Piece")
 
 # As many rows as fit in the cache with the windows that they touch; and where nearly each of them touches another one.
 _CACHED_ROWS, _CACHED_WINDOWS = 1 << 19, 1 << 16
-# So many tell what the others are like.
-_SAMPLE_ROWS = 1 << 15
 # Sessions of no more elements are made all at once.
 _WHOLE_ROWS = 1 << 23
 # So that none of their columns outgrows Arrow's 32-bit offsets.
@@ -150,17 +148,17 @@ def _pieces(plan: Plan, operator: WatermarkOperator, parts: list[Part]) -> tuple
 
     Where neighbours are many windows apart, and these are many, all rows are put in order of their windows first.
     """
-    scattered = any(operator.order_of(times[:_SAMPLE_ROWS]) is not None for _, times in parts)
+    scattered = any(operator.order_of(times[:SAMPLE_ROWS]) is not None for _, times in parts)
     if scattered and may_be_joined(plan, parts) and not has_few_windows(plan, parts[len(parts) // 2]):
         rows, times = joined(plan, parts)
         order = operator.order_of(times)
         if order is not None:
             times = take(times, order)
-            size = _CACHED_WINDOWS if operator.passes_windows(times[:_SAMPLE_ROWS]) else _CACHED_ROWS
+            size = _CACHED_WINDOWS if operator.passes_windows(times[:SAMPLE_ROWS]) else _CACHED_ROWS
             bounds = range(0, len(times), size)
             pieces = ((take_rows(rows, order[at : at + size]), times[at : at + size]) for at in bounds)
             return pieces, [int(times[at : at + size].min()) for at in bounds]
-    if any(operator.passes_windows(times[:_SAMPLE_ROWS]) for _, times in parts):
+    if any(operator.passes_windows(times[:SAMPLE_ROWS]) for _, times in parts):
         found = cut_parts(operator, parts, _CACHED_WINDOWS)
         firsts = [int(times.min()) for _, times in found]
         if firsts == sorted(firsts):  # else windows stay open, and each piece would look at all of them

@@ -1,8 +1,8 @@
 """Division: the elements of a table in shares, each with all elements of some (key, pane) pairs, side by side.
 
 So the rows of accumulators of a share stay in the cache, in whatever order the elements came; and shares are in the
-order of their panes. This is the partitioning
-step of a radix join (Manegold, Boncz, Kersten: Optimizing Main-Memory Join on Modern Hardware, 2002).
+order of their panes. This is the partitioning step of a radix join (Manegold, Boncz, Kersten: Optimizing Main-Memory
+Join on Modern Hardware, 2002).
 """
 
 import numpy as np

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fastwin.columns.values import ValueColumn
 from fastwin.core.panes.division import Divider, Division
 from fastwin.operators.aligned.slicing import Slicing
-from fastwin.operators.batch import Batch
+from fastwin.operators.batch import Batch, rows_between
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["Shares"]
@@ -58,9 +58,9 @@ class Shares:
 
     def _batch(self, at: int, stop: int) -> Batch:
         return Batch(
-            [_part(column, at, stop) for column in self._keys],
+            [rows_between(column, at, stop) for column in self._keys],
             self._times[at:stop],
-            [_part(column, at, stop) for column in self._columns],
+            [rows_between(column, at, stop) for column in self._columns],
         )
 
     def _spread_numbers(self, parts: Sequence[NDArray]) -> NDArray:
@@ -123,11 +123,3 @@ def _places(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     by_share = counts.T.ravel()
     ends = np.cumsum(by_share)
     return np.ascontiguousarray((ends - by_share).reshape(counts.T.shape).T), ends.reshape(counts.T.shape)[:, -1]
-
-
-def _part(column: ValueColumn, at: int, stop: int) -> ValueColumn:
-    """Returns elements [at, stop) of a column."""
-    valid = None if column[-1] is None else column[-1][at:stop]
-    if len(column) == 3:
-        return column[0][at : stop + 1], column[1], valid
-    return None if column[0] is None else column[0][at:stop], valid

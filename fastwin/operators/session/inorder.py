@@ -10,17 +10,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.buffers import int64_values
-from fastwin.columns.keys import DictionaryKeys, KeyCodec
+from fastwin.columns.keys import DictionaryKeys
 from fastwin.columns.values import ValueColumn
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keycolumns import decode_rows
-from fastwin.core.memory.gather import take
 from fastwin.core.memory.ordering import ordered
 from fastwin.core.panes.grouptable import head_cells
 from fastwin.core.panes.sessiongroups import SessionGroups, are_in_order
 from fastwin.core.panes.slices import most_slices, order_by_slice
 from fastwin.core.sessions.scan import order_by_time
-from fastwin.operators.batch import Batch
+from fastwin.operators.batch import Batch, rows_at, rows_between
 from fastwin.operators.config import Config
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -107,7 +106,7 @@ class _Part:
 
     def _rows(self, column: ValueColumn, at: int, stop: int) -> ValueColumn:
         """Returns rows [at, stop), in order, of a column, or of keys that are encoded likewise."""
-        return _rows_at(column, self._order[at:stop]) if len(self._order) else _rows_of(column, at, stop)
+        return rows_at(column, self._order[at:stop]) if len(self._order) else rows_between(column, at, stop)
 
     def with_those_before(self, first: _Part) -> list[tuple[pa.RecordBatch, ...]]:
         """Gives sessions that may go on with one from before this part to the first part, which has what was open then.
@@ -148,23 +147,6 @@ class _Part:
         kept = rows.fresh(np.zeros(len(slots), np.int32), starts)
         accumulators.merge_rows(rows, kept, self.table.ended, slots)
         self._early.append((self.table.ended_keys(slots), starts, ends, rows, kept))
-
-
-def _rows_of(column: ValueColumn, at: int, stop: int) -> ValueColumn:
-    """Returns rows [at, stop) of a column, or of keys that are encoded likewise."""
-    valid = None if column[-1] is None else column[-1][at:stop]
-    if len(column) == 3:
-        return column[0][at : stop + 1], column[1], valid
-    return None if column[0] is None else column[0][at:stop], valid
-
-
-def _rows_at(column: ValueColumn, rows: NDArray[np.int64]) -> ValueColumn:
-    """Returns some rows of a column, or of keys that are encoded likewise, in the order in which they are given."""
-    if len(column) == 3:
-        return KeyCodec.select_column(column, rows)
-    values, valid = column
-    taken = None if values is None else take(values.view(np.int64), rows).view(values.dtype)
-    return taken, None if valid is None else valid.take(rows)
 
 
 def _order(ends: NDArray[np.int64]) -> NDArray[np.int64]:
