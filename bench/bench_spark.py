@@ -16,7 +16,7 @@ from bench import perkey
 from bench.lab import DELAY, STORES, Lab, Query, open_lab
 from bench.race import OURS, Bar, Contender, Entry, Works
 from bench.scale import PEER_THREADS, Scale, amount
-from bench.streams import both, native, ours
+from bench.streams import ON_FILES, both, native, ours
 
 WORKS = Works()
 PER_KEY = "applyInPandasWithState"
@@ -45,7 +45,7 @@ def _contender(scale: Scale, lab: Lab, query: Query, store: str, files: Path) ->
 
 def _entry(scale: Scale, lab: Lab, label: str, windows: str) -> Entry:
     queries = both(windows)
-    lab.check({name: queries[name] for name in (OURS, next(iter(STORES)))})
+    lab.check({name: queries[name] for name in (OURS, ON_FILES, next(iter(STORES)))})
     files = lab.files(scale.batches, scale.batch_events, scale.keys)
     contenders = {
         name: _contender(scale, lab, query, STORES.get(name, "RocksDB"), files) for name, query in queries.items()
@@ -61,17 +61,17 @@ def _counted(scale: Scale) -> int:
     return (scale.batches - 1) * scale.batch_events
 
 
-@WORKS.add("spark-tumbling", "event", tuple(STORES), Bar.at_least(2.5, *STORES))
+@WORKS.add("spark-tumbling", "event", (ON_FILES, *STORES), Bar.at_least(2.5, *STORES))
 def tumbling(scale: Scale, lab: Lab) -> Entry:
     return _entry(scale, lab, "tumbling 1 min", "tumbling")
 
 
-@WORKS.add("spark-sessions", "event", tuple(STORES), Bar.at_least(8, *STORES))
+@WORKS.add("spark-sessions", "event", (ON_FILES, *STORES), Bar.at_least(8, *STORES))
 def sessions(scale: Scale, lab: Lab) -> Entry:
     return _entry(scale, lab, "sessions, gap 10 s", "sessions")
 
 
-@WORKS.add("spark-sliding", "event", tuple(STORES), Bar.at_least(20, *STORES))
+@WORKS.add("spark-sliding", "event", (ON_FILES, *STORES), Bar.at_least(20, *STORES))
 def sliding(scale: Scale, lab: Lab) -> Entry:
     return _entry(scale, lab, "sliding 60 min / 3 min", "sliding")
 

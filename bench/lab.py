@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from bench.events import EPOCH_MS, PER_KEY_MS, events
 from bench.scale import PEER_THREADS
 from spark_glue.session import FORMAT_KEY
 
-__all__ = ["DELAY", "STORES", "Lab", "Query", "open_lab"]
+__all__ = ["DELAY", "STORES", "Input", "Lab", "Query", "open_lab"]
 
 STORES = {"native, RocksDB": "RocksDB", "native, HDFS-backed": "HDFSBacked"}
 DELAY, DELAY_MS, DISORDER_MS = "10 seconds", 10_000, 2_000
@@ -29,7 +30,17 @@ HOT_KEY = 42
 _FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.{}StateStoreProvider"
 _COLUMNS = ("key", "window_start", "window_end", "n", "s", "lo", "hi")
-Query = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a query reads: a frame of Spark's, streaming or not, over the Parquet files of a folder."""
+
+    frame: Any
+    folder: Path
+
+
+Query = Callable[[Input], Any]
 
 
 class Lab:
@@ -74,7 +85,8 @@ class Lab:
         self.spark.conf.set(FORMAT_KEY, "2" if store == "RocksDB" else "1")
         schema = self.spark.read.parquet(str(files)).schema
         frame = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(files))
-        writer = query(frame).writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        result = query(Input(frame, files))
+        writer = result.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
         writer = writer.format("noop") if output is None else writer.format("parquet").option("path", str(output))
         return writer.start()
 

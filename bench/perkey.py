@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from bench.lab import Query
+from bench.lab import Input, Query
 
 __all__ = ["query"]
 
@@ -48,10 +48,10 @@ def _windows(key: tuple[int], frames: Iterator[Any], state: Any) -> Iterator[Any
 def query(delay: str) -> Query:
     """Returns the query: applyInPandasWithState on each key, with timeouts in event time."""
 
-    def per_key(frame: Any) -> Any:
+    def per_key(given: Input) -> Any:
         from pyspark.sql.streaming.state import GroupStateTimeout
 
-        grouped = frame.select("key", "ts", "value").withWatermark("ts", delay).groupBy("key")
+        grouped = given.frame.select("key", "ts", "value").withWatermark("ts", delay).groupBy("key")
         return grouped.applyInPandasWithState(
             _windows, _RESULT, "windows string", "append", GroupStateTimeout.EventTimeTimeout
         )

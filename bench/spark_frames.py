@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.lab import STORES, Lab, Query, open_lab
+from bench.lab import STORES, Input, Lab, Query, open_lab
 from bench.race import OURS
-from bench.streams import WINDOWS, both, tell
+from bench.streams import ON_FILES, WINDOWS, both, tell
 
 __all__ = ["main"]
 
@@ -21,25 +21,29 @@ FILES = 8
 
 def _queries(windows: str) -> dict[str, Query]:
     known = both(windows)
-    return {OURS: known[OURS], NATIVE: known[next(iter(STORES))]}
+    return {OURS: known[OURS], ON_FILES: known[ON_FILES], NATIVE: known[next(iter(STORES))]}
+
+
+def _asked(lab: Lab, query: Query, files: Path) -> Any:
+    return query(Input(lab.spark.read.parquet(str(files)), files))
 
 
 def _seconds(lab: Lab, query: Query, files: Path) -> float:
     lab.spark._jvm.System.gc()
     start = time.monotonic()
-    query(lab.spark.read.parquet(str(files))).write.format("noop").mode("overwrite").save()
+    _asked(lab, query, files).write.format("noop").mode("overwrite").save()
     return time.monotonic() - start
 
 
 def _answer(lab: Lab, query: Query, files: Path) -> Any:
-    return query(lab.spark.read.parquet(str(files))).selectExpr("count(*)", "sum(n)", "sum(s)", "sum(hi)").collect()
+    return _asked(lab, query, files).selectExpr("count(*)", "sum(n)", "sum(s)", "sum(hi)").collect()
 
 
 def _measure(lab: Lab, windows: str, rows: int, keys: int, turns: int) -> None:
     queries = _queries(windows)
     few = lab.files(2, 20_000, 500)
     small = {name: _answer(lab, query, few) for name, query in queries.items()}
-    assert small[OURS] == small[NATIVE], f"the answers differ: {small}"
+    assert small[OURS] == small[ON_FILES] == small[NATIVE], f"the answers differ: {small}"
     files = lab.files(FILES, rows // FILES, keys)
     taken: dict[str, list[float]] = {name: [] for name in queries}
     for turn in range(turns + 1):  # the first one is practice

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import fastwin as fw
-from bench.lab import DELAY, Lab, open_lab
+from bench.lab import DELAY, Input, Lab, open_lab
 from bench.spark_state import WARM, write_files
 from spark_glue.progress import batch_metrics
 
@@ -28,12 +28,12 @@ _TIMES = ("triggerExecution", "queryPlanning", "addBatch")
 _COUNTED = ("load_ms", "write_ms", "streams_loaded", "deltas_loaded", "copies_hit", "log_bytes")
 
 
-def _query(frame: Any) -> Any:
+def _query(given: Input) -> Any:
     import spark_glue
 
     spec = fw.key_by("key").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 day"))
     spec = spec.aggregate(n=fw.Count(), s=fw.Sum("value"), lo=fw.Min("value"), hi=fw.Max("value"))
-    return spark_glue.apply(spec, frame, watermark=DELAY)
+    return spark_glue.apply(spec, given.frame, watermark=DELAY)
 
 
 def _run(lab: Lab, files: Path, checkpoint: Path) -> list[Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.lab import STORES, Lab, Query, open_lab
 from bench.race import OURS
-from bench.streams import WINDOWS, both
+from bench.streams import ON_FILES, WINDOWS, both
 
 __all__ = ["main", "measure"]
 
@@ -134,9 +134,10 @@ def main() -> None:
         files = lab.files(given.batches, given.rows, given.keys)
         taken = measure(lab, files, queries, given.batches, given.turns, given.practice)
     medians = {name: statistics.median(steps["triggerExecution"]) for name, steps in taken.items()}
-    others = [seconds for name, seconds in medians.items() if name != OURS and name not in FLOORS]
-    if others and OURS in medians:
-        print(f"fastwin takes {medians[OURS] / min(others):.2f}x of the time of native's faster store")
+    others = [seconds for name, seconds in medians.items() if name in STORES]
+    for name in (OURS, ON_FILES):
+        if others and name in medians:
+            print(f"{name} takes {medians[name] / min(others):.2f}x of the time of native's faster store")
 
 
 if __name__ == "__main__":

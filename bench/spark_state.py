@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import fastwin as fw
 import spark_glue
 from bench.events import EPOCH_MS
-from bench.lab import DELAY, Lab, open_lab
+from bench.lab import DELAY, Input, Lab, open_lab
 from bench.scale import PEER_THREADS
 
 __all__ = ["WARM", "main", "measure", "write_files"]
@@ -76,8 +76,8 @@ def measure(lab: Lab, rows: int, batches: int, sliding: bool = False) -> Point:
     spec = fw.key_by("key").event_time("ts").window(day)
     spec = spec.aggregate(n=fw.Count(), s=fw.Sum("value"), lo=fw.Min("value"), hi=fw.Max("value"))
 
-    def query(frame: Any) -> Any:
-        return spark_glue.apply(spec, frame, watermark=DELAY)
+    def query(given: Input) -> Any:
+        return spark_glue.apply(spec, given.frame, watermark=DELAY)
 
     with tempfile.TemporaryDirectory() as name, lab.checkpoint() as checkpoint:
         warm = min(WARM, batches)

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from bench.lab import DELAY
+from bench.lab import DELAY, Input
 from spark_glue.plan.keygroups import ids
 from spark_glue.stages.worker import shares_of
 
@@ -40,12 +40,12 @@ class _Keeper(StatefulProcessor):
         pass
 
 
-def floor(frame: Any) -> Any:
+def floor(given: Input) -> Any:
     """Returns the frame of a query that does nothing but visit all shares in each micro-batch with rows."""
-    return _shares(frame).transformWithStateInPandas(_Keeper(), "done int", "append", "EventTime")
+    return _shares(given).transformWithStateInPandas(_Keeper(), "done int", "append", "EventTime")
 
 
-def floor_of_groups(frame: Any) -> Any:
+def floor_of_groups(given: Input) -> Any:
     """Returns the same by ``applyInPandasWithState``, with timers of event time, of which none is set."""
 
     def keep(key: Any, rows: Any, state: GroupState) -> Iterator[Any]:
@@ -53,10 +53,10 @@ def floor_of_groups(frame: Any) -> Any:
         state.update((_BYTES,))
         return iter(())
 
-    return _shares(frame).applyInPandasWithState(keep, "done int", _VALUE, "append", GroupStateTimeout.EventTimeTimeout)
+    return _shares(given).applyInPandasWithState(keep, "done int", _VALUE, "append", GroupStateTimeout.EventTimeTimeout)
 
 
-def _shares(frame: Any) -> Any:
+def _shares(given: Input) -> Any:
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         newest = [pa.compute.max(batch.column("ts")) for batch in batches if batch.num_rows]
         if newest:
@@ -64,5 +64,5 @@ def _shares(frame: Any) -> Any:
             told = pa.array([*[None] * len(places), max(time.as_py() for time in newest)], _ROWS.field(1).type)
             yield pa.RecordBatch.from_arrays([pa.array([*places, places[0]], pa.int32()), told], schema=_ROWS)
 
-    few = frame.select("ts", "key", "value").mapInArrow(rows, "key_group int, carrier timestamp")
+    few = given.frame.select("ts", "key", "value").mapInArrow(rows, "key_group int, carrier timestamp")
     return few.withWatermark("carrier", DELAY).groupBy("key_group")

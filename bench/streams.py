@@ -5,10 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import fastwin as fw
-from bench.lab import DELAY, STORES, Query
+from bench.lab import DELAY, STORES, Input, Query
 from bench.race import OURS
 
-__all__ = ["WINDOWS", "both", "native", "ours", "tell"]
+__all__ = ["ON_FILES", "WINDOWS", "both", "native", "ours", "tell"]
+
+ON_FILES = f"{OURS}, ParquetFiles"
+"""The contender that reads the files in Python."""
 
 WINDOWS: dict[str, tuple[fw.WindowAssigner, Callable[[Any], Any]]] = {
     "tumbling": (fw.TumblingEventTimeWindows.of("1 minute"), lambda functions: functions.window("ts", "1 minute")),
@@ -23,16 +26,20 @@ WINDOWS: dict[str, tuple[fw.WindowAssigner, Callable[[Any], Any]]] = {
 }
 
 
-def ours(*assigners: fw.WindowAssigner, **named: fw.WindowAssigner) -> Query:
-    """Returns the question as fastwin says it."""
+def ours(*assigners: fw.WindowAssigner, files: bool = False, **named: fw.WindowAssigner) -> Query:
+    """Returns the question as fastwin says it; files: of ``ParquetFiles``, not of the frame."""
     spec = fw.key_by("key").event_time("ts")
     spec = spec.windows(**named) if named else spec.window(*assigners)
     spec = spec.aggregate(n=fw.Count(), s=fw.Sum("value"), lo=fw.Min("value"), hi=fw.Max("value"))
 
-    def query(frame: Any) -> Any:
+    def query(given: Input) -> Any:
         import spark_glue
 
-        return spark_glue.apply(spec, frame, watermark=DELAY)
+        source = given.frame
+        if files:  # a file a micro-batch, or all of them
+            limits = {"max_files": 1} if source.isStreaming else {"streaming": False}
+            source = spark_glue.ParquetFiles(str(given.folder), **limits)
+        return spark_glue.apply(spec, source, watermark=DELAY)
 
     return query
 
@@ -40,10 +47,10 @@ def ours(*assigners: fw.WindowAssigner, **named: fw.WindowAssigner) -> Query:
 def native(window: Callable[[Any], Any]) -> Query:
     """Returns it as Spark's own windows say it; window: makes their column, given ``pyspark.sql.functions``."""
 
-    def query(frame: Any) -> Any:
+    def query(given: Input) -> Any:
         from pyspark.sql import functions as F
 
-        grouped = frame.withWatermark("ts", DELAY).groupBy(window(F).alias("w"), "key")
+        grouped = given.frame.withWatermark("ts", DELAY).groupBy(window(F).alias("w"), "key")
         aggregates = {"n": F.count("*"), "s": F.sum("value"), "lo": F.min("value"), "hi": F.max("value")}
         found = grouped.agg(*(value.alias(name) for name, value in aggregates.items()))
         return found.selectExpr("key", "w.start AS window_start", "w.end AS window_end", *aggregates)
@@ -52,9 +59,10 @@ def native(window: Callable[[Any], Any]) -> Query:
 
 
 def both(windows: str) -> dict[str, Query]:
-    """Returns the question, by contender: fastwin, and Spark's own windows on each of its stores of state."""
+    """Returns the question, by contender: fastwin, over the frame and the files, and Spark's own windows
+    on each of its stores of state."""
     assigner, column = WINDOWS[windows]
-    return {OURS: ours(assigner)} | dict.fromkeys(STORES, native(column))
+    return {OURS: ours(assigner), ON_FILES: ours(assigner, files=True)} | dict.fromkeys(STORES, native(column))
 
 
 def tell(windows: str, taken: dict[str, list[float]], rows: int, against: str) -> None:
@@ -66,5 +74,7 @@ def tell(windows: str, taken: dict[str, list[float]], rows: int, against: str) -
     for name, median in medians.items():
         best = min(taken[name])
         print(f"{windows}, {name}: {median:.2f} s, {rows / median / 1e6:.2f} M rows/s ({best:.2f} s at best)")
-    ratio = min(median for name, median in medians.items() if name != OURS) / medians[OURS]
-    print(f"{windows}: {ratio:.2f}x {against}", flush=True)
+    others = min(median for name, median in medians.items() if name not in (OURS, ON_FILES))
+    for name in (OURS, ON_FILES):
+        if name in medians:
+            print(f"{windows}: {name} at {others / medians[name]:.2f}x {against}", flush=True)

@@ -53,8 +53,8 @@ def apply(
 
     spec: as built from ``fastwin.key_by``, or a join: then df is a pair of frames, and watermark a pair of durations.
         Time is the lesser of both watermarks; late rows are in the structs ``side_late_left`` and ``side_late_right``.
-    df: batch or streaming, or ``ParquetFiles``: a stream whose rows stay out of the JVM. A naive event time
-        (TIMESTAMP_NTZ) is read in the session's time zone.
+    df: batch or streaming, or ``ParquetFiles``: files whose rows stay out of the JVM, as a stream or all at once. A
+        naive event time (TIMESTAMP_NTZ) is read in the session's time zone.
     watermark: for a streaming frame, how far its rows may be out of order: rows behind the newest event time by more
         are late. Needed for a spec with event_time(...), unless the frame has a watermark on that column already;
         without effect on batch.
@@ -162,6 +162,8 @@ def apply(
             delays=() if delay_ms is None else (delay_ms,),
         )
 
+    if goes_on and files is not None:
+        raise SpecError("goes_on: ParquetFiles do not tell how far the history goes; read it with spark.read.parquet")
     frame_plan, initial = planned(df), None
     if history is not None or goes_on:
         past_delay_ms = _check_history(spec, df, frame_plan, history, goes_on, None if own else delay_ms)

@@ -29,6 +29,7 @@ __all__ = [
     "may_be_joined",
     "needed_columns",
     "new_operator",
+    "open_bounded",
     "run",
     "run_pieces",
     "run_share",
@@ -60,6 +61,12 @@ def run(spec: SpecBuilder, data: Any, each: Callable = map, plan: Plan | None = 
     return Result(pa.concat_tables([fed.main, end.main, last.main]), fed.late, fed.bad, sides, fed.source)
 
 
+def open_bounded(plan: Plan) -> Stream:
+    """Opens a stream of built-in windows that is given everything in one call of ``process``, and ends with the
+    watermark at int64 max; see ``run``, which does so."""
+    return _Bounded(plan.spec, map, plan, 1)
+
+
 class _Bounded(Stream):
     """A stream that is given everything in one call.
 
@@ -85,7 +92,10 @@ class _Bounded(Stream):
             return operator.run(whole, self._each, self._threads)
         filled = [part for part in parts if len(part[1])]
         if is_divided(plan, filled):
-            return list(run_divided(plan, filled))
+            found = list(run_divided(plan, filled))
+            operator.counters.events += sum(len(times) for _, times in filled)
+            operator.counters.fired += sum(rows.num_rows for rows in found)
+            return found
         operator = cast(WatermarkOperator, operator)
 
         def feed(piece: Part) -> list[pa.RecordBatch]:

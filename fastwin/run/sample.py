@@ -21,6 +21,7 @@ __all__ = [
     "goes_back",
     "has_few_windows",
     "largest_window",
+    "middle",
     "most_groups",
     "number_of_groups",
     "times_from_all_over",
@@ -97,8 +98,17 @@ def times_from_all_over(parts: list[Part], count: int) -> NDArray[np.int64]:
 
 def _middle(part: Part) -> Part:
     rows, times = part
-    at = max(len(times) - SAMPLE_ROWS, 0) // 2
-    return rows.slice(at, SAMPLE_ROWS), times[at : at + SAMPLE_ROWS]
+    return middle(rows), times[_middle_of(len(times))]
+
+
+def middle(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Returns SAMPLE_ROWS neighbours in the middle of rows, or all where they are fewer."""
+    return rows.slice(_middle_of(rows.num_rows).start, SAMPLE_ROWS)
+
+
+def _middle_of(n: int) -> slice:
+    at = max(n - SAMPLE_ROWS, 0) // 2
+    return slice(at, at + SAMPLE_ROWS)
 
 
 def _from_all_over(parts: list[Part]) -> list[Part]:

@@ -36,7 +36,7 @@ from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.reading import columns_mentioned
 from fastwin.run.results import Result
-from fastwin.run.sample import SAMPLE_ROWS, Part, has_few_windows
+from fastwin.run.sample import Part, has_few_windows, middle
 from fastwin.run.windowtime import timed
 from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -135,9 +135,8 @@ def _plan_of_few(plan: Plan, chunks: list[pa.RecordBatch]) -> Plan | None:
     plan = grouped(plan, chunks)
     if not new_operator(plan).absorbs:
         return None
-    rows = chunks[len(chunks) // 2]
     try:
-        some = _checked(plan, rows.slice(max(rows.num_rows - SAMPLE_ROWS, 0) // 2, SAMPLE_ROWS), 0)
+        some = _checked(plan, middle(chunks[len(chunks) // 2]), 0)
     except BadRowError:
         return None
     return plan if len(some.times) and has_few_windows(plan, (some.rows, some.times)) else None

@@ -262,8 +262,14 @@ class Listing:
         """Returns how many rows each row group of the files of a micro-batch has, which may run again."""
         for one in files:
             if one not in self._groups:
-                with self._folder.open_same(one):  # says what is wrong with it
-                    pass
+                try:
+                    with self._folder.open_same(one):
+                        pass
+                except pa.ArrowInvalid as problem:
+                    raise SourceError(
+                        f"{self._folder.path}/{one.name}: it is no whole Parquet file: {problem}; put it whole, or "
+                        f"remove it"
+                    ) from problem
         return [groups or () for groups in self._row_groups(files)]
 
     def _row_groups(self, files: Sequence[Found]) -> list[tuple[int, ...] | None]:

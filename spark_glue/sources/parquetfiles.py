@@ -1,6 +1,6 @@
 """A folder of Parquet files as the input of ``apply``: its columns, and what of it a micro-batch takes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["ParquetFiles"]
 
+_OF_STREAMS = ("max_files", "max_rows", "late_files", "unreadable_after")
+
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """A stream of the Parquet files of a folder, for ``apply`` in place of a frame.
+    """The Parquet files of a folder, as a stream or all at once, for ``apply`` in place of a frame.
 
     Tasks read the files with Arrow and pack them at once, so no rows are made in the JVM. What comes out is the same as
-    over ``spark.readStream.parquet``. It takes Spark 4.2 or newer, without Spark Connect.
+    over ``spark.readStream.parquet`` or ``spark.read.parquet``. It takes Spark 4.2 or newer, without Spark Connect.
 
     path: of a folder, or its URI as Arrow has it (``s3://bucket/clicks``, ``gs://``, ``hdfs://``). Driver and executors
         must reach it. Its files ``*.parquet`` are read, but hidden ones (``_`` or ``.`` in front), and none below it.
@@ -37,11 +39,13 @@ class ParquetFiles:
         which is newer is taken still, unless it is older by more than this; then the query ends with a SourceError.
     unreadable_after: how long after its last change a file may be no whole Parquet file until the query ends with a
         SourceError; None: for any time.
+    streaming: False: all files that are there when a job begins, at once; the four above are for streams. One that is
+        no whole Parquet file ends the job with a SourceError then.
 
-    A file is put whole, as by a rename, and stays as it is: changed, it counts as another file. One that is no whole
-    Parquet file yet is left for later, with a warning, and is never taken for one that has been read. The checkpoint
-    names the files of each micro-batch. One that runs again reads the same; if a file is gone or has changed by then,
-    it ends with a SourceError.
+    A file is put whole, as by a rename, and stays as it is. To a stream, a changed one counts as another file. One that
+    is no whole Parquet file yet is left for later, with a warning, and is never taken for one that has been read. The
+    checkpoint names the files of each micro-batch. One that runs again reads the same; if a file is gone or has changed
+    by then, it ends with a SourceError.
 
     Raises SpecError for an argument that does not fit.
     """
@@ -52,12 +56,19 @@ class ParquetFiles:
     max_rows: int | None = None
     late_files: Duration = "1 hour"
     unreadable_after: Duration | None = None
+    streaming: bool = True
 
     def __post_init__(self) -> None:
         for name in ("max_files", "max_rows"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise SpecError(f"{name}: must be an int of at least 1, or None, got {value!r}")
+        if self.streaming not in (True, False):
+            raise SpecError(f"streaming: must be True or False, got {self.streaming!r}")
+        for field in fields(self):
+            given = getattr(self, field.name)
+            if not self.streaming and field.name in _OF_STREAMS and given != field.default:
+                raise SpecError(f"{field.name}: is for streams, and streaming=False reads all at once; got {given!r}")
         if self.late_ms < 0:
             raise SpecError(f"late_files: must not be negative, got {self.late_files!r}")
         if self.unreadable_ms is not None and self.unreadable_ms < 0:
@@ -84,7 +95,7 @@ class ParquetFiles:
         return Folder(str(self.path))
 
     def frame(self) -> DataFrame:
-        """Returns a streaming frame with these columns, to plan with; it is not what is read.
+        """Returns a frame with these columns, streaming or not, to plan with; it is not what is read.
 
         Raises SpecError where there is no file to tell the columns, and for a session that cannot read it.
         """
@@ -93,13 +104,14 @@ class ParquetFiles:
             raise SpecError("df: ParquetFiles needs a Spark session that runs: take one of spark_glue.session()")
         check_python_streams(spark)
         columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in self._struct()]
-        return spark.readStream.format("rate").load().select(*columns)
+        frame = spark.readStream.format("rate").load() if self.streaming else spark.range(0)
+        return frame.select(*columns)
 
     def packed(self, spark: SparkSession, frame_plan: "FramePlan") -> DataFrame:
         """Returns the packed rows of the files."""
         from spark_glue.sources.reading import Job, packed_files  # needs what older Sparks have not
 
-        limits = Limits(self.max_files, self.max_rows, self.late_ms, self.unreadable_ms)
+        limits = Limits(self.max_files, self.max_rows, self.late_ms, self.unreadable_ms) if self.streaming else None
         tasks = spark.sparkContext.defaultParallelism
         return packed_files(spark, Job(self.folder().path, limits, tasks, frame_plan))
 

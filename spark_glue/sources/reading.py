@@ -1,8 +1,10 @@
 """A source of Spark's that reads Parquet files with Arrow and packs them in the same task (``stages.pack``).
 
-The driver's process of a query lists the folder and makes offsets; a task gets row groups, and hands over packed rows.
+The driver's process of a query lists the folder and, for a stream, makes offsets; a task gets row groups, and hands
+over packed rows.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
 from spark_glue.plan.frameplan import FramePlan
@@ -23,19 +25,23 @@ from spark_glue.stages.packets import PACKED
 __all__ = ["Job", "packed_files"]
 
 BATCH_ROWS = 131_072
-TASK_ROWS = 65_536
-"""A micro-batch is divided into tasks of so many rows at least."""
-_US_PER_MS = 1_000
+TASK_ROWS, MOST_TASK_ROWS = 65_536, 1 << 23
+"""A micro-batch is divided into tasks of so many rows at least; all files at once into some of so many at most, unless
+a row group has more."""
+_US_PER_MS, _NS_PER_MS = 1_000, 1_000_000
 
 Parts = list[tuple[Found, list[int]]]
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to read, and what to do with it. tasks: into how many a micro-batch is divided at most."""
+    """What to read, and what to do with it.
+
+    limits: of a stream; None: to read all files at once. tasks: into how many a micro-batch is divided at most.
+    """
 
     path: str
-    limits: Limits
+    limits: Limits | None
     tasks: int
     frame_plan: FramePlan
 
@@ -50,11 +56,12 @@ class RowGroups(InputPartition):
 
 
 def packed_files(spark: SparkSession, job: Job) -> DataFrame:
-    """Returns the packed rows of a stream of files, with the columns of ``PACKED``."""
+    """Returns the packed rows of files, a stream or all at once, with the columns of ``PACKED``."""
     # Spark makes a source by itself, and gives it options alone.
     source: type[_Source] = type("PackedParquet", (_Source,), {"job": job})
     spark.dataSource.register(source)
-    return spark.readStream.format(source.name()).load()
+    reader = spark.read if job.limits is None else spark.readStream
+    return reader.format(source.name()).load()
 
 
 class _Source(DataSource):
@@ -68,10 +75,32 @@ class _Source(DataSource):
         return spark_struct(PACKED)
 
     def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:  # noqa: N802
+        return _StreamReader(self.job)
+
+    def reader(self, schema: T.StructType) -> DataSourceReader:
         return _Reader(self.job)
 
 
-class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _Reader(DataSourceReader):
+    """Reads all files that there are when Spark plans the job."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def partitions(self) -> Sequence[InputPartition]:
+        folder = Folder(self._job.path)
+        files = folder.found()
+        groups = Listing(folder, Limits(None, None, 0)).row_groups_of(files)
+        tasks = max(self._job.tasks, -(-sum(map(sum, groups)) // MOST_TASK_ROWS))
+        divided = _divided(list(zip(files, groups, strict=True)), tasks)
+        at_ms = time.time_ns() // _NS_PER_MS
+        return [RowGroups(number, parts, at_ms) for number, parts in enumerate(divided or [[]])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _packed(self._job, partition)
+
+
+class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, job: Job) -> None:
         self._job = job
         self._listing: Listing | None = None
@@ -82,6 +111,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _known(self) -> Listing:
         job = self._job
         if self._listing is None:
+            assert job.limits is not None
             self._listing = Listing(Folder(job.path), job.limits)
         return self._listing
 
@@ -89,6 +119,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return first_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        assert self._job.limits is not None
         return ReadMaxFiles(self._job.limits.max_files or 2**31 - 1)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -103,22 +134,26 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [RowGroups(number, parts, end["at"]) for number, parts in enumerate(divided)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        job = self._job
-        plan = job.frame_plan
-        schema = plan.packed_schema
-        folder = Folder(job.path)
-        packer = new_packer(plan, partition.number)
-        now = [pa.array([partition.at_ms * _US_PER_MS])] if plan.asks_time else []
-        for one, groups in partition.parts:
-            with folder.open_same(one) as file:
-                check_file(file, f"{job.path}/{one.name}", schema)
-                batches = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=schema.names, use_threads=False)
-                for batch in batches:
-                    columns = [conformed(batch.column(field.name), field.type) for field in schema]
-                    packed = packer.add([*columns, *now]) if batch.num_rows else None
-                    if packed is not None:
-                        yield packed
-        yield from packer.finish()
+        return _packed(self._job, partition)
+
+
+def _packed(job: Job, partition: RowGroups) -> Iterator[pa.RecordBatch]:
+    """Reads the row groups of a task; yields them packed."""
+    plan = job.frame_plan
+    schema = plan.packed_schema
+    folder = Folder(job.path)
+    packer = new_packer(plan, partition.number)
+    now = [pa.array([partition.at_ms * _US_PER_MS])] if plan.asks_time else []
+    for one, groups in partition.parts:
+        with folder.open_same(one) as file:
+            check_file(file, f"{job.path}/{one.name}", schema)
+            batches = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=schema.names, use_threads=False)
+            for batch in batches:
+                columns = [conformed(batch.column(field.name), field.type) for field in schema]
+                packed = packer.add([*columns, *now]) if batch.num_rows else None
+                if packed is not None:
+                    yield packed
+    yield from packer.finish()
 
 
 def _divided(files: Sequence[tuple[Found, tuple[int, ...]]], most: int) -> list[Parts]:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import fastwin as fw
+from fastwin.run.bounded import open_bounded
 from fastwin.run.stream import open_plan
 from spark_glue.plan.compat import applied_to_groups, is_observation
 from spark_glue.plan.frameplan import FramePlan
@@ -28,16 +29,19 @@ def run_batch(packed: DataFrame, frame_plan: FramePlan, output: Output, name: st
 
     name: an Observation takes the counters; text is of no use without a query's progress.
     """
+    if not is_observation(name):
+        return applied_to_groups(packed, "key_group", partial(_run_group, frame_plan, output), output.struct)
     struct = T.StructType([*output.struct, T.StructField(_COUNTERS, T.ArrayType(T.LongType()))])
-    counted = applied_to_groups(packed, "key_group", partial(_run_group, frame_plan, output), struct)
-    if is_observation(name):
-        counted = observed(counted, name, F.col(_COUNTERS))
-    return counted.where(F.col(_COUNTERS).isNull()).drop(_COUNTERS)
+    counted = applied_to_groups(packed, "key_group", partial(_run_counted, frame_plan, output), struct)
+    return observed(counted, name, F.col(_COUNTERS)).where(F.col(_COUNTERS).isNull()).drop(_COUNTERS)
 
 
 def _run_group(frame_plan: FramePlan, output: Output, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    packets = sorted(packet for batch in batches for packet in _packets(batch))
-    stream = open_plan(frame_plan.plan, coalesce=frame_plan.coalesce)
+    return _results(frame_plan, output, *_opened(frame_plan, batches))
+
+
+def _run_counted(frame_plan: FramePlan, output: Output, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    stream, packets = _opened(frame_plan, batches)
     for rows in _results(frame_plan, output, stream, packets):
         yield rows.append_column(_COUNTERS, pa.nulls(rows.num_rows, _LIST))
     bad = sum(packet.rows for packet in packets if packet.kind == PacketKind.BAD)
@@ -48,17 +52,29 @@ def _run_group(frame_plan: FramePlan, output: Output, batches: Iterator[pa.Recor
     yield pa.RecordBatch.from_arrays([*nulls, counted], names=[*schema.names, _COUNTERS])
 
 
+def _opened(frame_plan: FramePlan, batches: Iterator[pa.RecordBatch]) -> tuple[fw.Stream, list[Packet]]:
+    plan = frame_plan.plan
+    stream = open_bounded(plan) if _is_at_once(frame_plan) else open_plan(plan, coalesce=frame_plan.coalesce)
+    return stream, sorted(packet for batch in batches for packet in _packets(batch))
+
+
+def _is_at_once(frame_plan: FramePlan) -> bool:
+    """Whether the windows of a key group are given all rows in one call, and go on to the end of time."""
+    return frame_plan.plan.operator_type.may_fire_ahead and frame_plan.until_ms is None
+
+
 def _results(
     frame_plan: FramePlan, output: Output, stream: fw.Stream, packets: list[Packet]
 ) -> Iterator[pa.RecordBatch]:
     stream.advance_processing_time(frame_plan.started_ms)
     for packet in packets:
-        if packet.kind == PacketKind.BAD:
-            if packet.blob is not None:
-                yield output.rows(ResultKind.BAD, decode(packet.blob, output.parts[ResultKind.BAD].schema))
-        elif packet.blob is not None:
-            result = stream.process(pa.Table.from_batches([decode(packet.blob, frame_plan.plan.input_schema)]))
-            yield from output.result_rows(result)
+        if packet.kind == PacketKind.BAD and packet.blob is not None:
+            yield output.rows(ResultKind.BAD, decode(packet.blob, output.parts[ResultKind.BAD].schema))
+    schema = frame_plan.plan.input_schema
+    good = [packet.blob for packet in packets if packet.kind != PacketKind.BAD and packet.blob is not None]
+    batches = [decode(blob, schema) for blob in good]
+    for some in [batches] if _is_at_once(frame_plan) else [[batch] for batch in batches]:
+        yield from output.result_rows(stream.process(pa.Table.from_batches(some, schema)))
     if frame_plan.until_ms is not None:
         yield from output.result_rows(stream.advance_watermark(frame_plan.until_ms))
         return

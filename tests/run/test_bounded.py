@@ -1,5 +1,7 @@
 """Bounded runs, and what tables they take."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,6 +12,7 @@ import pytest
 import fastwin as fw
 from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.run import bounded
+from fastwin.run.stream import open_plan
 from tests.support.streams import BASE, COUNT, SUM, rows, table
 
 
@@ -185,6 +188,32 @@ def test_bad_row_of_a_later_chunk(monkeypatch: pytest.MonkeyPatch, assigner: fw.
     spec = fw.key_by("k").event_time("t").window(assigner).aggregate(n=fw.Count())
     with pytest.raises(fw.BadRowError, match=r"null timestamp in row 9 .*; 1 of 4 rows from row 6 on are bad"):
         spec.run(table, threads=threads)
+
+
+@pytest.mark.parametrize("divided", [False, True])
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        fw.TumblingEventTimeWindows.of(10),
+        fw.SlidingEventTimeWindows.of(20, 10),
+        fw.SlidingEventTimeWindows.of(10, 20),
+        fw.EventTimeSessionWindows.with_gap(10),
+    ],
+)
+def test_bounded_stream_counts_as_any_other(
+    monkeypatch: pytest.MonkeyPatch, assigner: fw.WindowAssigner, divided: bool
+) -> None:
+    monkeypatch.setattr(bounded, "is_divided", lambda plan, parts: divided and plan.operator == GroupsOperator.name)
+    random = np.random.default_rng(2)
+    data = pa.table({"k": random.integers(0, 50, 3_000), "t": random.integers(0, 900, 3_000)})
+    data = pa.concat_tables([data, data.slice(0, 7).set_column(1, "t", pa.nulls(7, pa.int64()))])
+    plan = fw.plan(BASE.window(assigner).bad_rows("divert").aggregate(n=fw.Count()), data.schema)
+    told = []
+    for stream in (bounded.open_bounded(plan), open_plan(plan)):
+        fed, end = stream.process(data), stream.advance_watermark(fw.MAX_TIMESTAMP)
+        assert (fed.bad.num_rows, sum(pc.sum(part.main["n"]).as_py() or 0 for part in (fed, end)) > 0) == (7, True)
+        told.append(replace(stream.metrics, state_bytes=0))
+    assert told[0] == told[1]
 
 
 @pytest.fixture

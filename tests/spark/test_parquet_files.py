@@ -5,7 +5,8 @@ import os
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import Observation
 
 import fastwin as fw
 import spark_glue
@@ -136,6 +137,45 @@ def test_a_file_with_other_columns_ends_the_query(spark, tmp_path):
         run(spark_glue.apply(SPEC, files, watermark="10 s"), tmp_path, Recorder())
 
 
+@newer
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        fw.TumblingEventTimeWindows.of("1 min"),
+        fw.SlidingEventTimeWindows.of("10 s", "1 min"),
+        fw.EventTimeSessionWindows.with_gap("2 s"),
+    ],
+)
+def test_all_files_at_once_give_what_the_plain_path_gives(spark, tmp_path, assigner):
+    spec = SPEC.window(assigner)
+    some = tables(3)
+    for i, table in enumerate(some):
+        pq.write_table(table, tmp_path / f"{i}.parquet", row_group_size=150)
+    found, told = [], []
+    for frame in (spark_glue.ParquetFiles(str(tmp_path), streaming=False), spark.read.parquet(str(tmp_path))):
+        counted = Observation()
+        found.append(spark_glue.apply(spec, frame, name=counted).toArrow())
+        told.append({name: counted.get[name] for name in ("events", "bad", "fired", "unassigned", "late")})
+    assert told[0] == told[1]
+    assert told[0]["bad"] > 0
+    for output in ("main", "bad"):
+        assert_same_rows(*(part(table, output) for table in found))
+    assert_same_rows(part(found[0], "main"), spec.run(pa.concat_tables(some)).main)
+
+
+@newer
+def test_all_files_at_once_have_to_be_whole_and_may_be_none(spark, tmp_path):
+    files = spark_glue.ParquetFiles(str(tmp_path), "k long, ts timestamp, v long", streaming=False)
+    assert spark_glue.apply(SPEC, files).count() == 0
+    pq.write_table(tables(1)[0], tmp_path / "a.parquet")
+    assert spark_glue.apply(SPEC, files).count() > 0
+    (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:1_000])
+    with pytest.raises(PySparkException, match=r"b.parquet: it is no whole Parquet file"):
+        spark_glue.apply(SPEC, files).count()
+    with pytest.raises(SpecError, match="goes_on: ParquetFiles do not tell how far the history goes"):
+        spark_glue.apply(SPEC, files, watermark="10 s", goes_on=True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -144,6 +184,9 @@ def test_a_file_with_other_columns_ends_the_query(spark, tmp_path):
         ({"path": "/nowhere", "late_files": "-1 s"}, "late_files: "),
         ({"path": "/nowhere", "unreadable_after": "-1 s"}, "unreadable_after: "),
         ({"path": "nothing://here"}, "path: must be a folder or a URI that Arrow knows, got 'nothing://here'"),
+        ({"path": "/nowhere", "streaming": None}, "streaming: must be True or False, got None"),
+        ({"path": "/nowhere", "streaming": False, "max_files": 3}, "max_files: is for streams, .* got 3"),
+        ({"path": "/nowhere", "streaming": False, "late_files": "2 hours"}, "late_files: is for streams, .*'2 hours'"),
         ({"path": "/nowhere", "schema": 3}, "schema: must be a Spark schema, DDL text or an Arrow schema, got 3"),
     ],
 )
