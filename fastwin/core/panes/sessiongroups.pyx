@@ -212,18 +212,20 @@ cdef class SessionGroups(GroupTable):
         cdef idx_t[BLOCK] over
         cdef ts_t[BLOCK] ends, none
         cdef Py_ssize_t i, at = 0, stop, found
+        cdef ts_t* open_ends = self.starts
         cdef ts_t end
+        cdef bint gone
         for i in range(BLOCK):
             none[i] = NO_TIME
         with nogil:
             while at < self.rows.top:
                 stop, found = min(at + BLOCK, <Py_ssize_t> self.rows.top), 0
-                for i in range(at, stop):
-                    end = self.starts[i]
+                for i in range(at, stop):       # no branch: every other session may be over
+                    end = open_ends[i]
+                    gone = (end < time) & (end != NO_TIME)
                     over[found], ends[found] = <idx_t> i, end
-                    if (end < time) & (end != NO_TIME):
-                        self.starts[i] = NO_TIME
-                        found += 1
+                    open_ends[i] = NO_TIME if gone else end
+                    found += gone
                 self.make_room(found)
                 self.begin(over, ends, none, found)
                 at = stop

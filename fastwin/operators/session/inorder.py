@@ -31,19 +31,20 @@ _PIECE_ROWS = 1 << 17
 _FEW_SESSIONS = 1 << 13
 
 
-def order_of(config: Config, batch: Batch, threads: int) -> NDArray[np.int64] | None:
+def order_of(config: Config, batch: Batch, each: Callable = map, threads: int = 1) -> NDArray[np.int64] | None:
     """Returns the order in which ``run_in_order`` takes the elements of a batch, int64[n], or none, int64[0], where
     they are in order of time already; None where it does not take them.
 
     It takes keys without nulls, no text that threads would share, and times that are in order. Where they are not, but
     near each other, it takes keys that are numbers: text is slow to copy; and not on threads if results ask for the
-    order of arrival, which is not that of the parts then.
+    order of arrival, which is not that of the parts then. each, threads: see ``run_in_order``.
     """
     if isinstance(batch.keys, DictionaryKeys) or batch.keys[-1] is not None:
         return None
     if threads > 1 and any(len(column) == 3 for column in batch.columns):
         return None
-    if are_in_order(batch.times):
+    cuts = _cuts(len(batch), threads)
+    if all(each(lambda first, stop: are_in_order(batch.times[max(first - 1, 0) : stop]), cuts, cuts[1:])):
         return np.zeros(0, np.int64)
     if len(batch.keys) != 2 or (threads > 1 and batch.arrival is not None):
         return None
@@ -64,12 +65,17 @@ def run_in_order(
         part.run(first, stop)
         return part
 
-    cuts = sorted({len(batch) * i // threads for i in range(threads + 1)}) if len(batch) else [0, 0]
+    cuts = _cuts(len(batch), threads)
     first, *others = each(run_part, cuts, cuts[1:])
     results = first.results
     for part in others:
         results += each(_merged, part.with_those_before(first))
     return results
+
+
+def _cuts(n: int, threads: int) -> list[int]:
+    """Returns where the parts of n elements begin and end, one for each thread."""
+    return sorted({n * i // threads for i in range(threads + 1)}) if n else [0, 0]
 
 
 class _Part:

@@ -101,7 +101,7 @@ class SessionOperator(EventTimeOperator):
         on several threads. threads: how many.
         """
         self.counters.events += len(batch)
-        if (order := order_of(self._config, batch, threads)) is not None:
+        if (order := order_of(self._config, batch, each, threads)) is not None:
             found = run_in_order(self._config, self._gap, batch, order, each, threads)
             self.counters.fired += sum(rows.num_rows for rows in found)
             return found
