@@ -23,6 +23,7 @@ cdef enum:
     MOST = 0x7fffffff           # times that are counted
     AHEAD = 16                  # elements whose places are fetched before it is their turn
     DENSE = 4                   # milliseconds for each session: fewer than that are counted, not sorted
+    MOST_COUNTED = 4            # counts for each time that is put in order, at most
 
 END_CELL = END
 
@@ -108,33 +109,72 @@ def places_by_time(const int64_t[::1] times not None):
     return out
 
 
-def order_by_time(const int64_t[::1] times not None):
+def order_by_time(const int64_t[::1] times not None, each=map, Py_ssize_t threads=1):
     """Returns the order of times, ms: int64[n]. Stable. None where they are spread over more ms than there are of them,
     or where there is none. O(n).
+
+    each: calls a function with each of some arguments, as ``map`` does, maybe on several threads; threads: how many.
 
     >>> order_by_time(np.array([7, 5, 7, 5, 6])).tolist()
     [1, 3, 4, 0, 2]
     """
-    cdef Py_ssize_t n = times.shape[0], i
-    cdef int64_t first = INT64_MAX, last = INT64_MIN
-    cdef int64_t[::1] places
-    cdef idx_t[::1] begins
+    cdef Py_ssize_t n = times.shape[0]
+    cdef int64_t first, last
     check_int64("times", times)
-    with nogil:
-        for i in range(n):
-            first, last = min(first, times[i]), max(last, times[i])
-    if n == 0 or n > MOST or last // 2 - first // 2 >= n // 2:      # halved: the difference itself may not fit
+    if n == 0 or n > MOST:
         return None
-    counted, out = np.zeros(last - first + 2, dtype=np.int32), np.empty(n, dtype=np.int64)
-    begins, places = counted, out
+    spans = list(each(_span, np.array_split(times, threads)))
+    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
+    if last // 2 - first // 2 >= n // 2:        # halved: the difference itself may not fit
+        return None
+    parts = np.array_split(times, max(1, min(threads, MOST_COUNTED * n // (last - first + 1))))
+    befores = np.cumsum([0] + [len(part) for part in parts]).tolist()
+    counts, out = np.zeros((len(parts), last - first + 1), dtype=np.int32), np.empty(n, dtype=np.int64)
+    list(each(lambda part, counted: _count(part, first, counted), parts, counts))
+    _begin(counts)
+    list(each(lambda part, before, begins: _place(part, before, first, begins, out), parts, befores, counts))
+    return out
+
+
+def _span(const int64_t[::1] times not None):
+    """Returns the first and the last of some times, ms."""
+    cdef int64_t first = INT64_MAX, last = INT64_MIN
+    cdef Py_ssize_t i
     with nogil:
-        for i in range(n):
-            begins[times[i] - first + 1] += 1
-        for i in range(begins.shape[0] - 1):
-            begins[i + 1] += begins[i]
+        for i in range(times.shape[0]):
+            first, last = min(first, times[i]), max(last, times[i])
+    return first, last
+
+
+def _count(const int64_t[::1] times not None, int64_t first, idx_t[::1] counts not None):
+    """Counts the times of each ms from ``first`` on."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(times.shape[0]):
+            counts[times[i] - first] += 1
+
+
+def _begin(idx_t[:, ::1] counts not None):
+    """Makes of the counts of each part and time the place of the first one: times in order, of one time the parts."""
+    cdef idx_t before = 0, many
+    cdef Py_ssize_t i, part
+    with nogil:
+        for i in range(counts.shape[1]):
+            for part in range(counts.shape[0]):
+                many = counts[part, i]
+                counts[part, i] = before
+                before += many
+
+
+def _place(const int64_t[::1] times not None, Py_ssize_t before, int64_t first, idx_t[::1] begins not None,
+           int64_t[::1] places not None):
+    """Puts the numbers of a part's times, which count from ``before``, where they belong in the order of time."""
+    cdef Py_ssize_t i, n = times.shape[0]
+    cdef idx_t place
+    with nogil:
         for i in range(n):
             if i + AHEAD < n:
                 prefetch_to_write(&places[begins[times[i + AHEAD] - first]])
-            places[begins[times[i] - first]] = i
-            begins[times[i] - first] += 1
-    return out
+            place = begins[times[i] - first]
+            places[place] = before + i
+            begins[times[i] - first] = place + 1

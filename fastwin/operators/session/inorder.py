@@ -48,7 +48,7 @@ def order_of(config: Config, batch: Batch, each: Callable = map, threads: int = 
         return np.zeros(0, np.int64)
     if len(batch.keys) != 2 or (threads > 1 and batch.arrival is not None):
         return None
-    return order_by_time(batch.times)
+    return order_by_time(batch.times, each, threads)
 
 
 def run_in_order(
