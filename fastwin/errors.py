@@ -67,7 +67,7 @@ class NotInstalledError(FastwinError, ImportError):
 
 
 class SourceError(FastwinError, RuntimeError):
-    """A file of a stream cannot be read as it should: it is gone, has changed, came too late, or has other columns."""
+    """A file cannot be read as it should: it is gone, has changed, is damaged, came too late, or has other columns."""
 
 
 class SketchError(FastwinError, ValueError):

@@ -162,7 +162,7 @@ def apply(
             delays=() if delay_ms is None else (delay_ms,),
         )
 
-    if goes_on and files is not None:
+    if goes_on and files is not None and not files.streaming:
         raise SpecError("goes_on: ParquetFiles do not tell how far the history goes; read it with spark.read.parquet")
     frame_plan, initial = planned(df), None
     if history is not None or goes_on:
@@ -231,7 +231,8 @@ def _check_history(
     if history is not None and goes_on:
         raise SpecError("history: it is for the stream, goes_on= for the history itself")
     if history is not None and not isinstance(history, str | Path | DataFrame):
-        raise SpecError(f"history: must be a batch DataFrame, or what export_state has written, got {history!r}")
+        told = "ParquetFiles; read them with spark.read.parquet" if isinstance(history, ParquetFiles) else repr(history)
+        raise SpecError(f"history: must be a batch DataFrame, or what export_state has written, got {told}")
     if isinstance(history, DataFrame) and history.isStreaming:
         raise SpecError("history: must be a batch frame, got a streaming one")
     name = "goes_on" if goes_on else "history"

@@ -61,10 +61,10 @@ def run(spec: SpecBuilder, data: Any, each: Callable = map, plan: Plan | None = 
     return Result(pa.concat_tables([fed.main, end.main, last.main]), fed.late, fed.bad, sides, fed.source)
 
 
-def open_bounded(plan: Plan) -> Stream:
-    """Opens a stream of built-in windows that is given everything in one call of ``process``, and ends with the
-    watermark at int64 max; see ``run``, which does so."""
-    return _Bounded(plan.spec, map, plan, 1)
+def open_bounded(plan: Plan, coalesce: bool = False) -> Stream:
+    """Opens a stream that is given everything in one call of ``process``, and ends with the watermark at int64 max; see
+    ``run``, which does so. plan: of windows that may fire ahead, see ``Operator``. coalesce: see ``open_plan``."""
+    return _Bounded(plan.spec, map, plan, 1, coalesce)
 
 
 class _Bounded(Stream):
@@ -74,8 +74,10 @@ class _Bounded(Stream):
     state stays as small as that of a stream. Those of the general operator wait for the end, which user code may see.
     """
 
-    def __init__(self, spec: SpecBuilder, each: Callable, plan: Plan | None, threads: int) -> None:
-        super().__init__(spec, plan=plan)
+    def __init__(
+        self, spec: SpecBuilder, each: Callable, plan: Plan | None, threads: int, coalesce: bool = False
+    ) -> None:
+        super().__init__(spec, plan=plan, coalesce=coalesce)
         self._each, self._threads = each, threads
 
     def _feed(

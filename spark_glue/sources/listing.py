@@ -12,7 +12,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ from pyarrow import fs
 
 from fastwin.errors import SourceError
 
-__all__ = ["Folder", "Found", "Limits", "Listing", "Offset", "files_of", "first_offset"]
+__all__ = ["Folder", "Found", "Limits", "Listing", "Offset", "files_of", "first_offset", "in_a_line"]
 
 SUFFIX = ".parquet"
 Offset = dict[str, Any]
@@ -33,6 +33,9 @@ _READERS = 16
 _MOST_UNREAD = 1_000
 """Old files that an offset names at most."""
 _SUM_BITS = 64
+_SINCE = "a micro-batch was begun with it", "begin with an empty checkpoint"
+_SINCE_FIRST_JOB = "the first job of this frame listed it", "call apply again"
+"""Since when a file has to be as it was, and what else to do."""
 _NS_PER_MS = 1_000_000
 
 
@@ -69,7 +72,10 @@ class Folder:
 
     def found(self) -> list[Found]:
         """Returns its Parquet files, the oldest first; hidden ones (``_`` and ``.``) are left out."""
-        told = self._files.get_file_info(fs.FileSelector(self._root, recursive=False))
+        try:
+            told = self._files.get_file_info(fs.FileSelector(self._root, recursive=False))
+        except FileNotFoundError as problem:
+            raise SourceError(f"path: there is no folder {self.path}; make it, or name another") from problem
         return sorted(_found(info) for info in told if info.type == fs.FileType.File and _is_shown(info.base_name))
 
     def look(self, name: str) -> Found | None:
@@ -77,20 +83,39 @@ class Folder:
         info = self._files.get_file_info(f"{self._root}/{name}")
         return _found(info) if info.type == fs.FileType.File else None
 
-    def open_same(self, one: Found) -> pq.ParquetFile:
-        """Opens a file that was seen before. Raises SourceError where it is not what it was."""
+    def open_same(self, one: Found, streaming: bool) -> pq.ParquetFile:
+        """Opens a file that was seen before, of a stream or not. Raises SourceError where it is not what it was, or not
+        whole."""
         now = self.look(one.name)
         if now != one:
             told = "is gone" if now is None else "has changed"
+            since, otherwise = _SINCE if streaming else _SINCE_FIRST_JOB
             raise SourceError(
-                f"{self.path}/{one.name}: the file {told} since a micro-batch was begun with it; put it back as it was "
-                f"({one.size:,} bytes, changed at {one.time_ns} ns since 1970), or begin with an empty checkpoint"
+                f"{self.path}/{one.name}: the file {told} since {since}; put it back as it was "
+                f"({one.size:,} bytes, changed at {one.time_ns} ns since 1970), or {otherwise}"
             )
-        return self.open(one.name)
+        try:
+            return self.open(one.name)
+        except (pa.ArrowInvalid, OSError) as problem:
+            if not _is_not_whole(problem):
+                raise
+            raise SourceError(
+                f"{self.path}/{one.name}: it is no whole Parquet file: {in_a_line(problem)}; put it whole, or remove it"
+            ) from problem
 
     def open(self, name: str) -> pq.ParquetFile:
         """Opens a file. Raises ArrowInvalid for one that is no Parquet, or not all of it."""
         return pq.ParquetFile(self._files.open_input_file(f"{self._root}/{name}"), coerce_int96_timestamp_unit="us")
+
+
+def in_a_line(problem: Exception) -> str:
+    """Returns what it says; Arrow breaks its lines."""
+    return " ".join(str(problem).split())
+
+
+def _is_not_whole(problem: Exception) -> bool:
+    """Whether it tells of what is in a file, and not that it could not be looked at."""
+    return isinstance(problem, pa.ArrowInvalid) or "thrift" in str(problem)
 
 
 def _is_shown(name: str) -> bool:
@@ -249,7 +274,7 @@ class Listing:
         while len(taken) < most_files and at < len(fresh):
             block = fresh[at : at + most_files - len(taken)]
             at += len(block)
-            for one, groups in zip(block, self._row_groups(block), strict=True):
+            for one, groups in zip(block, self._row_groups(block, self._look_into), strict=True):
                 if groups is None:
                     continue
                 rows += sum(groups)
@@ -258,28 +283,29 @@ class Listing:
                 taken.append(one)
         return taken
 
-    def row_groups_of(self, files: Sequence[Found]) -> list[tuple[int, ...]]:
-        """Returns how many rows each row group of the files of a micro-batch has, which may run again."""
-        for one in files:
-            if one not in self._groups:
-                try:
-                    with self._folder.open_same(one):
-                        pass
-                except pa.ArrowInvalid as problem:
-                    raise SourceError(
-                        f"{self._folder.path}/{one.name}: it is no whole Parquet file: {problem}; put it whole, or "
-                        f"remove it"
-                    ) from problem
-        return [groups or () for groups in self._row_groups(files)]
+    def row_groups_of(self, files: Sequence[Found], streaming: bool = True) -> list[tuple[int, ...]]:
+        """Returns how many rows each row group has, of all files or of those of a micro-batch, which may run again.
 
-    def _row_groups(self, files: Sequence[Found]) -> list[tuple[int, ...] | None]:
-        """Returns how many rows each row group of the files has; None for one that is not complete yet."""
+        Raises SourceError for a file that is not what it was, or not whole.
+        """
+
+        def groups_of(one: Found) -> tuple[int, ...]:
+            with self._folder.open_same(one, streaming) as file:
+                return _groups_in(file)
+
+        return [groups or () for groups in self._row_groups(files, groups_of)]
+
+    def _row_groups(
+        self, files: Sequence[Found], ask: Callable[[Found], tuple[int, ...] | None]
+    ) -> list[tuple[int, ...] | None]:
+        """Returns how many rows each row group of the files has, as asked or known; None for one that is not complete
+        yet."""
         unknown = [one for one in files if one not in self._groups]
         if len(unknown) > 1:
             with ThreadPoolExecutor(_READERS) as pool:
-                told = list(pool.map(self._look_into, unknown))
+                told = list(pool.map(ask, unknown))
         else:
-            told = [self._look_into(one) for one in unknown]
+            told = [ask(one) for one in unknown]
         groups = {one: self._groups[one] for one in files if one in self._groups}
         groups |= {one: found for one, found in zip(unknown, told, strict=True) if found is not None}
         self._groups = groups
@@ -288,13 +314,12 @@ class Listing:
     def _look_into(self, one: Found) -> tuple[int, ...] | None:
         try:
             with self._folder.open(one.name) as file:
-                metadata = file.metadata
-                return tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+                return _groups_in(file)
         except FileNotFoundError:
             return None
         except (pa.ArrowInvalid, OSError) as problem:
-            if not isinstance(problem, pa.ArrowInvalid) and "thrift" not in str(problem):
-                raise  # it could not be looked at
+            if not _is_not_whole(problem):
+                raise
             self._leave(one, problem)
             return None
 
@@ -304,11 +329,17 @@ class Listing:
         if most_ms is not None and age_ms > most_ms:
             raise SourceError(
                 f"{self._folder.path}/{one.name}: it is no whole Parquet file, {age_ms / 1e3:,.0f} s after its last "
-                f"change, and unreadable_after= allows {most_ms / 1e3:,.0f} s: {problem}; put it whole, or remove it"
+                f"change, and unreadable_after= allows {most_ms / 1e3:,.0f} s: {in_a_line(problem)}; put it whole, or "
+                f"remove it"
             ) from problem
         if one.name not in self._told:
             self._told[one.name] = False
             _LOG.warning("%s: %s is left for later: %s", self._folder.path, one.name, problem)
+
+
+def _groups_in(file: pq.ParquetFile) -> tuple[int, ...]:
+    metadata = file.metadata
+    return tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
 
 
 def _as_told(files: Sequence[Found]) -> list[list[Any]]:

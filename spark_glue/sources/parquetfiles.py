@@ -39,8 +39,9 @@ class ParquetFiles:
         which is newer is taken still, unless it is older by more than this; then the query ends with a SourceError.
     unreadable_after: how long after its last change a file may be no whole Parquet file until the query ends with a
         SourceError; None: for any time.
-    streaming: False: all files that are there when a job begins, at once; the four above are for streams. One that is
-        no whole Parquet file ends the job with a SourceError then.
+    streaming: False: all files at once. The first job of a frame lists the folder, and later jobs of that frame read
+        the same files: call ``apply`` again for those that have come since. What is no whole Parquet file ends the job
+        with a SourceError. ``max_files``, ``max_rows``, ``late_files`` and ``unreadable_after`` are for streams.
 
     A file is put whole, as by a rename, and stays as it is. To a stream, a changed one counts as another file. One that
     is no whole Parquet file yet is left for later, with a warning, and is never taken for one that has been read. The
@@ -63,7 +64,7 @@ class ParquetFiles:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise SpecError(f"{name}: must be an int of at least 1, or None, got {value!r}")
-        if self.streaming not in (True, False):
+        if not isinstance(self.streaming, bool):
             raise SpecError(f"streaming: must be True or False, got {self.streaming!r}")
         for field in fields(self):
             given = getattr(self, field.name)

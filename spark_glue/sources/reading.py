@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
+from fastwin.errors import SourceError
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.types import spark_struct
 from spark_glue.sources.columns import check_file, conformed
-from spark_glue.sources.listing import Folder, Found, Limits, Listing, Offset, files_of, first_offset
+from spark_glue.sources.listing import Folder, Found, Limits, Listing, Offset, files_of, first_offset, in_a_line
 from spark_glue.stages.pack import new_packer
 from spark_glue.stages.packets import PACKED
 
@@ -82,7 +84,7 @@ class _Source(DataSource):
 
 
 class _Reader(DataSourceReader):
-    """Reads all files that there are when Spark plans the job."""
+    """Reads all files that there are when Spark plans a first job over the frame; others read the same ones."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -90,7 +92,7 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         folder = Folder(self._job.path)
         files = folder.found()
-        groups = Listing(folder, Limits(None, None, 0)).row_groups_of(files)
+        groups = Listing(folder, Limits(None, None, 0)).row_groups_of(files, streaming=False)
         tasks = max(self._job.tasks, -(-sum(map(sum, groups)) // MOST_TASK_ROWS))
         divided = _divided(list(zip(files, groups, strict=True)), tasks)
         at_ms = time.time_ns() // _NS_PER_MS
@@ -145,15 +147,22 @@ def _packed(job: Job, partition: RowGroups) -> Iterator[pa.RecordBatch]:
     packer = new_packer(plan, partition.number)
     now = [pa.array([partition.at_ms * _US_PER_MS])] if plan.asks_time else []
     for one, groups in partition.parts:
-        with folder.open_same(one) as file:
-            check_file(file, f"{job.path}/{one.name}", schema)
-            batches = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=schema.names, use_threads=False)
-            for batch in batches:
+        name = f"{job.path}/{one.name}"
+        with folder.open_same(one, streaming=job.limits is not None) as file:
+            check_file(file, name, schema)
+            for batch in _batches(file, name, groups, schema.names):
                 columns = [conformed(batch.column(field.name), field.type) for field in schema]
                 packed = packer.add([*columns, *now]) if batch.num_rows else None
                 if packed is not None:
                     yield packed
     yield from packer.finish()
+
+
+def _batches(file: pq.ParquetFile, name: str, groups: list[int], columns: list[str]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from file.iter_batches(BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False)
+    except (OSError, pa.ArrowException) as problem:
+        raise SourceError(f"{name}: it cannot be read: {in_a_line(problem)}; put it whole, or remove it") from problem
 
 
 def _divided(files: Sequence[tuple[Found, tuple[int, ...]]], most: int) -> list[Parts]:

@@ -54,7 +54,7 @@ def _run_counted(frame_plan: FramePlan, output: Output, batches: Iterator[pa.Rec
 
 def _opened(frame_plan: FramePlan, batches: Iterator[pa.RecordBatch]) -> tuple[fw.Stream, list[Packet]]:
     plan = frame_plan.plan
-    stream = open_bounded(plan) if _is_at_once(frame_plan) else open_plan(plan, coalesce=frame_plan.coalesce)
+    stream = (open_bounded if _is_at_once(frame_plan) else open_plan)(plan, coalesce=frame_plan.coalesce)
     return stream, sorted(packet for batch in batches for packet in _packets(batch))
 
 

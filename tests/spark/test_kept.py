@@ -36,3 +36,11 @@ def test_a_batch_frame_gives_what_run_gives(spark, name):
     frame = spark.createDataFrame(table).coalesce(1)
     found = spark_glue.apply(SPECS[name], frame, key_groups=4).drop("late").toArrow()
     assert_same_rows(found, SPECS[name].run(table).main)
+
+
+def test_the_first_row_of_a_batch_frame_is_the_earliest(spark):
+    table = events(1, 500, keys="bigint")
+    late_first = pa.concat_tables([table.slice(250), table.slice(0, 250)])
+    spec = START.window(fw.TumblingEventTimeWindows.of("30 s")).deduplicate()
+    found = spark_glue.apply(spec, spark.createDataFrame(late_first).coalesce(1), key_groups=2).drop("late").toArrow()
+    assert_same_rows(found, spec.run(table.sort_by("ts")).main)

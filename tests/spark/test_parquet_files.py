@@ -169,11 +169,34 @@ def test_all_files_at_once_have_to_be_whole_and_may_be_none(spark, tmp_path):
     assert spark_glue.apply(SPEC, files).count() == 0
     pq.write_table(tables(1)[0], tmp_path / "a.parquet")
     assert spark_glue.apply(SPEC, files).count() > 0
-    (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:1_000])
-    with pytest.raises(PySparkException, match=r"b.parquet: it is no whole Parquet file"):
-        spark_glue.apply(SPEC, files).count()
+    whole = (tmp_path / "a.parquet").read_bytes()
+    footer = int.from_bytes(whole[-8:-4], "little")
+    for damaged, says in (
+        (whole[:1_000], "it is no whole Parquet file"),
+        (whole[: -8 - footer] + b"\xff" * footer + whole[-8:], "it is no whole Parquet file"),
+        (whole[:4] + b"\xff" * 200 + whole[204:], "it cannot be read"),
+    ):
+        (tmp_path / "b.parquet").write_bytes(damaged)
+        with pytest.raises(PySparkException, match=rf"b.parquet: {says}: .*; put it whole, or remove it"):
+            spark_glue.apply(SPEC, files).count()
+    (tmp_path / "b.parquet").unlink()
     with pytest.raises(SpecError, match="goes_on: ParquetFiles do not tell how far the history goes"):
         spark_glue.apply(SPEC, files, watermark="10 s", goes_on=True)
+
+
+@newer
+def test_jobs_of_one_frame_read_the_files_of_the_first(spark, tmp_path):
+    one, other = tables(2)
+    pq.write_table(one, tmp_path / "a.parquet")
+    files = spark_glue.ParquetFiles(str(tmp_path), streaming=False)
+    frame = spark_glue.apply(SPEC, files)
+    before = frame.count()
+    pq.write_table(other, tmp_path / "b.parquet")
+    assert frame.count() == before < spark_glue.apply(SPEC, files).count()
+    pq.write_table(other, tmp_path / "a.parquet")
+    says = r"a.parquet: the file has changed since the first job of this frame listed it; .* or call apply again"
+    with pytest.raises(PySparkException, match=says):
+        frame.count()
 
 
 @pytest.mark.parametrize(
@@ -184,7 +207,7 @@ def test_all_files_at_once_have_to_be_whole_and_may_be_none(spark, tmp_path):
         ({"path": "/nowhere", "late_files": "-1 s"}, "late_files: "),
         ({"path": "/nowhere", "unreadable_after": "-1 s"}, "unreadable_after: "),
         ({"path": "nothing://here"}, "path: must be a folder or a URI that Arrow knows, got 'nothing://here'"),
-        ({"path": "/nowhere", "streaming": None}, "streaming: must be True or False, got None"),
+        ({"path": "/nowhere", "streaming": 0}, "streaming: must be True or False, got 0"),
         ({"path": "/nowhere", "streaming": False, "max_files": 3}, "max_files: is for streams, .* got 3"),
         ({"path": "/nowhere", "streaming": False, "late_files": "2 hours"}, "late_files: is for streams, .*'2 hours'"),
         ({"path": "/nowhere", "schema": 3}, "schema: must be a Spark schema, DDL text or an Arrow schema, got 3"),
@@ -196,6 +219,9 @@ def test_bad_arguments(arguments, says):
 
 
 def test_what_cannot_be_read_is_refused_when_apply_is_called(spark, tmp_path):
+    if SPARK >= (4, 2):
+        with pytest.raises(fw.SourceError, match=r"path: there is no folder .*none; make it, or name another"):
+            spark_glue.apply(SPEC, spark_glue.ParquetFiles(str(tmp_path / "none")), watermark="10 s")
     files = spark_glue.ParquetFiles(str(tmp_path))
     says = "schema: must be given" if SPARK >= (4, 2) else r"df: ParquetFiles needs Spark 4.2 or newer"
     with pytest.raises(SpecError, match=says):
