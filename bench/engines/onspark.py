@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from bench.engines.queries import DELAY_MS, Query
 from bench.engines.specs import SCORE_BITS, hottest, sellers, spec_of
 from bench.engines.worker import Run, named
-from bench.lab import open_lab
+from bench.lab import Input, open_lab
 
 __all__ = ["ENGINES", "opened"]
 
@@ -97,8 +97,8 @@ def opened(engine: str, query: Query, parquet: Path) -> Iterator[Run]:
     """
     with open_lab() as lab:
 
-        def ask(frame: Any) -> Any:
-            return _ours(query, frame, parquet) if engine == "spark" else _native(query, frame, parquet)
+        def ask(given: Input) -> Any:
+            return (_ours if engine == "spark" else _native)(query, given.frame, parquet)
 
         def run(wanted: bool) -> tuple[float, pa.Table | None]:
             with lab.checkpoint() as output:
