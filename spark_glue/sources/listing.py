@@ -7,123 +7,25 @@ names: they have been seen, and could not be read so far. It also has the count 
 there, so that a query that starts can tell whether others have come. What is old never becomes young again.
 """
 
-import base64
-import hashlib
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow import fs
 
 from fastwin.errors import SourceError
+from spark_glue.sources.folder import SUM_BITS, Folder, Found, at_once, in_a_line, is_not_whole, row_groups
 
-__all__ = ["Folder", "Found", "Limits", "Listing", "Offset", "files_of", "first_offset", "in_a_line"]
+__all__ = ["Limits", "Listing", "Offset", "files_of", "first_offset"]
 
-SUFFIX = ".parquet"
 Offset = dict[str, Any]
 
 _LOG = logging.getLogger(__name__)
-_READERS = 16
 _MOST_UNREAD = 1_000
 """Old files that an offset names at most."""
-_SUM_BITS = 64
-_SINCE = "a micro-batch was begun with it", "begin with an empty checkpoint"
-_SINCE_FIRST_JOB = "the first job of this frame listed it", "call apply again"
-"""Since when a file has to be as it was, and what else to do."""
 _NS_PER_MS = 1_000_000
-
-
-@dataclass(frozen=True, order=True)
-class Found:
-    """A file, in the order in which files are taken: time of change, ns since 1970; name below the folder; bytes."""
-
-    time_ns: int
-    name: str
-    size: int
-
-    @property
-    def token(self) -> str:
-        """Tells it from others, and from what had its name before."""
-        return base64.b64encode(self._digest(9)).decode()
-
-    @property
-    def number(self) -> int:
-        """Such a token as a number, of which there may be sums."""
-        return int.from_bytes(self._digest(_SUM_BITS // 8))
-
-    def _digest(self, size: int) -> bytes:
-        text = f"{self.name}\0{self.size}\0{self.time_ns}".encode()
-        return hashlib.blake2b(text, digest_size=size).digest()
-
-
-class Folder:
-    """A folder, on this machine or elsewhere. path: or a URI that Arrow knows, such as ``s3://bucket/clicks``."""
-
-    def __init__(self, path: str) -> None:
-        is_uri = "://" in path or path.startswith("file:")
-        self.path = path if is_uri else os.path.abspath(path)  # tasks run elsewhere
-        self._files, self._root = fs.FileSystem.from_uri(self.path)
-
-    def found(self) -> list[Found]:
-        """Returns its Parquet files, the oldest first; hidden ones (``_`` and ``.``) are left out."""
-        try:
-            told = self._files.get_file_info(fs.FileSelector(self._root, recursive=False))
-        except FileNotFoundError as problem:
-            raise SourceError(f"path: there is no folder {self.path}; make it, or name another") from problem
-        return sorted(_found(info) for info in told if info.type == fs.FileType.File and _is_shown(info.base_name))
-
-    def look(self, name: str) -> Found | None:
-        """Returns what a file is now; None: there is none."""
-        info = self._files.get_file_info(f"{self._root}/{name}")
-        return _found(info) if info.type == fs.FileType.File else None
-
-    def open_same(self, one: Found, streaming: bool) -> pq.ParquetFile:
-        """Opens a file that was seen before, of a stream or not. Raises SourceError where it is not what it was, or not
-        whole."""
-        now = self.look(one.name)
-        if now != one:
-            told = "is gone" if now is None else "has changed"
-            since, otherwise = _SINCE if streaming else _SINCE_FIRST_JOB
-            raise SourceError(
-                f"{self.path}/{one.name}: the file {told} since {since}; put it back as it was "
-                f"({one.size:,} bytes, changed at {one.time_ns} ns since 1970), or {otherwise}"
-            )
-        try:
-            return self.open(one.name)
-        except (pa.ArrowInvalid, OSError) as problem:
-            if not _is_not_whole(problem):
-                raise
-            raise SourceError(
-                f"{self.path}/{one.name}: it is no whole Parquet file: {in_a_line(problem)}; put it whole, or remove it"
-            ) from problem
-
-    def open(self, name: str) -> pq.ParquetFile:
-        """Opens a file. Raises ArrowInvalid for one that is no Parquet, or not all of it."""
-        return pq.ParquetFile(self._files.open_input_file(f"{self._root}/{name}"), coerce_int96_timestamp_unit="us")
-
-
-def in_a_line(problem: Exception) -> str:
-    """Returns what it says; Arrow breaks its lines."""
-    return " ".join(str(problem).split())
-
-
-def _is_not_whole(problem: Exception) -> bool:
-    """Whether it tells of what is in a file, and not that it could not be looked at."""
-    return isinstance(problem, pa.ArrowInvalid) or "thrift" in str(problem)
-
-
-def _is_shown(name: str) -> bool:
-    return name.endswith(SUFFIX) and not name.startswith(("_", "."))
-
-
-def _found(info: fs.FileInfo) -> Found:
-    return Found(info.mtime_ns or 0, info.base_name, info.size)
 
 
 def first_offset() -> Offset:
@@ -200,7 +102,7 @@ class Listing:
     def _grow_old(self, old: set[Found]) -> None:
         before = self._old or set()
         change = sum(one.number for one in old - before) - sum(one.number for one in before - old)
-        self._sum = (self._sum + change) % (1 << _SUM_BITS)
+        self._sum = (self._sum + change) % (1 << SUM_BITS)
         self._old = old
 
     def _unread(self, files: list[Found]) -> list[Found]:
@@ -243,7 +145,7 @@ class Listing:
 
         Raises SourceError where there are others among them for sure.
         """
-        more = (sum(one.number for one in old) - total) % (1 << _SUM_BITS)
+        more = (sum(one.number for one in old) - total) % (1 << SUM_BITS)
         if len(old) == count and not more:
             return
         if named := [one.name for one in old if one.number == more]:
@@ -283,17 +185,12 @@ class Listing:
                 taken.append(one)
         return taken
 
-    def row_groups_of(self, files: Sequence[Found], streaming: bool = True) -> list[tuple[int, ...]]:
-        """Returns how many rows each row group has, of all files or of those of a micro-batch, which may run again.
+    def row_groups_of(self, files: Sequence[Found]) -> list[tuple[int, ...]]:
+        """Returns how many rows each row group has, of the files of a micro-batch, which may run again.
 
         Raises SourceError for a file that is not what it was, or not whole.
         """
-
-        def groups_of(one: Found) -> tuple[int, ...]:
-            with self._folder.open_same(one, streaming) as file:
-                return _groups_in(file)
-
-        return [groups or () for groups in self._row_groups(files, groups_of)]
+        return [groups or () for groups in self._row_groups(files, self._folder.row_groups_of)]
 
     def _row_groups(
         self, files: Sequence[Found], ask: Callable[[Found], tuple[int, ...] | None]
@@ -301,24 +198,20 @@ class Listing:
         """Returns how many rows each row group of the files has, as asked or known; None for one that is not complete
         yet."""
         unknown = [one for one in files if one not in self._groups]
-        if len(unknown) > 1:
-            with ThreadPoolExecutor(_READERS) as pool:
-                told = list(pool.map(ask, unknown))
-        else:
-            told = [ask(one) for one in unknown]
+        told = zip(unknown, at_once(ask, unknown), strict=True)
         groups = {one: self._groups[one] for one in files if one in self._groups}
-        groups |= {one: found for one, found in zip(unknown, told, strict=True) if found is not None}
+        groups |= {one: found for one, found in told if found is not None}
         self._groups = groups
         return [groups.get(one) for one in files]
 
     def _look_into(self, one: Found) -> tuple[int, ...] | None:
         try:
             with self._folder.open(one.name) as file:
-                return _groups_in(file)
+                return row_groups(file)
         except FileNotFoundError:
             return None
         except (pa.ArrowInvalid, OSError) as problem:
-            if not _is_not_whole(problem):
+            if not is_not_whole(problem):
                 raise
             self._leave(one, problem)
             return None
@@ -335,11 +228,6 @@ class Listing:
         if one.name not in self._told:
             self._told[one.name] = False
             _LOG.warning("%s: %s is left for later: %s", self._folder.path, one.name, problem)
-
-
-def _groups_in(file: pq.ParquetFile) -> tuple[int, ...]:
-    metadata = file.metadata
-    return tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
 
 
 def _as_told(files: Sequence[Found]) -> list[list[Any]]:

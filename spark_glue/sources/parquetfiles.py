@@ -14,7 +14,8 @@ from fastwin.times import Duration, to_ms
 from spark_glue.plan.compat import check_python_streams
 from spark_glue.plan.types import spark_fields
 from spark_glue.sources.columns import as_spark_reads
-from spark_glue.sources.listing import Folder, Limits
+from spark_glue.sources.folder import LISTED_BY_JOB, LISTED_BY_STREAM, Folder
+from spark_glue.sources.listing import Limits
 
 if TYPE_CHECKING:
     from spark_glue.plan.frameplan import FramePlan
@@ -110,11 +111,13 @@ class ParquetFiles:
 
     def packed(self, spark: SparkSession, frame_plan: "FramePlan") -> DataFrame:
         """Returns the packed rows of the files."""
-        from spark_glue.sources.reading import Job, packed_files  # needs what older Sparks have not
+        from spark_glue.sources.reading import Job, packed_files, packed_stream  # need what older Sparks have not
 
-        limits = Limits(self.max_files, self.max_rows, self.late_ms, self.unreadable_ms) if self.streaming else None
-        tasks = spark.sparkContext.defaultParallelism
-        return packed_files(spark, Job(self.folder().path, limits, tasks, frame_plan))
+        listed = LISTED_BY_STREAM if self.streaming else LISTED_BY_JOB
+        job = Job(self.folder().path, listed, spark.sparkContext.defaultParallelism, frame_plan)
+        if not self.streaming:
+            return packed_files(spark, job)
+        return packed_stream(spark, job, Limits(self.max_files, self.max_rows, self.late_ms, self.unreadable_ms))
 
     def _struct(self) -> T.StructType:
         if isinstance(self.schema, T.StructType):

@@ -20,11 +20,12 @@ from fastwin.errors import SourceError
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.types import spark_struct
 from spark_glue.sources.columns import check_file, conformed
-from spark_glue.sources.listing import Folder, Found, Limits, Listing, Offset, files_of, first_offset, in_a_line
+from spark_glue.sources.folder import Folder, Found, Listed, at_once, in_a_line
+from spark_glue.sources.listing import Limits, Listing, Offset, files_of, first_offset
 from spark_glue.stages.pack import new_packer
 from spark_glue.stages.packets import PACKED
 
-__all__ = ["Job", "packed_files"]
+__all__ = ["Job", "packed_files", "packed_stream"]
 
 BATCH_ROWS = 131_072
 TASK_ROWS, MOST_TASK_ROWS = 65_536, 1 << 23
@@ -39,13 +40,17 @@ Parts = list[tuple[Found, list[int]]]
 class Job:
     """What to read, and what to do with it.
 
-    limits: of a stream; None: to read all files at once. tasks: into how many a micro-batch is divided at most.
+    listed: by whom the files are, for errors. tasks: into how many a micro-batch is divided at most.
     """
 
     path: str
-    limits: Limits | None
+    listed: Listed
     tasks: int
     frame_plan: FramePlan
+
+    def folder(self) -> Folder:
+        """Returns the folder, on the driver or in a task."""
+        return Folder(self.path, self.listed)
 
 
 class RowGroups(InputPartition):
@@ -58,15 +63,21 @@ class RowGroups(InputPartition):
 
 
 def packed_files(spark: SparkSession, job: Job) -> DataFrame:
-    """Returns the packed rows of files, a stream or all at once, with the columns of ``PACKED``."""
-    # Spark makes a source by itself, and gives it options alone.
-    source: type[_Source] = type("PackedParquet", (_Source,), {"job": job})
+    """Returns the packed rows of all files, with the columns of ``PACKED``."""
+    source: type[_Files] = type("PackedFiles", (_Files,), {"job": job})
     spark.dataSource.register(source)
-    reader = spark.read if job.limits is None else spark.readStream
-    return reader.format(source.name()).load()
+    return spark.read.format(source.name()).load()
+
+
+def packed_stream(spark: SparkSession, job: Job, limits: Limits) -> DataFrame:
+    """Returns the packed rows of a stream of files, with the columns of ``PACKED``."""
+    source: type[_FileStream] = type("PackedFileStream", (_FileStream,), {"job": job, "limits": limits})
+    spark.dataSource.register(source)
+    return spark.readStream.format(source.name()).load()
 
 
 class _Source(DataSource):
+    # Spark makes a source by itself and gives it options alone, so what it is to do are values of a class of its own.
     job: Job
 
     @classmethod
@@ -76,11 +87,17 @@ class _Source(DataSource):
     def schema(self) -> T.StructType:
         return spark_struct(PACKED)
 
-    def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:  # noqa: N802
-        return _StreamReader(self.job)
 
+class _Files(_Source):
     def reader(self, schema: T.StructType) -> DataSourceReader:
         return _Reader(self.job)
+
+
+class _FileStream(_Source):
+    limits: Limits
+
+    def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:  # noqa: N802
+        return _StreamReader(self.job, self.limits)
 
 
 class _Reader(DataSourceReader):
@@ -90,9 +107,9 @@ class _Reader(DataSourceReader):
         self._job = job
 
     def partitions(self) -> Sequence[InputPartition]:
-        folder = Folder(self._job.path)
+        folder = self._job.folder()
         files = folder.found()
-        groups = Listing(folder, Limits(None, None, 0)).row_groups_of(files, streaming=False)
+        groups = at_once(folder.row_groups_of, files)
         tasks = max(self._job.tasks, -(-sum(map(sum, groups)) // MOST_TASK_ROWS))
         divided = _divided(list(zip(files, groups, strict=True)), tasks)
         at_ms = time.time_ns() // _NS_PER_MS
@@ -103,26 +120,23 @@ class _Reader(DataSourceReader):
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, job: Job, limits: Limits) -> None:
+        self._job, self._limits = job, limits
         self._listing: Listing | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_job": self._job, "_listing": None}
+        return {**self.__dict__, "_listing": None}
 
     def _known(self) -> Listing:
-        job = self._job
         if self._listing is None:
-            assert job.limits is not None
-            self._listing = Listing(Folder(job.path), job.limits)
+            self._listing = Listing(self._job.folder(), self._limits)
         return self._listing
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return first_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        assert self._job.limits is not None
-        return ReadMaxFiles(self._job.limits.max_files or 2**31 - 1)
+        return ReadMaxFiles(self._limits.max_files or 2**31 - 1)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._known().fix()
@@ -143,12 +157,12 @@ def _packed(job: Job, partition: RowGroups) -> Iterator[pa.RecordBatch]:
     """Reads the row groups of a task; yields them packed."""
     plan = job.frame_plan
     schema = plan.packed_schema
-    folder = Folder(job.path)
+    folder = job.folder()
     packer = new_packer(plan, partition.number)
     now = [pa.array([partition.at_ms * _US_PER_MS])] if plan.asks_time else []
     for one, groups in partition.parts:
         name = f"{job.path}/{one.name}"
-        with folder.open_same(one, streaming=job.limits is not None) as file:
+        with folder.open_same(one) as file:
             check_file(file, name, schema)
             for batch in _batches(file, name, groups, schema.names):
                 columns = [conformed(batch.column(field.name), field.type) for field in schema]

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fastwin.errors import SourceError
-from spark_glue.sources.listing import Folder, Limits, Listing, files_of, first_offset
+from spark_glue.sources.folder import Folder
+from spark_glue.sources.listing import Limits, Listing, files_of, first_offset
 
 FIRST_S = 1_600_000_000
 

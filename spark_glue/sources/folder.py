@@ -1,0 +1,153 @@
+"""A folder of Parquet files, on this machine or elsewhere: which there are, and what each of them is."""
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from fastwin.errors import SourceError
+
+__all__ = [
+    "LISTED_BY_JOB",
+    "LISTED_BY_STREAM",
+    "Folder",
+    "Found",
+    "Listed",
+    "at_once",
+    "in_a_line",
+    "is_not_whole",
+    "row_groups",
+]
+
+SUFFIX = ".parquet"
+SUM_BITS = 64
+_READERS = 16
+
+Told = TypeVar("Told")
+
+
+@dataclass(frozen=True, order=True)
+class Found:
+    """A file, in the order in which files are taken: time of change, ns since 1970; name below the folder; bytes."""
+
+    time_ns: int
+    name: str
+    size: int
+
+    @property
+    def token(self) -> str:
+        """Tells it from others, and from what had its name before."""
+        return base64.b64encode(self._digest(9)).decode()
+
+    @property
+    def number(self) -> int:
+        """Such a token as a number of SUM_BITS, of which there may be sums."""
+        return int.from_bytes(self._digest(SUM_BITS // 8))
+
+    def _digest(self, size: int) -> bytes:
+        text = f"{self.name}\0{self.size}\0{self.time_ns}".encode()
+        return hashlib.blake2b(text, digest_size=size).digest()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Since when a file has to be as it was, and what to do where it is not, beside putting it back; for errors."""
+
+    since: str
+    otherwise: str
+
+
+LISTED_BY_STREAM = Listed("a micro-batch was begun with it", "begin with an empty checkpoint")
+LISTED_BY_JOB = Listed("the first job of this frame listed it", "call apply again")
+
+
+class Folder:
+    """A folder, on this machine or elsewhere.
+
+    path: or a URI that Arrow knows, such as ``s3://bucket/clicks``. listed: by whom, for errors.
+    """
+
+    def __init__(self, path: str, listed: Listed = LISTED_BY_STREAM) -> None:
+        is_uri = "://" in path or path.startswith("file:")
+        self.path = path if is_uri else os.path.abspath(path)  # tasks run elsewhere
+        self._files, self._root = fs.FileSystem.from_uri(self.path)
+        self._listed = listed
+
+    def found(self) -> list[Found]:
+        """Returns its Parquet files, the oldest first; hidden ones (``_`` and ``.``) are left out."""
+        try:
+            told = self._files.get_file_info(fs.FileSelector(self._root, recursive=False))
+        except FileNotFoundError as problem:
+            raise SourceError(f"path: there is no folder {self.path}; make it, or name another") from problem
+        return sorted(_found(info) for info in told if info.type == fs.FileType.File and _is_shown(info.base_name))
+
+    def look(self, name: str) -> Found | None:
+        """Returns what a file is now; None: there is none."""
+        info = self._files.get_file_info(f"{self._root}/{name}")
+        return _found(info) if info.type == fs.FileType.File else None
+
+    def open_same(self, one: Found) -> pq.ParquetFile:
+        """Opens a file that was seen before. Raises SourceError where it is not what it was, or not whole."""
+        now = self.look(one.name)
+        if now != one:
+            told = "is gone" if now is None else "has changed"
+            raise SourceError(
+                f"{self.path}/{one.name}: the file {told} since {self._listed.since}; put it back as it was "
+                f"({one.size:,} bytes, changed at {one.time_ns} ns since 1970), or {self._listed.otherwise}"
+            )
+        try:
+            return self.open(one.name)
+        except (pa.ArrowInvalid, OSError) as problem:
+            if not is_not_whole(problem):
+                raise
+            raise SourceError(
+                f"{self.path}/{one.name}: it is no whole Parquet file: {in_a_line(problem)}; put it whole, or remove it"
+            ) from problem
+
+    def open(self, name: str) -> pq.ParquetFile:
+        """Opens a file. Raises ArrowInvalid for one that is no Parquet, or not all of it."""
+        return pq.ParquetFile(self._files.open_input_file(f"{self._root}/{name}"), coerce_int96_timestamp_unit="us")
+
+    def row_groups_of(self, one: Found) -> tuple[int, ...]:
+        """Returns how many rows each row group of a file has that was seen before; raises as open_same() does."""
+        with self.open_same(one) as file:
+            return row_groups(file)
+
+
+def row_groups(file: pq.ParquetFile) -> tuple[int, ...]:
+    """Returns how many rows each row group has."""
+    metadata = file.metadata
+    return tuple(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
+
+
+def at_once(ask: Callable[[Found], Told], files: Sequence[Found]) -> list[Told]:
+    """Asks of several files at once, which may be far away; returns the answers in order."""
+    if len(files) < 2:
+        return [ask(one) for one in files]
+    with ThreadPoolExecutor(_READERS) as pool:
+        return list(pool.map(ask, files))
+
+
+def in_a_line(problem: Exception) -> str:
+    """Returns what it says; Arrow breaks its lines."""
+    return " ".join(str(problem).split())
+
+
+def is_not_whole(problem: Exception) -> bool:
+    """Whether it tells of what is in a file, and not that it could not be looked at."""
+    return isinstance(problem, pa.ArrowInvalid) or "thrift" in str(problem)
+
+
+def _is_shown(name: str) -> bool:
+    return name.endswith(SUFFIX) and not name.startswith(("_", "."))
+
+
+def _found(info: fs.FileInfo) -> Found:
+    return Found(info.mtime_ns or 0, info.base_name, info.size)
