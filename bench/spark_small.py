@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.lab import STORES, Lab, Query, open_lab
 from bench.race import OURS
-from bench.streams import ON_FILES, WINDOWS, both
+from bench.streams import ON_FILES, SMALL, WINDOWS, both, small, store_of
 
 __all__ = ["main", "measure"]
 
@@ -74,7 +74,7 @@ def _stages(lab: Lab, after: int, batches: int) -> dict[str, tuple[float, float]
 
 
 def _contenders(windows: str, only: str, with_floor: bool) -> dict[str, Query]:
-    queries = both(windows)
+    queries = small(windows) | both(windows)
     if with_floor:
         from bench import state_floor
 
@@ -92,7 +92,7 @@ def measure(
         for name, query in queries.items():
             after = max((stage.stageId() for stage in _all_stages(lab)), default=-1)
             before = _processor_s()
-            store = FLOORS[name][1] if name in FLOORS else STORES.get(name, "RocksDB")
+            store = FLOORS[name][1] if name in FLOORS else store_of(name)
             progress = lab.run(query, store, files)
             if turn >= practice:
                 taken[name]["processor"].append((_processor_s() - before) / len(progress))
@@ -135,7 +135,7 @@ def main() -> None:
         taken = measure(lab, files, queries, given.batches, given.turns, given.practice)
     medians = {name: statistics.median(steps["triggerExecution"]) for name, steps in taken.items()}
     others = [seconds for name, seconds in medians.items() if name in STORES]
-    for name in (OURS, ON_FILES):
+    for name in (OURS, ON_FILES, SMALL):
         if others and name in medians:
             print(f"{name} takes {medians[name] / min(others):.2f}x of the time of native's faster store")
 

@@ -8,10 +8,13 @@ import fastwin as fw
 from bench.lab import DELAY, STORES, Input, Query
 from bench.race import OURS
 
-__all__ = ["ON_FILES", "WINDOWS", "both", "native", "ours", "tell"]
+__all__ = ["ON_FILES", "SMALL", "WINDOWS", "both", "native", "ours", "small", "store_of", "tell"]
 
 ON_FILES = f"{OURS}, ParquetFiles"
 """The contender that reads the files in Python."""
+
+SMALL = f"{OURS}, small state"
+"""The contender whose state is one value for each share. It is on the HDFS-backed store, on which others cannot be."""
 
 WINDOWS: dict[str, tuple[fw.WindowAssigner, Callable[[Any], Any]]] = {
     "tumbling": (fw.TumblingEventTimeWindows.of("1 minute"), lambda functions: functions.window("ts", "1 minute")),
@@ -26,8 +29,11 @@ WINDOWS: dict[str, tuple[fw.WindowAssigner, Callable[[Any], Any]]] = {
 }
 
 
-def ours(*assigners: fw.WindowAssigner, files: bool = False, **named: fw.WindowAssigner) -> Query:
-    """Returns the question as fastwin says it; files: of ``ParquetFiles``, not of the frame."""
+def ours(*assigners: fw.WindowAssigner, files: bool = False, small: bool = False, **named: fw.WindowAssigner) -> Query:
+    """Returns the question as fastwin says it.
+
+    files: of ``ParquetFiles``, not of the frame. small: with ``small_state=True``.
+    """
     spec = fw.key_by("key").event_time("ts")
     spec = spec.windows(**named) if named else spec.window(*assigners)
     spec = spec.aggregate(n=fw.Count(), s=fw.Sum("value"), lo=fw.Min("value"), hi=fw.Max("value"))
@@ -39,7 +45,7 @@ def ours(*assigners: fw.WindowAssigner, files: bool = False, **named: fw.WindowA
         if files:  # a file a micro-batch, or all of them
             limits = {"max_files": 1} if source.isStreaming else {"streaming": False}
             source = spark_glue.ParquetFiles(str(given.folder), **limits)
-        return spark_glue.apply(spec, source, watermark=DELAY)
+        return spark_glue.apply(spec, source, watermark=DELAY, small_state=small)
 
     return query
 
@@ -62,7 +68,20 @@ def both(windows: str) -> dict[str, Query]:
     """Returns the question, by contender: fastwin, over the frame and the files, and Spark's own windows
     on each of its stores of state."""
     assigner, column = WINDOWS[windows]
-    return {OURS: ours(assigner), ON_FILES: ours(assigner, files=True)} | dict.fromkeys(STORES, native(column))
+    return {
+        OURS: ours(assigner),
+        ON_FILES: ours(assigner, files=True),
+    } | dict.fromkeys(STORES, native(column))
+
+
+def small(windows: str) -> dict[str, Query]:
+    """Returns the question with small state, for streams."""
+    return {SMALL: ours(WINDOWS[windows][0], small=True)}
+
+
+def store_of(contender: str) -> str:
+    """Returns the store of state that a contender has."""
+    return "HDFSBacked" if contender == SMALL else STORES.get(contender, "RocksDB")
 
 
 def tell(windows: str, taken: dict[str, list[float]], rows: int, against: str) -> None:

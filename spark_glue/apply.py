@@ -48,6 +48,7 @@ def apply(
     idle: Duration | None = None,
     history: str | Path | DataFrame | None = None,
     goes_on: bool = False,
+    small_state: bool = False,
 ) -> DataFrame:
     """Windows a Spark frame as the specification says; returns a frame, streaming if ``df`` is.
 
@@ -88,6 +89,10 @@ def apply(
         the history has passed do not fire again. Later starts have no use for it.
     goes_on: for a batch frame with ``watermark=`` that is such a history: windows that are still open at its watermark
         do not fire. What comes out, and what the stream gives, is what one long stream would have given.
+    small_state: for a streaming frame: whether Spark keeps the state of each share as one value, on any of its state
+        stores. Micro-batches over many partitions then take about half of the processor's time; but the value is
+        written whole in each one, so it is for up to some hundred kilobytes a share. Fixed for the life of a
+        checkpoint; not with ``history=`` or ``chain=``, and ``rescale`` does not move it.
 
     Result columns: the keys, ``window_start``, ``window_end`` (TIMESTAMP) and the aggregates. If the spec hands out
     late or bad rows there are also the structs ``late`` and ``bad`` with the input's columns, and a struct ``side_tag``
@@ -107,9 +112,11 @@ def apply(
     setting that does not fit, naming it, its value and what is needed. Bad rows under the policy "raise", state of
     another query (the spec or key_groups has changed) and overflows end the query when they occur.
     """
+    if not isinstance(small_state, bool):
+        raise SpecError(f"small_state: must be True or False, got {small_state!r}")
     if isinstance(spec, fw.JoinSpec):
         check_migrate(migrate)
-        frames, delays = _check_join(spec, df, watermark, name, chain)
+        frames, delays = _check_join(spec, df, watermark, name, chain, small_state)
         skew_ms = _duration(max_future_skew, "max_future_skew")
         idle_ms = idle_time(idle, follows=delays is not None or not frames[0].isStreaming)
         if history is not None or goes_on:
@@ -126,6 +133,7 @@ def apply(
             name=name,
             migrate=migrate,
             idle_ms=idle_ms,
+            small_state=small_state,
         )
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
@@ -145,7 +153,7 @@ def apply(
     skew_ms = _duration(max_future_skew, "max_future_skew")
     coalesce = _coalesce(spec, coalesce)
     check_migrate(migrate)
-    own = _check_streaming(spec, df, delay_ms) if df.isStreaming else None
+    own = _check_streaming(spec, df, delay_ms, small_state) if df.isStreaming else None
     idle_ms = idle_time(idle, follows=not df.isStreaming or (delay_ms is not None and own is None))
 
     def planned(frame: DataFrame) -> FramePlan:
@@ -164,7 +172,9 @@ def apply(
 
     if goes_on and files is not None and not files.streaming:
         raise SpecError("goes_on: ParquetFiles do not tell how far the history goes; read it with spark.read.parquet")
-    frame_plan, initial = planned(df), None
+    frame_plan, initial = replace(planned(df), small_state=small_state), None
+    if small_state:
+        _check_small(frame_plan, own, history, chain)
     if history is not None or goes_on:
         past_delay_ms = _check_history(spec, df, frame_plan, history, goes_on, None if own else delay_ms)
         if goes_on:
@@ -198,7 +208,7 @@ def apply(
 
 
 def _check_join(
-    join: fw.JoinSpec, df: object, watermark: object, name: str | Observation, chain: bool
+    join: fw.JoinSpec, df: object, watermark: object, name: str | Observation, chain: bool, small_state: bool
 ) -> tuple[tuple[DataFrame, DataFrame], tuple[int, int] | None]:
     """Returns the frames of a join, and the delays of their watermarks, ms; None for batch frames."""
     if isinstance(df, tuple | list) and any(isinstance(frame, ParquetFiles) for frame in df):
@@ -215,7 +225,7 @@ def _check_join(
     check_name(name, left.isStreaming)
     if not left.isStreaming:
         return (left, right), None
-    _check_session(left.sparkSession)
+    _check_session(left.sparkSession, small_state)
     if not isinstance(watermark, tuple | list) or len(watermark) != 2:
         raise SpecError(f"watermark: a join of streams needs a pair such as ('10 s', '1 minute'), got {watermark!r}")
     delays = [_duration(one, "watermark") for one in watermark]
@@ -243,6 +253,18 @@ def _check_history(
     return delay_ms
 
 
+def _check_small(frame_plan: FramePlan, own: Watermark | None, history: object, chain: object) -> None:
+    """Raises SpecError where state in one value cannot do what is asked for."""
+    if not frame_plan.streaming:
+        raise SpecError("small_state: is for a streaming frame; a batch frame leaves no state")
+    if history is not None:
+        raise SpecError("small_state: Spark gives such state nothing to start from; leave it or history= out")
+    if chain is not False or frame_plan.chained:
+        raise SpecError("small_state: Spark has no watermark behind such state; leave it out in a chain")
+    if own is not None:
+        raise SpecError("small_state: needs watermark= in place of the frame's own withWatermark")
+
+
 def _check_spec(spec: fw.WindowSpec) -> None:
     """Raises SpecError for a spec that is incomplete, or that cannot travel to Spark's workers."""
     spec.check_complete()
@@ -252,9 +274,11 @@ def _check_spec(spec: fw.WindowSpec) -> None:
         raise SpecError(f"spec: it cannot be sent to Spark's workers: {type(problem).__name__}: {problem}") from problem
 
 
-def _check_session(spark: SparkSession) -> None:
-    """Checks what every stream needs of its session, and warns of what is not as it should be."""
+def _check_session(spark: SparkSession, small_state: bool) -> None:
+    """Checks what a stream needs of its session, and warns of what is not as it should be."""
     check_streams(spark)
+    if small_state:  # any store will do, in any format: a value is complete in itself
+        return
     check_state_store(spark)
     warn_of_format(spark)
     if importlib.util.find_spec("google.protobuf") is None:
@@ -271,9 +295,9 @@ def _warn_of_dates(spec: fw.WindowSpec) -> None:
         )
 
 
-def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -> Watermark | None:
+def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None, small_state: bool) -> Watermark | None:
     """Checks what only streams need; returns the watermark that the frame has itself, if it has."""
-    _check_session(df.sparkSession)
+    _check_session(df.sparkSession, small_state)
     own = watermark_of(df)
     if spec.time_column is None:
         if delay_ms is not None:

@@ -13,8 +13,15 @@ from fastwin.errors import SpecError
 from spark_glue.health.ailments import diagnose
 from spark_glue.health.findings import Findings
 from spark_glue.health.records import Setup, Tasks
-from spark_glue.plan.catalyst import in_first_format, operators_of, told, watermark_delays
+from spark_glue.plan.catalyst import told
 from spark_glue.plan.compat import Py4JError, SparkContext
+from spark_glue.plan.queries import (
+    has_small_state,
+    in_first_format,
+    operators_of,
+    waits_for_clock,
+    watermark_delays,
+)
 from spark_glue.session import STATE_STORE_KEY
 
 __all__ = ["doctor"]
@@ -56,7 +63,8 @@ def _setup(query: StreamingQuery) -> Setup:
         store=ask("the state store of a query", lambda it: it.sparkSessionForStream().conf().get(STATE_STORE_KEY)),
         first_format=bool(ask("the format of a checkpoint", in_first_format)),
         delays_ms=ask("the watermarks of a query", watermark_delays) or (),
-        processing_time=bool(ask("the operators of a query", _waits_for_clock)),
+        processing_time=bool(ask("the operators of a query", lambda it: any(map(waits_for_clock, operators_of(it))))),
+        small_state=bool(ask("the operators of a query", lambda it: any(map(has_small_state, operators_of(it))))),
         cores=ask("the cores of a session", lambda it: it.sparkSession().sparkContext().defaultParallelism()),
         tasks=ask("the tasks of a query", _tasks),
     )
@@ -71,10 +79,6 @@ def _trigger_ms(inner: Any) -> int | None:
     text = inner.trigger().toString()
     found = _NUMBER.search(text)
     return int(found[0]) if text.startswith("ProcessingTime") and found else None
-
-
-def _waits_for_clock(inner: Any) -> bool:
-    return any("ProcessingTime" in str(node.timeMode()) for node in operators_of(inner))
 
 
 def _tasks(inner: Any) -> Tasks | None:

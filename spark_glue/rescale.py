@@ -63,6 +63,11 @@ def rescale(
     delta = stored.a_delta
     if delta is None:
         raise SpecError("rescale: the checkpoint has no state: a new checkpoint will do")
+    if stored.is_small:
+        raise SpecError(
+            "rescale: the query has small_state=True, which is not moved; export_state, and a new checkpoint with "
+            "history= and without small_state=, work here"
+        )
     if stored.operators != 1:
         raise SpecError(f"rescale: the query has {stored.operators} stateful operators, and one can be divided anew")
     last = _last_batch(old)

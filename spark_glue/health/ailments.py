@@ -23,6 +23,7 @@ _FEW_ROWS = 10_000  # in a micro-batch, whose fixed cost is then more than its w
 _SKEW = 3.0  # times the median task
 _LONG_TASK_MS = 500
 _PARTITIONS = 8  # for each core
+_LARGE_VALUE = 1_000_000  # bytes, which Spark takes some 50 ms to read and write
 _FEW_LOADING = 0.1  # of the time of the micro-batches
 
 _ANY_ERROR = (
@@ -83,7 +84,7 @@ def _failed(batches: list[MicroBatch], setup: Setup) -> Finding | None:
 
 
 def _wrong_store(batches: list[MicroBatch], setup: Setup) -> Finding | None:
-    if setup.store is None or "RocksDB" in setup.store:
+    if setup.store is None or "RocksDB" in setup.store or setup.small_state:
         return None
     return Finding(
         "wrong store",
@@ -95,7 +96,7 @@ def _wrong_store(batches: list[MicroBatch], setup: Setup) -> Finding | None:
 
 
 def _first_format(batches: list[MicroBatch], setup: Setup) -> Finding | None:
-    if not setup.first_format:
+    if not setup.first_format or setup.small_state:
         return None
     return Finding(
         "state format 1",
@@ -343,8 +344,28 @@ def _partitions(batches: list[MicroBatch], setup: Setup) -> Finding | None:
         f"the state has {count:,} partitions for {setup.cores:,} cores, and each costs time in every micro-batch "
         f"({duration(took)} in the median)",
         "spark.sql.shuffle.partitions at one or two for each core before the query's first start; an existing "
-        "checkpoint keeps its number",
+        "checkpoint keeps its number"
+        + ("" if setup.small_state else "; where they must be many and state is small, apply(..., small_state=True)"),
         {"partitions": count, "cores": setup.cores, "median_ms": took},
+    )
+
+
+def _large_value(batches: list[MicroBatch], setup: Setup) -> Finding | None:
+    """State that is written whole in each micro-batch has become large."""
+    if not setup.small_state:
+        return None
+    visited = [(one, sum(map(one.count, _VISITS))) for one in batches]
+    visits = [(one, count) for one, count in visited if count][-_RECENT:]
+    if len(visits) < _FEW_BATCHES:
+        return None
+    size = median(one.count("log_bytes") / count for one, count in visits)
+    if size < _LARGE_VALUE:
+        return None
+    return Finding(
+        "large small state",
+        f"with small_state=True each visit writes the state of a share whole, and that is {size / 1e6:,.1f} MB by now",
+        "go on without small_state=, which writes what has changed: export_state, and a new checkpoint with history=",
+        {"bytes": int(size), "batches": len(visits)},
     )
 
 
@@ -362,6 +383,7 @@ _CHECKS: tuple[Check, ...] = (
     _silent,
     _long_delay,
     _reloads,
+    _large_value,
     _skew,
     _no_interval,
     _partitions,

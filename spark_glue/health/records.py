@@ -56,13 +56,15 @@ class Setup:
     """How a query was set up, as far as that is known.
 
     trigger_ms: interval of its trigger; 0: as often as it can; None: it ends by itself, or it is not known.
-    store: class of the state store. first_format: whether its checkpoint is of Spark's first format. delays_ms: how far
-    its watermarks are behind the newest rows. cores: that Spark has. error: what it ended with.
+    store: class of the state store. small_state: whether it keeps the state of a share as one value. first_format:
+    whether its checkpoint is of Spark's first format. delays_ms: how far its watermarks are behind the newest rows.
+    cores: that Spark has. error: what it ended with.
     """
 
     running: bool = True
     trigger_ms: int | None = None
     processing_time: bool = False
+    small_state: bool = False
     store: str | None = None
     first_format: bool = False
     delays_ms: tuple[int, ...] = ()

@@ -46,6 +46,7 @@ class FramePlan:
     None: it is Spark's. delays: how far the rows of each input may be out of order, ms. input: which of them this is.
     start_ms: the watermark that a stream starts with, which history has brought; None: none. until_ms: the watermark
     that a batch frame ends with; None: the end of time.
+    small_state: whether the state of a share is one value of Spark's.
     """
 
     spec: fw.WindowSpec
@@ -66,6 +67,7 @@ class FramePlan:
     input: int = 0
     start_ms: int | None = None
     until_ms: int | None = None
+    small_state: bool = False
 
     @cached_property
     def plan(self) -> fw.Plan:

@@ -42,16 +42,18 @@ class Part:
 class Output:
     """The columns of a result frame.
 
-    struct: as Spark knows them. parts: the outputs there are, by kind of result.
+    struct: as Spark knows them. parts: the outputs there are, by kind of result. in_blobs: whether they leave the
+    operator in blobs, whatever they are.
     """
 
     struct: T.StructType
     parts: dict[int, Part]
+    in_blobs: bool = False
 
     @property
     def is_flat(self) -> bool:
         """Whether all columns can leave the operator as they are, without blobs."""
-        return all(isinstance(field.dataType, _FLAT) for field in self.struct)
+        return not self.in_blobs and all(isinstance(field.dataType, _FLAT) for field in self.struct)
 
     def rows(self, kind: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Returns a record batch of the given kind of result as rows of the result frame."""

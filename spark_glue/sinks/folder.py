@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
-from spark_glue.plan.catalyst import query_id_of
+from spark_glue.plan.queries import query_id_of
 
 __all__ = ["to_folder"]
 

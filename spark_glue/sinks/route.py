@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
-from spark_glue.plan.catalyst import query_of
 from spark_glue.plan.outputs import SIDE_PREFIX
+from spark_glue.plan.queries import query_of
 
 __all__ = ["Sink", "route"]
 

@@ -15,8 +15,9 @@ from fastwin.errors import FastwinError, SpecError, StoreError, StoreUnavailable
 from fastwin.spec.panes import window_of
 from fastwin.store import PaneStore, Revision, Written
 from fastwin.times import Duration, to_ms
-from spark_glue.plan.catalyst import counted, partitions_of, query_id_of, query_of, quoted
+from spark_glue.plan.catalyst import partitions_of, quoted
 from spark_glue.plan.outputs import SIDE_PREFIX
+from spark_glue.plan.queries import counted, query_id_of, query_of
 from spark_glue.plan.types import arrow_schema
 from spark_glue.sinks.patience import patiently
 from spark_glue.stages.counters import WATERMARK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -45,6 +46,7 @@ def run_joined(
     name: str | Observation,
     migrate: Migrate,
     idle_ms: int | None = None,
+    small_state: bool = False,
 ) -> DataFrame:
     """Returns the result frame of a join. delays: of the watermarks, ms; None: the frames are no streams.
 
@@ -98,6 +100,7 @@ def run_joined(
         forget_when_ended(session)
         warm_up(session)
         assert isinstance(name, str)
+        frame_plan = replace(frame_plan, small_state=small_state)
         result = run_stream(carried[0].unionAll(carried[1]), frame_plan, output, name)
     return _with_late_sides(bound, result)
 

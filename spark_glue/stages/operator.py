@@ -22,6 +22,7 @@ from spark_glue.stages.packets import Packet, PacketKind, decode, encode, pieces
 from spark_glue.stages.shareclocks import ShareClocks
 from spark_glue.stages.sharetimers import ShareTimers
 from spark_glue.stages.shipped import Shipped
+from spark_glue.stages.smallstate import run_groups
 from spark_glue.stages.unpack import operator_struct, row_frames, unpack_frame
 from spark_glue.stages.worker import query_id, settle, shares_of
 from spark_glue.state.copies import Shelf
@@ -37,11 +38,16 @@ def run_stream(
     packed: DataFrame, frame_plan: FramePlan, output: Output, name: str, initial: DataFrame | None = None
 ) -> DataFrame:
     """Returns the result frame of a stream's packed rows. name: of the counters. initial: rows of history.INITIAL."""
+    if frame_plan.small_state:
+        output = replace(output, in_blobs=True)
     processor = WindowProcessor(frame_plan, output if output.is_flat else None)
-    begin = None if initial is None else initial.groupBy("key_group")
-    results = packed.groupBy("key_group").transformWithStateInPandas(
-        Shipped(processor), operator_struct(output), "append", frame_plan.time_mode, begin
-    )
+    struct = operator_struct(output)
+    if frame_plan.small_state:
+        results = run_groups(packed, processor, struct, frame_plan)
+    else:
+        begin = None if initial is None else initial.groupBy("key_group")
+        grouped = packed.groupBy("key_group")
+        results = grouped.transformWithStateInPandas(Shipped(processor), struct, "append", frame_plan.time_mode, begin)
     return unpack_frame(observed_of_shares(results, name, "counters", frame_plan.carried_delays), output)
 
 
@@ -71,7 +77,7 @@ class WindowProcessor(StatefulProcessor):
         identity = Identity(
             plan.fingerprint.hex(), plan.config.state, frame_plan.key_groups, shares, frame_plan.migrate, query
         )
-        self._log = StateLog(handle, identity)
+        self._log = StateLog(handle, identity, in_chunks=not frame_plan.small_state)
         self._states = States(frame_plan, self._log, shares, Shelf(query), query)
 
     def handleInputRows(  # noqa: N802

@@ -24,8 +24,9 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
 )
 
-from spark_glue.plan.catalyst import running_query, told
+from spark_glue.plan.catalyst import told
 from spark_glue.plan.compat import SparkContext, is_connect
+from spark_glue.plan.queries import running_query
 from spark_glue.state.folders import forget_run, sweep
 
 __all__ = ["forget_when_ended"]

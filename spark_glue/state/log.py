@@ -138,12 +138,16 @@ def token_of(delta: bytes) -> str:
 
 
 class StateLog:
-    """The state of the current share. Made once per task, in the processor's ``init``."""
+    """The state of the current share. Made once per task, in the processor's ``init``.
 
-    def __init__(self, handle: StatefulProcessorHandle, identity: Identity) -> None:
+    in_chunks: whether deltas may lie in chunks; if not, all of them lie in the head.
+    """
+
+    def __init__(self, handle: StatefulProcessorHandle, identity: Identity, in_chunks: bool = True) -> None:
         self._identity = identity
+        self._in_chunks = in_chunks
         self._head = handle.getValueState("head", _HEAD)
-        self._chunks = handle.getMapState("chunks", _CHUNK_NO, _CHUNK)
+        self._chunks = handle.getMapState("chunks", _CHUNK_NO, _CHUNK) if in_chunks else None
 
     def of(self, identity: Identity) -> "StateLog":
         """Returns the log of the same state for another identity."""
@@ -180,6 +184,12 @@ class StateLog:
         values = {number: self._chunks.getValue((number,)) for number in entry.numbers()}
         return joined({number: bytes(value[0]) for number, value in values.items() if value is not None}, entry)
 
+    def is_better_whole(self, head: Head) -> bool:
+        """Whether all of the state is to be written next, and not what has changed: where all deltas are written with
+        the head, and most of what they take comes behind the first one."""
+        entries = head.log.entries
+        return not self._in_chunks and bool(entries) and head.log.size > 2 * entries[0].size + INLINE_BYTES
+
     def append(
         self, head: Head, delta: bytes, meta: dict[str, Any], groups: int, cleaned_until: int | None
     ) -> Appended:
@@ -188,13 +198,13 @@ class StateLog:
         head: as loaded. meta: the delta's. groups, cleaned_until: see DeltaLog.append. What stays in the head is stored
         by save() alone.
         """
-        chunks = max(1, -(-len(delta) // CHUNK_BYTES))
+        chunks = max(1, -(-len(delta) // CHUNK_BYTES)) if self._in_chunks else 1
         entry = Entry.of(head.log.next_chunk, chunks, len(delta), token_of(delta), meta)
         log, gone = head.log.append(entry, meta.get("refreshed", 0), groups, cleaned_until)
         self._remove([old for old in gone if head.has_chunks(old)])
         known = {**head.inline, entry.first: delta}
         inline = [(one, known[one.first]) for one in log.entries if one.first in known]
-        moved = inline if sum(one.size for one, _ in inline) > INLINE_BYTES else []
+        moved = inline if self._in_chunks and sum(one.size for one, _ in inline) > INLINE_BYTES else []
         for one, data in moved:
             for number in one.numbers():
                 at = (number - one.first) * CHUNK_BYTES

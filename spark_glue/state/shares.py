@@ -164,10 +164,11 @@ class States:
             for entry in filter(head.has_chunks, head.log.entries):
                 self._shelf.remove(entry.token)
             return Stored(0, _ms_since(begun))
-        if head.earlier or after.state_rows == 0:
-            # What came before can go: deltas of an earlier spec, instead of which all is written, or of rows that are
-            # gone. What is left without rows, a kilobyte or two, tells a query with a longer lateness what was cleaned.
-            delta = opened.stream.snapshot() if head.earlier else opened.stream.delta()
+        whole = head.earlier or self._log.is_better_whole(head)
+        if whole or after.state_rows == 0:
+            # What came before can go: deltas instead of which all is written, or of rows that are gone. What is left
+            # without rows, a kilobyte or two, tells a query with a longer lateness what was cleaned.
+            delta = opened.stream.snapshot() if whole else opened.stream.delta()
             meta = read_meta(delta) | {"refreshed": len(groups)}
             head = replace(head, log=replace(head.log, turn=None), earlier=False)
         else:

@@ -34,6 +34,8 @@ __all__ = ["Checkpoint", "Progress", "checkpoint_of", "escaped_in", "plan_of", "
 CLOCKS = "inputs"
 """The state variable of shares that make their watermark themselves, see ``stages.shareclocks``."""
 CHUNK_COLUMNS = ["key_group", "chunk", "data"]
+_CHUNK_TYPES = "key_group int, chunk bigint, data binary"
+_OF_GROUPS = "applyInPandasWithState"  # the operator, as Spark's metadata has it
 NO_CHUNK = -1
 _ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH_BYTES = 1 << 29  # of a record batch on its way to Python
@@ -151,7 +153,10 @@ class Checkpoint:
         reader = self.spark.read.format("statestore").option("operatorId", self._operator)
         if self._batch is not None:
             reader = reader.option("batchId", self._batch)
-        return reader.option("stateVarName", variable).load(self._path)
+        if not self.is_small:
+            return reader.option("stateVarName", variable).load(self._path)
+        found = reader.load(self._path).select("key", F.col(f"value.groupState.{variable}").alias("value"))
+        return found.where("value is not null")
 
     @cached_property
     def heads(self) -> dict[int, StoredHead]:
@@ -171,10 +176,9 @@ class Checkpoint:
         A share of which all deltas lie in its head has one row without data, whose chunk is NO_CHUNK.
         """
         wanted = None if groups is None else set(groups)
-        rows = self._state("chunks")
+        columns = self._all_chunks()
         if wanted is not None:
-            rows = rows.where(_one_of(F.col("key.key_group"), wanted))
-        columns = rows.select("key.key_group", "user_map_key.chunk", "user_map_value.data").toDF(*CHUNK_COLUMNS)
+            columns = columns.where(_one_of(F.col("key_group"), wanted))
         others = [group for group, head in self.heads.items() if not head.has_chunks]
         if wanted is not None:
             others = [group for group in others if group in wanted]
@@ -182,6 +186,12 @@ class Checkpoint:
         if told:
             columns = columns.unionAll(self.spark.createDataFrame(told, columns.schema))
         return columns.sortWithinPartitions("key_group")
+
+    def _all_chunks(self) -> DataFrame:
+        if self.is_small:
+            return self.spark.createDataFrame([], _CHUNK_TYPES)
+        rows = self._state("chunks")
+        return rows.select("key.key_group", "user_map_key.chunk", "user_map_value.data").toDF(*CHUNK_COLUMNS)
 
     def pieces(self, groups: Iterable[int] | None = None) -> DataFrame:
         """Returns ``chunks`` cut into pieces, so small that a record batch of them stays below Arrow's two gigabytes.
@@ -257,7 +267,14 @@ class Checkpoint:
 
     @property
     def _has_clocks(self) -> bool:
+        if self.is_small:
+            return CLOCKS in self.spark.read.format("statestore").load(self._path).select("value.groupState.*").columns
         return CLOCKS in [one.get("stateName") for one in self._properties.get("stateVariables", ())]
+
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether Spark keeps the state of each share as one value (small_state=)."""
+        return any(row.operatorId == self._operator and row.operatorName == _OF_GROUPS for row in self._metadata)
 
     @property
     def time_mode(self) -> TimeMode:
@@ -284,7 +301,7 @@ class Checkpoint:
     @cached_property
     def _metadata(self) -> list[Any]:
         found = self.spark.read.format("state-metadata").load(self._path)
-        return found.select("operatorId", "maxBatchId", "operatorProperties").collect()
+        return found.select("operatorId", "operatorName", "maxBatchId", "operatorProperties").collect()
 
     def _log_entry(self, folder: str, batch: int) -> dict[str, Any]:
         """Returns what Spark's own log says of a micro-batch."""

@@ -187,6 +187,15 @@ def test_partitions_and_cores():
     assert names(records, Setup(cores=64)) == []
 
 
+def test_small_state_that_is_small_no_more():
+    small = Setup(trigger_ms=10_000, store="HDFS", small_state=True, first_format=True)
+    assert names([record(n, log_bytes=1_900_000) for n in range(5)], small) == []  # of two shares
+    (found,) = diagnose([record(n, log_bytes=6_400_000) for n in range(5)], small)
+    assert found.name == "large small state"
+    assert "3.2 MB" in found.what
+    assert names([record(n, log_bytes=6_400_000) for n in range(5)]) == []
+
+
 def test_stores_formats_and_errors():
     assert names([record(0)], Setup(store="a.b.HDFSBackedStateStoreProvider")) == ["wrong store"]
     assert names([record(0)], Setup(first_format=True)) == ["state format 1"]

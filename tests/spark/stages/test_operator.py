@@ -62,6 +62,23 @@ def test_how_streams_were_found_is_counted():
     assert harness.counters["worker_bytes"] > 10_000_000
 
 
+def test_small_state_is_written_whole_before_its_deltas_outweigh_it():
+    LIVE.clear()
+    harness, group = Harness(small_state=True, key_groups=1), int(ids(1)[0])
+    sizes, batches = [], [range(number % 5, 8_000, 5) for number in range(40)]
+    for number, keys in enumerate(batches):
+        forget_run("unnamed")
+        if number % 7 == 0:
+            LIVE.clear()  # so that the value is read
+        harness.batch(0, {group: [packet(*((key, 1) for key in keys))]})
+        (value,) = harness.handle.values[group]["head"]
+        sizes.append(len(value))
+    assert set(harness.handle.values[group]) == {"head"}
+    assert max(sizes) < 3 * sizes[4], "when all keys were there"
+    out = harness.batch(9, {})["MAIN"]
+    assert sum(n for *_, n in out) == sum(map(len, batches))
+
+
 @pytest.mark.parametrize("in_chunks", [True, False])
 def test_a_share_that_comes_back_to_a_worker_reads_what_it_lacks_and_no_more(monkeypatch, in_chunks):
     def batch(worker: LiveStreams) -> Harness:

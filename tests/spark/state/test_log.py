@@ -67,6 +67,19 @@ def test_appended_is_read(handle, size):
     assert sum(stored(handle)) == 5 + size
 
 
+def test_a_log_without_chunks_has_all_in_its_head(handle, monkeypatch):
+    monkeypatch.setattr(state_log, "CHUNK_BYTES", 1_000)
+    log = StateLog(handle, ME, in_chunks=False)
+    large = b"0123456789abcdef" * 10_000
+    head = append(log, append(log, log.load(0), b"first"), large)
+    again = StateLog(handle, ME, in_chunks=False)
+    assert again.load(0) == head
+    assert [again.read(head, entry) for entry in head.log.entries] == [b"first", large]
+    assert set(handle.values[handle.key]) == {"head"}
+    again.clear(again.load(0))
+    assert handle.values[handle.key] == {}
+
+
 def test_tokens_follow_from_what_was_written(handle):
     log = StateLog(handle, ME)
     tokens = [log.append(Head(), delta, {"rows": 1}, 4, None).head.log.token for delta in (b"same", b"same", b"other")]

@@ -1,0 +1,205 @@
+"""What Spark's own objects tell of a query: its operators of ``apply``, its watermark, and what cannot work."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_glue.plan.catalyst import DELAY_KEY, FORMAT_KEY, STATEFUL, nodes_below, told
+from spark_glue.plan.compat import has_second_format, metadata_of
+from spark_glue.plan.connect import NEVER_ENDS
+
+__all__ = [
+    "RunningQuery",
+    "counted",
+    "has_small_state",
+    "in_first_format",
+    "operators_of",
+    "query_id_of",
+    "query_of",
+    "running_query",
+    "waits_for_clock",
+    "watermark_delays",
+]
+
+_PACKED = {"key_group", "mapper", "seq", "blob"}  # columns that go into an operator of apply's, see stages.packets
+_OF_GROUPS = "FlatMapGroupsInPandasWithState"
+
+
+@dataclass(frozen=True)
+class RunningQuery:
+    """A query that runs, with an operator of ``apply`` in it.
+
+    available_now: it ends with the data that is there. processing_time: it has timers of processing time.
+    shares_watermark: two of its operators stand side by side on one ``withWatermark``; Spark serves the first alone.
+    first_format: its checkpoint has been begun in Spark's first format, and there is a better one. watermark: of the
+    micro-batch that runs, ms; None while there is none, and where several operators may each have their own.
+    """
+
+    available_now: bool
+    processing_time: bool
+    shares_watermark: bool
+    first_format: bool = False
+    watermark: int | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with it and what to do, in a sentence; None: nothing."""
+        if self.shares_watermark:
+            return (
+                "df: two results of one frame with a watermark of its own are in this query, and Spark lets only the "
+                "first one fire; drop the withWatermark and give watermark= to each apply, or run a query for each"
+            )
+        if self.available_now and self.processing_time:
+            return NEVER_ENDS
+        return None
+
+    @property
+    def notice(self) -> str | None:
+        """What is good to know of it and what to do, in a sentence; None: nothing."""
+        if not self.first_format:
+            return None
+        return (
+            f"checkpoint: it was begun with {FORMAT_KEY}=1, and goes on so; where Spark runs a task twice, the later "
+            f"attempt may overwrite state that the other one has committed. Attempts write the same bytes, so the "
+            f"query can go on; to be safe from it, start the query anew with an empty checkpoint folder in a session "
+            f"with {FORMAT_KEY}=2, as spark_glue.session sets it"
+        )
+
+
+def query_of(frame: DataFrame) -> RunningQuery | None:
+    """Returns the query whose ``foreachBatch`` has been handed this frame; None where that cannot be told."""
+    query_id = query_id_of(frame)
+    return running_query(frame.sparkSession, query_id) if query_id else None
+
+
+def query_id_of(frame: DataFrame) -> str | None:
+    """Returns the id of the query whose ``foreachBatch`` has been handed this frame: the same over restarts from one
+    checkpoint. None where that cannot be told."""
+    if not hasattr(frame, "_jdf"):
+        return None
+    return told(
+        "the query of a sink",
+        lambda: frame._jdf.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId"),
+        None,
+    )
+
+
+def counted(frame: DataFrame, counter: str) -> int | None:
+    """Returns a counter of the micro-batch that this frame of a ``foreachBatch`` is of, once it has been computed.
+
+    None where several frames of ``apply`` are in the query, and where it cannot be told.
+    """
+    query_id = query_id_of(frame)
+    if query_id is None:
+        return None
+    return told("a counter of a micro-batch", lambda: _counted(frame.sparkSession, query_id, counter), None)
+
+
+def _counted(spark: SparkSession, query_id: str, counter: str) -> int | None:
+    found = []
+    for query in spark._jsparkSession.sharedState().activeStreamingQueries().values():
+        rows = query.lastExecution().observedMetrics().values().iterator() if str(query.id()) == query_id else None
+        while rows is not None and rows.hasNext():
+            row = rows.next()
+            if list(row.schema().fieldNames()) == ["counters"]:
+                told = row.getJavaMap(0)
+                if counter in told:
+                    found.append(told[counter])
+    return found[0] if len(found) == 1 else None
+
+
+def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
+    """Returns the query with this id; None if it does not run, has no ``apply`` in it, or where that cannot be told."""
+    return told("the operators of a query", lambda: _running_query(spark, query_id), None)
+
+
+def _running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
+    for query in spark._jsparkSession.sharedState().activeStreamingQueries().values():
+        if query.id().toString() == query_id:
+            operators = _stateful_operators(query)
+            ours = operators_of(query)
+            if not ours:
+                return None
+            return RunningQuery(
+                available_now=query.trigger().toString().startswith("AvailableNow"),
+                processing_time=any(map(waits_for_clock, ours)),
+                shares_watermark=_share_watermark(operators),
+                first_format=not any(map(has_small_state, ours))
+                and told("the format of a checkpoint", partial(in_first_format, query), False),
+                watermark=None if len(ours) > 1 else told("the watermark of a batch", partial(_watermark, query), None),
+            )
+    return None
+
+
+def _stateful_operators(query: Any) -> list[Any]:
+    return [node for node in nodes_below(query.analyzedPlan()) if node.nodeName().startswith(STATEFUL)]
+
+
+def operators_of(query: Any) -> list[Any]:
+    """Returns the operators of ``apply`` in a query, which is Spark's own object."""
+    return [node for node in _stateful_operators(query) if _is_ours(node)]
+
+
+def has_small_state(operator: Any) -> bool:
+    """Returns whether an operator of ``apply`` keeps the state of a share as one value."""
+    return str(operator.nodeName()).startswith(_OF_GROUPS)
+
+
+def waits_for_clock(operator: Any) -> bool:
+    """Returns whether an operator of ``apply`` has timers of processing time."""
+    mode = operator.timeout() if has_small_state(operator) else operator.timeMode()
+    return "ProcessingTime" in str(mode)
+
+
+def watermark_delays(query: Any) -> tuple[int, ...]:
+    """Returns how far the watermarks of a query, which is Spark's own object, are behind the newest rows, ms."""
+    found = []
+    for node in nodes_below(query.analyzedPlan()):
+        if node.nodeName() == "EventTimeWatermark":
+            columns = node.output()
+            marks = [columns.apply(i).metadata() for i in range(columns.size())]
+            found += [int(mark.getLong(DELAY_KEY)) for mark in marks if mark.contains(DELAY_KEY)]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_ours(operator: Any) -> bool:
+    """Returns whether a stateful operator is one of ``apply``."""
+    columns = operator.children().apply(0).output()
+    return {columns.apply(i).name() for i in range(columns.size())} >= _PACKED
+
+
+def in_first_format(query: Any) -> bool:
+    """Returns whether a commit of a query does not say which attempts count, and could. query: Spark's own object."""
+    last = query.commitLog().getLatest()
+    return has_second_format() and last.isDefined() and last.get()._2().stateUniqueIds().isEmpty()
+
+
+def _watermark(query: Any) -> int | None:
+    """Returns the watermark of the micro-batch that a query has begun last, ms. 0 is Spark's for none."""
+    last = query.offsetLog().getLatest()
+    begun = metadata_of(last.get()._2()) if last.isDefined() else None
+    return None if begun is None else int(begun.batchWatermarkMs()) or None
+
+
+def _share_watermark(operators: Sequence[Any]) -> bool:
+    """Returns whether one watermark is the nearest to two of these operators."""
+    marks = [mark for operator in operators for mark in _watermarks_below(operator)]
+    return len(marks) > len(set(marks))
+
+
+def _watermarks_below(operator: Any) -> set[str]:
+    """Returns the ids of the watermarks below an operator, those behind another stateful one left out."""
+    found = set()
+    children = operator.children()
+    waiting = [children.apply(i) for i in range(children.size())]
+    while waiting:
+        node = waiting.pop()
+        if node.nodeName() == "EventTimeWatermark":
+            found.add(str(node.nodeId()))
+        if not node.nodeName().startswith(STATEFUL):
+            children = node.children()
+            waiting += [children.apply(i) for i in range(children.size())]
+    return found
