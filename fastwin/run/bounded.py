@@ -14,6 +14,7 @@ from fastwin.core.memory.gather import take
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Operator, WatermarkOperator
 from fastwin.run.divided import is_divided, run_divided
+from fastwin.run.fresh import new_operator
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
@@ -28,7 +29,6 @@ __all__ = [
     "joined",
     "may_be_joined",
     "needed_columns",
-    "new_operator",
     "open_bounded",
     "run",
     "run_pieces",
@@ -125,11 +125,6 @@ def run_share(plan: Plan, parts: list[Part]) -> list[pa.RecordBatch]:
         parts = [joined(plan, parts)]
     pieces, firsts = _pieces(plan, operator, parts)
     return run_pieces(operator, pieces, firsts, lambda piece: operator.process(plan.batch(*piece)).main)
-
-
-def new_operator(plan: Plan) -> WatermarkOperator:
-    """Returns a fresh operator of a plan of built-in windows."""
-    return cast(WatermarkOperator, plan.new_operator(False))
 
 
 def run_pieces(

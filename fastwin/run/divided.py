@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, chain, pairwise
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from fastwin.core.panes.division import most_shares
 from fastwin.core.panes.slices import extent
 from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.batch import Batch
+from fastwin.run.fresh import new_groups
 from fastwin.run.planner import Plan
 from fastwin.run.ranges import row_ranges, window_ranges
 from fastwin.run.sample import (
@@ -32,9 +32,9 @@ _SHARE_ROWS = 40_000
 # Elements that are divided, and so copied, at a time, about.
 _SECTION_ROWS = 1 << 24
 # So many times tell where to cut them.
-_SAMPLE = 1 << 15
+_CUT_TIMES = 1 << 15
 # On one thread: fewer elements are not worth it; and those in order are only where a window has more rows of state.
-_FEW_ROWS, _MOST_GROUPS = 100_000, 1 << 19
+_DIVIDED_ROWS, _CACHED_GROUPS = 100_000, 1 << 19
 
 
 def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable = map) -> Iterator[pa.RecordBatch]:
@@ -46,7 +46,7 @@ def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable 
     if not parts:
         return
     extents = list(each(lambda part: extent(part[1]), parts))
-    whole = _new_operator(plan)
+    whole = new_groups(plan)
     whole.expect(min(first for first, _ in extents), max(last for _, last in extents))
     if threads > 1:
         groups = number_of_groups(plan, parts)
@@ -70,7 +70,7 @@ def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable 
         yield from chain.from_iterable(each(run_batches, ranges))
         return
     before = list(accumulate((len(times) for _, times in parts), initial=0))
-    some = times_from_all_over(parts, _SAMPLE)
+    some = times_from_all_over(parts, _CUT_TIMES)
     sections = np.unique(whole.cuts_of(some, -(-before[-1] // _SECTION_ROWS)))
     for since, until in pairwise([MIN_TIMESTAMP, *sections.tolist(), MAX_TIMESTAMP]):
         here = [at for at, (first, last) in enumerate(extents) if last >= since and first < until]
@@ -93,17 +93,13 @@ def _fed(operator: GroupsOperator, batches: Iterable[Batch]) -> GroupsOperator:
     return operator
 
 
-def _new_operator(plan: Plan) -> GroupsOperator:
-    return cast(GroupsOperator, plan.new_operator(False))
-
-
 def is_divided(plan: Plan, parts: list[Part]) -> bool:
     """Whether ``run_divided`` pays on one thread: rows of so many keys and open windows that they do not fit in the
     cache."""
     n = sum(len(times) for _, times in parts)
-    if plan.operator != GroupsOperator.name or n < _FEW_ROWS:
+    if plan.operator != GroupsOperator.name or n < _DIVIDED_ROWS:
         return False
     part = parts[len(parts) // 2]
     if has_few_windows(plan, part):
         return False
-    return goes_back(plan, part) or (n > _MOST_GROUPS and most_groups(plan, parts) > _MOST_GROUPS)
+    return goes_back(plan, part) or (n > _CACHED_GROUPS and most_groups(plan, parts) > _CACHED_GROUPS)

@@ -19,12 +19,12 @@ __all__ = ["row_ranges", "window_ranges"]
 # So many elements for each row of state, on each thread, pay for merging these.
 _PER_GROUP = 8
 # So many times, about, tell how many elements windows have.
-_SAMPLE = 1 << 12
+_WINDOW_TIMES = 1 << 12
 # As many elements as a range of windows has, about; and so many ranges for each thread at least, so that all are busy:
 # no window has more than half of a thread's elements.
 _RANGE_ROWS, _PER_THREAD, _BUSY = 1 << 18, 8, 2
 # Where a window has more rows of state, which are found one by one, a division is faster.
-_MOST_GROUPS = 1 << 18
+_RANGE_GROUPS = 1 << 18
 
 
 def row_ranges(plan: Plan, parts: list[Part], groups: float, threads: int) -> list[Iterator[Batch]] | None:
@@ -51,9 +51,9 @@ def window_ranges(
     if not all(each(lambda part: are_in_order(part[1]), parts)):
         return None
     count = max(_PER_THREAD * threads, int(_places(parts)[-1]) // _RANGE_ROWS)
-    some = times_from_all_over(parts, _SAMPLE)
+    some = times_from_all_over(parts, _WINDOW_TIMES)
     most = largest_window(whole, some)
-    if most * _BUSY * threads > 1 or most * groups > _MOST_GROUPS:
+    if most * _BUSY * threads > 1 or most * groups > _RANGE_GROUPS:
         return None
     cuts = np.unique(whole.cuts_of(some, count))
     bounds = [np.searchsorted(times, cuts) for _, times in parts]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import expm1, sqrt
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from fastwin.columns.decoding import take_rows
 from fastwin.core.memory.gather import take
 from fastwin.operators.aligned.groups import GroupsOperator
+from fastwin.run.fresh import new_groups, new_operator
 from fastwin.run.planner import Plan
 
 __all__ = [
@@ -40,7 +40,7 @@ _BACK = 16
 def has_few_windows(plan: Plan, part: Part) -> bool:
     """Whether rows like these are many for each row of state that they make: such state is small, and soon merged."""
     rows, times = _middle(part)
-    operator = plan.new_operator(False)
+    operator = new_operator(plan)
     operator.process(plan.batch(rows, times))
     return 2 * operator.state_rows <= len(times)
 
@@ -48,7 +48,7 @@ def has_few_windows(plan: Plan, part: Part) -> bool:
 def goes_back(plan: Plan, part: Part) -> bool:
     """Whether elements like these often go back to earlier windows. plan: of GroupsOperator."""
     _, times = _middle(part)
-    operator = cast(GroupsOperator, plan.new_operator(False))
+    operator = new_groups(plan)
     return operator.steps_back(times) * _BACK >= len(times)
 
 
@@ -57,7 +57,7 @@ def number_of_groups(plan: Plan, parts: list[Part]) -> float:
 
     Of n elements that are drawn from G groups, about G * (1 - exp(-n / G)) groups have one.
     """
-    operator = plan.new_operator(False)
+    operator = new_operator(plan)
     n = 0
     for rows, times in _from_all_over(parts):
         operator.process(plan.batch(rows, times))
@@ -78,7 +78,7 @@ def most_groups(plan: Plan, parts: list[Part]) -> float:
     the newest elements come first. plan: of GroupsOperator."""
     if parts[0][1][0] > parts[-1][1][-1]:
         return number_of_groups(plan, parts)
-    operator = cast(GroupsOperator, plan.new_operator(False))
+    operator = new_groups(plan)
     times = times_from_all_over(parts, SAMPLE_ROWS)
     operator.expect(int(times[0]), int(times[-1]))
     return number_of_groups(plan, parts) * largest_window(operator, times)

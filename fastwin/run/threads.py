@@ -25,13 +25,13 @@ from fastwin.operators.protocol import WatermarkOperator
 from fastwin.run import planner
 from fastwin.run.bounded import (
     needed_columns,
-    new_operator,
     run,
     run_pieces,
     run_share,
     runs_whole,
 )
 from fastwin.run.divided import run_divided
+from fastwin.run.fresh import new_operator
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.reading import columns_mentioned
@@ -48,7 +48,7 @@ _FEW_ROWS = 100_000
 # As many rows as a thread looks at together.
 _PIECE_ROWS = 1 << 19
 # As many rows as the elements of some keys have, about, so that their windows stay in the cache; and the most parts.
-_SHARE_ROWS = 1 << 18
+_KEYED_ROWS = 1 << 18
 _MOST_SHARES = 64
 
 
@@ -59,9 +59,11 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     if threads == 1:
         return run(spec, data)
     table = as_table(data, columns_mentioned(spec))
+    if table.num_rows < _FEW_ROWS:
+        return run(spec, table if table.num_rows else data)  # a frame without rows may tell no types
     plan = planner.plan(spec, table.schema)
     # Functions and triggers of the user's run on one thread; without keys there is nothing to divide by.
-    if not plan.operator_type.may_fire_ahead or not spec.keys or table.num_rows < _FEW_ROWS:
+    if not plan.operator_type.may_fire_ahead or not spec.keys:
         return run(spec, table, plan=plan)
     if runs_whole(plan, table):
         with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
@@ -168,7 +170,7 @@ def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -
 
 def _run_by_keys(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
     """Runs the elements of some of the keys after those of others: all of a key on one thread."""
-    shares = max(threads, min(sum(len(piece.times) for piece in pieces) // _SHARE_ROWS, _MOST_SHARES))
+    shares = max(threads, min(sum(len(piece.times) for piece in pieces) // _KEYED_ROWS, _MOST_SHARES))
 
     def divide(piece: _Piece) -> list[NDArray[np.int64]]:
         # By the high bits: the low ones find the keys' places in tables.

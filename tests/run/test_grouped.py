@@ -214,7 +214,7 @@ def test_windows_that_are_open_for_long_are_divided_on_one_thread(
     keys: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows are in the order of their windows all the same, and those in order of time are not divided."""
-    for name, value in (("_FEW_ROWS", 10), ("_SHARE_ROWS", 60), ("_SECTION_ROWS", 700)):
+    for name, value in (("_DIVIDED_ROWS", 10), ("_SHARE_ROWS", 60), ("_SECTION_ROWS", 700)):
         monkeypatch.setattr(divided, name, value)
     monkeypatch.setattr(sample, "SAMPLE_ROWS", 40)
     counts = divisions(monkeypatch)
@@ -258,7 +258,7 @@ def test_windows_of_very_many_groups_are_divided_though_in_order(
     order: str, most_groups: int, made: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of four windows of 40 keys has as many groups; where the newest come first, all are open at the end."""
-    for name, value in (("_FEW_ROWS", 10), ("_SHARE_ROWS", 60), ("_MOST_GROUPS", most_groups)):
+    for name, value in (("_DIVIDED_ROWS", 10), ("_SHARE_ROWS", 60), ("_CACHED_GROUPS", most_groups)):
         monkeypatch.setattr(divided, name, value)
     monkeypatch.setattr(divided, "has_few_windows", lambda plan, part: False)
     counts, table = divisions(monkeypatch), table_of(1_500, order)
@@ -337,7 +337,7 @@ def test_threads_merge_what_many_rows_have_become(
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_batches_are_gone_when_they_have_been_divided(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_FEW_ROWS", 10), ("_SHARE_ROWS", 60), ("_SECTION_ROWS", 700)):
+    for name, value in (("_DIVIDED_ROWS", 10), ("_SHARE_ROWS", 60), ("_SECTION_ROWS", 700)):
         monkeypatch.setattr(divided, name, value)
     monkeypatch.setattr(divided, "row_ranges", lambda *_: None)
     monkeypatch.setattr(parallel, "_FEW_ROWS", 10)

@@ -1,8 +1,10 @@
 """spec.run on several threads: the rows of one."""
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -13,7 +15,8 @@ from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Fed
 from fastwin.run import threads as parallel
-from fastwin.run.bounded import Part, new_operator
+from fastwin.run.bounded import Part
+from fastwin.run.fresh import new_operator
 from fastwin.run.planner import Plan, plan
 from fastwin.windows.bounds import Bounds
 
@@ -55,7 +58,7 @@ def rows_of(result: fw.Result) -> list:
 def few_rows_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "_FEW_ROWS", 10)
     monkeypatch.setattr(parallel, "_PIECE_ROWS", 300)
-    monkeypatch.setattr(parallel, "_SHARE_ROWS", 250)
+    monkeypatch.setattr(parallel, "_KEYED_ROWS", 250)
     monkeypatch.setattr("fastwin.columns.tables._SMALL_BATCH", 1)
 
 
@@ -293,3 +296,21 @@ def test_few_rows_and_the_general_operator_run_on_one() -> None:
 def test_threads_are_at_least_one(threads: object) -> None:
     with pytest.raises(fw.SpecError, match="threads"):
         spec_of(WINDOWS[0], "int").run(table_of(5), threads=threads)
+
+
+FRAMES = {
+    "no types": lambda: pd.DataFrame({"int": [], "t": [], "v": []}),
+    "made-up types": lambda: pd.DataFrame(np.empty((0, 3)), columns=["int", "t", "v"]),
+    "types": lambda: table_of(0).to_pandas(),
+    "rows": lambda: table_of(5).to_pandas(),
+    "a reader that is read once": lambda: table_of(5).to_reader(),
+    "an empty reader": lambda: table_of(0).to_reader(),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_few_rows_of_any_frame_are_what_they_are_on_one_thread(frame: Callable) -> None:
+    one, many = (spec_of(WINDOWS[0], "int").run(frame(), threads=threads) for threads in (1, 2))
+    assert many.main.equals(one.main)
+    assert many.bad.schema == one.bad.schema
+    assert many.late.schema == one.late.schema

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -27,7 +26,7 @@ from fastwin.state.order import row_order
 from fastwin.state.reading import newest_of, read_partials
 from fastwin.state.refresh import Refresh, Round, in_round
 from fastwin.state.rows import fed_meta, feed_behind, fill_rows, load_keys, load_rows, save_rows
-from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
+from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.assigner import WindowAssigner
 
 __all__ = ["SeveralOperator"]
@@ -252,10 +251,6 @@ class SeveralOperator(WatermarkOperator):
                 at[name] += n
             found.append(replace(chunk, meta={**chunk.meta, "last_end": last, "changed": changed}, tables=tables))
         return found
-
-    def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:
-        """Takes all elements that there will ever be, and returns what fires until the end of time."""
-        return [*self.process(batch).main, *self.advance_watermark(MAX_TIMESTAMP)]
 
     def _check(self) -> None:
         for level in self._levels:
