@@ -1,14 +1,19 @@
 """Columns of a Parquet file as Spark's reader would give them, or a sentence on which one does not fit."""
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from pyspark.errors import PySparkException
 
+from fastwin.columns.buffers import int64_values
+from fastwin.columns.units import PER_SECOND
 from fastwin.errors import SourceError, did_you_mean
 from spark_glue.plan.compat import spark_type_of
 
 __all__ = ["as_spark_reads", "check_file", "conformed"]
 
+_INT64_MAX = 2**63 - 1
 _UTC = pa.timestamp("us", tz="UTC")
 
 
@@ -52,7 +57,28 @@ def _fits(found: pa.DataType, needed: pa.DataType) -> bool:
 
 
 def conformed(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Returns a column of a file that fits with exactly this type; nanoseconds are cut."""
+    """Returns a column of a file that fits with exactly this type.
+
+    Times are floored, as the process does. One that the type cannot hold is about its first or last, which are no good
+    event times either.
+    """
     if column.type == kind:
         return column
-    return column.cast(kind, safe=not pa.types.is_timestamp(kind))
+    return _in_unit_of(kind, column) if pa.types.is_timestamp(kind) else column.cast(kind)
+
+
+def _in_unit_of(kind: pa.DataType, column: pa.Array) -> pa.Array:
+    per_second, wanted = PER_SECOND[column.type.unit], PER_SECOND[kind.unit]
+    if per_second > wanted:  # Arrow would cut towards 1970
+        return _with_values(int64_values(column) // (per_second // wanted), column, kind)
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:  # out of range
+        most = _INT64_MAX // (wanted // per_second)
+        return _with_values(np.clip(int64_values(column), -most, most) * (wanted // per_second), column, kind)
+
+
+def _with_values(values: NDArray[np.int64], column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Returns values, null where a column is."""
+    nulls = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    return pa.array(values, pa.int64(), mask=nulls).view(kind)

@@ -17,6 +17,8 @@ from fastwin.errors import SourceError
 __all__ = [
     "LISTED_BY_JOB",
     "LISTED_BY_STREAM",
+    "READERS",
+    "SUM_BITS",
     "Folder",
     "Found",
     "Listed",
@@ -28,7 +30,9 @@ __all__ = [
 
 SUFFIX = ".parquet"
 SUM_BITS = 64
-_READERS = 16
+_DAMAGED = "Couldn't deserialize thrift"  # so begins what Arrow says of a footer or a page; with a path it says more
+READERS = 16
+"""So many files are opened at once."""
 
 Told = TypeVar("Told")
 
@@ -113,7 +117,8 @@ class Folder:
 
     def open(self, name: str) -> pq.ParquetFile:
         """Opens a file. Raises ArrowInvalid for one that is no Parquet, or not all of it."""
-        return pq.ParquetFile(self._files.open_input_file(f"{self._root}/{name}"), coerce_int96_timestamp_unit="us")
+        # It closes what it has opened itself.
+        return pq.ParquetFile(f"{self._root}/{name}", filesystem=self._files, coerce_int96_timestamp_unit="us")
 
     def row_groups_of(self, one: Found) -> tuple[int, ...]:
         """Returns how many rows each row group of a file has that was seen before; raises as open_same() does."""
@@ -131,7 +136,7 @@ def at_once(ask: Callable[[Found], Told], files: Sequence[Found]) -> list[Told]:
     """Asks of several files at once, which may be far away; returns the answers in order."""
     if len(files) < 2:
         return [ask(one) for one in files]
-    with ThreadPoolExecutor(_READERS) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         return list(pool.map(ask, files))
 
 
@@ -142,7 +147,7 @@ def in_a_line(problem: Exception) -> str:
 
 def is_not_whole(problem: Exception) -> bool:
     """Whether it tells of what is in a file, and not that it could not be looked at."""
-    return isinstance(problem, pa.ArrowInvalid) or "thrift" in str(problem)
+    return isinstance(problem, pa.ArrowInvalid) or str(problem).startswith(_DAMAGED)
 
 
 def _is_shown(name: str) -> bool:

@@ -4,7 +4,8 @@ An offset names the files of its micro-batch, so one that runs again reads the s
 its name, size and time of change. Files up to ``late_ms`` older than the newest one read may still come: of those that
 were there, an offset says one by one which have been read. All that are older count as read, but for those that it
 names: they have been seen, and could not be read so far. It also has the count and a sum of the old ones that were
-there, so that a query that starts can tell whether others have come. What is old never becomes young again.
+there, so that a query that starts can tell whether others have come. What is old never becomes young again. Of a file
+that was read and is gone, which may be put back, the offset has the token until all that was read by then is old.
 """
 
 import logging
@@ -16,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from fastwin.errors import SourceError
-from spark_glue.sources.folder import SUM_BITS, Folder, Found, at_once, in_a_line, is_not_whole, row_groups
+from spark_glue.sources.folder import READERS, SUM_BITS, Folder, Found, at_once, in_a_line, is_not_whole, row_groups
 
 __all__ = ["Limits", "Listing", "Offset", "files_of", "first_offset"]
 
@@ -30,7 +31,7 @@ _NS_PER_MS = 1_000_000
 
 def first_offset() -> Offset:
     """Returns the offset of a stream that has taken nothing."""
-    return {"at": 0, "files": [], "newest": None, "oldest": None, "seen": [], "unread": [], "old": [0, 0]}
+    return {"at": 0, "files": [], "newest": None, "oldest": None, "seen": [], "gone": [], "unread": [], "old": [0, 0]}
 
 
 def files_of(offset: Mapping[str, Any]) -> list[Found]:
@@ -78,6 +79,7 @@ class Listing:
         """
         listed = self._folder.found() if self._fixed is None else self._fixed
         fresh = self._fresh(start, listed)
+        self._groups = {one: self._groups[one] for one in fresh if one in self._groups}
         taken = self._taken(fresh, unlimited)
         if not taken:
             return start
@@ -87,23 +89,24 @@ class Listing:
         oldest = newest - self._late_ns
         if start["oldest"] is not None:  # late_files= may have been less
             oldest = max(oldest, start["oldest"])
-        self._grow_old({one for one in seen if one.time_ns < oldest})
-        assert self._old is not None
+        old = self._grow_old({one for one in seen if one.time_ns < oldest})
         return {
             "at": time.time_ns() // _NS_PER_MS,
             "files": _as_told(taken),
             "newest": newest,
             "oldest": oldest,
-            "seen": [one.token for one in seen if one not in self._old],
+            "seen": [one.token for one in seen if one not in old],
+            "gone": _gone(start, {one.token for one in listed}, oldest),
             "unread": _as_told(self._unread([one for one in fresh if one in waiting and one.time_ns < oldest])),
-            "old": [len(self._old), self._sum],
+            "old": [len(old), self._sum],
         }
 
-    def _grow_old(self, old: set[Found]) -> None:
+    def _grow_old(self, old: set[Found]) -> set[Found]:
         before = self._old or set()
         change = sum(one.number for one in old - before) - sum(one.number for one in before - old)
         self._sum = (self._sum + change) % (1 << SUM_BITS)
         self._old = old
+        return old
 
     def _unread(self, files: list[Found]) -> list[Found]:
         """Tells of old files that are not read yet, once of each; returns them."""
@@ -130,7 +133,7 @@ class Listing:
         oldest = start["oldest"]
         if oldest is None:
             return list(listed)
-        seen = set(start["seen"])
+        seen = {*start["seen"], *(token for _, tokens in start.get("gone", []) for token in tokens)}
         unread = {name for name, _, _ in start["unread"]}
         old = {one for one in listed if one.time_ns < oldest and one.name not in unread}
         if self._old is None:
@@ -170,17 +173,19 @@ class Listing:
 
     def _taken(self, fresh: Sequence[Found], unlimited: bool) -> list[Found]:
         most_files = len(fresh) if unlimited or self._limits.max_files is None else self._limits.max_files
+        most_rows = None if unlimited else self._limits.max_rows
+        most_looks = len(fresh) if most_rows is None else READERS
         taken: list[Found] = []
         rows = 0
         at = 0
         while len(taken) < most_files and at < len(fresh):
-            block = fresh[at : at + most_files - len(taken)]
+            block = fresh[at : at + min(most_files - len(taken), most_looks)]
             at += len(block)
             for one, groups in zip(block, self._row_groups(block, self._look_into), strict=True):
                 if groups is None:
                     continue
                 rows += sum(groups)
-                if taken and not unlimited and self._limits.max_rows is not None and rows > self._limits.max_rows:
+                if taken and most_rows is not None and rows > most_rows:
                     return taken
                 taken.append(one)
         return taken
@@ -199,10 +204,8 @@ class Listing:
         yet."""
         unknown = [one for one in files if one not in self._groups]
         told = zip(unknown, at_once(ask, unknown), strict=True)
-        groups = {one: self._groups[one] for one in files if one in self._groups}
-        groups |= {one: found for one, found in told if found is not None}
-        self._groups = groups
-        return [groups.get(one) for one in files]
+        self._groups |= {one: found for one, found in told if found is not None}
+        return [self._groups.get(one) for one in files]
 
     def _look_into(self, one: Found) -> tuple[int, ...] | None:
         try:
@@ -228,6 +231,17 @@ class Listing:
         if one.name not in self._told:
             self._told[one.name] = False
             _LOG.warning("%s: %s is left for later: %s", self._folder.path, one.name, problem)
+
+
+def _gone(start: Offset, listed: set[str], oldest: int) -> list[list[Any]]:
+    """Returns the tokens of files that were read and are gone: ``[[time, tokens]]``, each file no newer than its time,
+    ns. Those of which all are old are left out.
+
+    listed: the tokens of what is there. An offset may have been written when such files were forgotten.
+    """
+    told = [*start.get("gone", []), [start["newest"] or 0, start["seen"]]]
+    kept = [[time_ns, [token for token in tokens if token not in listed]] for time_ns, tokens in told]
+    return [[time_ns, tokens] for time_ns, tokens in kept if tokens and time_ns >= oldest]
 
 
 def _as_told(files: Sequence[Found]) -> list[list[Any]]:

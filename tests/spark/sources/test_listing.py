@@ -245,3 +245,72 @@ def test_a_relative_path_is_the_drivers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path.parent)
     assert Folder(tmp_path.name).path == str(tmp_path)
     assert [one.name for one in Folder(f"file://{tmp_path}").found()] == ["a.parquet"]
+
+
+def test_footers_of_a_backlog_are_read_once(tmp_path, monkeypatch):
+    opened = []
+    new_file = Folder.open
+    monkeypatch.setattr(Folder, "open", lambda folder, name: opened.append(name) or new_file(folder, name))
+    for second in range(60):
+        put(tmp_path, f"{second:02d}.parquet", second)
+    known, offset = listing(tmp_path, max_rows=35), first_offset()
+    for _ in range(20):
+        before, offset = offset, through_text(known.next(offset))
+        assert len(names(offset)) == 3
+        assert known.row_groups_of(files_of(offset)) == [(10,)] * 3
+        assert len(opened) <= len(before["seen"]) + 3 + 16
+    assert sorted(opened) == [f"{second:02d}.parquet" for second in range(60)]
+    assert known.next(offset) is offset
+    assert known._groups == {}  # what has been taken is not kept
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("begun_before", [False, True], ids=["", "by a version that forgot them"])
+def test_a_file_that_vanishes_and_is_put_back_is_not_read_again(tmp_path, restarts, begun_before):
+    for second in (0, 1, 2):
+        put(tmp_path, f"{second}.parquet", second)
+    known = listing(tmp_path)
+    offset = through_text(known.next(first_offset()))
+    if begun_before:
+        offset.pop("gone", None)
+    kept = (tmp_path / "1.parquet").read_bytes()
+    (tmp_path / "1.parquet").unlink()
+    for second in (3, 40, 50):
+        put(tmp_path, f"{second}.parquet", second)
+        known = listing(tmp_path) if restarts else known
+        offset = through_text(known.next(offset))
+        assert names(offset) == [f"{second}.parquet"]
+    put_bytes(tmp_path, "1.parquet", 1, kept)
+    known = listing(tmp_path) if restarts else known
+    assert known.next(offset) is offset
+    put(tmp_path, "60.parquet", 60)
+    offset = through_text(known.next(offset))
+    assert names(offset) == ["60.parquet"]
+    assert not offset["gone"]  # it is there
+    put(tmp_path, "200.parquet", 200)  # it is old now
+    assert names(known.next(offset)) == ["200.parquet"]
+
+
+def test_a_changed_file_in_the_place_of_one_that_vanished_is_read(tmp_path):
+    for second in (0, 1):
+        put(tmp_path, f"{second}.parquet", second)
+    known = listing(tmp_path)
+    offset = known.next(first_offset())
+    (tmp_path / "1.parquet").unlink()
+    put(tmp_path, "2.parquet", 2)
+    offset = known.next(offset)
+    put(tmp_path, "1.parquet", 1, rows=20)
+    assert names(known.next(offset)) == ["1.parquet"]
+
+
+def test_files_that_vanished_are_forgotten_when_they_are_old(tmp_path):
+    known, offset = listing(tmp_path), first_offset()
+    for second in range(0, 1_000, 10):
+        put(tmp_path, f"{second}.parquet", second)
+        offset = through_text(known.next(offset))
+        assert names(offset) == [f"{second}.parquet"]
+        assert len(offset["seen"]) + sum(len(tokens) for _, tokens in offset["gone"]) <= 2 * 7
+        (tmp_path / f"{second}.parquet").unlink()
+    put(tmp_path, "10.parquet", 10)
+    with pytest.raises(SourceError, match=r"'10\.parquet' has come more than 60 s later"):
+        known.next(offset)

@@ -1,0 +1,47 @@
+"""Columns of a file as Spark's reader would give them: times of any unit are those of the process."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fastwin.columns.checking import event_times
+from spark_glue.sources.columns import conformed
+
+UTC = pa.timestamp("us", tz="UTC")
+MOST = 2**63 - 1
+VALUES = {
+    "s": [0, -1, 1_700_000_000, 18_446_744_073_710, -18_446_744_073_710, MOST, -MOST, 253_402_300_800],
+    "ms": [0, -1, 1_700_000_000_000, 18_446_744_073_709_552, -18_446_744_073_709_552, MOST, -MOST - 1],
+    "us": [0, -1, -1_000, 1_700_000_000_000_000, MOST, -MOST - 1],
+    "ns": [0, -1, -100, -1_000, -1_001, 999, 1_700_000_000_000_000_999, MOST, -MOST - 1],
+}
+
+
+@pytest.mark.parametrize("unit", VALUES)
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+def test_times_are_those_of_the_process(unit, zone):
+    nulls = [None if i % 3 == 1 else value for i, value in enumerate(VALUES[unit])]
+    for values in (VALUES[unit], nulls, nulls[::-1], [None], []):
+        column = pa.array([7, *values], pa.timestamp(unit, tz=zone))[1:]
+        found = conformed(column, UTC)
+        assert found.type == UTC
+        assert found.is_valid().equals(column.is_valid())
+        for told, expected in zip(event_times(found), event_times(column), strict=True):
+            assert (
+                np.array_equal(told, expected)
+                or (
+                    # what is null, or of this age in nanoseconds, is never out of range
+                    told is None or expected is None
+                )
+                and not np.any(told)
+                and not np.any(expected)
+            )
+
+
+def test_times_that_are_of_the_type_are_as_they_were():
+    column = pa.array([1, None, -MOST], UTC)
+    assert conformed(column, UTC) is column
+    plain = pa.timestamp("us")
+    assert conformed(pa.array([1_700, None], pa.timestamp("ms")), plain).to_pylist() == [
+        *pa.array([1_700_000, None], plain).to_pylist()
+    ]
