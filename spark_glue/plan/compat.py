@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyspark
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas import types as arrow_types
@@ -27,6 +28,7 @@ __all__ = [
     "check_repartitions",
     "check_streams",
     "checkpoint_format",
+    "current_session",
     "finds_old_timers",
     "has_columnar_input",
     "has_second_format",
@@ -75,6 +77,14 @@ except ImportError:  # pyspark-client, which knows Spark Connect alone
 def is_connect(of: DataFrame | SparkSession) -> bool:
     """Returns whether a frame or a session is one of Spark Connect."""
     return ".connect." in type(of).__module__
+
+
+def current_session() -> SparkSession | None:
+    """Returns the session of this thread, or the process's own where the thread has none; None: there is none."""
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
 
 
 def is_observation(value: object) -> bool:

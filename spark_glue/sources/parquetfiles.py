@@ -11,10 +11,10 @@ from pyspark.sql import types as T
 
 from fastwin.errors import SpecError
 from fastwin.times import Duration, to_ms
-from spark_glue.plan.compat import check_python_streams
+from spark_glue.plan.compat import check_python_streams, current_session
 from spark_glue.plan.types import spark_fields
 from spark_glue.sources.columns import as_spark_reads
-from spark_glue.sources.folder import LISTED_BY_JOB, LISTED_BY_STREAM, Folder
+from spark_glue.sources.folder import LISTED_BY_JOB, LISTED_BY_STREAM, Folder, Found, Listed, is_not_whole
 from spark_glue.sources.listing import Limits
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ParquetFiles:
 
     path: of a folder, or its URI as Arrow has it (``s3://bucket/clicks``, ``gs://``, ``hdfs://``). Driver and executors
         must reach it. Its files ``*.parquet`` are read, but hidden ones (``_`` or ``.`` in front), and none below it.
-    schema: columns of all files: a Spark schema, DDL text or an Arrow schema; None: those of the newest file now.
+    schema: columns of all files: a Spark schema, DDL text or an Arrow schema; None: those of the newest whole file now.
     max_files, max_rows: how many a micro-batch takes at most, but one file at least; None: all that are there.
     late_files: files are taken in the order of their time of change, then by name. One that is seen later than another
         which is newer is taken still, unless it is older by more than this; then the query ends with a SourceError.
@@ -92,16 +92,21 @@ class ParquetFiles:
         """``unreadable_after``, ms."""
         return None if self.unreadable_after is None else to_ms(self.unreadable_after, argument="unreadable_after")
 
+    @property
+    def _listed(self) -> Listed:
+        return LISTED_BY_STREAM if self.streaming else LISTED_BY_JOB
+
     def folder(self) -> Folder:
         """Returns the folder."""
-        return Folder(str(self.path))
+        return Folder(str(self.path), self._listed)
 
     def frame(self) -> DataFrame:
         """Returns a frame with these columns, streaming or not, to plan with; it is not what is read.
 
-        Raises SpecError where there is no file to tell the columns, and for a session that cannot read it.
+        Raises SpecError where there is no file to tell the columns, and for a session that cannot read it; SourceError
+        where there is no folder, and, unless streaming, for a file that is not whole.
         """
-        spark = SparkSession.getActiveSession()
+        spark = current_session()
         if spark is None:
             raise SpecError("df: ParquetFiles needs a Spark session that runs: take one of spark_glue.session()")
         check_python_streams(spark)
@@ -113,8 +118,7 @@ class ParquetFiles:
         """Returns the packed rows of the files."""
         from spark_glue.sources.reading import Job, packed_files, packed_stream  # need what older Sparks have not
 
-        listed = LISTED_BY_STREAM if self.streaming else LISTED_BY_JOB
-        job = Job(self.folder().path, listed, spark.sparkContext.defaultParallelism, frame_plan)
+        job = Job(self.folder().path, self._listed, spark.sparkContext.defaultParallelism, frame_plan)
         if not self.streaming:
             return packed_files(spark, job)
         return packed_stream(spark, job, Limits(self.max_files, self.max_rows, self.late_ms, self.unreadable_ms))
@@ -126,11 +130,30 @@ class ParquetFiles:
             return T.StructType(spark_fields(self.schema, "schema"))
         if self.schema is not None:
             try:
-                return T.StructType.fromDDL(self.schema)
+                struct = T.DataType.fromDDL(self.schema)
             except PySparkException as problem:
                 raise SpecError(f"schema: {self.schema!r} is no DDL text: {problem}") from None
+            if not isinstance(struct, T.StructType):
+                raise SpecError(f"schema: must name columns, as 'k long, ts timestamp' does, got {self.schema!r}")
+            return struct
         folder = self.folder()
         for one in reversed(folder.found()):
+            found = self._columns_of(folder, one)
+            if found is not None:
+                return T.StructType(spark_fields(found, f"path: {one.name}"))
+        raise SpecError(f"schema: must be given, because {self.path} has no whole file that ends in .parquet")
+
+    def _columns_of(self, folder: Folder, one: Found) -> pa.Schema | None:
+        """Returns the columns of a file; None: it is for a stream, and gone again, or not whole yet."""
+        if not self.streaming:
+            with folder.open_same(one) as file:
+                return as_spark_reads(file)
+        try:
             with folder.open(one.name) as file:
-                return T.StructType(spark_fields(as_spark_reads(file), f"path: {one.name}"))
-        raise SpecError(f"schema: must be given, because {self.path} has no file that ends in .parquet")
+                return as_spark_reads(file)
+        except FileNotFoundError:
+            return None
+        except (pa.ArrowInvalid, OSError) as problem:
+            if not is_not_whole(problem):
+                raise
+            return None

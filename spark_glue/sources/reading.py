@@ -4,7 +4,6 @@ The driver's process of a query lists the folder and, for a stream, makes offset
 over packed rows.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +30,7 @@ BATCH_ROWS = 131_072
 TASK_ROWS, MOST_TASK_ROWS = 65_536, 1 << 23
 """A micro-batch is divided into tasks of so many rows at least; all files at once into some of so many at most, unless
 a row group has more."""
-_US_PER_MS, _NS_PER_MS = 1_000, 1_000_000
+_US_PER_MS = 1_000
 
 Parts = list[tuple[Found, list[int]]]
 
@@ -54,9 +53,9 @@ class Job:
 
 
 class RowGroups(InputPartition):
-    """What a task reads: its number, row groups of files, and when the micro-batch was begun, ms."""
+    """What a task reads: its number, row groups of files, and when the micro-batch was begun, ms, if that is asked."""
 
-    def __init__(self, number: int, parts: Parts, at_ms: int) -> None:
+    def __init__(self, number: int, parts: Parts, at_ms: int | None = None) -> None:
         self.number = number
         self.parts = parts
         self.at_ms = at_ms
@@ -112,8 +111,7 @@ class _Reader(DataSourceReader):
         groups = at_once(folder.row_groups_of, files)
         tasks = max(self._job.tasks, -(-sum(map(sum, groups)) // MOST_TASK_ROWS))
         divided = _divided(list(zip(files, groups, strict=True)), tasks)
-        at_ms = time.time_ns() // _NS_PER_MS
-        return [RowGroups(number, parts, at_ms) for number, parts in enumerate(divided or [[]])]
+        return [RowGroups(number, parts) for number, parts in enumerate(divided or [[]])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _packed(self._job, partition)
@@ -147,7 +145,8 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         files = files_of(end) if end != start else []
         divided = _divided(list(zip(files, self._known().row_groups_of(files), strict=True)), self._job.tasks)
-        return [RowGroups(number, parts, end["at"]) for number, parts in enumerate(divided)]
+        at_ms = end["at"] if self._job.frame_plan.asks_time else None
+        return [RowGroups(number, parts, at_ms) for number, parts in enumerate(divided)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _packed(self._job, partition)
@@ -159,7 +158,7 @@ def _packed(job: Job, partition: RowGroups) -> Iterator[pa.RecordBatch]:
     schema = plan.packed_schema
     folder = job.folder()
     packer = new_packer(plan, partition.number)
-    now = [pa.array([partition.at_ms * _US_PER_MS])] if plan.asks_time else []
+    now = [] if partition.at_ms is None else [pa.array([partition.at_ms * _US_PER_MS])]
     for one, groups in partition.parts:
         name = f"{job.path}/{one.name}"
         with folder.open_same(one) as file:

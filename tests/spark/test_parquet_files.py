@@ -1,6 +1,7 @@
 """A folder of Parquet files in place of a frame: the results of the plain path, also over restarts; what is refused."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -197,6 +198,62 @@ def test_jobs_of_one_frame_read_the_files_of_the_first(spark, tmp_path):
     says = r"a.parquet: the file has changed since the first job of this frame listed it; .* or call apply again"
     with pytest.raises(PySparkException, match=says):
         frame.count()
+
+
+@newer
+def test_columns_are_those_of_the_newest_whole_file(spark, tmp_path):
+    one, other = tables(2)
+    pq.write_table(one, tmp_path / "a.parquet")
+    os.utime(tmp_path / "a.parquet", (FIRST_FILE_TIME,) * 2)
+    pq.write_table(other, tmp_path / "b.parquet")
+    whole = (tmp_path / "b.parquet").read_bytes()
+    (tmp_path / "b.parquet").write_bytes(whole[:1_000])
+    stream = spark_glue.ParquetFiles(str(tmp_path))
+    found = run(spark_glue.apply(SPEC, stream, watermark="10 s"), tmp_path, Recorder())
+    assert sum(batch.counters["events"] + batch.counters["bad"] for batch in found if batch.inputs) == one.num_rows
+    with pytest.raises(fw.SourceError, match=r"b.parquet: it is no whole Parquet file: .*; put it whole, or remove it"):
+        spark_glue.apply(SPEC, spark_glue.ParquetFiles(str(tmp_path), streaming=False))
+    (tmp_path / "a.parquet").unlink()
+    with pytest.raises(SpecError, match=r"schema: must be given, because .* has no whole file that ends in .parquet"):
+        spark_glue.apply(SPEC, stream, watermark="10 s")
+
+
+@newer
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    ("unit", "times", "good"),
+    [
+        ("ms", [START_MS, 18_446_744_073_709_552, -1, None, -(2**63), START_MS + 86_400_000], [0]),
+        ("ns", [START_MS * 1_000_000, -100, -1_000_001, None, 0, (START_MS + 86_400_000) * 1_000_000], [0, 4]),
+    ],
+)
+def test_times_of_any_unit_are_those_of_the_process(spark, tmp_path, streaming, unit, times, good):
+    table = pa.table({"k": [1] * 6, "ts": pa.array(times, pa.timestamp(unit, tz="UTC")), "v": range(6)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    files = spark_glue.ParquetFiles(str(tmp_path), streaming=streaming)
+    if not streaming:
+        assert_same_rows(part(spark_glue.apply(SPEC, files).toArrow(), "main"), SPEC.run(table).main)
+        return
+    found = run(spark_glue.apply(SPEC, files, watermark="10 s"), tmp_path, Recorder())
+    # A stream takes nothing before 1970, and its last window is still open.
+    assert_same_rows(parts(found, "main"), SPEC.run(table.take(good)).main)
+    assert parts(found, "bad").num_rows == 5 - len(good)
+
+
+@newer
+def test_apply_may_be_called_on_a_thread_of_its_own(spark, tmp_path):
+    pq.write_table(tables(1)[0], tmp_path / "a.parquet")
+    files = spark_glue.ParquetFiles(str(tmp_path), streaming=False)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: spark_glue.apply(SPEC, files).count()).result() > 0
+
+
+@newer
+@pytest.mark.parametrize("schema", ["int", "array<int>"])
+def test_a_schema_is_one_of_columns(spark, tmp_path, schema):
+    files = spark_glue.ParquetFiles(str(tmp_path), schema)
+    with pytest.raises(SpecError, match=rf"schema: must name columns, as 'k long, ts timestamp' does, got '{schema}'"):
+        spark_glue.apply(SPEC, files, watermark="10 s")
 
 
 @pytest.mark.parametrize(
