@@ -1,6 +1,7 @@
 """Tables of what was measured, from the results that are kept in bench/results."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from bench.scale import amount  # noqa: E402
 __all__ = ["filled"]
 
 _MARK = "<!-- measured: {} -->"
+# What a line says of the sources is not true of the site.
+_OF_SOURCES = re.compile(r"^.*<!-- not on the site -->\n", re.MULTILINE)
 _TABLES = {
     "process": ("tumbling", "sessions", "sliding", "threads", "stream", "small", "push", "general", "process"),
     "spark": ("spark",),
@@ -21,7 +24,9 @@ _TABLES = {
 
 
 def filled(page: str) -> str:
-    """Returns a page with a table where it says ``<!-- measured: process -->``, or another name."""
+    """Returns a page with a table where it says ``<!-- measured: process -->``, or another name, and without lines that
+    end with ``<!-- not on the site -->``.
+    """
     summary = json.loads((ROOT / "bench" / "results" / "latest.json").read_text(encoding="utf-8"))
     told = {name for names in _TABLES.values() for name in names}
     tables = {name: _table(summary, names) for name, names in _TABLES.items()}
@@ -30,7 +35,7 @@ def filled(page: str) -> str:
     tables["machine"] = _machine(summary)
     for name, text in tables.items():
         page = page.replace(_MARK.format(name), text)
-    return page
+    return _OF_SOURCES.sub("", page)
 
 
 def _table(summary: dict[str, Any], names: tuple[str, ...]) -> str:

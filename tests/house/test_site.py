@@ -81,6 +81,8 @@ def test_what_was_measured_has_its_place():
     page = (DOCS / "performance.md").read_text(encoding="utf-8")
     filled = _script("performance").filled(page)
     assert "<!-- measured" not in filled
+    assert "In the sources of this page" in page
+    assert "In the sources of this page" not in filled
     assert filled.count("x polars") > 5
     assert "Spark" in filled
 
