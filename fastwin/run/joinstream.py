@@ -15,10 +15,12 @@ from fastwin.columns.schemas import check_time_type, conform
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError, StateError
 from fastwin.run.datawatermark import idle_time
+from fastwin.run.guard import Guard
 from fastwin.run.inputclocks import InputClocks
 from fastwin.run.joinbound import Bound
 from fastwin.run.opening import open_stream
 from fastwin.run.reading import columns_named
+from fastwin.run.restoring import chunks_in
 from fastwin.run.results import Metrics, Result
 from fastwin.run.showing import ShownStream
 from fastwin.run.stream import Stream
@@ -251,10 +253,9 @@ class JoinStream(ShownStream):
         cut off, or of another join.
         """
         stream = self._known("restore")
-        found = [chunks] if isinstance(chunks, bytes) else list(chunks)
         watermarks = [MIN_TIMESTAMP, MIN_TIMESTAMP]
         inner = []
-        for chunk in found:
+        for chunk in map(bytes, chunks_in(chunks)):
             if len(chunk) < _HEADER.size or chunk[: len(_MAGIC)] != _MAGIC:
                 raise StateError("restore: the chunk is none of a join")
             _, left, right, check = _HEADER.unpack(chunk[: _HEADER.size])
@@ -277,7 +278,7 @@ class JoinStream(ShownStream):
         )
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("a stream cannot be copied or pickled; restore(snapshot()) into another one")
+        Guard("stream").refuse_copy()
 
     def _check_invariants(self) -> None:
         if self._stream is not None:

@@ -15,7 +15,20 @@ from fastwin.spec.builder import SpecBuilder
 from fastwin.state.chunks import decode, owner
 from fastwin.state.identity import Migrate, check_migrate
 
-__all__ = ["restored"]
+__all__ = ["chunks_in", "restored"]
+
+
+def chunks_in(given: Any) -> list[bytes | bytearray | memoryview]:
+    """Returns the chunks that ``restore`` is given: a list of them, or one alone. Raises StateError for others."""
+    chunks = [given] if isinstance(given, bytes | bytearray | memoryview) else given
+    if not isinstance(chunks, list | tuple):
+        raise StateError(f"restore: takes a list of bytes, a snapshot and deltas, got {type(chunks).__name__}")
+    if not chunks:
+        raise StateError("restore: at least a snapshot is needed, got no chunk")
+    for chunk in chunks:
+        if not isinstance(chunk, bytes | bytearray | memoryview):
+            raise StateError(f"restore: a chunk is bytes, got {type(chunk).__name__}")
+    return list(chunks)
 
 
 def restored(
@@ -26,11 +39,7 @@ def restored(
     plan: of the spec; None: for the input that the state was made of.
     """
     check_migrate(migrate)
-    chunks = [chunks] if isinstance(chunks, bytes | bytearray | memoryview) else chunks
-    if not isinstance(chunks, list | tuple):
-        raise StateError(f"restore: takes a list of bytes, a snapshot and deltas, got {type(chunks).__name__}")
-    if not chunks:
-        raise StateError("restore: at least a snapshot is needed, got no chunk")
+    chunks = chunks_in(chunks)
     try:
         if plan is None:
             meta = decode(chunks[0], owner(chunks[0])).meta

@@ -1,5 +1,8 @@
 """Window joins: names that collide, watermarks of two inputs, state, and what is refused."""
 
+import copy
+import pickle
+
 import pyarrow as pa
 import pytest
 
@@ -80,11 +83,31 @@ def test_a_restored_stream_knows_both_watermarks():
     for broken in (b"", chunks[0][40:], chunks[0][:9] + b"x" + chunks[0][10:], chunks[0][:-3]):
         with pytest.raises(StateError):
             JOIN.open(schemas=(LEFT.schema, RIGHT.schema)).restore([broken])
+    for odd, said in (([], "at least a snapshot"), ([3], "got int"), ({}, "takes a list of bytes"), (3, "got int")):
+        with pytest.raises(StateError, match=said):
+            JOIN.open(schemas=(LEFT.schema, RIGHT.schema)).restore(odd)
     with pytest.raises(StateError, match="no schema yet"):
         JOIN.open().restore(chunks)
     other = fw.window_join(START, START, WINDOW, "left").open(schemas=(LEFT.schema, RIGHT.schema))
     with pytest.raises(StateError, match="window_join"):
         other.restore(chunks)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_state_is_taken_as_any_bytes(kind):
+    stream = JOIN.open(schemas=(LEFT.schema, RIGHT.schema))
+    stream.process(LEFT, RIGHT)
+    saved = kind(stream.snapshot())
+    for chunks in (saved, [saved], (saved,)):
+        again = JOIN.open(schemas=(LEFT.schema, RIGHT.schema))
+        again.restore(chunks)
+        assert again.metrics.state_rows == stream.metrics.state_rows > 0
+
+
+@pytest.mark.parametrize("copied", [copy.copy, pickle.dumps])
+def test_joins_cannot_be_copied(copied):
+    with pytest.raises(StateError, match=r"^stream: it cannot be copied or pickled; snapshot\(\) .*restore\(\)"):
+        copied(JOIN.open())
 
 
 def test_bad_rows_are_told_by_the_column_of_their_input():
