@@ -162,6 +162,10 @@ class FirstsOperator(PanesOperator):
         self._keys.sweep()
         return fed
 
+    def cuts(self, times: NDArray[np.int64], most: int) -> list[int]:
+        """Returns no cuts where elements have no order: which is the first is known of all of them together."""
+        return [] if self._config.coalesce else super().cuts(times, most)
+
     def _results(self, batch: Batch, ids: NDArray[np.int32], seen: Seen) -> Iterator[pa.RecordBatch]:
         if not len(seen.places):
             return

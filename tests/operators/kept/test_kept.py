@@ -1,5 +1,6 @@
 """Deduplicate and top: what comes out of small tables, which operator runs, and what is refused."""
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -54,6 +55,19 @@ def test_many_threads_and_pieces_give_the_same():
                     for threads in (1, 2))  # fmt: skip
         assert one.equals(two)
         assert one.num_rows == 7 * (n // 30) * (2 if "rank" in one.column_names else 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("within", [None, 10_000])
+def test_rows_without_order_are_in_order_of_time_in_a_large_run(within, threads):
+    n = 600_000
+    times = np.full(n, 1_000)
+    times[-1] = 0
+    table = pa.table({"k": np.zeros(n, np.int64), "ts": times, "i": np.arange(n)})
+    start = (START.window(fw.TumblingEventTimeWindows.of(2_000)) if within is None else START).allowed_lateness("0 s", coalesce=True)
+    spec = start.deduplicate(within=within)
+    assert spec.open().process(table).main["i"].to_pylist() == [n - 1]
+    assert spec.run(table, threads=threads).main["i"].to_pylist() == [n - 1]
 
 
 def test_first_rows_are_handed_out_at_once():
