@@ -8,7 +8,18 @@ from typing import Final
 
 from fastwin.errors import SpecError
 
-__all__ = ["MAX_DURATION_MS", "MAX_TIMESTAMP", "MIN_TIMESTAMP", "Duration", "format_ms", "int64_ms", "to_ms"]
+__all__ = [
+    "FIRST_DATE_MS",
+    "LAST_DATE_MS",
+    "MAX_DURATION_MS",
+    "MAX_TIMESTAMP",
+    "MIN_TIMESTAMP",
+    "MOST_MS",
+    "Duration",
+    "format_ms",
+    "int64_ms",
+    "to_ms",
+]
 
 Duration = str | int | timedelta
 
@@ -16,6 +27,12 @@ MIN_TIMESTAMP: Final = -(2**63)
 """The watermark before the first one."""
 MAX_TIMESTAMP: Final = 2**63 - 1
 """The watermark after the last element of a bounded input."""
+
+FIRST_DATE_MS: Final = -62_135_596_800_000
+LAST_DATE_MS: Final = 253_402_300_799_999
+"""The first and the last millisecond of the years 1 to 9999: what Python, pandas and SQL can show."""
+MOST_MS: Final = 2**61
+"""How far out, either way, an event time may be that is a plain number: window bounds still fit in int64."""
 
 MAX_DURATION_MS = 2**53
 """The longest duration taken, about 285,000 years: sums of a time and a few durations stay in int64."""

@@ -15,7 +15,7 @@ from fastwin.columns.decoding import take_rows
 from fastwin.columns.units import PER_SECOND, Unit, as_instants
 from fastwin.core.panes.slices import all_within, extent
 from fastwin.errors import BadRowError
-from fastwin.times import MIN_TIMESTAMP
+from fastwin.times import FIRST_DATE_MS, LAST_DATE_MS, MIN_TIMESTAMP, MOST_MS
 
 __all__ = [
     "BAD_REASON",
@@ -31,17 +31,12 @@ __all__ = [
 BAD_REASON = "bad_reason"
 """The column that ``result.bad`` has beyond the input's."""
 
-# Years 1 to 9999, in seconds: what Python, pandas and SQL can show.
-_FIRST_SECOND = -62_135_596_800
-_LAST_SECOND = 253_402_300_799
-# An int64 event time is a plain number; this far out, window bounds still fit.
-_KERNEL_LIMIT = 2**61
 _FAR = 2**62
 
 _REASONS = {
     1: "null timestamp",
     2: "timestamp outside years 1 to 9999",
-    3: f"timestamp outside +-{_KERNEL_LIMIT} ms",
+    3: f"timestamp outside +-{MOST_MS} ms",
     4: "timestamp further ahead of the clock than max_future_skew",
     5: "timestamp before the earliest that the runner takes",
 }
@@ -75,16 +70,21 @@ def event_times(column: pa.Array, any_int64: bool = False) -> tuple[NDArray[np.i
     if pa.types.is_timestamp(column.type):
         per_second = PER_SECOND[column.type.unit]
         if per_second < 1_000_000_000:  # nanoseconds in int64 are all of this age
-            times, reasons = _inside(times, _FIRST_SECOND * per_second, (_LAST_SECOND + 1) * per_second - 1, 2)
+            times, reasons = _inside(times, *_dates(per_second), 2)
         times = _in_ms(times, per_second)
     elif not any_int64:
-        times, reasons = _inside(times, -_KERNEL_LIMIT, _KERNEL_LIMIT, 3)
+        times, reasons = _inside(times, -MOST_MS, MOST_MS, 3)
     valid = validity(column)
     if valid is not None:
         reasons = np.zeros(len(column), np.uint8) if reasons is None else reasons
         reasons[valid == 0] = 1
         times = np.where(valid != 0, times, 0)
     return times, reasons
+
+
+def _dates(per_second: int) -> tuple[int, int]:
+    """Returns the first and the last time of a unit in the years 1 to 9999."""
+    return FIRST_DATE_MS * per_second // 1_000, (LAST_DATE_MS + 1) * per_second // 1_000 - 1
 
 
 def _in_ms(values: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
@@ -106,11 +106,11 @@ def _good_times(
     values, unit = int64_values(column), 1_000
     if pa.types.is_timestamp(column.type):
         unit = PER_SECOND[column.type.unit]
-        first, last = max(first, _FIRST_SECOND * 1_000), min(last, _LAST_SECOND * 1_000 + 999)
+        first, last = max(first, FIRST_DATE_MS), min(last, LAST_DATE_MS)
         first, last = -(-first * unit // 1_000), ((last + 1) * unit - 1) // 1_000
         first, last = max(first, -_FAR), min(last, _FAR - 1)
     elif not any_int64:
-        first, last = max(first, -_KERNEL_LIMIT), min(last, _KERNEL_LIMIT)
+        first, last = max(first, -MOST_MS), min(last, MOST_MS)
     if not len(values):
         return _in_ms(values, unit), (0, 0)
     found = extent(values)

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+from fastwin.times import FIRST_DATE_MS, LAST_DATE_MS
+
 __all__ = ["FIRST_MS", "LAST_MS", "Level", "Span", "coarse_width", "cover", "floor_to", "time_text"]
 
-FIRST_MS = -62_135_596_800_000
-LAST_MS = 253_402_300_800_000
+FIRST_MS = FIRST_DATE_MS
+LAST_MS = LAST_DATE_MS + 1
 """The years 1 to 9999, half-open."""
 
 _MINUTE = 60_000

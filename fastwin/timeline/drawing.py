@@ -18,6 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from fastwin.timeline.layout import Panel, keys_of, panel, reach
 from fastwin.timeline.recording import Fired, Recording
 from fastwin.timeline.theme import COLOURS, with_dark_screens
+from fastwin.times import FIRST_DATE_MS, LAST_DATE_MS
 
 __all__ = ["rendered"]
 
@@ -28,7 +29,6 @@ _LETTER = 0.078  # inches, of a letter of that size
 _MARK = 0.12  # inches, that the mark of a firing takes
 _DAY = 86_400_000
 _UNITS = ((5_000, 1, "milliseconds"), (600_000, 1_000, "seconds"), (36_000_000, 60_000, "minutes"))
-_DATES = -62_135_596_800_000, 253_402_300_799_999  # ms: the years 1 to 9999
 _STYLE = {
     "text.parse_math": False,
     "svg.hashsalt": "fastwin",
@@ -76,7 +76,7 @@ class _Axis:
 def _axis(recording: Recording) -> _Axis:
     low, high = reach(recording)
     if max(abs(low), abs(high)) > 10 * _DAY:
-        return _Axis(low, high, _DAY, None if _DATES[0] <= low and high <= _DATES[1] else "days")
+        return _Axis(low, high, _DAY, None if FIRST_DATE_MS <= low and high <= LAST_DATE_MS else "days")
     scale, name = next((one[1:] for one in _UNITS if high - low <= one[0]), (3_600_000, "hours"))
     return _Axis(low, high, scale, name)
 

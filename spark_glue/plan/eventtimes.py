@@ -11,30 +11,39 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fastwin.columns.units import PER_SECOND
+from fastwin.times import FIRST_DATE_MS, LAST_DATE_MS, MAX_TIMESTAMP, MOST_MS
 from spark_glue.plan.catalyst import quoted
 
 __all__ = ["milliseconds", "newest_time", "time_where_ahead"]
 
-_FAR = 2**61  # ms; numbers further out are no times
 _PER_MS = {"us": 1_000, "ns": 1_000_000}
 _DAY_S = 86_400
 
 
 def milliseconds(frame: DataFrame, name: str, unit: str | None) -> Column:
-    """Returns the event time in a column in ms. unit: of whole numbers; None: ms."""
+    """Returns the event time in a column in ms. unit: of whole numbers; None: ms.
+
+    It is null in rows whose time in ms is no int64. That is a bad row as well.
+    """
     column = F.col(quoted(name))
     if not isinstance(frame.schema[name].dataType, T.LongType):
         return F.unix_millis(column.cast("timestamp"))
     if unit == "s":
-        return column * 1_000
+        most = MAX_TIMESTAMP // 1_000
+        return F.when(column.between(-most, most), column * 1_000)
     per = _PER_MS.get(unit or "ms")
-    return column if per is None else ((column - F.pmod(column, F.lit(per))) / per).cast("long")
+    if per is None:
+        return column
+    # Floored. A division by "/" is one of doubles.
+    return F.call_function("div", column, F.lit(per)) - F.when(column % per < 0, 1).otherwise(0)
 
 
 def newest_time(frame: DataFrame, name: str, unit: str | None) -> int | None:
     """Returns the newest good event time of a batch frame, ms; None: it has none. Runs a job."""
-    time = milliseconds(frame, name, unit)
-    row = frame.select(time.alias("ms")).where(F.col("ms").between(-_FAR, _FAR)).agg(F.max("ms")).first()
+    plain = unit is None and isinstance(frame.schema[name].dataType, T.LongType)
+    first, last = (-MOST_MS, MOST_MS) if plain else (FIRST_DATE_MS, LAST_DATE_MS)
+    times = frame.select(milliseconds(frame, name, unit).alias("ms"))
+    row = times.where(F.col("ms").between(first, last)).agg(F.max("ms")).first()
     return None if row is None or row[0] is None else int(row[0])
 
 
@@ -56,7 +65,7 @@ def time_where_ahead(frame: DataFrame, name: str, unit: str | None, skew_ms: int
         column, unit = F.unix_micros(column), "us"
     per = PER_SECOND[unit or "ms"]
     ahead = skew_ms * per // 1_000 - most * per
-    if ahead > _FAR:
+    if ahead > MOST_MS:
         return now
     # Of the session's time zone; it began no later than now.
     day = F.unix_date(F.current_date()).cast("bigint") * F.lit(_DAY_S * per)

@@ -23,6 +23,7 @@ from fastwin.columns.keys import key_hash
 from fastwin.columns.units import warn_of_unit
 from fastwin.core.keys.keycolumns import group_rows
 from fastwin.operators.partials import Feeder
+from fastwin.times import LAST_DATE_MS
 from spark_glue.plan.catalyst import quoted
 from spark_glue.plan.eventtimes import time_where_ahead
 from spark_glue.plan.frameplan import FramePlan
@@ -68,8 +69,6 @@ The task with number ``n`` may send an ``n + 1``-th of that, since there are at 
 """
 MOST_HELD = 0.7
 """A task that makes more partial results for a row than this ships rows instead."""
-
-_LAST_CARRIER_MS = 253_402_300_799_999  # the end of the year 9999, Spark's last
 
 _PACKED_STRUCT = spark_struct(PACKED)
 _LIST = pa.list_(pa.struct(list(PACKED)))
@@ -143,7 +142,7 @@ class Packer:
         if self._frame_plan.idle_ms is None:
             rows: list[PackedRow] = [(LEDGER_ID, self._mapper, self._frame_plan.input, PacketKind.LEDGER, *told)]
             # One millisecond less than the newest: Spark subtracts the delay alone, Flink's strategy one more.
-            carrier_us = min(self._newest - 1, _LAST_CARRIER_MS) * 1000
+            carrier_us = min(self._newest - 1, LAST_DATE_MS) * 1000
             rows.append((LEDGER_ID, self._mapper, self._seq, PacketKind.LEDGER, 0, None, carrier_us))
             return rows
         rows = [self._row(LEDGER_ID, PacketKind.LEDGER, 0, None)]

@@ -63,6 +63,26 @@ def test_a_batch_of_the_past_then_a_stream_is_one_long_stream(spark, tmp_path):
         streamed(spark, tmp_path / "other", SLIDING, LIVE, history=past.withColumn("v", past.v.cast("double")))
 
 
+def test_a_time_of_another_unit_in_the_past_moves_no_watermark(spark, tmp_path):
+    spec = (
+        fw.key_by("k")
+        .event_time("ts", unit="s")
+        .window(fw.TumblingEventTimeWindows.of("1 min"))
+        .bad_rows("drop")
+        .aggregate(n=fw.Count())
+    )
+    start = 1_700_000_040
+    past, live = (
+        pa.table({"k": ["a"] * len(times), "ts": times})
+        for times in ([start, start + 10, start + 70, start * 1_000], [start + 75, start + 200])
+    )
+    history = spark.createDataFrame(past)
+    batch = spark_glue.apply(spec, history, watermark="5 s", goes_on=True).toArrow()
+    assert part(batch, "main")["n"].to_pylist() == [2]
+    rows = streamed(spark, tmp_path, spec, [live], history=history, watermark="5 s")
+    assert part(rows, "main")["n"].to_pylist() == [2]
+
+
 @pytest.mark.parametrize(
     "spec",
     [

@@ -61,3 +61,15 @@ def test_a_task_warns_of_a_suspicious_unit_once(streaming):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pack("s")
+
+
+@pytest.mark.parametrize("unit", ["s", "ns"])
+def test_joined_frames(spark, unit):
+    """Also of a time that overflows as milliseconds, and of one that doubles are too coarse for."""
+    per_ms = {"s": 1, "ns": 1_000_000}[unit]
+    times = [1_700_000_000_250 * per_ms, 2**63 - 1, -(2**63), None]
+    side = fw.key_by("k").event_time("ts", unit=unit).bad_rows("drop")
+    join = fw.window_join(side, side, fw.TumblingEventTimeWindows.of(250))
+    left, right = (pa.table({"k": [1] * 4, "ts": pa.array(times, pa.int64()), name: range(4)}) for name in "ab")
+    found = spark_glue.apply(join, (spark.createDataFrame(left), spark.createDataFrame(right))).toArrow()
+    assert_same_rows(part(found, "main"), join.run(left, right).main)
