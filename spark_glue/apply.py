@@ -180,7 +180,7 @@ def apply(
         if goes_on:
             frame_plan = replace(frame_plan, until_ms=watermark_after(df, frame_plan, past_delay_ms))
         elif history is not None:
-            frame_plan, initial = begun_from(history, frame_plan, planned, past_delay_ms)
+            frame_plan, initial = begun_from(df.sparkSession, history, frame_plan, planned, past_delay_ms)
     if frame_plan.asks_time:
         _warn_of_dates(spec)
     if chain is not False:

@@ -63,7 +63,7 @@ def run(spec: SpecBuilder, data: Any, each: Callable = map, plan: Plan | None = 
 
 def open_bounded(plan: Plan, coalesce: bool = False) -> Stream:
     """Opens a stream that is given everything in one call of ``process``, and ends with the watermark at int64 max; see
-    ``run``, which does so. plan: of windows that may fire ahead, see ``Operator``. coalesce: see ``open_plan``."""
+    ``run``, which does so. coalesce: see ``open_plan``."""
     return _Bounded(plan.spec, map, plan, 1, coalesce)
 
 

@@ -16,7 +16,7 @@ from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.outputs import Output, ResultKind
 from spark_glue.plan.types import output_schema
 from spark_glue.stages.counters import COUNTERS, count, observed
-from spark_glue.stages.packets import Packet, PacketKind, decode
+from spark_glue.stages.packets import Packet, PacketKind, decode, packets_in
 
 __all__ = ["run_batch"]
 
@@ -54,13 +54,9 @@ def _run_counted(frame_plan: FramePlan, output: Output, batches: Iterator[pa.Rec
 
 def _opened(frame_plan: FramePlan, batches: Iterator[pa.RecordBatch]) -> tuple[fw.Stream, list[Packet]]:
     plan = frame_plan.plan
-    stream = (open_bounded if _is_at_once(frame_plan) else open_plan)(plan, coalesce=frame_plan.coalesce)
-    return stream, sorted(packet for batch in batches for packet in _packets(batch))
-
-
-def _is_at_once(frame_plan: FramePlan) -> bool:
-    """Whether the windows of a key group are given all rows in one call, and go on to the end of time."""
-    return frame_plan.plan.operator_type.may_fire_ahead and frame_plan.until_ms is None
+    opened = open_bounded if frame_plan.until_ms is None else open_plan  # what goes on does not end with time
+    stream = opened(plan, coalesce=frame_plan.coalesce)
+    return stream, sorted(packet for batch in batches for packet in packets_in(batch))
 
 
 def _results(
@@ -72,16 +68,10 @@ def _results(
             yield output.rows(ResultKind.BAD, decode(packet.blob, output.parts[ResultKind.BAD].schema))
     schema = frame_plan.plan.input_schema
     good = [packet.blob for packet in packets if packet.kind != PacketKind.BAD and packet.blob is not None]
-    batches = [decode(blob, schema) for blob in good]
-    for some in [batches] if _is_at_once(frame_plan) else [[batch] for batch in batches]:
-        yield from output.result_rows(stream.process(pa.Table.from_batches(some, schema)))
+    rows = pa.Table.from_batches([decode(blob, schema) for blob in good], schema)
+    yield from output.result_rows(stream.process(rows))  # in one call, as those of a micro-batch
     if frame_plan.until_ms is not None:
         yield from output.result_rows(stream.advance_watermark(frame_plan.until_ms))
         return
     yield from output.result_rows(stream.advance_watermark(fw.MAX_TIMESTAMP))
     yield from output.result_rows(stream.finish_processing_time())
-
-
-def _packets(batch: pa.RecordBatch) -> Iterator[Packet]:
-    names = ("mapper", "seq", "kind", "rows", "blob")
-    return map(Packet, *(batch.column(name).to_pylist() for name in names))

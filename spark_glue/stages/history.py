@@ -19,7 +19,7 @@ from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import ids, number_of
 from spark_glue.plan.types import spark_struct
 from spark_glue.stages.pack import pack_frame
-from spark_glue.stages.packets import PACKED, PacketKind, decode
+from spark_glue.stages.packets import PACKED, Packet, PacketKind, decode, packets_in
 from spark_glue.stages.worker import settle, shares_of
 from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint
 
@@ -37,7 +37,11 @@ def watermark_after(history: DataFrame, frame_plan: FramePlan, delay_ms: int) ->
 
 
 def begun_from(
-    history: str | Path | DataFrame, frame_plan: FramePlan, replan: Callable[[DataFrame], FramePlan], delay_ms: int
+    spark: SparkSession,
+    history: str | Path | DataFrame,
+    frame_plan: FramePlan,
+    replan: Callable[[DataFrame], FramePlan],
+    delay_ms: int,
 ) -> tuple[FramePlan, DataFrame | None]:
     """Returns the plan of a stream that starts from history, and its state as rows of INITIAL; None: there is none.
 
@@ -46,8 +50,6 @@ def begun_from(
     """
     if isinstance(history, DataFrame):
         return _begun_from_rows(history, frame_plan, replan(history), delay_ms)
-    spark = SparkSession.getActiveSession()
-    assert spark is not None
     saved = Savepoint.read(str(history))
     if saved.fingerprint != frame_plan.plan.fingerprint.hex():
         raise SpecError(f"history: {history} was saved by another spec, or of other columns; both must be the same")
@@ -87,20 +89,22 @@ def gathered_stream(frame_plan: FramePlan, parts: list[bytes]) -> Replica:
 def _state_of_group(frame_plan: FramePlan, until: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs the rows of a key group as one micro-batch, up to a watermark; what fires is not looked at here."""
     settle()
-    found: list[tuple[int, int, int, bytes]] = []
+    packets: list[Packet] = []
+    groups: set[int] = set()
     for batch in batches:
-        columns = (batch[name].to_pylist() for name in ("key_group", "mapper", "seq", "kind", "blob"))
-        found += [tuple(row[:3] + row[4:]) for row in zip(*columns, strict=True) if row[3] == PacketKind.GOOD]
-    if not found:
+        packets += packets_in(batch)
+        groups.update(batch["key_group"].unique().to_pylist())
+    good = [packet.blob for packet in sorted(packets) if packet.kind == PacketKind.GOOD and packet.blob is not None]
+    if not good:
         return
-    group = number_of(found[0][0])
+    (group,) = groups
     schema = frame_plan.plan.input_schema
-    rows = pa.Table.from_batches([decode(blob, schema) for *_, blob in sorted(found)], schema)
+    rows = pa.Table.from_batches([decode(blob, schema) for blob in good], schema)
     stream = open_replica(frame_plan.plan, coalesce=frame_plan.coalesce)
     stream.process(rows)
     stream.advance_watermark(until)
     stream.snapshot()
-    yield _rows([(group, part) for _, part in stream.parts(1)])
+    yield _rows([(number_of(group), part) for _, part in stream.parts(1)])
 
 
 def _divided_anew(frame_plan: FramePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -24,6 +24,7 @@ __all__ = [
     "decode",
     "encode",
     "packed_batch",
+    "packets_in",
     "pieces",
     "result_frames",
 ]
@@ -97,6 +98,12 @@ def packed_batch(rows: Sequence[PackedRow]) -> pa.RecordBatch:
     *numbers, blobs, carriers = zip(*rows, strict=True)
     columns = [pa.array(values, field.type) for values, field in zip(numbers, PACKED, strict=False)]
     return pa.RecordBatch.from_arrays([*columns, _binary(blobs), pa.array(carriers, TIMESTAMP)], schema=PACKED)
+
+
+def packets_in(batch: pa.RecordBatch) -> Iterator[Packet]:
+    """Yields the packed rows in a record batch."""
+    names = ("mapper", "seq", "kind", "rows", "blob")
+    return map(Packet, *(batch.column(name).to_pylist() for name in names))
 
 
 def _binary(blobs: Sequence[pa.Buffer | None]) -> pa.Array:

@@ -83,6 +83,22 @@ def test_a_time_of_another_unit_in_the_past_moves_no_watermark(spark, tmp_path):
     assert part(rows, "main")["n"].to_pylist() == [2]
 
 
+def test_the_past_in_two_partitions_is_one_micro_batch(spark, tmp_path):
+    spec = fw.key_by("k").event_time("ts").bad_rows("drop").deduplicate(within="60 s")
+    past, live = (
+        pa.table(
+            {"k": ["a"] * len(seconds), "ts": pa.array(seconds, pa.timestamp("s")).cast(pa.timestamp("us", "UTC"))}
+        )
+        for seconds in ([100, 50], [105, 115])
+    )
+    one, other = (spark.createDataFrame(past.slice(at, 1)) for at in (0, 1))
+    history = one.unionAll(other)
+    batch = spark_glue.apply(spec, history, watermark="20 s", goes_on=True).toArrow()
+    rows = streamed(spark, tmp_path / "live", spec, [live], history=history)
+    assert_same([batch, rows], streamed(spark, tmp_path / "long", spec, [past, live]))
+    assert [part(found, "main").num_rows for found in (batch, rows)] == [1, 1]
+
+
 @pytest.mark.parametrize(
     "spec",
     [
