@@ -80,7 +80,7 @@ def is_connect(of: DataFrame | SparkSession) -> bool:
 
 
 def current_session() -> SparkSession | None:
-    """Returns the session of this thread, or the process's own where the thread has none; None: there is none."""
+    """Returns the session of this thread, else the one that was made last; None: there is none."""
     try:
         return SparkSession.active()
     except PySparkException:

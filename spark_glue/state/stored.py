@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
@@ -24,6 +24,7 @@ from fastwin.run.replica import Replica, open_replica
 from fastwin.spec.joinending import SIDE, TIME
 from fastwin.state.chunks import decode, owner
 from fastwin.state.identity import StateSpec
+from spark_glue.plan.compat import current_session
 from spark_glue.plan.frameplan import LOCAL_MS, TimeMode
 from spark_glue.plan.keygroups import LEDGER_ID, ids, number_of
 from spark_glue.state.log import StoredHead, head_in, joined
@@ -143,7 +144,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str, operator: int, call: str) -> None:
-        spark = SparkSession.getActiveSession()
+        spark = current_session()
         if spark is None:
             raise SpecError(f"{call}: needs a Spark session; call spark_glue.session() first")
         self.spark = spark

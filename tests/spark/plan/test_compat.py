@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -54,6 +55,11 @@ def test_spark_3_is_refused_at_import():
         "ImportError: spark_glue needs Spark 4.0 or newer, which has transformWithState for Python, and this is Spark "
         "3.5.9: pip install 'pyspark>=4.0,<5'; fastwin itself needs no Spark"
     )
+
+
+def test_a_thread_of_its_own_knows_the_session(spark):
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(compat.current_session).result() is spark
 
 
 def test_versions_of_snapshots_are_read():
