@@ -76,7 +76,7 @@ class _Axis:
 def _axis(recording: Recording) -> _Axis:
     low, high = reach(recording)
     if max(abs(low), abs(high)) > 10 * _DAY:
-        return _Axis(low, high, _DAY, None if FIRST_DATE_MS <= low and high <= LAST_DATE_MS else "days")
+        return _Axis(low, high, _DAY, None if low >= FIRST_DATE_MS and high <= LAST_DATE_MS else "days")
     scale, name = next((one[1:] for one in _UNITS if high - low <= one[0]), (3_600_000, "hours"))
     return _Axis(low, high, scale, name)
 

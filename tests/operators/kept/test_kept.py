@@ -64,7 +64,9 @@ def test_rows_without_order_are_in_order_of_time_in_a_large_run(within, threads)
     times = np.full(n, 1_000)
     times[-1] = 0
     table = pa.table({"k": np.zeros(n, np.int64), "ts": times, "i": np.arange(n)})
-    start = (START.window(fw.TumblingEventTimeWindows.of(2_000)) if within is None else START).allowed_lateness("0 s", coalesce=True)
+    start = (START.window(fw.TumblingEventTimeWindows.of(2_000)) if within is None else START).allowed_lateness(
+        "0 s", coalesce=True
+    )
     spec = start.deduplicate(within=within)
     assert spec.open().process(table).main["i"].to_pylist() == [n - 1]
     assert spec.run(table, threads=threads).main["i"].to_pylist() == [n - 1]
