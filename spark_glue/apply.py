@@ -56,9 +56,9 @@ def apply(
         Time is the lesser of both watermarks; late rows are in the structs ``side_late_left`` and ``side_late_right``.
     df: batch or streaming, or ``ParquetFiles``: files whose rows stay out of the JVM, as a stream or all at once. A
         naive event time (TIMESTAMP_NTZ) is read in the session's time zone.
-    watermark: for a streaming frame, how far its rows may be out of order: rows behind the newest event time by more
-        are late. Needed for a spec with event_time(...), unless the frame has a watermark on that column already;
-        without effect on batch.
+    watermark: for a streaming frame, how far its rows may be out of order. A row that is further behind the newest
+        event time is late if all of its windows have gone. Needed for a spec with event_time(...), unless the frame has
+        a watermark on that column already; without effect on batch.
     key_groups: into how many parts the keys are divided, from 1 to 32768: the most tasks that can share the state.
         Fixed for the life of a checkpoint, and independent of the number of shuffle partitions.
     max_future_skew: rows of a stream that are further ahead of the micro-batch's time are bad rows, so that one wrong
@@ -109,7 +109,8 @@ def apply(
     The first streaming frame of a session starts Python's workers beside the rest, with a job of a row for each core.
 
     Everything is checked here, before any job of the query runs. Raises SpecError for an argument, a column or a
-    setting that does not fit, naming it, its value and what is needed. Bad rows under the policy "raise", state of
+    setting that does not fit, naming it, its value and what is needed, and SourceError for ``ParquetFiles`` without
+    ``schema=`` whose folder is not there, or whose newest file is damaged. Bad rows under the policy "raise", state of
     another query (the spec or key_groups has changed) and overflows end the query when they occur.
     """
     if not isinstance(small_state, bool):

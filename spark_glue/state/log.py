@@ -147,7 +147,7 @@ class StateLog:
         self._identity = identity
         self._in_chunks = in_chunks
         self._head = handle.getValueState("head", _HEAD)
-        self._chunks = handle.getMapState("chunks", _CHUNK_NO, _CHUNK) if in_chunks else None
+        self._chunks: Any = handle.getMapState("chunks", _CHUNK_NO, _CHUNK) if in_chunks else None
 
     def of(self, identity: Identity) -> "StateLog":
         """Returns the log of the same state for another identity."""

@@ -148,8 +148,10 @@ def test_what_it_cannot_do_is_refused(spark, tmp_path, arguments, problem):
 def test_frames_with_a_watermark_of_their_own_and_batch_frames_are_refused(spark, tmp_path):
     frame = Source(tmp_path, TABLES[0].schema).frame(spark)
     spec = BASE.window(TUMBLING).aggregate(n=fw.Count())
-    with pytest.warns(UserWarning), pytest.raises(SpecError, match="small_state: needs watermark= in place of"):
-        spark_glue.apply(spec, frame.withWatermark("ts", "10 seconds"), small_state=True)
+    own = frame.withWatermark("ts", "10 seconds")
+    match = "small_state: needs watermark= in place of"
+    with pytest.warns(UserWarning, match="has a watermark already"), pytest.raises(SpecError, match=match):
+        spark_glue.apply(spec, own, small_state=True)
     with pytest.raises(SpecError, match="small_state: is for a streaming frame"):
         spark_glue.apply(spec, spark.createDataFrame(TABLES[0].to_pandas()), small_state=True)
 
