@@ -61,17 +61,17 @@ def _counted(scale: Scale) -> int:
     return (scale.batches - 1) * scale.batch_events
 
 
-@WORKS.add("spark-tumbling", "event", (ON_FILES, *STORES), Bar.at_least(2.5, *STORES))
+@WORKS.add("spark-tumbling", "event", (ON_FILES, *STORES), Bar.at_least(3, *STORES))
 def tumbling(scale: Scale, lab: Lab) -> Entry:
     return _entry(scale, lab, "tumbling 1 min", "tumbling")
 
 
-@WORKS.add("spark-sessions", "event", (ON_FILES, *STORES), Bar.at_least(8, *STORES))
+@WORKS.add("spark-sessions", "event", (ON_FILES, *STORES), Bar.at_least(12, *STORES))
 def sessions(scale: Scale, lab: Lab) -> Entry:
     return _entry(scale, lab, "sessions, gap 10 s", "sessions")
 
 
-@WORKS.add("spark-sliding", "event", (ON_FILES, *STORES), Bar.at_least(20, *STORES))
+@WORKS.add("spark-sliding", "event", (ON_FILES, *STORES), Bar.at_least(30, *STORES))
 def sliding(scale: Scale, lab: Lab) -> Entry:
     return _entry(scale, lab, "sliding 60 min / 3 min", "sliding")
 

@@ -20,14 +20,19 @@ from bench.events import EPOCH_MS, PER_KEY_MS, events
 from bench.scale import PEER_THREADS
 from spark_glue.session import FORMAT_KEY
 
-__all__ = ["DELAY", "STORES", "Input", "Lab", "Query", "open_lab"]
+__all__ = ["DELAY", "FILES", "STORES", "Input", "Lab", "Query", "open_lab"]
 
 STORES = {"native, RocksDB": "RocksDB", "native, HDFS-backed": "HDFSBacked"}
 DELAY, DELAY_MS, DISORDER_MS = "10 seconds", 10_000, 2_000
 CHECKED_EVENTS, CHECKED_KEYS = 20_000, 500
 HOT_KEY = 42
-# The other one that Spark has starts `readlink` 40 times a micro-batch where Hadoop's native library is missing.
-_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
+"""A setting, not Spark's default: that one starts ``readlink`` 40 times a micro-batch where Hadoop's native library is
+missing."""
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.{}StateStoreProvider"
 _COLUMNS = ("key", "window_start", "window_end", "n", "s", "lo", "hi")
 
@@ -173,9 +178,6 @@ def open_lab() -> Iterator[Lab]:
     memory = os.environ.get("FASTWIN_BENCH_DRIVER_MEMORY", "4g")
     config = {
         "spark.driver.memory": memory,
-        # A heap that grows while it is measured waits for the machine to find memory.
-        "spark.driver.extraJavaOptions": f"-Xms{memory}",
-        "spark.sql.streaming.checkpointFileManagerClass": _FILES,
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
         "spark.sql.session.timeZone": "UTC",

@@ -35,7 +35,7 @@ def summarise(raw: dict[str, Any]) -> dict[str, Any]:
                 "attempts": stats["rounds"],
                 "best_s": min(seconds),
                 "median_s": statistics.median(seconds),
-                "rate": info["units"] / min(seconds),
+                "rate": info["units"] / statistics.median(seconds),
                 "notes": info["notes"],
             }
         )
@@ -71,7 +71,7 @@ def table(summary: dict[str, Any]) -> str:
     machine, versions = summary["machine"], summary["versions"]
     threads = machine["peer_threads"]
     head = [
-        f"{summary['scale']} sizes, best attempt of each; contenders took turns.",
+        f"{summary['scale']} sizes, medians; contenders took turns.",
         f"{machine['cpu'] or machine['machine']}, {machine['cores']} cores; load at the start: "
         f"{machine['load_at_start'] or 0:.1f}.",
         f"Threads: fastwin 1 unless told otherwise, polars and DuckDB {threads}, Spark local[{threads}] for all.",

@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from bench.lab import STORES, Lab, Query, open_lab
+from bench.lab import FILES, STORES, Lab, Query, open_lab
 from bench.race import OURS
 from bench.streams import ON_FILES, SMALL, WINDOWS, both, small, store_of
 
@@ -125,11 +125,10 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark's")
     given = parser.parse_args()
     with open_lab() as lab:
-        if not given.files:
-            lab.spark.conf.unset("spark.sql.streaming.checkpointFileManagerClass")
         lab.spark.conf.set("spark.sql.shuffle.partitions", str(given.partitions))
-        for setting in given.set:
-            lab.spark.conf.set(*setting.split("=", 1))
+        settings = dict(setting.split("=", 1) for setting in given.set)
+        for key, value in (settings | (FILES if given.files else {})).items():
+            lab.spark.conf.set(key, value)
         queries = _contenders(given.windows, given.only, given.floor)
         files = lab.files(given.batches, given.rows, given.keys)
         taken = measure(lab, files, queries, given.batches, given.turns, given.practice)
