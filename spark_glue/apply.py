@@ -34,6 +34,8 @@ from spark_glue.state.cleanup import forget_when_ended
 
 __all__ = ["apply"]
 
+_NO_STATE = "small_state: is for a streaming frame; a batch frame leaves no state"
+
 
 def apply(
     spec: fw.WindowSpec | fw.JoinSpec,
@@ -124,7 +126,7 @@ def apply(
             raise SpecError("history: a join starts from nothing; history= and goes_on= are for one input")
         if delays is not None and skew_ms is not None:
             _warn_of_dates(spec.left)
-        return run_joined(
+        result = run_joined(
             spec,
             frames,
             delays,
@@ -136,6 +138,7 @@ def apply(
             idle_ms=idle_ms,
             small_state=small_state,
         )
+        return guard_clock(result) if idle_ms is not None and delays is not None and is_connect(result) else result
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
     _check_spec(spec)
@@ -225,6 +228,8 @@ def _check_join(
         raise SpecError("df: a join needs two streaming frames, or two batch frames")
     check_name(name, left.isStreaming)
     if not left.isStreaming:
+        if small_state:
+            raise SpecError(_NO_STATE)
         return (left, right), None
     _check_session(left.sparkSession, small_state)
     if not isinstance(watermark, tuple | list) or len(watermark) != 2:
@@ -257,7 +262,7 @@ def _check_history(
 def _check_small(frame_plan: FramePlan, own: Watermark | None, history: object, chain: object) -> None:
     """Raises SpecError where state in one value cannot do what is asked for."""
     if not frame_plan.streaming:
-        raise SpecError("small_state: is for a streaming frame; a batch frame leaves no state")
+        raise SpecError(_NO_STATE)
     if history is not None:
         raise SpecError("small_state: Spark gives such state nothing to start from; leave it or history= out")
     if chain is not False or frame_plan.chained:

@@ -133,9 +133,10 @@ class Listing:
         oldest = start["oldest"]
         if oldest is None:
             return list(listed)
-        seen = {*start["seen"], *(token for _, tokens in start.get("gone", []) for token in tokens)}
+        gone = {token for _, tokens in start.get("gone", []) for token in tokens}
+        seen = gone.union(start["seen"])
         unread = {name for name, _, _ in start["unread"]}
-        old = {one for one in listed if one.time_ns < oldest and one.name not in unread}
+        old = {one for one in listed if one.time_ns < oldest and one.name not in unread and one.token not in gone}
         if self._old is None:
             self._check_old(old, *start["old"])
             self._grow_old(old)

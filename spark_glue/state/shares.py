@@ -170,7 +170,9 @@ class States:
             # without rows, a kilobyte or two, tells a query with a longer lateness what was cleaned.
             delta = opened.stream.snapshot() if whole else opened.stream.delta()
             meta = read_meta(delta) | {"refreshed": len(groups)}
-            head = replace(head, log=replace(head.log, turn=None), earlier=False)
+            # A stream of another worker that is behind cannot go on from a state that is whole.
+            recent = () if whole else head.log.recent
+            head = replace(head, log=replace(head.log, turn=None, recent=recent), earlier=False)
         else:
             delta = opened.stream.delta(head.log.refresh(after.state_rows, self._frame_plan.key_groups, groups))
             meta = read_meta(delta)

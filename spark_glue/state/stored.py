@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, DataFrameReader
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
@@ -36,7 +36,7 @@ CLOCKS = "inputs"
 """The state variable of shares that make their watermark themselves, see ``stages.shareclocks``."""
 CHUNK_COLUMNS = ["key_group", "chunk", "data"]
 _CHUNK_TYPES = "key_group int, chunk bigint, data binary"
-_OF_GROUPS = "applyInPandasWithState"  # the operator, as Spark's metadata has it
+_SMALL_OPERATOR = "applyInPandasWithState"  # the operator, as Spark's metadata has it
 NO_CHUNK = -1
 _ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH_BYTES = 1 << 29  # of a record batch on its way to Python
@@ -151,13 +151,14 @@ class Checkpoint:
         self._path, self._operator, self._call = path.rstrip("/"), operator, call
 
     def _state(self, variable: str) -> DataFrame:
-        reader = self.spark.read.format("statestore").option("operatorId", self._operator)
-        if self._batch is not None:
-            reader = reader.option("batchId", self._batch)
         if not self.is_small:
-            return reader.option("stateVarName", variable).load(self._path)
-        found = reader.load(self._path).select("key", F.col(f"value.groupState.{variable}").alias("value"))
+            return self._reader().option("stateVarName", variable).load(self._path)
+        found = self._reader().load(self._path).select("key", F.col(f"value.groupState.{variable}").alias("value"))
         return found.where("value is not null")
+
+    def _reader(self) -> DataFrameReader:
+        reader = self.spark.read.format("statestore").option("operatorId", self._operator)
+        return reader if self._batch is None else reader.option("batchId", self._batch)
 
     @cached_property
     def heads(self) -> dict[int, StoredHead]:
@@ -269,13 +270,13 @@ class Checkpoint:
     @property
     def _has_clocks(self) -> bool:
         if self.is_small:
-            return CLOCKS in self.spark.read.format("statestore").load(self._path).select("value.groupState.*").columns
+            return CLOCKS in self._reader().load(self._path).select("value.groupState.*").columns
         return CLOCKS in [one.get("stateName") for one in self._properties.get("stateVariables", ())]
 
     @cached_property
     def is_small(self) -> bool:
         """Whether Spark keeps the state of each share as one value (small_state=)."""
-        return any(row.operatorId == self._operator and row.operatorName == _OF_GROUPS for row in self._metadata)
+        return any(row.operatorId == self._operator and row.operatorName == _SMALL_OPERATOR for row in self._metadata)
 
     @property
     def time_mode(self) -> TimeMode:

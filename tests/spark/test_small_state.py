@@ -2,6 +2,7 @@
 
 import time
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 
@@ -96,6 +97,48 @@ def test_timers_of_processing_time_fire_without_input(spark, tmp_path):
     batches = micro_batches(query, recorder)
     assert_replayed(spec, TABLES[:3], batches, folder=tmp_path)
     assert any(not batch.inputs and batch.rows.num_rows for batch in batches)
+
+
+def test_a_join_with_a_quiet_input_through_a_restart(spark, tmp_path):
+    rows = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", tz="UTC"))])
+
+    def side(*seconds):
+        times = pa.array([START_MS * 1_000 + second * 1_000_000 for second in seconds], rows.field("ts").type)
+        return pa.table([pa.array([1] * len(seconds)), times], schema=rows)
+
+    sources = []
+    for name in ("left", "right"):
+        (tmp_path / name).mkdir()
+        sources.append(Source(tmp_path / name, rows))
+    start_of = fw.key_by("k").event_time("ts").bad_rows("drop")
+    join = fw.window_join(start_of, start_of, fw.TumblingEventTimeWindows.of("10 s"), how="left")
+    recorder = Recorder()
+    for seconds in ((1, 5, 12), (31, 45)):
+        sources[0].put(side(*seconds))
+        frames = tuple(source.frame(spark) for source in sources)
+        frame = spark_glue.apply(join, frames, watermark=("1 s", "1 s"), idle="2 s", small_state=True)
+        query, before = start(frame, tmp_path, recorder), sum(rows.num_rows for rows in recorder.tables.values())
+        try:
+            end = time.monotonic() + 120
+            while sum(table.num_rows for table in dict(recorder.tables).values()) < before + len(seconds):
+                assert query.exception() is None, query.exception()
+                assert time.monotonic() < end, "it does not come to an end"
+                time.sleep(0.1)
+        finally:
+            query.stop()
+    assert sum(table.num_rows for table in recorder.tables.values()) == 5
+    told = str(spark_glue.why(str(tmp_path / "checkpoint"), join, key=1))
+    assert "had no watermark yet" not in told
+
+
+def test_a_query_that_would_never_end_is_refused_here_too(spark, tmp_path):
+    spec = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of("3 s")).aggregate(n=fw.Count())
+    source = Source(tmp_path, TABLES[0].schema)
+    source.put(TABLES[0])
+    frame = spark_glue.apply(spec, source.frame(spark), small_state=True)
+    query = start(frame, tmp_path, spark_glue.route(main=Recorder()), available_now=True)
+    with pytest.raises(StreamingQueryException, match="availableNow"):
+        query.awaitTermination()
 
 
 def test_what_looks_into_a_checkpoint_looks_into_this_one(spark, tmp_path):

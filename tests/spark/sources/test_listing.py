@@ -291,6 +291,28 @@ def test_a_file_that_vanishes_and_is_put_back_is_not_read_again(tmp_path, restar
     assert names(known.next(offset)) == ["200.parquet"]
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_file_that_was_away_while_it_became_old_is_put_back(tmp_path, restarts):
+    for second in (0, 1, 2):
+        put(tmp_path, f"{second}.parquet", second)
+    known = listing(tmp_path)
+    offset = through_text(known.next(first_offset()))
+    kept = (tmp_path / "1.parquet").read_bytes()
+    (tmp_path / "1.parquet").unlink()
+    put_bytes(tmp_path, "later.parquet", 0, kept)
+    os.utime(tmp_path / "later.parquet", ns=(FIRST_S * 10**9 + 61_500_000_000,) * 2)
+    offset = through_text(known.next(offset))
+    assert offset["gone"], "still known, though older than what is young"
+    put_bytes(tmp_path, "1.parquet", 1, kept)
+    known = listing(tmp_path) if restarts else known
+    assert known.next(offset) is offset
+    put(tmp_path, "63.parquet", 63)
+    offset = through_text(known.next(offset))
+    assert names(offset) == ["63.parquet"]
+    assert not offset["gone"]
+    assert listing(tmp_path).next(offset) is offset
+
+
 def test_a_changed_file_in_the_place_of_one_that_vanished_is_read(tmp_path):
     for second in (0, 1):
         put(tmp_path, f"{second}.parquet", second)
