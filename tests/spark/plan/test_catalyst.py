@@ -8,7 +8,7 @@ from pyspark.sql.streaming import StatefulProcessor
 
 import fastwin as fw
 import spark_glue
-from spark_glue.plan import catalyst
+from spark_glue.plan import catalyst, queries
 from spark_glue.state import cleanup
 from tests.support.spark_events import events
 from tests.support.spark_streams import assert_same_rows
@@ -66,7 +66,7 @@ def test_a_batch_goes_on_without_the_plan(spark):
 
 def test_a_query_that_cannot_be_looked_at_is_none(spark, monkeypatch):
     monkeypatch.setattr(spark, "_jsparkSession", Denied(spark._jsparkSession, "sharedState"))
-    assert catalyst.running_query(spark, "any") is None
+    assert queries.running_query(spark, "any") is None
 
 
 class Keep(StatefulProcessor):
@@ -92,20 +92,29 @@ def running(frame) -> SimpleNamespace:
         trigger=lambda: SimpleNamespace(toString=lambda: "AvailableNowTrigger"),
         commitLog=lambda: SimpleNamespace(getLatest=lambda: last),
     )
-    queries = SimpleNamespace(values=lambda: [query])
-    state = SimpleNamespace(activeStreamingQueries=lambda: queries)
+    active = SimpleNamespace(values=lambda: [query])
+    state = SimpleNamespace(activeStreamingQueries=lambda: active)
     return SimpleNamespace(_jsparkSession=SimpleNamespace(sharedState=lambda: state))
 
 
 def test_queries_without_apply_are_none_of_ours(spark):
     rate = spark.readStream.format("rate").load().selectExpr("value k", "timestamp ts")
     theirs = rate.groupBy("k").transformWithStateInPandas(Keep(), "k bigint, ts timestamp", "append", "ProcessingTime")
-    assert catalyst.running_query(running(rate), "it") is None
-    assert catalyst.running_query(running(theirs), "it") is None
-    ours = catalyst.running_query(running(spark_glue.apply(SPEC, rate, watermark="1 s")), "it")
+    assert queries.running_query(running(rate), "it") is None
+    assert queries.running_query(running(theirs), "it") is None
+    ours = queries.running_query(running(spark_glue.apply(SPEC, rate, watermark="1 s")), "it")
     has_better = SPARK >= (4, 1)  # than the first format of checkpoints
-    assert ours == catalyst.RunningQuery(True, False, False, has_better)
+    assert ours == queries.RunningQuery(True, False, False, has_better)
     assert ("it was begun with" in (ours.notice or "")) == has_better
+
+
+def test_queries_with_small_state_are_ours_and_tell_what_their_timers_wait_for(spark):
+    rate = spark.readStream.format("rate").load().selectExpr("value k", "timestamp ts")
+    ours = queries.running_query(running(spark_glue.apply(SPEC, rate, watermark="1 s", small_state=True)), "it")
+    assert ours == queries.RunningQuery(True, False, False, False)
+    arrival = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of("3 s"))
+    frame = spark_glue.apply(arrival.aggregate(n=fw.Count()), rate, small_state=True)
+    assert queries.running_query(running(frame), "it").processing_time
 
 
 def test_a_session_that_takes_no_listener(spark, monkeypatch, caplog):
