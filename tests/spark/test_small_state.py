@@ -36,14 +36,13 @@ SPECS = {
 TABLES = [events(i, 200, start_ms=START_MS + i * 80_000, span_ms=100_000) for i in range(6)]
 
 
-@pytest.fixture(params=["RocksDB", "HDFS-backed"])
-def store(spark, request):
-    """Either store of Spark's: the one that the session has, and that which Spark has where nothing is said."""
+@pytest.fixture
+def default_store(spark):
+    """The store of state that Spark has where nothing is said."""
     before = {key: spark.conf.get(key) for key in (PROVIDER, FORMAT)}
-    if request.param == "HDFS-backed":
-        spark.conf.set(PROVIDER, HDFS)
-        spark.conf.set(FORMAT, "1")
-    yield request.param
+    spark.conf.set(PROVIDER, HDFS)
+    spark.conf.set(FORMAT, "1")
+    yield
     for key, value in before.items():
         spark.conf.set(key, value)
 
@@ -58,9 +57,18 @@ def run(spark, folder, spec, source, **arguments):
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_it_goes_on_after_restarts_as_in_process(spark, tmp_path, name, store):
+def test_it_goes_on_after_a_restart_as_in_process(spark, tmp_path, name):
+    goes_on(spark, tmp_path, name)
+
+
+@pytest.mark.usefixtures("default_store")
+def test_it_does_so_on_the_default_store(spark, tmp_path):
+    goes_on(spark, tmp_path, "aligned")
+
+
+def goes_on(spark, tmp_path, name) -> None:
     spec, source, batches = SPECS[name], Source(tmp_path, TABLES[0].schema), []
-    for some in (TABLES[:3], TABLES[3:4], TABLES[4:]):
+    for some in (TABLES[:3], TABLES[3:]):
         source.put(*some)
         batches += run(spark, tmp_path, spec, source)
     assert_replayed(spec, TABLES, batches)
