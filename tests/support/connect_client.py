@@ -116,6 +116,18 @@ def a_stream_its_counters_and_a_listener(spark: Any, folder: Path) -> None:
 
 
 @case
+def a_stream_with_small_state(spark: Any, folder: Path) -> None:
+    found = []
+    for name, small in (("small", True), ("plain", False)):
+        (folder / name).mkdir()
+        stream = stream_of(spark, folder / name)
+        run(spark_glue.apply(MINUTES, stream, watermark="5 s", small_state=small), folder / name, name=name)
+        found.append(spark.table(name).toArrow())
+    assert found[0].num_rows > 0
+    assert_same_rows(*found)
+
+
+@case
 def two_sinks_of_one_frame(spark: Any, folder: Path) -> None:
     def to(name: str) -> Callable[[Any, int], None]:
         return lambda rows, batch: rows.write.mode("overwrite").parquet(f"{folder}/{name}/batch={batch}")
