@@ -96,7 +96,7 @@ def test_timers_of_processing_time_fire_without_input(spark, tmp_path):
     query = start(frame, tmp_path, recorder)
     try:
         end = time.monotonic() + 120
-        while sum(sum(rows["n"].to_pylist()) for rows in dict(recorder.tables).values()) < 600:
+        while sum(sum(batch.rows["n"].to_pylist()) for batch in micro_batches(query, recorder)) < 600:
             assert query.exception() is None, query.exception()
             assert time.monotonic() < end, "it does not come to an end"
             time.sleep(0.1)
