@@ -164,7 +164,8 @@ def applied_to_groups(
         return run(batches)
 
     def at_once(table: pa.Table) -> pa.Table:
-        return pa.Table.from_batches(list(run(iter(table.to_batches()))))
+        made = list(run(iter(table.to_batches())))
+        return pa.Table.from_batches(made) if made else arrow_schema_of(struct).empty_table()
 
     iterates = _lowest(frame.sparkSession) >= _ARROW_ITERATORS
     return frame.groupBy(key).applyInArrow(by_batches if iterates else at_once, struct)

@@ -94,6 +94,14 @@ def test_a_group_at_once_gives_what_batches_give(spark, version):
     assert found.num_rows - expected.main.num_rows == expected.bad.num_rows > 0
 
 
+def test_a_group_at_once_may_give_nothing(spark, version):
+    table = events(3, 20)
+    table = table.set_column(table.column_names.index("ts"), "ts", pa.nulls(20, table["ts"].type))
+    spec = SPEC.bad_rows("drop")
+    version("4.0.5")
+    assert spark_glue.apply(spec, spark.createDataFrame(table), key_groups=3).toArrow().num_rows == 0
+
+
 def test_scans_are_rows_for_a_version_without_columnar_input(version):
     version("4.1.4")
     assert not compat.has_columnar_input()
