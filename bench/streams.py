@@ -68,10 +68,7 @@ def both(windows: str) -> dict[str, Query]:
     """Returns the question, by contender: fastwin, over the frame and the files, and Spark's own windows
     on each of its stores of state."""
     assigner, column = WINDOWS[windows]
-    return {
-        OURS: ours(assigner),
-        ON_FILES: ours(assigner, files=True),
-    } | dict.fromkeys(STORES, native(column))
+    return {OURS: ours(assigner), ON_FILES: ours(assigner, files=True)} | dict.fromkeys(STORES, native(column))
 
 
 def small(windows: str) -> dict[str, Query]:

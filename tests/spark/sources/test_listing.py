@@ -264,13 +264,18 @@ def test_footers_of_a_backlog_are_read_once(tmp_path, monkeypatch):
     assert known._groups == {}  # what has been taken is not kept
 
 
+def three_read(folder):
+    """Returns a listing that has read three files, a second apart, and its offset."""
+    for second in (0, 1, 2):
+        put(folder, f"{second}.parquet", second)
+    known = listing(folder)
+    return known, through_text(known.next(first_offset()))
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("begun_before", [False, True], ids=["", "by a version that forgot them"])
 def test_a_file_that_vanishes_and_is_put_back_is_not_read_again(tmp_path, restarts, begun_before):
-    for second in (0, 1, 2):
-        put(tmp_path, f"{second}.parquet", second)
-    known = listing(tmp_path)
-    offset = through_text(known.next(first_offset()))
+    known, offset = three_read(tmp_path)
     if begun_before:
         offset.pop("gone", None)
     kept = (tmp_path / "1.parquet").read_bytes()
@@ -293,10 +298,7 @@ def test_a_file_that_vanishes_and_is_put_back_is_not_read_again(tmp_path, restar
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_file_that_was_away_while_it_became_old_is_put_back(tmp_path, restarts):
-    for second in (0, 1, 2):
-        put(tmp_path, f"{second}.parquet", second)
-    known = listing(tmp_path)
-    offset = through_text(known.next(first_offset()))
+    known, offset = three_read(tmp_path)
     kept = (tmp_path / "1.parquet").read_bytes()
     (tmp_path / "1.parquet").unlink()
     put_bytes(tmp_path, "later.parquet", 0, kept)
