@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 import fastwin as fw
@@ -33,8 +33,6 @@ from spark_glue.stages.warming import warm_up
 from spark_glue.state.cleanup import forget_when_ended
 
 __all__ = ["apply"]
-
-_NO_STATE = "small_state: is for a streaming frame; a batch frame leaves no state"
 
 
 def apply(
@@ -119,7 +117,8 @@ def apply(
         raise SpecError(f"small_state: must be True or False, got {small_state!r}")
     if isinstance(spec, fw.JoinSpec):
         check_migrate(migrate)
-        frames, delays = _check_join(spec, df, watermark, name, chain, small_state)
+        frames, delays = _check_join(spec, df, watermark, name, chain)
+        _check_session(frames[0], small_state)
         skew_ms = _duration(max_future_skew, "max_future_skew")
         idle_ms = idle_time(idle, follows=delays is not None or not frames[0].isStreaming)
         if history is not None or goes_on:
@@ -157,7 +156,8 @@ def apply(
     skew_ms = _duration(max_future_skew, "max_future_skew")
     coalesce = _coalesce(spec, coalesce)
     check_migrate(migrate)
-    own = _check_streaming(spec, df, delay_ms, small_state) if df.isStreaming else None
+    _check_session(df, small_state)
+    own = _check_streaming(spec, df, delay_ms) if df.isStreaming else None
     idle_ms = idle_time(idle, follows=not df.isStreaming or (delay_ms is not None and own is None))
 
     def planned(frame: DataFrame) -> FramePlan:
@@ -212,7 +212,7 @@ def apply(
 
 
 def _check_join(
-    join: fw.JoinSpec, df: object, watermark: object, name: str | Observation, chain: bool, small_state: bool
+    join: fw.JoinSpec, df: object, watermark: object, name: str | Observation, chain: bool
 ) -> tuple[tuple[DataFrame, DataFrame], tuple[int, int] | None]:
     """Returns the frames of a join, and the delays of their watermarks, ms; None for batch frames."""
     if isinstance(df, tuple | list) and any(isinstance(frame, ParquetFiles) for frame in df):
@@ -228,10 +228,7 @@ def _check_join(
         raise SpecError("df: a join needs two streaming frames, or two batch frames")
     check_name(name, left.isStreaming)
     if not left.isStreaming:
-        if small_state:
-            raise SpecError(_NO_STATE)
         return (left, right), None
-    _check_session(left.sparkSession, small_state)
     if not isinstance(watermark, tuple | list) or len(watermark) != 2:
         raise SpecError(f"watermark: a join of streams needs a pair such as ('10 s', '1 minute'), got {watermark!r}")
     delays = [_duration(one, "watermark") for one in watermark]
@@ -261,8 +258,6 @@ def _check_history(
 
 def _check_small(frame_plan: FramePlan, own: Watermark | None, history: object, chain: object) -> None:
     """Raises SpecError where state in one value cannot do what is asked for."""
-    if not frame_plan.streaming:
-        raise SpecError(_NO_STATE)
     if history is not None:
         raise SpecError("small_state: Spark gives such state nothing to start from; leave it or history= out")
     if chain is not False or frame_plan.chained:
@@ -280,8 +275,13 @@ def _check_spec(spec: fw.WindowSpec) -> None:
         raise SpecError(f"spec: it cannot be sent to Spark's workers: {type(problem).__name__}: {problem}") from problem
 
 
-def _check_session(spark: SparkSession, small_state: bool) -> None:
+def _check_session(df: DataFrame, small_state: bool) -> None:
     """Checks what a stream needs of its session, and warns of what is not as it should be."""
+    if not df.isStreaming:
+        if small_state:
+            raise SpecError("small_state: is for a streaming frame; a batch frame leaves no state")
+        return
+    spark = df.sparkSession
     check_streams(spark)
     if small_state:  # any store will do, in any format: a value is complete in itself
         return
@@ -301,9 +301,8 @@ def _warn_of_dates(spec: fw.WindowSpec) -> None:
         )
 
 
-def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None, small_state: bool) -> Watermark | None:
+def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -> Watermark | None:
     """Checks what only streams need; returns the watermark that the frame has itself, if it has."""
-    _check_session(df.sparkSession, small_state)
     own = watermark_of(df)
     if spec.time_column is None:
         if delay_ms is not None:

@@ -196,7 +196,7 @@ def warn_of_format(spark: SparkSession) -> None:
         )
     warnings.warn(
         f"{FORMAT_KEY} {why}; set it to {best}, as spark_glue.session does, before the query's first start",
-        stacklevel=5,
+        stacklevel=4,
     )
 
 

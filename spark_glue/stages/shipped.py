@@ -11,7 +11,22 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from spark_glue.plan.firstlook import is_first_look
 from spark_glue.stages.latevariables import late_variables
 
-__all__ = ["Shipped"]
+__all__ = ["Packed", "Shipped"]
+
+
+class Packed:
+    """A processor on its way to tasks: unpacked, and begun, where it is first needed."""
+
+    def __init__(self, processor: StatefulProcessor) -> None:
+        self._bytes = cloudpickle.dumps(processor)
+        self.begun: StatefulProcessor | None = None
+
+    def begin(self, handle: StatefulProcessorHandle) -> StatefulProcessor:
+        """Returns the processor, which has asked the handle for its variables."""
+        if self.begun is None:
+            self.begun = pickle.loads(self._bytes)
+            self.begun.init(handle)
+        return self.begun
 
 
 class Shipped(StatefulProcessor):
@@ -20,13 +35,11 @@ class Shipped(StatefulProcessor):
     A task unpacks the processor when it has rows for it, or a timer: most tasks of many partitions have neither.
     """
 
-    _processor: StatefulProcessor | None = None
-
     def __init__(self, processor: StatefulProcessor) -> None:
         asked = _Asked()
         copy.copy(processor).init(asked)
         self._asked = asked.calls
-        self._packed = cloudpickle.dumps(processor)
+        self._packed = Packed(processor)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         if is_first_look():
@@ -38,10 +51,7 @@ class Shipped(StatefulProcessor):
             self._unpacked()
 
     def _unpacked(self) -> StatefulProcessor:
-        if self._processor is None:
-            self._processor = pickle.loads(self._packed)
-            self._processor.init(self._handle)
-        return self._processor
+        return self._packed.begin(self._handle)
 
     # Spark passes some of the arguments by their names.
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
@@ -54,8 +64,8 @@ class Shipped(StatefulProcessor):
         return self._unpacked().handleExpiredTimer(key, timerValues, expiredTimerInfo)
 
     def close(self) -> None:
-        if self._processor is not None:
-            self._processor.close()
+        if self._packed.begun is not None:
+            self._packed.begun.close()
 
 
 class _Asked:

@@ -5,18 +5,17 @@ variables one by one, for which Spark would make encoders anew in each. The valu
 """
 
 import copy
-import pickle
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pandas as pd
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from spark_glue.plan.frameplan import FramePlan, TimeMode
+from spark_glue.stages.shipped import Packed
 
 __all__ = ["run_groups"]
 
@@ -38,7 +37,7 @@ def run_groups(
     mode = frame_plan.time_mode
     asked = _Handle(mode)
     copy.copy(processor).init(asked)  # what it asks for here is of no use in a task
-    groups = _Groups(cloudpickle.dumps(processor), mode, bool(frame_plan.carried_delays))
+    groups = _Groups(Packed(processor), mode, bool(frame_plan.carried_delays))
 
     def visit(key: Any, rows: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         return groups.visit(key, rows, state)
@@ -47,23 +46,19 @@ def run_groups(
 
 
 class _Groups:
-    """Hands the groups of a task to a processor, which is unpacked for the first one.
+    """Hands the groups of a task to a processor.
 
     has_watermark: whether Spark makes one.
     """
 
-    def __init__(self, shipped: bytes, mode: TimeMode, has_watermark: bool) -> None:
-        self._shipped, self._mode, self._has_watermark = shipped, mode, has_watermark
-        self._made: tuple[StatefulProcessor, _Handle] | None = None
+    def __init__(self, packed: Packed, mode: TimeMode, has_watermark: bool) -> None:
+        self._packed, self._mode, self._has_watermark = packed, mode, has_watermark
+        self._handle = _Handle(mode)
 
     def visit(self, key: Any, rows: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         """Yields what a group gives that has rows, or whose timer has expired, and then what that timer gives."""
-        if self._made is None:
-            handle = _Handle(self._mode)
-            processor: StatefulProcessor = pickle.loads(self._shipped)
-            processor.init(handle)
-            self._made = processor, handle
-        processor, handle = self._made
+        handle = self._handle
+        processor = self._packed.begin(handle)
         handle.enter(state)
         times = _Times(state, self._has_watermark)
         if not state.hasTimedOut:

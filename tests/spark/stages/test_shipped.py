@@ -55,6 +55,6 @@ def test_spark_is_told_what_state_there_is_without_loading_anything(processor, c
 def test_elsewhere_it_is_the_processor(processor):
     shipped = pickle.loads(cloudpickle.dumps(Shipped(processor)))
     shipped.init(FakeHandle())
-    assert isinstance(shipped._processor, WindowProcessor)
+    assert isinstance(shipped._packed.begun, WindowProcessor)
     assert list(shipped.handleInputRows((-1,), iter([]), None)) is not None
     shipped.close()

@@ -3,6 +3,7 @@
 from pyspark.sql import types as T
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from spark_glue.stages.shipped import Packed
 from spark_glue.stages.smallstate import _Groups
 
 NUMBER = T.StructType([T.StructField("number", T.LongType())])
@@ -46,17 +47,11 @@ class Store:
             self.value, now, watermark or -1, MODES[self.mode], not rows, True, self.value is not None, False, False,
             -1, b"", T.StructType(),
         )  # fmt: skip
-        groups = _Groups(_packed(), self.mode, has_watermark=True)
+        groups = _Groups(Packed(Counting()), self.mode, has_watermark=True)
         told = list(groups.visit((1,), iter(rows), state))
         self.value = state.getOption
         self.timeout = state._timeout_timestamp if state._timeout_timestamp > 0 else None
         return told
-
-
-def _packed() -> bytes:
-    from pyspark import cloudpickle
-
-    return cloudpickle.dumps(Counting())
 
 
 def test_variables_are_kept_and_go_when_all_are_cleared():
