@@ -34,6 +34,8 @@ _REMOTE_KEY = "spark.remote"
 _REMOTE_VARIABLE = "SPARK_REMOTE"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _PROGRESS_KEY = "spark.ui.showConsoleProgress"
+_DAEMON_KEY = "spark.python.daemon.module"
+_DAEMON = "spark_glue.daemon"
 WORKER_MEMORY = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
@@ -70,7 +72,8 @@ def session(
     to Python, which Spark would check before each row, but only for its rows (10,000,
     ``spark.sql.execution.arrow.maxRecordsPerBatch``);
     WORKER_MEMORY in the environment of the workers, on a cluster CLUSTER_WORKER_MEMORY; and, in local mode, as many
-    shuffle partitions as there are cores. The time zone is left alone.
+    shuffle partitions as there are cores, and a Python daemon that loads fastwin once for all workers (its module is
+    ``spark_glue.daemon``; not where ``PYSPARK_PYTHON`` names another Python). The time zone is left alone.
 
     With ``SPARK_REMOTE`` in the environment, or ``spark.remote`` in ``config``, such as ``"sc://host:15002"``, it is a
     session of that server of Spark Connect; it sets there what a session can set. The Python and the memory of the
@@ -111,6 +114,7 @@ def session(
         if given.get(key) is None:  # neither config nor spark-submit says anything
             built.conf.set(key, value)
     _keep_worker_memory(built.sparkContext)
+    _load_workers_at_once(built.sparkContext)
     _LOG.info("session: Spark %s at %s", built.version, built.sparkContext.master)
     return built
 
@@ -166,6 +170,15 @@ def _keep_worker_memory(context: SparkContext) -> None:
     for name, value in (WORKER_MEMORY if local else CLUSTER_WORKER_MEMORY).items():
         if not (local and name in os.environ):  # then workers inherit it
             context.environment.setdefault(name, value)  # holds what spark.executorEnv says
+
+
+def _load_workers_at_once(context: SparkContext) -> None:
+    """Lets a daemon that has loaded fastwin make the workers, where its Python is surely this one."""
+    if not _is_local(context) or context.getConf().get(_DAEMON_KEY) is not None:
+        return
+    if os.environ.get("PYSPARK_PYTHON") == sys.executable:
+        # What master there is, is known only now. Each query looks there anew.
+        context._conf.set(_DAEMON_KEY, _DAEMON)
 
 
 def _is_local(context: SparkContext) -> bool:

@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 import fastwin as fw
 from fastwin.errors import SpecError
 from fastwin.state.identity import Migrate
+from fastwin.times import LAST_DATE_MS
 from spark_glue.plan.types import arrow_schema, check_columns, check_keys, local_to_ms
 
 __all__ = ["LOCAL_MS", "FramePlan", "TimeMode", "plan_frame"]
@@ -44,8 +45,8 @@ class FramePlan:
     operator: tells this ``apply`` from others, of the same spec too.
     idle_ms: after how long without rows an input is not waited for, for which shares make the watermark themselves;
     None: it is Spark's. delays: how far the rows of each input may be out of order, ms. input: which of them this is.
-    start_ms: the watermark that a stream starts with, which history has brought; None: none. until_ms: the watermark
-    that a batch frame ends with; None: the end of time.
+    start_ms: the watermark that the first micro-batch starts with, which history has brought; None: none. until_ms: the
+    watermark that a batch frame ends with; None: the end of time.
     small_state: whether the state of a share is one value of Spark's.
     """
 
@@ -91,6 +92,11 @@ class FramePlan:
     def carried_delays(self) -> tuple[int, ...]:
         """How far the watermark that Spark makes is behind each input, ms; empty: this frame does not carry it."""
         return self.delays if self.carrier and self.idle_ms is None else ()
+
+    @property
+    def history_newest_ms(self) -> int | None:
+        """The newest event time of history, behind which the watermark is; None: there is no history."""
+        return None if self.start_ms is None else min(self.start_ms + self.delays[0] + 1, LAST_DATE_MS)
 
     @cached_property
     def time_mode(self) -> TimeMode:

@@ -30,7 +30,7 @@ from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import LEDGER_ID, ids
 from spark_glue.plan.types import conform, spark_struct
 from spark_glue.stages.packets import PACKED, PackedRow, PacketKind, encode, packed_batch
-from spark_glue.stages.worker import settle, shares_of
+from spark_glue.stages.worker import is_first_batch, settle, shares_of
 
 __all__ = [
     "BLOB_BYTES",
@@ -78,10 +78,12 @@ class Packer:
     """Takes the record batches of one task and returns packed rows, of many input rows at a time.
 
     mapper: the number of the task, which orders the blobs of a key group. shares: into how many the key groups are
-    divided; None: each is on its own.
+    divided; None: each is on its own. newest: a time that counts as the newest until there is a newer one, ms.
     """
 
-    def __init__(self, frame_plan: FramePlan, mapper: int, shares: int | None = None) -> None:
+    def __init__(
+        self, frame_plan: FramePlan, mapper: int, shares: int | None = None, newest: int | None = None
+    ) -> None:
         self._frame_plan = frame_plan
         self._plan = frame_plan.plan
         self._mapper = mapper
@@ -99,7 +101,7 @@ class Packer:
         self._buffer: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._seq = 0
-        self._newest: int | None = None
+        self._newest = newest
 
     def _new_feeder(self) -> Feeder | None:
         return self._plan.new_feeder(self._frame_plan.coalesce, self._frame_plan.key_groups, self._groups)
@@ -289,7 +291,8 @@ def new_packer(frame_plan: FramePlan, mapper: int | None = None) -> Packer:
         context = TaskContext.get()
         mapper = context.partitionId() if context else 0
     shares = shares_of(frame_plan.key_groups) if frame_plan.streaming else None
-    return Packer(frame_plan, mapper, shares)
+    # The watermark then keeps what history has brought. A later start may be given more of it, which counts no more.
+    return Packer(frame_plan, mapper, shares, frame_plan.history_newest_ms if is_first_batch() else None)
 
 
 def _pack_rows(frame_plan: FramePlan, inputs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -36,7 +36,7 @@ class ShareTimers:
         clocks: ShareClocks | None = None,
         start_ms: int | None = None,
     ) -> None:
-        self._start = 0 if start_ms is None else start_ms
+        self._start = max(start_ms or 0, 0)
         self._handle = handle
         self._mode = mode
         self._clocks = clocks
@@ -63,7 +63,8 @@ class ShareTimers:
 
     def _watermark(self, values: TimerValues) -> int:
         spark_s = int(values.getCurrentWatermarkInMs())
-        return max(spark_s if self._clocks is None else self._clocks.watermark(values), self._start)
+        found = spark_s if self._clocks is None else self._clocks.watermark(values)
+        return found if found > 0 else self._start
 
     def told(self, values: TimerValues) -> dict[str, int]:
         """Returns what is to be counted of the inputs, where shares make their watermark themselves."""

@@ -13,6 +13,7 @@ from spark_glue.state.folders import leave
 __all__ = [
     "LOG_VARIABLE",
     "has_own_partition",
+    "is_first_batch",
     "leave_when_hung_up",
     "log_to_stderr",
     "query_id",
@@ -28,6 +29,7 @@ LOG_VARIABLE = "FASTWIN_LOG"
 _PARTITIONS_KEYS = ("spark.sql.streaming.internal.stateStore.partitions", "spark.sql.shuffle.partitions")
 _DEFAULT_PARTITIONS = 200  # Spark's
 _QUERY_KEY = "sql.streaming.queryId"  # Spark's name for the query; its job group may be renamed by a sink
+_BATCH_KEY = "streaming.sql.batchId"
 
 _settled = False
 
@@ -56,6 +58,12 @@ def query_id() -> str:
     context = TaskContext.get()
     found = None if context is None else context.getLocalProperty(_QUERY_KEY)
     return found if found and found.replace("-", "").isalnum() else "unnamed"
+
+
+def is_first_batch() -> bool:
+    """Returns whether the micro-batch that this task belongs to is the first one of its checkpoint."""
+    context = TaskContext.get()
+    return context is not None and context.getLocalProperty(_BATCH_KEY) == "0"
 
 
 def settle() -> None:

@@ -1,5 +1,6 @@
 """Queries that start from history: rows of the past, or the state of another query; as one long stream."""
 
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,17 @@ import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
 from tests.support.spark_events import START_MS, events
-from tests.support.spark_streams import MicroBatch, Source, assert_replayed, part, parts, rows_of, run_stream
+from tests.support.spark_streams import (
+    MicroBatch,
+    Recorder,
+    Source,
+    assert_replayed,
+    part,
+    parts,
+    rows_of,
+    run_stream,
+    start,
+)
 
 BASE = fw.key_by("k").event_time("ts").bad_rows("drop")
 SLIDING = (
@@ -81,6 +92,33 @@ def test_a_time_of_another_unit_in_the_past_moves_no_watermark(spark, tmp_path):
     assert part(batch, "main")["n"].to_pylist() == [2]
     rows = streamed(spark, tmp_path, spec, [live], history=history, watermark="5 s")
     assert part(rows, "main")["n"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"idle": "1 day"}], ids=["spark's watermark", "its own"])
+def test_history_that_has_grown_by_a_later_start_counts_no_more(spark, tmp_path, arguments):
+    grown = pa.concat_tables([*PAST, events(7, 50, start_ms=START_MS + 3_600_000, span_ms=60_000)])
+    source, found = Source(tmp_path, LIVE[0].schema), []
+    for history, tables in ((pa.concat_tables(PAST), [LIVE[0]]), (grown, [LIVE[1], LATE])):
+        source.put(*tables)
+        past = spark.createDataFrame(history)
+        frame = spark_glue.apply(
+            SLIDING, source.frame(spark), watermark="20 s", history=past, key_groups=6, **arguments
+        )
+        recorder = Recorder()
+        query = start(frame, tmp_path, recorder)
+        rows, end = sum(table.num_rows for table in tables), time.monotonic() + 240
+        try:
+            while sum(one.numInputRows for one in query.recentProgress) < rows:  # with idle= it never comes to an end
+                assert query.exception() is None, query.exception()
+                assert time.monotonic() < end, "it does not come to an end"
+                time.sleep(0.1)
+        finally:
+            query.stop()
+        found += recorder.tables.values()
+    past = spark.createDataFrame(pa.concat_tables(PAST))
+    batch = spark_glue.apply(SLIDING, past, watermark="20 s", goes_on=True).toArrow()
+    expected = streamed(spark, tmp_path / "long", SLIDING, [pa.concat_tables(PAST), *LIVE, LATE])
+    assert_same([batch, *found], expected)
 
 
 def test_the_past_in_two_partitions_is_one_micro_batch(spark, tmp_path):
