@@ -86,7 +86,7 @@ def apply(
 
     history: for a streaming frame with ``watermark=``: what the first micro-batch of a new checkpoint starts from: a
         batch frame with rows of the past, or a folder that ``export_state`` has written. Windows that the watermark of
-        the history has passed do not fire again. Later starts have no use for it.
+        the history has passed do not fire again. Later starts have no use for it. Not with ``chain=``.
     goes_on: for a batch frame with ``watermark=`` that is such a history: windows that are still open at its watermark
         do not fire. What comes out, and what the stream gives, is what one long stream would have given.
     small_state: for a streaming frame: whether Spark keeps the state of each share as one value, on any of its state
@@ -180,6 +180,11 @@ def apply(
     if small_state:
         _check_small(frame_plan, own, history, chain)
     if history is not None or goes_on:
+        if chain is not False:
+            raise SpecError(
+                "chain: windows behind others need all of their results, and those that history has fired do not come "
+                "again; leave chain= or the history out"
+            )
         past_delay_ms = _check_history(spec, df, frame_plan, history, goes_on, None if own else delay_ms)
         if goes_on:
             frame_plan = replace(frame_plan, until_ms=watermark_after(df, frame_plan, past_delay_ms))

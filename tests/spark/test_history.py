@@ -173,6 +173,8 @@ def test_arguments(spark, tmp_path):
             spark_glue.apply(SLIDING, frame, watermark="1 s", history=history)
     with pytest.raises(SpecError, match="history: is for a streaming frame"):
         spark_glue.apply(SLIDING, past, watermark="1 s", history=past)
+    with pytest.raises(SpecError, match="chain: windows behind others need all of their results"):
+        spark_glue.apply(SLIDING, frame, watermark="1 s", history=past, chain=True)
     with pytest.raises(SpecError, match="goes_on: is for a batch frame"):
         spark_glue.apply(SLIDING, frame, watermark="1 s", goes_on=True)
     with pytest.raises(SpecError, match="goes_on: needs a watermark="):
