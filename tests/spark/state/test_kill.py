@@ -53,7 +53,7 @@ def source(tmp_path, inputs) -> Source:
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["user-written"])  # the others: make soak
 def test_killed_and_restarted(undisturbed, source, tmp_path, kind):
     seed = random.randrange(1 << 30)

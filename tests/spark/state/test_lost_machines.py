@@ -12,7 +12,7 @@ COMMAND = [sys.executable, "-m", "tests.soak.cluster"]
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_machines_are_lost_in_mid_batch(tmp_path):
     sizes = ["--kind", "sliding", "--kills", "2", "--batches", "8", "--shares", "4"]
     done = subprocess.run([*COMMAND, str(tmp_path), *sizes], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -6,7 +6,7 @@ from tests.soak.__main__ import PARTS, parse
 from tests.soak.resident import assert_returned, run
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_that_is_held_returns(spark, tmp_path):
     held = run(spark, tmp_path, batches=18, wave=6)
     assert [one.batch for one in held] == [6, 12, 18]
