@@ -99,6 +99,18 @@ def test_no_good_row_no_carrier(streaming):
     assert any(row["kind"] == PacketKind.LEDGER for row in rows) == streaming
 
 
+@pytest.mark.parametrize(("first", "carriers"), [(True, [START_MS + 20_000]), (False, [])])
+def test_the_first_micro_batch_brings_the_newest_time_of_history(monkeypatch, first, carriers):
+    monkeypatch.setattr(pack, "is_first_batch", lambda: first)
+    table = events(6, 20, null_times=1.0)
+    frame_plan = frame_plan_for(table, SPEC.bad_rows("drop"), start_ms=START_MS, delays=(20_000,))
+    packer = pack.new_packer(frame_plan, 0)
+    found = [packer.add(table.select(frame_plan.packed_schema.names).to_batches()[0].columns), *packer.finish()]
+    rows = [row for batch in found if batch is not None for row in batch.to_pylist()]
+    told = [round(row["carrier"].timestamp() * 1000) for row in rows if row["carrier"] is not None]
+    assert told == carriers  # the watermark is 20 s behind: START_MS
+
+
 def test_no_rows_nothing_packed():
     table = events(6, 0)
     assert packed(frame_plan_for(table), table) == []
