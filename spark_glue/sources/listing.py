@@ -10,7 +10,7 @@ that was read and is gone, which may be put back, the offset has the token until
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,7 +182,9 @@ class Listing:
         while len(taken) < most_files and at < len(fresh):
             block = fresh[at : at + min(most_files - len(taken), most_looks)]
             at += len(block)
-            for one, groups in zip(block, self._row_groups(block, self._look_into), strict=True):
+            found = list(zip(block, at_once(self._look_into, block), strict=True))
+            self._groups |= {one: groups for one, groups in found if groups is not None}
+            for one, groups in found:
                 if groups is None:
                     continue
                 rows += sum(groups)
@@ -196,29 +198,32 @@ class Listing:
 
         Raises SourceError for a file that is not what it was, or not whole.
         """
-        return [groups or () for groups in self._row_groups(files, self._folder.row_groups_of)]
-
-    def _row_groups(
-        self, files: Sequence[Found], ask: Callable[[Found], tuple[int, ...] | None]
-    ) -> list[tuple[int, ...] | None]:
-        """Returns how many rows each row group of the files has, as asked or known; None for one that is not complete
-        yet."""
         unknown = [one for one in files if one not in self._groups]
-        told = zip(unknown, at_once(ask, unknown), strict=True)
-        self._groups |= {one: found for one, found in told if found is not None}
-        return [self._groups.get(one) for one in files]
+        self._groups |= zip(unknown, at_once(self._folder.row_groups_of, unknown), strict=True)
+        return [self._groups[one] for one in files]
 
     def _look_into(self, one: Found) -> tuple[int, ...] | None:
+        """Returns how many rows each row group of a file has; None: it is left for later.
+
+        So is a file that is no longer what was listed: an offset that named it could never be read.
+        """
+        groups = self._groups.get(one)
         try:
-            with self._folder.open(one.name) as file:
-                return row_groups(file)
+            if groups is None:
+                with self._folder.open(one.name) as file:
+                    groups = row_groups(file)
         except FileNotFoundError:
             return None
         except (pa.ArrowInvalid, OSError) as problem:
             if not is_not_whole(problem):
                 raise
-            self._leave(one, problem)
+            if self._is_same(one):
+                self._leave(one, problem)
             return None
+        return groups if self._is_same(one) else None  # asked last: so what was read was that file's, too
+
+    def _is_same(self, one: Found) -> bool:
+        return self._folder.look(one.name) == one
 
     def _leave(self, one: Found, problem: Exception) -> None:
         """Leaves a file for later that is not whole. Raises SourceError if it has not been for too long."""

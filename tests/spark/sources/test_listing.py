@@ -338,3 +338,48 @@ def test_files_that_vanished_are_forgotten_when_they_are_old(tmp_path):
     put(tmp_path, "10.parquet", 10)
     with pytest.raises(SourceError, match=r"'10\.parquet' has come more than 60 s later"):
         known.next(offset)
+
+
+def replaced(folder, name: str, second: int, rows: int) -> None:
+    """Puts another file in the place of one, as a rename does."""
+    put(folder, f".{name}", second, rows)
+    (folder / f".{name}").rename(folder / name)
+
+
+@pytest.mark.parametrize("known_before", [False, True], ids=["", "its row groups are known"])
+def test_a_file_that_was_replaced_since_it_was_listed_waits_for_the_next_listing(tmp_path, known_before):
+    for second in (1, 2):
+        put(tmp_path, f"{second}.parquet", second)
+    limits = {"max_rows": 10} if known_before else {"max_files": 1}
+    known = listing(tmp_path, **limits)
+    known.fix()
+    offset = known.next(first_offset())
+    assert names(offset) == ["1.parquet"]
+    replaced(tmp_path, "2.parquet", 200, rows=20)
+    assert known.next(offset) is offset
+    offset = through_text(listing(tmp_path, **limits).next(offset))
+    assert files_of(offset) == [Folder(str(tmp_path)).look("2.parquet")]
+    assert listing(tmp_path).row_groups_of(files_of(offset)) == [(20,)]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_file_that_changes_while_it_is_looked_into_is_taken_as_what_it_is_then(tmp_path, monkeypatch, whole):
+    put(tmp_path, "a.parquet", 1)
+    if not whole:
+        halve(tmp_path, "a.parquet", 1)
+    new_file = Folder.open
+
+    def finished_meanwhile(folder, name):
+        monkeypatch.setattr(Folder, "open", new_file)
+        try:
+            return new_file(folder, name)
+        finally:
+            put(tmp_path, "a.parquet", 2, rows=20)
+
+    monkeypatch.setattr(Folder, "open", finished_meanwhile)
+    known = listing(tmp_path, unreadable_ms=0)
+    start = first_offset()
+    assert known.next(start) is start
+    offset = known.next(start)
+    assert files_of(offset) == [Folder(str(tmp_path)).look("a.parquet")]
+    assert known.row_groups_of(files_of(offset)) == [(20,)]
