@@ -6,6 +6,9 @@ were there, an offset says one by one which have been read. All that are older c
 names: they have been seen, and could not be read so far. It also has the count and a sum of the old ones that were
 there, so that a query that starts can tell whether others have come. What is old never becomes young again. Of a file
 that was read and is gone, which may be put back, the offset has the token until all that was read by then is old.
+
+A time that is still to come says nothing of when others come: the newest file counts as no newer than the clock says.
+What was read and has such a time is in the offset with it, so that it stays known until that time is old.
 """
 
 import logging
@@ -31,7 +34,10 @@ _NS_PER_MS = 1_000_000
 
 def first_offset() -> Offset:
     """Returns the offset of a stream that has taken nothing."""
-    return {"at": 0, "files": [], "newest": None, "oldest": None, "seen": [], "gone": [], "unread": [], "old": [0, 0]}
+    return {
+        "at": 0, "files": [], "newest": None, "oldest": None,
+        "seen": [], "ahead": [], "gone": [], "unread": [], "old": [0, 0],
+    }  # fmt: skip
 
 
 def files_of(offset: Mapping[str, Any]) -> list[Found]:
@@ -83,19 +89,22 @@ class Listing:
         taken = self._taken(fresh, unlimited)
         if not taken:
             return start
-        newest = max([one.time_ns for one in taken] + [start["newest"] or 0])
+        now = time.time_ns()
+        newest = min(max([one.time_ns for one in taken] + [start["newest"] or 0]), now)
         waiting = set(fresh).difference(taken)
-        seen = [one for one in listed if one not in waiting]
+        known = [one for one in listed if one not in waiting]
         oldest = newest - self._late_ns
         if start["oldest"] is not None:  # late_files= may have been less
             oldest = max(oldest, start["oldest"])
-        old = self._grow_old({one for one in seen if one.time_ns < oldest})
+        old = self._grow_old({one for one in known if one.time_ns < oldest})
+        young = [one for one in known if one not in old]
         return {
-            "at": time.time_ns() // _NS_PER_MS,
+            "at": now // _NS_PER_MS,
             "files": _as_told(taken),
             "newest": newest,
             "oldest": oldest,
-            "seen": [one.token for one in seen if one not in old],
+            "seen": [one.token for one in young if one.time_ns <= newest],
+            "ahead": [[one.time_ns, [one.token]] for one in young if one.time_ns > newest],
             "gone": _gone(start, {one.token for one in listed}, oldest),
             "unread": _as_told(self._unread([one for one in fresh if one in waiting and one.time_ns < oldest])),
             "old": [len(old), self._sum],
@@ -133,18 +142,18 @@ class Listing:
         oldest = start["oldest"]
         if oldest is None:
             return list(listed)
-        gone = {token for _, tokens in start.get("gone", []) for token in tokens}
-        seen = gone.union(start["seen"])
+        gone = _tokens(start.get("gone", []))
+        seen = gone.union(start["seen"], _tokens(start.get("ahead", [])))
         unread = {name for name, _, _ in start["unread"]}
         old = {one for one in listed if one.time_ns < oldest and one.name not in unread and one.token not in gone}
         if self._old is None:
-            self._check_old(old, *start["old"])
+            self._check_old(old, oldest, *start["old"])
             self._grow_old(old)
         elif lost := old - self._old:
-            raise SourceError(self._too_late(min(lost).name))
+            raise SourceError(self._too_late(min(lost).name, oldest))
         return [one for one in listed if (one.name in unread if one.time_ns < oldest else one.token not in seen)]
 
-    def _check_old(self, old: set[Found], count: int, total: int) -> None:
+    def _check_old(self, old: set[Found], oldest: int, count: int, total: int) -> None:
         """Compares the old files with those that there were, of which a query that starts knows their count and sum.
 
         Raises SourceError where there are others among them for sure.
@@ -153,7 +162,7 @@ class Listing:
         if len(old) == count and not more:
             return
         if named := [one.name for one in old if one.number == more]:
-            raise SourceError(self._too_late(named[0]))
+            raise SourceError(self._too_late(named[0], oldest))
         said = (
             f"{self._folder.path}: of files that are older than the newest one read by more than "
             f"{self._late_ns / 1e9:,.0f} s there were {count:,}, and there are {len(old):,}"
@@ -161,15 +170,15 @@ class Listing:
         if len(old) > count:
             raise SourceError(
                 f"{said}, so some have come since the query ran, too late to be told from those that it has read; "
-                f"change their times (touch) before the query starts again, and give late_files= more"
+                f"{_advice('their times', oldest)}"
             )
         _LOG.warning("%s; if others have come among them since the query ran, they are not read", said)
 
-    def _too_late(self, name: str) -> str:
+    def _too_late(self, name: str, oldest: int) -> str:
         return (
             f"{self._folder.path}: the file {name!r} has come more than {self._late_ns / 1e9:,.0f} s later than its "
-            f"time of change says (the newest file read is so much newer), and is not read; change its time (touch) "
-            f"before the query starts again, and give late_files= more"
+            f"time of change says (the newest file read is so much newer), and is not read; "
+            f"{_advice('its time', oldest)}"
         )
 
     def _taken(self, fresh: Sequence[Found], unlimited: bool) -> list[Found]:
@@ -239,13 +248,25 @@ class Listing:
             _LOG.warning("%s: %s is left for later: %s", self._folder.path, one.name, problem)
 
 
+def _advice(times: str, oldest: int) -> str:
+    """Returns what to do for files that have come too late. oldest: what is older is too late, ns."""
+    if oldest > time.time_ns():  # so no time that a file can get now would do
+        return "the newest file's time is still to come, or the clock has been set back: begin with an empty checkpoint"
+    return f"change {times} (touch) before the query starts again, and give late_files= more"
+
+
+def _tokens(told: Sequence[Sequence[Any]]) -> set[str]:
+    """Returns all tokens of ``[[time, tokens]]``."""
+    return {token for _, tokens in told for token in tokens}
+
+
 def _gone(start: Offset, listed: set[str], oldest: int) -> list[list[Any]]:
     """Returns the tokens of files that were read and are gone: ``[[time, tokens]]``, each file no newer than its time,
     ns. Those of which all are old are left out.
 
     listed: the tokens of what is there. An offset may have been written when such files were forgotten.
     """
-    told = [*start.get("gone", []), [start["newest"] or 0, start["seen"]]]
+    told = [*start.get("gone", []), *start.get("ahead", []), [start["newest"] or 0, start["seen"]]]
     kept = [[time_ns, [token for token in tokens if token not in listed]] for time_ns, tokens in told]
     return [[time_ns, tokens] for time_ns, tokens in kept if tokens and time_ns >= oldest]
 

@@ -37,7 +37,8 @@ class ParquetFiles:
     schema: columns of all files: a Spark schema, DDL text or an Arrow schema; None: those of the newest whole file now.
     max_files, max_rows: how many a micro-batch takes at most, but one file at least; None: all that are there.
     late_files: files are taken in the order of their time of change, then by name. One that is seen later than another
-        which is newer is taken still, unless it is older by more than this; then the query ends with a SourceError.
+        which is newer is taken still, unless it is older by more than this; then the query ends with a SourceError. A
+        time that is still to come counts as now.
     unreadable_after: how long after its last change a file may be no whole Parquet file until the query ends with a
         SourceError; None: for any time.
     streaming: False: all files at once. The first job of a frame lists the folder, and later jobs of that frame read

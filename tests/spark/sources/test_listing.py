@@ -2,6 +2,7 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -383,3 +384,58 @@ def test_a_file_that_changes_while_it_is_looked_into_is_taken_as_what_it_is_then
     offset = known.next(start)
     assert files_of(offset) == [Folder(str(tmp_path)).look("a.parquet")]
     assert known.row_groups_of(files_of(offset)) == [(20,)]
+
+
+def set_clock(monkeypatch, second: int) -> None:
+    clock = SimpleNamespace(time_ns=lambda: (FIRST_S + second) * 10**9)
+    monkeypatch.setattr("spark_glue.sources.listing.time", clock)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("away", [False, True], ids=["", "and is away for a while"])
+def test_a_file_whose_time_is_still_to_come_makes_no_other_late(tmp_path, monkeypatch, restarts, away):
+    set_clock(monkeypatch, 0)
+    put(tmp_path, "ahead.parquet", 1_000)
+    put(tmp_path, "0.parquet", 0)
+    known = listing(tmp_path)
+    offset = through_text(known.next(first_offset()))
+    assert names(offset) == ["0.parquet", "ahead.parquet"]
+    kept = (tmp_path / "ahead.parquet").read_bytes()
+    if away:
+        (tmp_path / "ahead.parquet").unlink()
+    for second in (*range(50, 1_000, 50), 1_030, 1_100, 1_200):
+        set_clock(monkeypatch, second)
+        put(tmp_path, f"{second}.parquet", second - 20)
+        if away and second in (500, 1_030):
+            put_bytes(tmp_path, "ahead.parquet", 1_000, kept)
+        elif away and second == 800:
+            (tmp_path / "ahead.parquet").unlink()
+        known = listing(tmp_path) if restarts else known
+        offset = through_text(known.next(offset))
+        assert names(offset) == [f"{second}.parquet"]
+        assert known.next(offset) is offset
+        assert len(offset["seen"]) <= 3
+        assert len(offset["ahead"]) + len(offset["gone"]) == (second < (1_000 if away else 981))
+
+
+def test_the_newest_time_of_an_offset_is_no_newer_than_the_clock(tmp_path, monkeypatch):
+    set_clock(monkeypatch, 0)
+    put(tmp_path, "0.parquet", 0)
+    offset = listing(tmp_path).next(first_offset()) | {"newest": (FIRST_S + 50) * 10**9}
+    put(tmp_path, "1.parquet", 1)
+    offset = listing(tmp_path).next(offset)
+    assert offset["newest"] == FIRST_S * 10**9
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_is_late_by_a_clock_that_was_ahead_needs_an_empty_checkpoint(tmp_path, monkeypatch, restarts):
+    set_clock(monkeypatch, 1_000)
+    put(tmp_path, "a.parquet", 1_000)
+    known = listing(tmp_path)
+    offset = through_text(known.next(first_offset()))
+    set_clock(monkeypatch, 0)
+    for name in ("b", "c"):
+        put(tmp_path, f"{name}.parquet", 0)
+        known = listing(tmp_path) if restarts else known
+        with pytest.raises(SourceError, match=r"the clock has been set back: begin with an empty checkpoint$"):
+            known.next(offset)
