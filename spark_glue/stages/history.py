@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from fastwin.columns.checking import Limits
 from fastwin.errors import SpecError
 from fastwin.run.replica import Replica, open_replica
 from spark_glue.plan.catalyst import prefers_columns
@@ -21,7 +22,7 @@ from spark_glue.plan.types import spark_struct
 from spark_glue.stages.pack import pack_frame
 from spark_glue.stages.packets import PACKED, Packet, PacketKind, decode, packets_in
 from spark_glue.stages.worker import settle, shares_of
-from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint
+from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint, spark_path
 
 __all__ = ["INITIAL", "begun_from", "gathered_stream", "watermark_after"]
 
@@ -32,7 +33,8 @@ INITIAL = pa.schema([PACKED.field("key_group"), *STATE])
 def watermark_after(history: DataFrame, frame_plan: FramePlan, delay_ms: int) -> int | None:
     """Returns the watermark behind a batch frame of history, ms; None: it has no good rows. Runs a job."""
     assert frame_plan.time_column is not None
-    newest = newest_time(history, frame_plan.time_column, frame_plan.spec.time_unit)
+    unit = frame_plan.plan.limits(Limits()).unit  # as for the rows themselves: calendars have fewer years
+    newest = newest_time(history, frame_plan.time_column, unit)
     return None if newest is None else newest - delay_ms - 1
 
 
@@ -57,7 +59,7 @@ def begun_from(
     folder = Path(history) / STATE_FOLDER
     if not folder.exists():
         return frame_plan, None
-    state = spark.read.schema(spark_struct(STATE)).parquet(str(folder))
+    state = spark.read.schema(spark_struct(STATE)).parquet(spark_path(folder))
     if saved.key_groups != frame_plan.key_groups:
         state = state.mapInArrow(partial(_divided_anew, frame_plan), spark_struct(STATE))
     return frame_plan, state.mapInArrow(partial(_sent, frame_plan.key_groups), spark_struct(INITIAL))

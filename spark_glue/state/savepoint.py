@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from fastwin.errors import SpecError
 
-__all__ = ["STATE", "STATE_FOLDER", "Savepoint"]
+__all__ = ["STATE", "STATE_FOLDER", "Savepoint", "spark_path"]
 
 STATE_FOLDER = "_state"
 """Beside the files that people read, which do not see it: Parquet's readers leave names with an underscore out."""
@@ -49,3 +50,11 @@ class Savepoint:
         if version != _FORMAT:
             raise SpecError(f"history: {path} has format {version}, this version of fastwin reads {_FORMAT}")
         return found
+
+
+def spark_path(folder: Path) -> str:
+    """Returns a folder of this machine as Spark's readers take it, wherever they look for plain paths.
+
+    They read patterns, and no URI's escapes.
+    """
+    return "file://" + re.sub(r"[][{}*?\\]", r"\\\g<0>", str(folder.absolute()))

@@ -10,7 +10,10 @@ import pytest
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
+from spark_glue.stages.history import begun_from, watermark_after
+from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint
 from tests.support.spark_events import START_MS, events
+from tests.support.spark_jobs import frame_plan_for
 from tests.support.spark_streams import (
     MicroBatch,
     Recorder,
@@ -121,6 +124,13 @@ def test_history_that_has_grown_by_a_later_start_counts_no_more(spark, tmp_path,
     assert_same([batch, *found], expected)
 
 
+def test_a_row_beyond_the_calendar_in_the_past_moves_no_watermark(spark):
+    spec = BASE.window(fw.CalendarEventTimeWindows.of("1 day", time_zone="UTC")).aggregate(n=fw.Count())
+    past = pa.table({"k": ["a", "a"], "ts": [START_MS, 300_000_000_000_000]})
+    frame_plan = frame_plan_for(past, spec, streaming=False)
+    assert watermark_after(spark.createDataFrame(past), frame_plan, 5_000) == START_MS - 5_001
+
+
 def test_the_past_in_two_partitions_is_one_micro_batch(spark, tmp_path):
     spec = fw.key_by("k").event_time("ts").bad_rows("drop").deduplicate(within="60 s")
     past, live = (
@@ -163,6 +173,22 @@ def test_saved_state_goes_on_in_other_parts(spark, tmp_path, spec):
     assert_replayed(spec, [*PAST, *LIVE, LATE], [*before, *after])
     for name in ("main", "late") if spec.late_output else ("main",):
         assert parts(after, name).num_rows > 10
+
+
+@pytest.mark.parametrize("name", ["saved", "saved [1] {a,b} 50% *?"])
+def test_saved_state_is_read_from_this_machine_by_its_very_name(spark, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name / STATE_FOLDER).mkdir(parents=True)
+    frame_plan = frame_plan_for(PAST[0])
+    Savepoint(frame_plan.key_groups, START_MS, frame_plan.plan.fingerprint.hex()).write(tmp_path / name)
+    saved = pa.table({"part_of": [5], "part": [b"state"]}, schema=STATE)
+    pq.write_table(saved, tmp_path / name / STATE_FOLDER / "share-00000.parquet")
+    spark.conf.set("fs.defaultFS", "hdfs://nowhere:1")
+    try:
+        _, state = begun_from(spark, name, frame_plan, lambda _: frame_plan, 0)
+        assert state.select(*STATE.names).toArrow().to_pylist() == saved.to_pylist()
+    finally:
+        spark.conf.unset("fs.defaultFS")
 
 
 def test_arguments(spark, tmp_path):
