@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 import fastwin as fw
-from fastwin.errors import SpecError
+from fastwin.errors import BadRowError, SpecError
 from spark_glue.plan.frameplan import LOCAL_MS, FramePlan
 from spark_glue.plan.types import conform, main_fields, nullable_struct, output_schema, spark_fields
 
@@ -19,6 +20,8 @@ SIDE_PREFIX = "side_"
 
 # Spark takes columns of these types from pandas as they are, timestamps as numbers of microseconds.
 _FLAT = (T.NumericType, T.BooleanType, T.StringType, T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType)
+
+_MOST_MS = (2**63 - 1) // 1_000  # Spark counts microseconds
 
 
 class ResultKind(IntEnum):
@@ -56,7 +59,10 @@ class Output:
         return not self.in_blobs and all(isinstance(field.dataType, _FLAT) for field in self.struct)
 
     def rows(self, kind: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Returns a record batch of the given kind of result as rows of the result frame."""
+        """Returns a record batch of the given kind of result as rows of the result frame.
+
+        Raises BadRowError for a time that is none of Spark's.
+        """
         schema = output_schema(self.struct)
         column = self.parts[kind].column
         arrays = []
@@ -64,7 +70,7 @@ class Output:
             if column is not None and field.name == column:
                 arrays.append(_as_struct(batch, field.type))
             elif column is None and field.name in batch.schema.names:
-                arrays.append(conform(batch.column(field.name), field.type))
+                arrays.append(_conformed(batch, field))
             else:
                 arrays.append(pa.nulls(batch.num_rows, field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -120,5 +126,19 @@ def output_for(frame_plan: FramePlan, schema: T.StructType, case_sensitive: bool
 
 
 def _as_struct(batch: pa.RecordBatch, kind: pa.StructType) -> pa.StructArray:
-    columns = [conform(batch.column(field.name), field.type) for field in kind]
+    columns = [_conformed(batch, field) for field in kind]
     return pa.StructArray.from_arrays(columns, fields=list(kind))
+
+
+def _conformed(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    column = batch.column(field.name)
+    try:
+        return conform(column, field.type)
+    except pa.ArrowInvalid as problem:
+        if not pa.types.is_timestamp(column.type) or column.type.unit != "ms":
+            raise
+        far = max(pc.min_max(column.cast(pa.int64())).as_py().values(), key=abs)
+        raise BadRowError(
+            f"event_time: the result has a {field.name} of {far} ms, and Spark has times within +-{_MOST_MS} ms; if "
+            f"event times count another unit than ms, name it: event_time(column, unit=...)"
+        ) from problem
