@@ -18,7 +18,17 @@ from spark_glue.plan.outputs import Output, ResultKind, result_tables
 from spark_glue.stages.counters import INPUT_TIMES, count, observed_of_shares
 from spark_glue.stages.history import gathered_stream
 from spark_glue.stages.latevariables import late_variables
-from spark_glue.stages.packets import Packet, PacketKind, decode, encode, pieces, result_frames
+from spark_glue.stages.packets import (
+    BLOB_BYTES,
+    LARGE_RESULT_BYTES,
+    Packet,
+    PacketKind,
+    cuts,
+    decode,
+    encode,
+    pieces,
+    result_frames,
+)
 from spark_glue.stages.shareclocks import ShareClocks
 from spark_glue.stages.sharetimers import ShareTimers
 from spark_glue.stages.shipped import Shipped
@@ -79,6 +89,7 @@ class WindowProcessor(StatefulProcessor):
         )
         self._log = StateLog(handle, identity, in_chunks=not frame_plan.small_state)
         self._states = States(frame_plan, self._log, shares, Shelf(query), query)
+        self._large = LARGE_RESULT_BYTES  # that may still go in larger blobs
 
     def handleInputRows(  # noqa: N802
         self,
@@ -155,7 +166,22 @@ class WindowProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         if self._rows is not None:
             return row_frames(self._rows, results, counters)
-        return result_frames(_blobs(results, bad_blobs), counters)
+        return result_frames(self._blobs(results, bad_blobs), counters)
+
+    def _blobs(self, results: Iterable[fw.Result], bad_blobs: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+        """Yields all results as blobs with their kinds, then the bad rows as they came."""
+        tables: dict[int, list[pa.Table]] = {}
+        for result in results:
+            for kind, table in result_tables(result):
+                tables.setdefault(kind, []).append(table)
+        for kind, found in tables.items():
+            for piece in pieces(pa.concat_tables(found)):
+                whole = piece.nbytes <= self._large
+                self._large -= piece.nbytes if whole else 0
+                for cut in cuts(piece, None if whole else BLOB_BYTES, (0, piece.num_rows)):
+                    yield kind, encode(cut).to_pybytes()
+        for blob in bad_blobs:
+            yield ResultKind.BAD, blob
 
     def close(self) -> None:
         pass
@@ -221,19 +247,6 @@ class Visit:
             work |= {"deltas_loaded": opened.deltas, "copies_hit": opened.copies, f"loaded_{opened.why}": 1}
         kept = stored.written, self._stream.watermark
         return count(opened.before, self._after, bad=bad_rows, kept=kept, work=work | self._told)
-
-
-def _blobs(results: Iterable[fw.Result], bad_blobs: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yields all results as blobs with their kinds, then the bad rows as they came."""
-    tables: dict[int, list[pa.Table]] = {}
-    for result in results:
-        for kind, table in result_tables(result):
-            tables.setdefault(kind, []).append(table)
-    for kind, found in tables.items():
-        for piece in pieces(pa.concat_tables(found)):
-            yield kind, encode(piece).to_pybytes()
-    for blob in bad_blobs:
-        yield ResultKind.BAD, blob
 
 
 def _newest(packets: Iterable[Packet]) -> dict[str, int]:

@@ -29,11 +29,10 @@ from spark_glue.plan.eventtimes import time_where_ahead
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import LEDGER_ID, ids
 from spark_glue.plan.types import conform, spark_struct
-from spark_glue.stages.packets import PACKED, PackedRow, PacketKind, encode, packed_batch
+from spark_glue.stages.packets import BLOB_BYTES, PACKED, PackedRow, PacketKind, cuts, encode, packed_batch
 from spark_glue.stages.worker import is_first_batch, settle, shares_of
 
 __all__ = [
-    "BLOB_BYTES",
     "FLUSH_BYTES",
     "FLUSH_ROWS",
     "FLUSH_ROWS_AT_ONCE",
@@ -56,12 +55,6 @@ MOST_PARTIALS = 1 << 20
 """A task ships its partial results when it holds more than so many."""
 MOST_PARTIAL_BYTES = 256 << 20
 """The same, in bytes: sketches and lists may take thousands of them for each partial result."""
-BLOB_BYTES = 128 << 10
-"""Of how many bytes blobs are, about, in what grows with a backlog.
-
-Spark puts the blobs of a share into record batches of at most 10,000 rows, and a column of binary values holds 2 GiB.
-So many of these blobs are 1.3 GB, and the larger ones of all tasks fit beside them.
-"""
 LARGE_BLOB_BYTES = 32 << 20
 """How many bytes the first task may send a share in larger blobs, each of which costs less than many small ones.
 
@@ -158,7 +151,7 @@ class Packer:
         rows = rows.select(self._plan.input_columns)
         packed = []
         if reasons is not None:
-            packed.append(self._bad_row(rows, reasons))
+            packed += self._bad_rows(rows, reasons)
             good = np.flatnonzero(reasons == 0)
             rows, times = rows.take(pa.array(good)), times[good]
         if rows.num_rows:
@@ -212,50 +205,39 @@ class Packer:
         rows = rows.take(pa.array(order))  # within a group, rows keep their order
         spans = [(begin, end) for begin, end in pairwise(bounds.tolist())]
         sizes = [rows.slice(begin, end - begin).nbytes for begin, end in spans]
-        whole = self._send(max(sizes))
+        most = self._send(max(sizes))
         packed = []
-        for at, blobs in enumerate(zip_longest(*map(partial(_cuts, rows, whole), spans))):
+        for at, blobs in enumerate(zip_longest(*map(partial(cuts, rows, most), spans))):
             self._seq += at > 0  # blobs are used in the order of these
             for identity, cut in zip(self._ids, blobs, strict=True):
                 if cut is not None:
                     packed.append(self._row(int(identity), PacketKind.GOOD, cut.num_rows, encode(cut)))
         return packed
 
-    def _send(self, nbytes: int) -> bool:
-        """Whether a share's blob may be of so many bytes; if it is a larger one, fewer may follow."""
-        if nbytes <= BLOB_BYTES:
-            return True
-        if nbytes > self._large:
-            return False
-        self._large -= nbytes
-        return True
+    def _send(self, nbytes: int) -> int | None:
+        """Returns into blobs of how many bytes so many for a share are cut; None: they may be one blob.
 
-    def _bad_row(self, rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> PackedRow:
+        If that is a larger one, fewer may follow.
+        """
+        if nbytes <= BLOB_BYTES:
+            return None
+        if nbytes > self._large:
+            return BLOB_BYTES
+        self._large -= nbytes
+        return None
+
+    def _bad_rows(self, rows: pa.RecordBatch, reasons: NDArray[np.uint8]) -> list[PackedRow]:
         group_id = int(self._ids[self._mapper % self._groups])
-        bad = encode(bad_table(rows, reasons)) if self._plan.bad_schema is not None else None
-        return self._row(group_id, PacketKind.BAD, int(np.count_nonzero(reasons)), bad)
+        if self._plan.bad_schema is None:
+            return [self._row(group_id, PacketKind.BAD, int(np.count_nonzero(reasons)), None)]
+        bad, packed = bad_table(rows, reasons), []
+        for at, cut in enumerate(cuts(bad, self._send(bad.nbytes), (0, bad.num_rows))):
+            self._seq += at > 0
+            packed.append(self._row(group_id, PacketKind.BAD, cut.num_rows, encode(cut)))
+        return packed
 
     def _row(self, group_id: int, kind: PacketKind, rows: int, blob: pa.Buffer | None) -> PackedRow:
         return group_id, self._mapper, self._seq, kind, rows, blob, None
-
-
-def _cuts(rows: pa.RecordBatch, whole: bool, span: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a span, in one piece if they are to stay whole, else in pieces of about BLOB_BYTES.
-
-    Long rows may lie side by side, so a piece is halved until it is small enough, or one row.
-    """
-    waiting = [span]
-    while waiting:
-        begin, end = waiting.pop()
-        if begin == end:
-            continue
-        piece = rows.slice(begin, end - begin)
-        steps = -(-piece.nbytes // BLOB_BYTES)
-        if whole or steps <= 1 or end - begin == 1:
-            yield piece
-            continue
-        step = -(-(end - begin) // min(steps, end - begin))
-        waiting += reversed([(at, min(at + step, end)) for at in range(begin, end, step)])
 
 
 def pack_frame(df: DataFrame, frame_plan: FramePlan, columnar: bool) -> DataFrame:

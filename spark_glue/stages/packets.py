@@ -15,12 +15,15 @@ from spark_glue.plan.outputs import ResultKind
 from spark_glue.stages.counters import counters_text
 
 __all__ = [
+    "BLOB_BYTES",
+    "LARGE_RESULT_BYTES",
     "MAX_BLOB_BYTES",
     "PACKED",
     "RESULT",
     "PackedRow",
     "Packet",
     "PacketKind",
+    "cuts",
     "decode",
     "encode",
     "packed_batch",
@@ -29,6 +32,14 @@ __all__ = [
     "result_frames",
 ]
 
+BLOB_BYTES = 128 << 10
+"""Of how many bytes blobs are, about, in what grows with a backlog.
+
+Spark puts blobs into record batches of at most 10,000 rows, and a column of binary values holds 2 GiB. So many of these
+blobs are 1.3 GB, and the larger ones of all tasks (``pack.LARGE_BLOB_BYTES``) and of results fit beside them.
+"""
+LARGE_RESULT_BYTES = 256 << 20
+"""How many bytes of results a task may hand out in larger blobs, each of which costs less than many small ones."""
 MAX_BLOB_BYTES = 16 << 20
 """A result row holds at most about this many bytes; larger results are split."""
 
@@ -123,6 +134,25 @@ def _validity(blobs: Sequence[pa.Buffer | None]) -> pa.Buffer | None:
     if all(blob is not None for blob in blobs):
         return None
     return pa.array([blob is not None for blob in blobs]).buffers()[1]
+
+
+def cuts(rows: pa.RecordBatch, most: int | None, span: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a span in pieces of about so many bytes; None: in one piece.
+
+    Long rows may lie side by side, so a piece is halved until it is small enough, or one row.
+    """
+    waiting = [span]
+    while waiting:
+        begin, end = waiting.pop()
+        if begin == end:
+            continue
+        piece = rows.slice(begin, end - begin)
+        steps = 1 if most is None else -(-piece.nbytes // most)
+        if steps <= 1 or end - begin == 1:
+            yield piece
+            continue
+        step = -(-(end - begin) // min(steps, end - begin))
+        waiting += reversed([(at, min(at + step, end)) for at in range(begin, end, step)])
 
 
 def pieces(table: pa.Table) -> list[pa.RecordBatch]:

@@ -9,7 +9,7 @@ import pytest
 
 import fastwin as fw
 from spark_glue.stages import pack
-from spark_glue.stages.packets import decode
+from spark_glue.stages.packets import PacketKind, decode
 from tests.support.spark_events import events
 from tests.support.spark_jobs import frame_plan_for
 from tests.support.spark_packing import expected, good, merged, packed, partials
@@ -30,6 +30,24 @@ def test_blobs_of_rows_stay_small_and_in_order(monkeypatch):
         places += [(row["key_group"], at) for at in decode(row["blob"], frame_plan.plan.input_schema)["at"].to_pylist()]
     assert len(places) == 3000
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("large", [0, 3_000])
+def test_bad_rows_leave_in_small_blobs_too_and_in_order(monkeypatch, large):
+    monkeypatch.setattr(pack, "BLOB_BYTES", 500)
+    monkeypatch.setattr(pack, "LARGE_BLOB_BYTES", large)
+    table = events(3, 2_000, null_times=1.0).append_column("at", pa.array(range(2_000)))
+    window = fw.TumblingEventTimeWindows.of("1 min")
+    spec = fw.key_by("k").event_time("ts").window(window).bad_rows("divert").aggregate(x=fw.Last("at"))
+    frame_plan = frame_plan_for(table, spec)
+    monkeypatch.setattr(pack, "FLUSH_ROWS", 50)
+    rows = [row for row in packed(frame_plan, table, mapper=0, size=50) if row["kind"] == PacketKind.BAD]
+    assert len({row["key_group"] for row in rows}) == 1
+    bad = [decode(row["blob"], frame_plan.plan.bad_schema) for row in sorted(rows, key=lambda row: row["seq"])]
+    assert [row["rows"] for row in rows] == [batch.num_rows for batch in bad]
+    assert [at for batch in bad for at in batch["at"].to_pylist()] == list(range(2_000))
+    assert sum(batch.nbytes for batch in bad if batch.nbytes > 550) <= large
+    assert (max(batch.num_rows for batch in bad) == 50) == (large > 0)
 
 
 @pytest.mark.parametrize("assigner", [fw.TumblingEventTimeWindows.of(1000), fw.EventTimeSessionWindows.with_gap(500)])

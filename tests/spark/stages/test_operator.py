@@ -11,10 +11,10 @@ import fastwin as fw
 from spark_glue.plan.keygroups import ids
 from spark_glue.plan.outputs import output_for
 from spark_glue.plan.types import spark_struct
-from spark_glue.stages import packets
+from spark_glue.stages import operator, packets
 from spark_glue.stages.counters import COUNTERS
 from spark_glue.stages.operator import WindowProcessor
-from spark_glue.stages.packets import PacketKind
+from spark_glue.stages.packets import PacketKind, decode
 from spark_glue.stages.unpack import operator_struct
 from spark_glue.state import log, shares
 from spark_glue.state.folders import forget_run
@@ -236,6 +236,27 @@ def test_large_results_leave_in_several_rows(monkeypatch):
     assert all(len(blob) < 2000 for frame in frames for blob in frame["blob"])
     counts = [counts.split(",") for frame in frames for counts in frame["counters"].dropna()]
     assert [dict(zip(COUNTERS, each, strict=True))["fired"] for each in counts] == ["500"]
+
+
+def test_many_results_go_on_in_small_blobs(monkeypatch):
+    """Spark puts thousands of them into one column of binary values on their way to the next step."""
+    monkeypatch.setattr(packets, "MAX_BLOB_BYTES", 1_000)
+    monkeypatch.setattr(operator, "LARGE_RESULT_BYTES", 3_000)
+    monkeypatch.setattr(operator, "BLOB_BYTES", 200)
+    harness = Harness()
+    for group, first in ((0, 0), (1, 500)):
+        harness.batch(0, {group: [packet(*((k, 5) for k in range(first, first + 500)))]})
+    processor = WindowProcessor(harness.frame_plan)
+    processor.init(harness.handle)
+    found: list[pa.RecordBatch] = []
+    for group in (0, 1):  # of one task
+        harness.handle.key = group
+        for frame in processor.handleExpiredTimer((group,), TimerValues(0, 9), ExpiredTimerInfo(9)):
+            found += [decode(blob, harness.frame_plan.plan.main_schema) for blob in frame["blob"]]
+    assert [key for batch in found for key in batch["k"].to_pylist()] == list(range(1_000))
+    sizes = [batch.nbytes for batch in found]
+    assert 2_000 < sum(size for size in sizes if size > 200) <= 3_000
+    assert sum(sizes) > 10_000
 
 
 def test_results_leave_as_rows_where_there_are_main_columns_alone(monkeypatch):
