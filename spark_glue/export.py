@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql.streaming import StreamingQuery
 
 import fastwin as fw
 from fastwin.errors import SpecError
@@ -23,12 +24,14 @@ _LOG = logging.getLogger(__name__)
 WATERMARK_COLUMN = "watermark"
 
 
-def export_state(checkpoint: str, spec: fw.WindowSpec, path: str, operator: int = 0) -> int:
+def export_state(
+    checkpoint: str | Path | StreamingQuery, spec: fw.WindowSpec, path: str | Path, operator: int = 0
+) -> int:
     """Writes the state of a stopped query to files: Parquet that people can read, and what another query starts from.
 
-    checkpoint: the folder that the query was given as ``checkpointLocation``. spec: that of ``apply``. path: a local
-    folder, which must not be there yet; it gets a file for each share. operator: which of the query's stateful
-    operators, as Spark counts them.
+    checkpoint: the folder that the query was given as ``checkpointLocation``, or the query itself. spec: that of
+    ``apply``. path: a local folder, which must not be there yet; it gets a file for each share. operator: which of the
+    query's stateful operators, as Spark counts them.
 
     There is a row for each open window, with what it would give if it fired now: the columns are those of the result
     and ``watermark``, which the share had when it was visited last. Windows that have fired, and are kept for late

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ _COUNTED = (
 
 
 def why(
-    checkpoint: str | StreamingQuery,
+    checkpoint: str | Path | StreamingQuery,
     spec: fw.WindowSpec | fw.JoinSpec,
     *,
     key: Any = None,
@@ -71,7 +72,7 @@ def why(
 
 
 def inspect(
-    checkpoint: str | StreamingQuery,
+    checkpoint: str | Path | StreamingQuery,
     spec: fw.WindowSpec | fw.JoinSpec,
     *,
     keys: Sequence[Any] | None = None,
@@ -129,7 +130,7 @@ def _numbers(shares: Any) -> set[int]:
 
 
 def key_fields(
-    checkpoint: str | StreamingQuery, spec: fw.WindowSpec | fw.JoinSpec, operator: int = 0
+    checkpoint: str | Path | StreamingQuery, spec: fw.WindowSpec | fw.JoinSpec, operator: int = 0
 ) -> list[pa.Field]:
     """Returns the key columns of stored state. Raises as ``why`` does."""
     delta = Checkpoint(checkpoint_of(checkpoint), operator, "why").a_delta

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 
 import fastwin as fw
 from fastwin.errors import SpecError, StateError
@@ -20,7 +22,7 @@ from spark_glue.plan.types import spark_struct
 from spark_glue.stages.history import INITIAL
 from spark_glue.stages.rescaling import Divided, RescalingProcessor, divided_anew
 from spark_glue.state.checkpointfiles import CheckpointFiles, LogEntry
-from spark_glue.state.stored import Checkpoint, escaped_in, plan_of
+from spark_glue.state.stored import Checkpoint, checkpoint_of, escaped_in, plan_of
 
 __all__ = ["rescale"]
 
@@ -32,15 +34,19 @@ _UNREAD = "-"  # in Spark's log: nothing has been read of a source
 
 
 def rescale(
-    checkpoint: str, spec: fw.WindowSpec | fw.JoinSpec, to: str, partitions: int, key_groups: int | None = None
+    checkpoint: str | Path | StreamingQuery,
+    spec: fw.WindowSpec | fw.JoinSpec,
+    to: str | Path,
+    partitions: int,
+    key_groups: int | None = None,
 ) -> int:
     """Writes the checkpoint of a stopped query anew, for another number of shuffle partitions and of key groups.
 
-    checkpoint: the folder that the query was given as ``checkpointLocation``; it is only read. spec: that of ``apply``.
-    to: a folder that is not there yet; the query that is given it goes on where the other one has stopped: with the
-    next rows of its inputs, the same windows and watermark, and the next numbers of micro-batches. partitions: how many
-    shuffle partitions it has then; it needs no setting for that. key_groups: as in ``apply``, which is to be given the
-    same number; None: as many as before.
+    checkpoint: the folder that the query was given as ``checkpointLocation``, or the query itself; it is only read.
+    spec: that of ``apply``. to: a folder that is not there yet; the query that is given it goes on where the other one
+    has stopped: with the next rows of its inputs, the same windows and watermark, and the next numbers of
+    micro-batches. partitions: how many shuffle partitions it has then; it needs no setting for that. key_groups: as in
+    ``apply``, which is to be given the same number; None: as many as before.
 
     Takes Spark 4.3 or newer, whose own repartitioning of state comes first, and a query with this one stateful operator
     whose last micro-batch was finished. The whole checkpoint is copied, and one micro-batch is run without rows.
@@ -52,10 +58,14 @@ def rescale(
         raise SpecError(f"spec: must be what apply was given, a WindowSpec or a JoinSpec, got {type(spec).__name__}")
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
         raise SpecError(f"partitions: must be a number from 1 on, got {partitions!r}")
-    stored = Checkpoint(checkpoint, 0, "rescale")
+    if not isinstance(to, str | Path) or not str(to):
+        raise SpecError(f"to: must name a folder, got {to!r}")
+    if isinstance(checkpoint, StreamingQuery) and checkpoint.isActive:
+        raise SpecError("checkpoint: the query runs; stop it first")
+    folder = checkpoint_of(checkpoint)
+    stored = Checkpoint(folder, 0, "rescale")
     check_repartitions(stored.spark)
-    old = CheckpointFiles(stored.spark, checkpoint)
-    target = CheckpointFiles(stored.spark, to)
+    old, target = CheckpointFiles(stored.spark, folder), CheckpointFiles(stored.spark, str(to))
     if found := escaped_in(target.path):
         raise SpecError(f"to: Spark cannot divide state in a folder whose path has {found}, got {target.path}")
     if target.exists():
@@ -97,7 +107,7 @@ def rescale(
             repartition_offline(stored.spark, hidden, partitions)
         processor = RescalingProcessor(frame_plan, stored.time_mode, before, now, clocks)
         number = _run(new, rows, processor, stored.time_mode)
-        new.rename_to(to)
+        new.rename_to(str(to))
         _LOG.info("rescale: %s is ready; its state was stored by micro-batch %d", to, number)
     finally:
         new.remove()

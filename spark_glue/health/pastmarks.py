@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import fastwin as fw
@@ -19,7 +20,7 @@ __all__ = ["PastMarks", "records_of"]
 
 def records_of(query: Any) -> list[MicroBatch]:
     """Returns what a query tells of its last micro-batches; none of a checkpoint's path."""
-    if isinstance(query, str):
+    if isinstance(query, str | Path):
         return []
     return read_records([json.loads(progress.json) for progress in query.recentProgress])
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -57,8 +58,8 @@ class Progress:
 
 def checkpoint_of(query: Any, argument: str = "checkpoint") -> str:
     """Returns the folder of a checkpoint, of which the path or the query is given. Raises SpecError for all else."""
-    if isinstance(query, str) and query:
-        return query
+    if isinstance(query, str | Path) and str(query):
+        return str(query)
     if isinstance(query, StreamingQuery):
         return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
     raise SpecError(f"{argument}: must be a checkpoint's path or a StreamingQuery, got {query!r}")

@@ -25,8 +25,8 @@ def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
     source.put(*TABLES)
     frame = spark_glue.apply(SPEC, source.frame(spark), watermark="10 s", key_groups=4)
     start(frame, tmp_path, recorder, available_now=True).awaitTermination()
-    checkpoint, folder = str(tmp_path / "checkpoint"), tmp_path / "windows"
-    written = spark_glue.export_state(checkpoint, SPEC, str(folder))
+    checkpoint, folder = tmp_path / "checkpoint", tmp_path / "windows"
+    written = spark_glue.export_state(checkpoint, SPEC, folder)
     found = pq.read_table(folder)
     assert found.num_rows == written > 10
     last_ms = max(table["ts"].cast(pa.int64()).to_numpy().max() for table in TABLES) // 1_000
@@ -37,7 +37,7 @@ def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
     expected = SPEC.run(pa.concat_tables(TABLES)).main
     assert rows_of(fired) + rows_of(found.drop_columns(["watermark"])) == rows_of(expected)
     with pytest.raises(SpecError, match=r"path: .* is there already"):
-        spark_glue.export_state(checkpoint, SPEC, str(folder))
+        spark_glue.export_state(str(checkpoint), SPEC, str(folder))
     with pytest.raises(StateError, match=r"export_state: .*written by another spec"):
         spark_glue.export_state(checkpoint, SPEC.allowed_lateness("1 s"), str(tmp_path / "other"))
     assert {path.name for path in tmp_path.iterdir()} == {"input", "checkpoint", "windows"}

@@ -99,7 +99,7 @@ def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, mon
     assert tuple(first.holds.values()) == expected(watermark)["k0", first.start, first.end]
     assert first.fires_at == first.end - 1
     assert any("the last one that was committed" in sentence for sentence in report.time)
-    stopped = spark_glue.inspect(checkpoint, SPEC)
+    stopped = spark_glue.inspect(tmp_path / "checkpoint", SPEC)
     assert told(stopped) == expected(watermark)
     with monkeypatch.context() as patched:
         patched.setattr("spark_glue.state.stored._PIECE", 100)
@@ -118,7 +118,7 @@ def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, mon
     )
     assert len(spark_glue.inspect(checkpoint, SPEC, shares=range(1)).collect()) < len(pieces)
     assert pieces == expected(watermark)
-    gone = spark_glue.why(checkpoint, SPEC, key="k0", at="2026-01-01T00:00:30+00:00")
+    gone = spark_glue.why(tmp_path / "checkpoint", SPEC, key="k0", at="2026-01-01T00:00:30+00:00")
     assert [window.held for window in gone.windows] == [False, False]
     assert "It is gone" in gone.windows[0].sentences[0]
     passed = "The watermark passed its end in micro-batch"

@@ -83,7 +83,7 @@ def rescaled(spark, tmp_path, spec, before: int, now: int, key_groups: int, part
     run(spark, short, spec, source, recorder)
     old, after = short / "checkpoint", tmp_path / "after"
     new = after / "checkpoint"
-    last = spark_glue.rescale(str(old), spec, str(new), partitions=now, key_groups=key_groups)
+    last = spark_glue.rescale(old, spec, new, partitions=now, key_groups=key_groups)
     assert last == max(recorder.tables) + 1 + (before != now)
     assert [path.name for path in after.iterdir()] == ["checkpoint"]
     shutil.rmtree(old)  # nothing of it is needed
@@ -140,6 +140,20 @@ def test_arguments(spark, tmp_path):
         spark_glue.rescale(str(tmp_path), None, "new", partitions=2)
     with pytest.raises(SpecError, match="partitions: must be a number from 1 on, got 0"):
         spark_glue.rescale(str(tmp_path), FEW, "new", partitions=0)
+    for checkpoint in (7, "", None):
+        with pytest.raises(SpecError, match="checkpoint: must be a checkpoint's path or a StreamingQuery, got "):
+            spark_glue.rescale(checkpoint, FEW, "new", partitions=2)
+    for to in (7, "", None):
+        with pytest.raises(SpecError, match="to: must name a folder, got "):
+            spark_glue.rescale(tmp_path, FEW, to, partitions=2)
+    query = Source(tmp_path, BEFORE[0].schema).frame(spark).writeStream.format("noop")
+    query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    with pytest.raises(SpecError, match="checkpoint: the query runs; stop it first"):
+        spark_glue.rescale(query, FEW, tmp_path / "new", partitions=2)
+    query.stop()
+    for checkpoint in (query, tmp_path / "checkpoint"):
+        with pytest.raises(SpecError, match=r"rescale: .*checkpoint has no state that can be read"):
+            spark_glue.rescale(checkpoint, FEW, tmp_path / "new", partitions=2)
     with pytest.raises(SpecError, match=r"to: Spark cannot divide .* whose path has ' ', '%', got file:/.*/a new%"):
         spark_glue.rescale(str(tmp_path), FEW, "a new%", partitions=2)
 
