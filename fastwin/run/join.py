@@ -99,7 +99,7 @@ class JoinSpec:
         return self.left.coalesce if self.left.coalesce is not None else self.right.coalesce
 
     def _spec(self, ending: JoinEnding) -> WindowSpec:
-        start = WindowSpec(keys=self.left.keys).event_time(TIME, unit="ms").window(self.assigner)
+        start = WindowSpec(keys=self.left.keys).event_time(TIME).window(self.assigner)
         spec = replace(
             start,
             lateness_ms=max(self.lateness),

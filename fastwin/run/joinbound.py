@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastwin.columns.checking import Limits
 from fastwin.columns.decoding import converted
+from fastwin.run.timelimits import time_limits
 from fastwin.run.windowspec import WindowSpec
 from fastwin.spec.joinending import SIDE, TIME, Columns
 
@@ -25,6 +27,17 @@ class Bound:
     columns: tuple[Columns, Columns]
     schema: pa.Schema
     """Of both inputs put together."""
+
+    def limits(self, side: int) -> Limits:
+        """Returns the bounds on the event times of one input."""
+        return time_limits(self.spec, self.sides[side].time_unit, Limits())
+
+    def spec_of(self, side: int) -> WindowSpec:
+        """Returns the spec over both for rows of one input whose times are in ms already: it takes the same times."""
+        own = self.sides[side]
+        assert own.time_column is not None
+        plain = own.time_unit is None and self.schemas[side].field(own.time_column).type == pa.int64()
+        return self.spec if plain else replace(self.spec, time_unit="ms")
 
     def united(self, side: int, rows: pa.RecordBatch | pa.Table, times: pa.Array) -> pa.Table:
         """Returns rows of one input as rows of both. times: of the event time, int64 ms."""

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, SupportsIndex
 
 import pyarrow as pa
 
-from fastwin.columns.checking import Limits, good_rows
+from fastwin.columns.checking import good_rows
 from fastwin.columns.schemas import check_time_type, conform
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError, StateError
@@ -106,7 +106,7 @@ class JoinStream(ShownStream):
             spec = bound.sides[side]
             assert spec.time_column is not None
             for rows in conform(table, bound.schemas[side]).combine_chunks().to_batches():
-                checked = good_rows(rows, spec.time_column, spec.bad_row_policy, Limits(unit=spec.time_unit), 0)
+                checked = good_rows(rows, spec.time_column, spec.bad_row_policy, bound.limits(side))
                 bad += checked.bad
                 united.append(bound.united(side, checked.rows, pa.array(checked.times)))
                 if len(checked.times) and int(checked.times.max()) > newest[side]:
@@ -195,7 +195,7 @@ class JoinStream(ShownStream):
         if self._stream is None:
             return Metrics(watermark=self.watermark)
         found = self._stream.metrics
-        told = vars(found) | {"events": found.events + self._bad, "bad": self._bad}
+        told = vars(found) | {"events": found.events + self._bad, "bad": found.bad + self._bad}
         if self._bound is not None and self._bound.spec.late_output:
             told |= {"late": self._late, "num_late_records_dropped": self._dropped}
         return Metrics(**told)

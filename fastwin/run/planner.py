@@ -38,15 +38,16 @@ from fastwin.run.choice import Explanation, choose, explained, trigger_of
 from fastwin.run.keptplans import check_rows_ending, kept_config, kept_operator
 from fastwin.run.reading import columns_mentioned, kind_of, read_aggregates
 from fastwin.run.results import Result
+from fastwin.run.timelimits import time_limits
 from fastwin.run.windowtime import timed, timed_schema
-from fastwin.run.zones import assigners_of, bound_type, warn_of_utc_days
+from fastwin.run.zones import bound_type, warn_of_utc_days
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.ending import AggregateEnding, Ending, ProcessEnding, ReduceEnding
+from fastwin.spec.joinending import JoinEnding
 from fastwin.spec.rowendings import RowsEnding
 from fastwin.state.identity import Migrate, StateSpec
 from fastwin.state.migration import migrated
 from fastwin.timeline.recorder import Source
-from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.named_windows import NamedWindows
 from fastwin.windows.session import EventTimeSessionWindows
 from fastwin.windows.sliding import SlidingEventTimeWindows
@@ -123,17 +124,15 @@ class Plan:
 
     @property
     def guesses_unit(self) -> bool:
-        """Whether int64 times are taken for milliseconds without having been called so."""
+        """Whether int64 times are taken for milliseconds without having been called so; those of joins are made so."""
         column, unit = self.spec.time_column, self.spec.time_unit
+        if isinstance(self.spec.ending, JoinEnding):
+            return False
         return column is not None and unit is None and self.input_schema.field(column).type == pa.int64()
 
     def limits(self, limits: Limits) -> Limits:
         """Returns the bounds on timestamps, where windows that go by the clock need none."""
-        assert self.spec.assigner is not None
-        unit = self.spec.time_unit
-        if any(isinstance(one, CalendarEventTimeWindows) for one in assigners_of(self.spec)):
-            unit = unit or "ms"  # calendars have years 1 to 9999 alone
-        return replace(limits, nulls=not self.spec.assigner.is_event_time(), unit=unit)
+        return time_limits(self.spec, self.spec.time_unit, limits)
 
     def explain(self) -> Explanation:
         """Says which operator runs, and why."""

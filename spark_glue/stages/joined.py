@@ -60,7 +60,7 @@ def run_joined(
     both = [_united(bound, side, frames) for side in (0, 1)]
     plans = [
         plan_frame(
-            bound.spec,
+            bound.spec_of(number),
             frame,
             key_groups=key_groups,
             skew_ms=skew_ms,
@@ -74,7 +74,7 @@ def run_joined(
         )
         for number, frame in enumerate(both)
     ]
-    frame_plan = plans[0]
+    frame_plan = replace(plans[0], spec=bound.spec)
     if plans[1].schema.types != frame_plan.schema.types:
         raise SpecError(f"{join.method}: the keys of the frames are of other types; cast one of them")
     session = frames[0].sparkSession

@@ -120,6 +120,38 @@ def test_bad_rows_are_told_by_the_column_of_their_input():
     assert (stream.metrics.bad, stream.metrics.events) == (1, 3)
 
 
+@pytest.mark.parametrize("policy", ["raise", "drop"])
+def test_int64_times_are_plain_numbers_within_limits(policy):
+    far = 2**61
+    start = START.bad_rows(policy)
+    left = pa.table({"k": ["a", "a"], "ts": [-far, far]})
+    right = pa.table({"k": ["a", "a"], "ts": [far, -far]})
+    stream = fw.window_join(start, start, fw.TumblingEventTimeWindows.of(8)).open(watermark=("1 s", "1 s"))
+    found = stream.process(left, right).main, stream.advance_watermark(fw.MAX_TIMESTAMP).main
+    assert [table["ts"].to_pylist() for table in found] == [[-far], [far]]
+    assert (stream.metrics.bad, stream.metrics.late, stream.metrics.events) == (0, 0, 4)
+
+
+@pytest.mark.parametrize(
+    ("start", "window", "time", "said"),
+    [
+        (START, WINDOW, pa.array([2**61 + 1]), r"outside \+-2305843009213693952 ms"),
+        (START, fw.CalendarEventTimeWindows.of("1 day", time_zone="UTC"), pa.array([10**15]), "outside years 1 to"),
+        (fw.key_by("k").event_time("ts", unit="ms"), WINDOW, pa.array([10**15]), "outside years 1 to"),
+        (START, WINDOW, pa.array([10**15], pa.timestamp("ms")), "outside years 1 to"),
+    ],
+    ids=["plain", "calendar", "unit", "timestamp"],
+)
+def test_times_beyond_the_limits_are_bad_and_move_no_watermark(start, window, time, said):
+    bad, good = pa.table({"k": ["a"], "ts": time}), pa.table({"k": ["a"], "ts": time}).slice(1)
+    with pytest.raises(BadRowError, match=f"event_time 'ts': timestamp {said}"):
+        fw.window_join(start, start, window).run(bad, good)
+    dropping = start.bad_rows("drop")
+    stream = fw.window_join(dropping, dropping, window).open(watermark=("1 s", "1 s"))
+    stream.process(bad, bad)
+    assert (stream.metrics.bad, stream.metrics.events, stream.watermark) == (2, 2, -(2**63))
+
+
 def test_an_error_of_a_function_names_key_and_window():
     group = fw.co_group(START, START, WINDOW, fails, output="n bigint")
     with pytest.raises(UserFunctionError, match=r"fails: for key 'a', TimeWindow\(start=0, end=10\): KeyError: 'no'"):

@@ -73,3 +73,15 @@ def test_joined_frames(spark, unit):
     left, right = (pa.table({"k": [1] * 4, "ts": pa.array(times, pa.int64()), name: range(4)}) for name in "ab")
     found = spark_glue.apply(join, (spark.createDataFrame(left), spark.createDataFrame(right))).toArrow()
     assert_same_rows(part(found, "main"), join.run(left, right).main)
+
+
+def test_joined_frames_take_the_times_that_each_input_takes(spark):
+    """Plain numbers beyond year 9999 on the one side; on the other they are instants."""
+    plain, seconds = (fw.key_by("k").event_time("ts", unit=unit).bad_rows("drop") for unit in (None, "s"))
+    join = fw.window_join(plain, seconds, fw.TumblingEventTimeWindows.of(1_000), "full")
+    left, right = (
+        pa.table({"k": [1, 2], "ts": [10**15, 10**15 // per], name: range(2)}) for name, per in (("a", 1), ("b", 1_000))
+    )
+    found = spark_glue.apply(join, (spark.createDataFrame(left), spark.createDataFrame(right))).toArrow()
+    assert part(found, "main").num_rows == 2
+    assert_same_rows(part(found, "main"), join.run(left, right).main)

@@ -1,0 +1,24 @@
+"""Which event times a spec takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fastwin.columns.checking import Limits
+from fastwin.columns.units import Unit
+from fastwin.run.zones import assigners_of
+from fastwin.spec.builder import SpecBuilder
+from fastwin.windows.calendar import CalendarEventTimeWindows
+
+__all__ = ["time_limits"]
+
+
+def time_limits(spec: SpecBuilder, unit: Unit | None, limits: Limits) -> Limits:
+    """Returns the bounds on the event times of a spec with windows. Those that go by the clock need none.
+
+    unit: what int64 times count; None: ms, as plain numbers. limits: of the runner.
+    """
+    assert spec.assigner is not None
+    if any(isinstance(one, CalendarEventTimeWindows) for one in assigners_of(spec)):
+        unit = unit or "ms"  # calendars have years 1 to 9999 alone
+    return replace(limits, nulls=not spec.assigner.is_event_time(), unit=unit)
