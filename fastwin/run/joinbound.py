@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.columns.checking import Limits
-from fastwin.columns.decoding import converted
+from fastwin.columns.decoding import converted, decoded, decoded_type
+from fastwin.errors import SpecError
 from fastwin.run.timelimits import time_limits
 from fastwin.run.windowspec import WindowSpec
 from fastwin.spec.joinending import SIDE, TIME, Columns
@@ -40,13 +41,34 @@ class Bound:
         return self.spec if plain else replace(self.spec, time_unit="ms")
 
     def united(self, side: int, rows: pa.RecordBatch | pa.Table, times: pa.Array) -> pa.Table:
-        """Returns rows of one input as rows of both. times: of the event time, int64 ms."""
+        """Returns rows of one input as rows of both. times: of the event time, int64 ms.
+
+        Raises SpecError for a uint64 key that is no int64, where the other input's keys are of another width.
+        """
         n = rows.num_rows
-        held = {name: rows.column(own) for name, own in zip(self.spec.keys, self.sides[side].keys, strict=True)}
+        held = {
+            name: self._key(own, rows.column(own), self.schema.field(name).type)
+            for name, own in zip(self.spec.keys, self.sides[side].keys, strict=True)
+        }
         held |= {SIDE: pa.repeat(pa.scalar(side, pa.int8()), n), TIME: times}
         held |= {name: rows.column(own) for name, own in self.columns[side]}
         columns = [held[field.name] if field.name in held else pa.nulls(n, field.type) for field in self.schema]
         return _table(columns, self.schema)
+
+    def _key(self, name: str, column: Any, kind: pa.DataType) -> Any:
+        """Returns a key column in the type that both inputs have together."""
+        try:
+            return converted(column, kind)
+        except pa.ArrowInvalid:
+            if decoded_type(column.type) != pa.uint64():
+                raise
+            most = 2**63 - 1
+            found = pc.max(decoded(column)).as_py()
+            assert self.spec.ending is not None
+            raise SpecError(
+                f"{self.spec.ending.method}: key {name!r} is uint64 and that of the other input another integer, so "
+                f"keys must be at most {most}, got {found}; cast both to decimal128(20, 0)"
+            ) from None
 
     def own_rows(self, side: int, rows: pa.Table) -> pa.Table:
         """Returns those rows of both inputs that are of one, with its own columns."""

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
@@ -150,6 +151,26 @@ def test_times_beyond_the_limits_are_bad_and_move_no_watermark(start, window, ti
     stream = fw.window_join(dropping, dropping, window).open(watermark=("1 s", "1 s"))
     stream.process(bad, bad)
     assert (stream.metrics.bad, stream.metrics.events, stream.watermark) == (2, 2, -(2**63))
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_an_unsigned_key_beyond_int64_beside_another_integer_is_refused(encoded):
+    right = fw.key_by("paid").event_time("ts")
+    keys = pa.chunked_array([pa.array([1, None, 2**63 - 1, 2**63 + 1], pa.uint64())])
+    table = pa.table({"paid": keys.dictionary_encode() if encoded else keys, "ts": [1, 2, 3, 4]})
+    left = pa.table({"k": [1, 2**63 - 1], "ts": [1, 2]})
+    join = fw.window_join(START, right, WINDOW)
+    stream = join.open(schemas=(left.schema, table.schema))
+    said = (
+        f"^window_join: key 'paid' is uint64 .* must be at most {2**63 - 1}, got {2**63 + 1}; cast both to decimal128"
+    )
+    with pytest.raises(SpecError, match=said):
+        stream.process(left, table)
+    assert stream.metrics.events == 0
+    stream.process(left, table.slice(0, 3))
+    assert stream.advance_watermark(9).main["k"].to_pylist() == [1, 2**63 - 1]
+    wide = [one.set_column(0, one.column_names[0], pc.cast(one[0], pa.decimal128(20))) for one in (left, table)]
+    assert join.run(*wide).main.num_rows == 2
 
 
 def test_an_error_of_a_function_names_key_and_window():
