@@ -78,7 +78,12 @@ class StateAggregate:
     def is_like(self, other: StateAggregate, migrate: Migrate) -> bool:
         """Whether state of one is state of the other: options that say only what a window fires may differ."""
         same = _is_same(_in_cells(self.text), _in_cells(other.text), migrate)
-        return same and _are_types(self.types, other.types, migrate) and self.cells == other.cells
+        return same and _are_types(self.types, other.types, migrate)
+
+    def reads(self, other: StateAggregate) -> bool:
+        """Whether it has no cells, and finds its values in those of another one of its spec."""
+        mine, others = _shared(self), _shared(other)
+        return self.cells == 0 and other.cells > 0 and mine is not None and mine == others
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,11 @@ class StateSpec:
         except (TypeError, ValueError) as problem:
             raise StateError(f"state: the spec that it was written by cannot be read: {problem}") from problem
 
+    def holder(self, one: StateAggregate) -> StateAggregate:
+        """Returns in whose cells an aggregate of this spec finds its values: its own ones, or those of one that it
+        shares them with."""
+        return next((other for other in self.aggregates if one.reads(other)), one)
+
     def renamed(self, migrate: Migrate) -> StateSpec:
         """Returns the same with aggregates named as ``migrate`` says, over several renames too."""
         names = {told[1]: told[2] for name in _names(migrate) if (told := _RENAMED.fullmatch(name))}
@@ -144,11 +154,13 @@ class StateSpec:
                 if REMOVED_AGGREGATES not in _allowed(migrate) or not now:
                     wrong.append(f"aggregate {name}={before[name].text} is missing{_HOW_TO_REMOVE if now else ''}")
             elif name in before and not before[name].is_like(now[name], migrate):
-                was, now_is = _of(before[name]), _of(now[name])
-                why = f"is {now_is}" if was != now_is else "shares its values with other aggregates than now"
-                if before[name].is_like(now[name], WIDER_TYPES):
-                    why += _HOW_TO_WIDEN
-                wrong.append(f"aggregate {name} was {was}, {why}")
+                hint = _HOW_TO_WIDEN if before[name].is_like(now[name], WIDER_TYPES) else ""
+                wrong.append(f"aggregate {name} was {_of(before[name])}, is {_of(now[name])}{hint}")
+            elif name in before and old.holder(before[name]).cells != self.holder(now[name]).cells:
+                wrong.append(
+                    f"aggregate {name}={now[name].text} shares its values with other aggregates than before; the same "
+                    "ones in the order of before go on"
+                )
             elif name not in before and not before:
                 wrong.append(f"aggregate {name}={now[name].text} is new, and there was no built-in one before")
             elif name not in before and ADDED_AGGREGATES not in _allowed(migrate):
@@ -244,6 +256,31 @@ def _is_same(before: str, now: str, migrate: Migrate) -> bool:
         f"state: it does not tell the code of the functions in {now}; it is taken to be the same", stacklevel=2
     )
     return True
+
+
+# Aggregates that find their values in the same cells where both are of the same column and condition: what they have
+# in common. A sum of distinct decimals keeps them as no other one does.
+_SHARED = [
+    (kind, re.compile(pattern, re.DOTALL))
+    for kind, pattern in (
+        ("quantile", r"(?:Quantile|Median)(\(.*), q=[^,]+(, relative_error=[^,]+\))"),
+        ("distinct", r"CountDistinct(\(.*)()\)"),
+        ("distinct", r"Sum(\(.*), distinct=True(), on_overflow='\w+'\)"),
+        ("counts", r"TopK(\(.*), k=\d+()\)"),
+        ("counts", r"Mode(\(.*)()\)"),
+    )
+]
+
+
+def _shared(aggregate: StateAggregate) -> tuple[str, ...] | None:
+    """Returns what is the same for aggregates that share their cells, in the order of cells; None for all others."""
+    if aggregate.text.startswith("Sum(") and aggregate.types.startswith("decimal"):
+        return None
+    for kind, pattern in _SHARED:
+        found = pattern.fullmatch(aggregate.text)
+        if found is not None:
+            return kind, aggregate.types, *found.groups()
+    return None
 
 
 # Options of aggregates that their cells do not depend on: (the text before one, the text behind it) are kept.

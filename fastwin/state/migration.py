@@ -70,7 +70,10 @@ def _with_keys(keys: pa.Table, heir: Heir) -> pa.Table:
 
 def _with_added(rows: pa.Table, old: StateSpec, heir: Heir) -> pa.Table:
     """Returns saved rows with the cells of all aggregates, in their order: blank ones for those that are new, and none
-    of those that are gone."""
+    of those that are gone.
+
+    Cells that several share are there as long as one of these is, whichever of them comes first.
+    """
     cells = [name for name in rows.column_names if name[0] == "c" and name[1:].isdigit()]  # each aggregate has some
     if not cells:  # no built-in aggregates, before and now
         return rows
@@ -86,10 +89,11 @@ def _with_added(rows: pa.Table, old: StateSpec, heir: Heir) -> pa.Table:
     columns = [rows[name] for name in cells[:kept]]
     old_bits = rows["bits"].to_numpy()
     bits = np.zeros(len(old_bits), dtype=np.int64)
+    holders = _holders(old, heir.state)
     for i, one in enumerate(heir.state.aggregates):
         start = len(columns) - kept
-        if one.name in place:
-            before, names = place[one.name]
+        if one.name in holders:
+            before, names = place[holders[one.name]]
             columns += [rows[name] for name in names]
             bits |= (old_bits >> before & 1) << i
             continue
@@ -106,3 +110,9 @@ def _with_added(rows: pa.Table, old: StateSpec, heir: Heir) -> pa.Table:
         if name == cells[-1]:
             out |= named
     return pa.table(out)
+
+
+def _holders(old: StateSpec, new: StateSpec) -> dict[str, str]:
+    """Returns for the aggregates of a spec that hold cells of an earlier one which aggregate held them there."""
+    before = {one.name: one for one in old.aggregates}
+    return {new.holder(one).name: old.holder(before[one.name]).name for one in new.aggregates if one.name in before}
