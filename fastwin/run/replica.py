@@ -33,11 +33,11 @@ class Replica(Stream):
         operator = self._planned("merge")
         try:
             main, late = operator.merge(partials)
+            operator.counters.num_late_records_dropped += late
+            return self._result(main, [], [])
         except BaseException as problem:
             self._fail(problem)
             raise
-        operator.counters.num_late_records_dropped += late
-        return self._result(main, [], [])
 
     @alone
     def delta(self, refresh: Refresh | None = None) -> bytes:

@@ -124,11 +124,10 @@ class Stream(Questions, ShownStream):
                 told = self._pushed.record_batch(rows) if self._spec.late_output else None
                 self._take_late(operator, told, fed.late, late)
             newest = int(batch.times[0] if len(rows) == 1 else batch.times.max())
-            main = fed.main + self._follow(operator, newest)
+            return self._result(fed.main + self._follow(operator, newest), late, [])
         except BaseException as problem:
             self._fail(problem)
             raise
-        return self._result(main, late, [])
 
     def _process(self, data: Any) -> Result:
         table = as_table(data, columns_mentioned(self._spec))
@@ -152,10 +151,10 @@ class Stream(Questions, ShownStream):
             if self._follows is not None:
                 newest = max((int(one.times.max(initial=MIN_TIMESTAMP)) for one in checked), default=MIN_TIMESTAMP)
                 main += self._follow(operator, newest)
+            return self._result(main, late, bad)
         except BaseException as problem:
             self._fail(problem)
             raise
-        return self._result(main, late, bad)
 
     def _follow(self, operator: Operator, newest: int) -> list[pa.RecordBatch]:
         """Moves the watermark behind the newest time of a batch, if it follows the data; returns what fires."""
@@ -235,13 +234,13 @@ class Stream(Questions, ShownStream):
         if self._operator is None:
             return planner.result_before_input(self._spec)
         try:
-            main = advance(self._operator)
+            return self._result(advance(self._operator), [], [])
         except BaseException as problem:
             self._fail(problem)
             raise
-        return self._result(main, [], [])
 
     def _result(self, main: list, late: list, bad: list) -> Result:
+        """Returns what a call has given. An error here fails the stream as one before does: the windows have fired."""
         plan, operator = self._plan, self._operator
         assert plan is not None
         assert operator is not None

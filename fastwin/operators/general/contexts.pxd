@@ -50,16 +50,18 @@ cdef class StateStore:
     cdef str prefix
 
 cdef class WindowContext:
+    cdef Elements elements
     cdef TimerService timers
     cdef WindowStates window_holder
     cdef KeyStates key_holder
     cdef StateStore window_store, key_store
     cdef readonly object window
-    cdef readonly dict side
+    cdef dict side                      # outputs by tag
+    cdef str function                   # that runs
     cdef bint merging
     cdef bint is_open                   # a call is running
 
     cdef WindowContext again(self)
-    cdef void enter(self, idx_t slot, object window) noexcept
+    cdef void enter(self, idx_t slot, object window, str function) noexcept
     cdef void leave(self) noexcept
     cdef int check_call(self) except -1

@@ -15,6 +15,7 @@ from fastwin.errors import SpecError, StateError
 from fastwin.functions.keyedstate cimport State, StateHolder, new_state
 from fastwin.functions.keyedstate import MapState, ValueState
 from fastwin.operators.general.elements cimport Elements
+from fastwin.operators.general.sideoutput cimport SideOutput
 from fastwin.operators.general.userstate cimport KeyStates, UserState, WindowStates
 from fastwin.triggers.trigger cimport TriggerHost
 
@@ -264,18 +265,20 @@ cdef StateStore handed_out(StateStore store):
 cdef class WindowContext:
     """What a ProcessWindowFunction is handed. ``window``: the window that fires or goes."""
 
-    def __init__(self, TimerService timers not None, UserState state not None, bint merging, side_outputs):
-        self.timers = timers
+    def __init__(self, Elements elements not None, UserState state not None, bint merging, side_outputs):
+        self.elements = elements
+        self.timers = elements.timers
         self.merging = merging
         self.window_holder = WindowStates(state)
-        self.key_holder = KeyStates(state, timers)
+        self.key_holder = KeyStates(state, elements.timers)
         self.window_store = StateStore(self.window_holder, "window:")
         self.key_store = StateStore(self.key_holder, "")
-        self.side = {tag: [] for tag in side_outputs}
+        self.side = {tag: SideOutput(tag, schema) for tag, schema in side_outputs}
 
-    cdef void enter(self, idx_t slot, object window) noexcept:
-        """Begins a call of user code about a window."""
+    cdef void enter(self, idx_t slot, object window, str function) noexcept:
+        """Begins a call of user code about a window. function: its name, for errors."""
         self.is_open = True
+        self.function = function
         self.window_holder.slot = self.key_holder.slot = slot
         self.key_holder.key = self.timers.at(slot).head.key
         self.window = window
@@ -290,6 +293,7 @@ cdef class WindowContext:
     cdef WindowContext again(self):
         """Returns another one for the calls to come, where user code has kept this one: it stays closed."""
         cdef WindowContext ctx = WindowContext.__new__(WindowContext)
+        ctx.elements = self.elements
         ctx.timers = self.timers
         ctx.merging = self.merging
         ctx.window_holder = self.window_holder
@@ -331,11 +335,15 @@ cdef class WindowContext:
         return self.key_store
 
     def output(self, tag, value):
-        """Puts a row, a tuple or dict, into the side output ``tag``."""
+        """Puts a row, a tuple or dict, into the side output ``tag``.
+
+        Raises SpecError for a tag that is not declared, and for a row that has not the columns of its output.
+        """
+        cdef SideOutput side
         self.check_call()
-        rows = self.side.get(tag)
-        if rows is None:
+        side = self.side.get(tag)
+        if side is None:
             raise SpecError(
                 f"output: there is no side output {tag!r}; declared are {', '.join(map(repr, self.side)) or 'none'}"
             )
-        rows.append(value)
+        side.add(value, self.function, self.elements.key_value(self.key_holder.key), self.window)

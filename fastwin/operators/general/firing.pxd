@@ -21,7 +21,7 @@ cdef class Firing:
     cdef Eviction eviction      # of the elements that windows keep; None: they keep none
     cdef readonly object program, config, counters
     cdef object blank, maker, process, process_clear, result_row
-    cdef str what
+    cdef str what, what_clears      # the user's functions, for errors
     cdef RowStore fired
     cdef readonly WindowContext ctx
     cdef readonly bint needs_keys
@@ -45,6 +45,6 @@ cdef class Firing:
     cdef idx_t _row(self, idx_t slot, ts_t time, int by_timer, tuple pane) except -1
     cdef int _put(self, object values) except -1
     cdef tuple _pane(self, idx_t slot, ts_t time, int by_timer)
-    cdef WindowContext _enter(self, idx_t slot)
+    cdef WindowContext _enter(self, idx_t slot, str function)
     cdef int _process(self, idx_t slot, object elements, ts_t time, int by_timer, tuple pane) except -1
     cdef int clear(self, idx_t slot) except -1

@@ -17,9 +17,10 @@ from fastwin.functions.process import ProcessWindowFunction
 from fastwin.operators.general.contents cimport Contents
 from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.eviction cimport Eviction
+from fastwin.operators.general.sideoutput cimport SideOutput
 from fastwin.operators.config import DELETE, INSERT, UPDATE
 from fastwin.operators.general.config import PANE_FIELDS, info_fields
-from fastwin.operators.general.returned import row_maker, to_arrays, with_changes
+from fastwin.operators.general.returned import first_unsuited, row_maker, to_arrays, with_changes
 from fastwin.operators.general.contexts cimport WindowContext
 from fastwin.operators.general.userstate cimport UserState
 from fastwin.columns.row cimport Row, TimedRow, new_row
@@ -49,10 +50,11 @@ cdef class Firing:
         self.keeps_rows = contents.keeps_rows
         if self.keeps_rows:
             self.eviction = Eviction(elements, contents.accumulators, program, config)
-        self.ctx = WindowContext(elements.timers, state, merging, [tag for tag, _ in program.side])
+        self.ctx = WindowContext(elements, state, merging, program.side)
         self.needs_keys = program.process is not None
         if program.process is not None:
             self.what = f"{type(program.process).__qualname__}.process"
+            self.what_clears = f"{type(program.process).__qualname__}.clear"
             self.process = program.process.process
             if getattr(program.process.clear, "__func__", None) is not ProcessWindowFunction.clear:
                 self.process_clear = program.process.clear
@@ -243,15 +245,15 @@ cdef class Firing:
         values.extend(self.contents.python_results(slot, held))
         return new_row(self.result_row, tuple(values))
 
-    cdef WindowContext _enter(self, idx_t slot):
+    cdef WindowContext _enter(self, idx_t slot, str function):
         """Begins a call; returns the context to hand over. What user code has kept of an earlier call stays closed."""
         if references(<PyObject*> self.ctx) > 1:
             self.ctx = self.ctx.again()
-        self.ctx.enter(slot, self.elements.window_of(slot))
+        self.ctx.enter(slot, self.elements.window_of(slot), function)
         return self.ctx
 
     cdef int _process(self, idx_t slot, object elements, ts_t time, int by_timer, tuple pane) except -1:
-        cdef WindowContext ctx = self._enter(slot)
+        cdef WindowContext ctx = self._enter(slot, self.what)
         try:
             results = self.process(self.elements.key_value(self.table.at(slot).head.key), ctx, elements)
             if results is None:
@@ -275,11 +277,11 @@ cdef class Firing:
         cdef WindowContext ctx
         if self.process_clear is None:
             return 0
-        ctx = self._enter(slot)
+        ctx = self._enter(slot, self.what_clears)
         try:
             self.process_clear(ctx)
         except Exception as problem:
-            raise self.elements.blame(self.what.replace(".process", ".clear"), slot, problem) from problem
+            raise self.elements.blame(self.what_clears, slot, problem) from problem
         finally:
             ctx.leave()
         return 0
@@ -331,15 +333,13 @@ cdef class Firing:
         try:
             return to_arrays(self.values, self.program.output, what)
         except SpecError as problem:
-            for row, values in enumerate(zip(*self.values)):
-                try:
-                    to_arrays(zip(values), self.program.output, what)
-                except SpecError as wrong:
-                    head = <Window*> self.fired.head(row)
-                    where = f"key {self.elements.key_value(head.head.key)!r}, "
-                    where += str(self.elements.window_object(head.head.start, head.end))
-                    raise self.elements.blame(what, where, ValueError(str(wrong)[len(what) + 2:])) from problem
-            raise
+            unsuited = first_unsuited(self.values, self.program.output, what)
+            if unsuited is None:
+                raise
+            head = <Window*> self.fired.head(unsuited[0])
+            where = f"key {self.elements.key_value(head.head.key)!r}, "
+            where += str(self.elements.window_object(head.head.start, head.end))
+            raise self.elements.blame(what, where, ValueError(unsuited[1][len(what) + 2:])) from problem
 
     def made_names(self):
         """Returns the names of the result columns in the order in which they are made."""
@@ -361,12 +361,5 @@ cdef class Firing:
 
     def take_side(self):
         """Returns the side outputs since the last call: record batches by tag."""
-        taken = {}
-        for tag, schema in self.program.side:
-            rows = self.ctx.side[tag]
-            if rows:
-                make = row_maker(tuple(schema.names), f"side output {tag!r}")
-                arrays = to_arrays(zip(*map(make, rows)), schema, f"side output {tag!r}")
-                taken[tag] = pa.RecordBatch.from_arrays(arrays, schema=schema)
-                self.ctx.side[tag] = []
-        return taken
+        cdef SideOutput side
+        return {tag: side.take(self.elements) for tag, side in self.ctx.side.items() if len(side)}

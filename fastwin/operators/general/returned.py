@@ -15,7 +15,7 @@ from fastwin.columns.row import Row, RowType, row_of
 from fastwin.errors import SpecError
 from fastwin.operators.config import DELETE
 
-__all__ = ["reduced_maker", "row_maker", "to_arrays", "with_changes"]
+__all__ = ["first_unsuited", "reduced_maker", "row_maker", "to_arrays", "with_changes"]
 
 
 def row_maker(names: tuple[str, ...], what: str) -> Any:
@@ -37,7 +37,9 @@ def row_maker(names: tuple[str, ...], what: str) -> Any:
                 raise SpecError(f"{what}: the row {value!r} has no {', '.join(missing)}")
             unknown = [str(name) for name in value if name not in names]
             if unknown:
-                raise SpecError(f"{what}: the row {value!r} has {', '.join(unknown)}, which output= does not name")
+                raise SpecError(
+                    f"{what}: the row {value!r} has {', '.join(unknown)}; its columns are {', '.join(names)}"
+                )
             return tuple(value[name] for name in names)
         if isinstance(value, tuple | list) and len(value) == len(names) and (len(names) != 1 or type(value) is tuple):
             return tuple(value)
@@ -98,6 +100,17 @@ def to_arrays(columns: Iterable[Sequence[Any]], schema: pa.Schema, what: str) ->
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
             raise SpecError(f"{what}: column {field.name!r} is {field.type}: {problem}") from problem
     return arrays
+
+
+def first_unsuited(columns: Sequence[Sequence[Any]], schema: pa.Schema, what: str) -> tuple[int, str] | None:
+    """Returns the first row with a value that does not suit its column, and what ``to_arrays`` says of it; None: each
+    row by itself suits."""
+    for number, row in enumerate(zip(*columns, strict=True)):
+        try:
+            to_arrays(([value] for value in row), schema, what)
+        except SpecError as problem:
+            return number, str(problem)
+    return None
 
 
 def with_changes(columns: list[pa.Array], changes: list[str], named: int) -> list[pa.Array]:
