@@ -143,7 +143,9 @@ cdef class ListState(State):
 
     def add_all(self, values):
         """Appends values."""
-        self.write().setdefault(self.name, []).extend(values)
+        values = list(values)
+        if values:      # else there is nothing to keep
+            self.write().setdefault(self.name, []).extend(values)
 
     def update(self, values):
         """Replaces all values."""
@@ -170,11 +172,18 @@ cdef class MapState(State):
 
     def put_all(self, values):
         """Stores all entries of a mapping."""
-        self.write().setdefault(self.name, {}).update(values)
+        values = dict(values)
+        if values:
+            self.write().setdefault(self.name, {}).update(values)
 
     def remove(self, key):
         """Removes a key, if it is there."""
-        if key in (self.stored() or ()):
+        entries = self.stored()
+        if entries is None or key not in entries:
+            return
+        if len(entries) == 1:
+            self.clear()        # an empty map would be kept for ever
+        else:
             self.write()[self.name].pop(key)
 
     def contains(self, key):

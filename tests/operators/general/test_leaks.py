@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -205,6 +206,44 @@ def test_a_delta_holds_only_the_elements_that_are_new() -> None:
         stream = open_plan(bound)
         stream.restore(chunks)
     assert stream.advance_watermark(100).main["n"].to_pylist() == [5005]
+
+
+LISTED, MAPPED = fw.ListStateDescriptor("values"), fw.MapStateDescriptor("values")
+EMPTIED = {
+    "nothing added to a list": (LISTED, lambda state: state.add_all([])),
+    "an empty generator added to a list": (LISTED, lambda state: state.add_all(value for value in [])),
+    "nothing put into a map": (MAPPED, lambda state: state.put_all({})),
+    "the last entry removed": (MAPPED, lambda state: (state.put("x", 1), state.remove("x"))),
+    "all entries removed": (
+        MAPPED,
+        lambda state: (state.put_all({"x": 1, "y": 2}), *(state.remove(key) for key in "zxyx")),
+    ),
+}
+
+
+@pytest.mark.parametrize("ttl", [None, 10**6])
+@pytest.mark.parametrize("case", EMPTIED)
+def test_state_that_is_empty_is_not_kept(case: str, ttl: int | None) -> None:
+    descriptor, does = EMPTIED[case]
+    descriptor = replace(descriptor, ttl=ttl)
+
+    class Empties(fw.ProcessWindowFunction):
+        def process(self, key, context, elements):
+            state = context.global_state().get_state(descriptor)
+            does(state)
+            return [(len(state.get() if isinstance(descriptor, fw.ListStateDescriptor) else state.items()),)]
+
+    stream = TUMBLING.process(Empties(), output="n bigint").open(schema=SCHEMA)
+    chunks = [stream.snapshot()]
+    keys = [f"k{i}" for i in range(100)]
+    stream.process(pa.table({"k": keys, "ts": [1] * 100, "v": [1] * 100}, schema=SCHEMA))
+    chunks.append(stream.delta())
+    assert stream.advance_watermark(99).main["n"].to_pylist() == [0] * 100
+    assert stream.metrics.state_rows == 0
+    chunks.append(stream.delta())
+    stream = TUMBLING.process(Empties(), output="n bigint").open(schema=SCHEMA)
+    stream.restore(chunks)
+    assert stream.metrics.state_rows == 0
 
 
 class Circular(fw.AggregateFunction):
