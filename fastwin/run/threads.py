@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.checking import Limits, bad_schema, good_rows
+from fastwin.columns.checking import Limits, good_rows
 from fastwin.columns.decoding import take_rows
 from fastwin.columns.keys import key_hash
 from fastwin.columns.schemas import conform
@@ -37,7 +37,6 @@ from fastwin.run.planner import Plan
 from fastwin.run.reading import columns_mentioned
 from fastwin.run.results import Result
 from fastwin.run.sample import Part, has_few_windows, middle
-from fastwin.run.windowtime import timed
 from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -95,15 +94,7 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
             results = list(run_divided(plan, [(piece.rows, piece.times) for piece in pieces], threads, pool.map))
         else:
             results = _run_by_keys(plan, pieces, threads, pool)
-    return Result(
-        timed(
-            pa.Table.from_batches(results, plan.config.main_schema),
-            plan.spec.window_time,
-        ),
-        plan.input_schema.empty_table(),
-        pa.Table.from_batches(diverted, bad_schema(plan.input_schema)),
-        source=plan.source,
-    )
+    return plan.result(results, [], diverted, {})
 
 
 @dataclass(frozen=True)

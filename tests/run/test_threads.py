@@ -81,6 +81,15 @@ def test_rows_are_those_of_one_thread(assigner: fw.WindowAssigner, keys: list[st
         assert many.late.num_rows == many.bad.num_rows == 0
 
 
+@pytest.mark.usefixtures("divided")
+@pytest.mark.parametrize("assigner", WINDOWS, ids=str)
+def test_all_outputs_are_there(assigner: fw.WindowAssigner) -> None:
+    spec = spec_of(assigner, "int").side_output("x", "a bigint").side_output_late_data().with_window_time()
+    one, many = (spec.run(table_of(1_000), threads=threads) for threads in (1, 2))
+    assert many.side == one.side == {"x": pa.table({"a": pa.array([], pa.int64())})}
+    assert (many.main.schema, many.late, many.bad, many.source) == (one.main.schema, one.late, one.bad, one.source)
+
+
 def test_bad_rows_are_told_by_their_place_in_the_input() -> None:
     table = table_of(1_000).set_column(4, "t", pa.array([None if i == 777 else i for i in range(1_000)], pa.int64()))
     spec = spec_of(WINDOWS[0], "int")
