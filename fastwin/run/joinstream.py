@@ -15,7 +15,7 @@ from fastwin.columns.schemas import check_time_type, conform
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError, StateError
 from fastwin.run.datawatermark import idle_time
-from fastwin.run.guard import Guard
+from fastwin.run.guard import Guard, alone
 from fastwin.run.inputclocks import InputClocks
 from fastwin.run.joinbound import Bound
 from fastwin.run.opening import open_stream
@@ -44,7 +44,10 @@ class JoinStream(ShownStream):
     """A running join: feed it with ``process(left=..., right=...)`` and ``advance_watermark``; both return a Result.
 
     ``result.main`` has the pairs. Late rows are in ``result.side["late_left"]`` and ``["late_right"]``, with the
-    columns of their input, where that asks for them. Time is the lesser of both watermarks. One thread at a time.
+    columns of their input, where that asks for them. Time is the lesser of both watermarks.
+
+    One call is inside at a time: a second one, of another thread or of user code that the stream runs, raises
+    StateError and changes nothing. Metrics and watermark may be read from any thread at any time.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class JoinStream(ShownStream):
         self._clocks = InputClocks.begin(2, _now_ms())
         self._bound: Bound | None = None
         self._stream: Stream | None = None
+        self._guard = Guard("stream")  # also of what is kept here, which the inner stream's does not know
         self._bad = self._late = self._dropped = self._calls = 0
         self._trace = None if trace is None else check_trace(trace)
         if schemas is not None:
@@ -77,6 +81,7 @@ class JoinStream(ShownStream):
         self._advance()
         return bound, self._stream
 
+    @alone
     def process(self, left: Any = None, right: Any = None) -> Result:
         """Takes elements of one input or both; returns what fires at once, and late rows.
 
@@ -97,6 +102,7 @@ class JoinStream(ShownStream):
         bound, stream = self._bound, self._stream
         assert bound is not None
         assert stream is not None
+        stream._refuse_if_failed()
         self._calls += 1
         united, newest, bad = [], [MIN_TIMESTAMP] * 2, 0
         newest_rows: list[pa.Table | None] = [None, None]
@@ -149,6 +155,7 @@ class JoinStream(ShownStream):
             max(mark, reached) if quiet else mark for mark, quiet in zip(self._watermarks, idle, strict=True)
         ]
 
+    @alone
     def advance_watermark(
         self, watermark: int | None = None, *, left: int | None = None, right: int | None = None
     ) -> Result:
@@ -156,13 +163,17 @@ class JoinStream(ShownStream):
 
         Time is the lesser of both. A watermark at or below the current one is ignored.
         """
-        for side, (name, value) in enumerate((("left", left), ("right", right))):
-            found = watermark if value is None else value
+        given = [watermark if one is None else one for one in (left, right)]
+        for name, found in zip(("left", "right"), given, strict=True):
             if found is None:
                 continue
             if isinstance(found, bool) or not isinstance(found, int) or not MIN_TIMESTAMP <= found <= MAX_TIMESTAMP:
                 raise SpecError(f"advance_watermark: {name} must be an int64 of milliseconds, got {found!r}")
-            self._watermarks[side] = max(self._watermarks[side], found)
+        if self._stream is not None:
+            self._stream._refuse_if_failed()
+        self._watermarks = [
+            mark if found is None else max(mark, found) for mark, found in zip(self._watermarks, given, strict=True)
+        ]
         self._calls += 1
         if self._stream is None:
             return Result(pa.table({}), pa.table({}), pa.table({}), {})
@@ -200,6 +211,7 @@ class JoinStream(ShownStream):
             told |= {"late": self._late, "num_late_records_dropped": self._dropped}
         return Metrics(**told)
 
+    @alone
     def why(self, key: Any = None, at: Any = None, *, window: Any = None) -> WhyReport:
         """Says why the windows of a key have fired or have not, and which input holds them; see ``Stream.why``.
 
@@ -225,14 +237,17 @@ class JoinStream(ShownStream):
             said.append(f"So the {'left' if left < right else 'right'} input holds the windows.")
         return tuple(said)
 
+    @alone
     def inspect(self) -> pa.Table:
         """Returns what is known of windows, a row for each key and window; see ``Stream.inspect``."""
         return self._known("inspect").inspect()
 
+    @alone
     def snapshot(self) -> bytes:
         """Returns all state as one chunk. Raises StateError while the columns are not known."""
         return self._chunk(self._known("snapshot").snapshot())
 
+    @alone
     def delta(self) -> bytes:
         """Returns what has changed since the last snapshot() or delta() as one chunk."""
         return self._chunk(self._known("delta").delta())
@@ -246,6 +261,7 @@ class JoinStream(ShownStream):
         left, right = self._watermarks
         return _HEADER.pack(_MAGIC, left, right, zlib.crc32(struct.pack("<qq", left, right))) + chunk
 
+    @alone
     def restore(self, chunks: list[bytes] | bytes) -> None:
         """Replaces all state by that of one snapshot and the deltas after it, in order.
 
@@ -278,7 +294,7 @@ class JoinStream(ShownStream):
         )
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        Guard("stream").refuse_copy()
+        self._guard.refuse_copy()
 
     def _check_invariants(self) -> None:
         if self._stream is not None:

@@ -179,6 +179,66 @@ def test_an_error_of_a_function_names_key_and_window():
         group.run(LEFT, RIGHT)
 
 
+DROPPING = START.bad_rows("drop")
+BAD = LEFT.set_column(1, "ts", pa.array([None, 3], pa.int64()))
+CALLS = {
+    "process": lambda stream: stream.process(BAD, RIGHT),
+    "advance_watermark": lambda stream: stream.advance_watermark(left=10**9, right=10**9),
+    "snapshot": lambda stream: stream.snapshot(),
+    "delta": lambda stream: stream.delta(),
+    "restore": lambda stream: stream.restore([]),
+    "why": lambda stream: stream.why("a"),
+    "inspect": lambda stream: stream.inspect(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("trace", [None, 100])
+def test_a_call_of_user_code_is_refused_and_changes_nothing(call, trace):
+    told = []
+
+    def calls(key, window, left, right):
+        with pytest.raises(StateError) as caught:
+            CALLS[call](held[0])
+        told.append(str(caught.value))
+        return [(len(left) + len(right),)]
+
+    held = [
+        fw.co_group(DROPPING, DROPPING, WINDOW, calls, output="n bigint").open(
+            watermark=(0, 0), schemas=(LEFT.schema, RIGHT.schema), trace=trace
+        )
+    ]
+    (stream,) = held
+    stream.process(LEFT, RIGHT.slice(0, 1))
+    assert stream.advance_watermark(9).main["n"].to_pylist() == [2, 1]
+    said = f"{call}() was called by code that advance_watermark() runs; it is inside until that returns"
+    assert told == [f"stream: {said}, and takes no other call"] * 2
+    assert stream.process(left=LEFT.set_column(1, "ts", pa.array([11, 12]))).main.num_rows == 0
+    assert stream.watermark == 9
+    assert (stream.metrics.events, stream.metrics.bad) == (5, 0)
+
+
+def test_a_call_after_an_error_changes_nothing():
+    stream = fw.co_group(DROPPING, DROPPING, WINDOW, fails, output="n bigint").open(schemas=(LEFT.schema, RIGHT.schema))
+    stream.process(LEFT, RIGHT)
+    with pytest.raises(UserFunctionError):
+        stream.advance_watermark(9)
+    before = stream.metrics
+    for call in (lambda: stream.advance_watermark(50), lambda: stream.process(left=BAD)):
+        with pytest.raises(StateError, match="failed in the middle of a batch"):
+            call()
+    assert stream.metrics == before
+    assert stream._watermarks == [9, 9]
+
+
+def test_a_watermark_that_is_refused_moves_neither_input():
+    stream = JOIN.open(schemas=(LEFT.schema, RIGHT.schema))
+    with pytest.raises(SpecError, match="advance_watermark: right must be an int64"):
+        stream.advance_watermark(left=50, right="x")
+    stream.advance_watermark(right=20)
+    assert stream.watermark == -(2**63)
+
+
 SESSIONS = fw.EventTimeSessionWindows.with_gap(5)
 
 
