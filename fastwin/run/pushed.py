@@ -117,11 +117,13 @@ class _FewRows:
                         return None
                     for name, place, read in self._readers:
                         values[name] = read((row[place],))
-                else:
+                elif type(row) is dict:  # what another mapping has, and what it makes up, Arrow's way asks
                     for name, _, read in self._readers:
                         values[name] = read((row[name],))
+                else:
+                    return None
             else:
-                if any(type(row) is tuple and len(row) != wide for row in rows):
+                if any(len(row) != wide if type(row) is tuple else type(row) is not dict for row in rows):
                     return None
                 for name, place, read in self._readers:
                     values[name] = read([row[place] if type(row) is tuple else row[name] for row in rows])

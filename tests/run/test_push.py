@@ -1,5 +1,6 @@
 """push(): rows as dicts and tuples mean what a table of them means to process()."""
 
+import collections
 import datetime
 import itertools
 from dataclasses import replace
@@ -154,6 +155,20 @@ def test_rows_that_do_not_suit_are_refused(row: Any, said: str) -> None:
     with pytest.raises(fw.BadRowError):
         stream.push({"k": "a", "t": None, "v": 1})
     assert stream.advance_watermark(9).main["s"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("others", [[], [{"k": 1, "t": 2, "v": 3}]], ids=["alone", "beside another"])
+def test_a_column_that_a_row_would_make_up_is_missing(others: list[Any]) -> None:
+    spec = fw.key_by("k").event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(10))
+    stream = spec.aggregate(n=fw.Count("v")).open(schema=pa.schema([(name, pa.int64()) for name in "ktv"]))
+    row = collections.defaultdict(int, k=1, t=1)
+    for _ in range(2):
+        with pytest.raises(fw.SpecError, match="push: column 'v' is missing; the row has k, t"):
+            stream.push([*others, row])
+        assert dict(row) == {"k": 1, "t": 1}
+        stream.push({"k": 1, "t": 1, "v": 1})
+    stream.push([*others, collections.defaultdict(int, k=1, t=1, v=1)])
+    assert stream.advance_watermark(9).main["n"].to_pylist() == [3 + len(others)]
 
 
 def test_the_first_push_tells_the_types() -> None:
