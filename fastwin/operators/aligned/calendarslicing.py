@@ -112,9 +112,13 @@ class CalendarSlicing:
         place = self._bound_after(watermark + 1)
         return clamped(int(self._known.bounds[place - 1])) if place else MIN_TIMESTAMP  # as above
 
-    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> Windows:
+    def late_windows(
+        self, starts: NDArray[np.int64], watermark: int, lateness: int, afters: NDArray[np.int64] | None = None
+    ) -> Windows:
         known, at = self._known, self._at(starts)
         first = np.maximum(at + 1, self._bound_after(watermark - lateness + 1))
+        if afters is not None:
+            first = np.maximum(first, self._at(afters) + 1)
         last = np.minimum(known.last_ends[at], self._bound_after(watermark + 1) - 1)
         counts, ends = expanded(first, last, 1)
         return Windows(counts, known.bounds[known.starts[ends]], known.bounds[ends])

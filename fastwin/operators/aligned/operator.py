@@ -25,7 +25,7 @@ from fastwin.operators.aligned.loading import make_room_for
 from fastwin.operators.aligned.looking import Slices, held_windows
 from fastwin.operators.aligned.openwindows import open_windows_over
 from fastwin.operators.aligned.scattered import order_by_slices
-from fastwin.operators.aligned.slicing import Slicing, Windows
+from fastwin.operators.aligned.slicing import Slicing, within
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
@@ -155,9 +155,7 @@ class AlignedOperator(PanesOperator):
                 touched.append((keys[passed], starts[passed]))
         if touched:
             keys, starts = (np.concatenate(arrays) for arrays in zip(*touched, strict=True))
-            windows = slicing.late_windows(starts, self.watermark, self._lateness.at(self.watermark))
-            if len(windows.ends):
-                main = list(self._fire_coalesced(keys, windows))
+            main = list(self._fire_coalesced(keys, starts))
         self._keys.sweep()
         return main, late
 
@@ -200,16 +198,18 @@ class AlignedOperator(PanesOperator):
         self._add(rest, starts[~passed])
         batch = batch.select(passed)
         slicing, lateness = self._slicing, self._lateness.at(self.watermark)
-        step = len(starts_passed)
-        if not self._config.coalesce:
-            step = max(1, _FLUSH_ROWS // max(1, min(lateness // slicing.step + 1, slicing.covering)))
+        if self._config.coalesce:
+            ids = self._add(batch, starts_passed)
+            yield from self._fire_coalesced(ids, starts_passed)
+            if slicing.shared:
+                self._slider.add(ids, starts_passed, batch.columns)
+            return
+        step = max(1, _FLUSH_ROWS // max(1, min(lateness // slicing.step + 1, slicing.covering)))
         for at in range(0, len(batch), step):
             part, panes = batch.select(np.arange(at, min(at + step, len(batch)))), starts_passed[at : at + step]
             windows = slicing.late_windows(panes, self.watermark, lateness)
-            if self._config.coalesce or not len(windows.ends):
+            if not len(windows.ends):
                 ids = self._add(part, panes)
-                if len(windows.ends):
-                    yield from self._fire_coalesced(ids, windows)
             else:
                 ids = KeyCodec.intern(self._keys, part.keys)
                 self._combiner.add_firing(ids, panes, part.columns, windows.counts, windows.starts, windows.ends)
@@ -217,16 +217,26 @@ class AlignedOperator(PanesOperator):
             if slicing.shared:
                 self._slider.add(ids, panes, part.columns)
 
-    def _fire_coalesced(self, ids: NDArray[np.int32], windows: Windows) -> Iterator[pa.RecordBatch]:
-        """Fires each (key, window) that late elements have touched once, in order of window end."""
-        keys = np.repeat(ids, windows.counts)
-        order = np.lexsort((-windows.ends, keys))
-        keys, starts, ends = keys[order], windows.starts[order], windows.ends[order]
+    def _fire_coalesced(self, ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        """Fires each (key, window) that late elements have touched once, in order of window end.
+
+        ids, starts: the keys and slices of these elements. No window is listed twice: a slice has those alone that the
+        key's slice before it has not.
+        """
+        slicing = self._slicing
+        order = np.lexsort((-starts, ids))
+        keys, starts = ids[order], starts[order]
         once = np.ones(len(keys), dtype=np.bool_)
-        once[1:] = (keys[1:] != keys[:-1]) | (ends[1:] != ends[:-1])
-        keys, starts, ends = keys[once], starts[once], ends[once]
-        self._combiner.fire(keys, starts, ends)
-        yield from self._take_fired(ends, np.lexsort((keys, ends)).astype(np.int32))
+        once[1:] = (keys[1:] != keys[:-1]) | (starts[1:] != starts[:-1])
+        keys, starts = keys[once], starts[once]
+        afters = np.full(len(keys), within(MIN_TIMESTAMP))
+        afters[:-1] = np.where(keys[1:] == keys[:-1], slicing.last_ends(starts[1:]), afters[:-1])
+        windows = slicing.late_windows(starts, self.watermark, self._lateness.at(self.watermark), afters)
+        if not len(windows.ends):
+            return
+        keys = np.repeat(keys, windows.counts)
+        self._combiner.fire(keys, windows.starts, windows.ends)
+        yield from self._take_fired(windows.ends, np.lexsort((keys, windows.ends)).astype(np.int32))
 
     def _take_fired(self, ends: NDArray[np.int64], order: NDArray[np.int32] | None = None) -> Iterator[pa.RecordBatch]:
         """Hands over the rows of the combiner, whose windows end at ``ends``, in the given order."""

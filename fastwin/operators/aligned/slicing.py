@@ -105,8 +105,13 @@ class Slicing(Protocol):
     def first_unpassed(self, watermark: int) -> int:
         """Returns the first slice start without a window that has passed: every end - 1 > watermark."""
 
-    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> Windows:
-        """Returns the windows that elements in the slices at ``starts`` fire once more."""
+    def late_windows(
+        self, starts: NDArray[np.int64], watermark: int, lateness: int, afters: NDArray[np.int64] | None = None
+    ) -> Windows:
+        """Returns the windows that elements in the slices at ``starts`` fire once more.
+
+        afters: int64[n], ends of windows: only those that end after ``afters[i]`` of the ones over ``starts[i]``.
+        """
 
     def kept_ends(
         self, starts: NDArray[np.int64], watermark: int, lateness: int
@@ -214,11 +219,15 @@ class SlidingSlicing(_Regular):
             return MIN_TIMESTAMP
         return clamped(_floor(watermark + 1, self.slide, self.offset + self.size))
 
-    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> Windows:
+    def late_windows(
+        self, starts: NDArray[np.int64], watermark: int, lateness: int, afters: NDArray[np.int64] | None = None
+    ) -> Windows:
         grid = self.offset + self.size
         first = np.maximum(
             starts - (starts - grid) % self.slide + self.slide, within(self.end_after(watermark - lateness + 1))
         )
+        if afters is not None:
+            first = np.maximum(first, afters + self.slide)
         last = starts - (starts - self.offset) % self.slide + self.size
         last = np.minimum(last, within(_floor(watermark + 1, self.slide, grid)))
         counts, ends = expanded(first, last, self.slide)
@@ -298,9 +307,13 @@ class CumulativeSlicing(_Regular):
     def first_unpassed(self, watermark: int) -> int:
         return MIN_TIMESTAMP if watermark == MIN_TIMESTAMP else clamped(_floor(watermark + 1, self.step, self.offset))
 
-    def late_windows(self, starts: NDArray[np.int64], watermark: int, lateness: int) -> Windows:
+    def late_windows(
+        self, starts: NDArray[np.int64], watermark: int, lateness: int, afters: NDArray[np.int64] | None = None
+    ) -> Windows:
         begins = starts - (starts - self.offset) % self.max_size
         first = np.maximum(starts + self.step, within(self.end_after(watermark - lateness + 1)))
+        if afters is not None:
+            first = np.maximum(first, afters + self.step)
         last = np.minimum(begins + self.max_size, within(_floor(watermark + 1, self.step, self.offset)))
         counts, ends = expanded(first, last, self.step)
         return Windows(counts, np.repeat(begins, counts), ends)

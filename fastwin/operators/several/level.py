@@ -95,9 +95,7 @@ class Level(AlignedOperator):
         touched, self._touched = self._touched, []
         if touched:
             keys, starts = (np.concatenate(arrays) for arrays in zip(*touched, strict=True))
-            windows = self._slicing.late_windows(starts, self.watermark, self._lateness.at(self.watermark))
-            if len(windows.ends):
-                yield from self._fire_coalesced(keys, windows)
+            yield from self._fire_coalesced(keys, starts)
 
     def close(self, watermark: int) -> None:
         """Hands on the slices that close at a watermark, before anything fires."""

@@ -1,5 +1,8 @@
 """Tumbling and sliding windows: boundaries, slices, late elements, timers, deltas."""
 
+import tracemalloc
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -278,3 +281,19 @@ def test_watermark_that_moves_by_milliseconds_fires_and_cleans_in_time(
         found += now
     assert found == fired(spec_of(size, slide).run(elements))
     assert stream.metrics.state_rows == 0
+
+
+@pytest.mark.parametrize("slices", [1, 480])
+def test_late_elements_that_fire_together_take_room_for_their_windows_alone(slices: int) -> None:
+    """However many there are in a slice, and however many slices a window has."""
+    spec = spec_of(480, 1, lateness=2_000, coalesce=True)
+    stream = spec.open(schema=table().schema)
+    stream.process(table(0))
+    stream.advance_watermark(1_500)
+    late = table(*(np.arange(20_000) % slices).tolist())
+    tracemalloc.start()
+    found = stream.process(late)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.main.num_rows == 480 + slices - 1
+    assert peak < 20_000 * 480

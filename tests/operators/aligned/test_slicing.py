@@ -63,6 +63,9 @@ def test_kept_and_passed_follow_from_the_watermark(
     assert windows_late.ends.tolist() == sorted(set(passed) - set(late), reverse=True)
     assert (windows_late.ends - windows_late.starts == slicing.size).all()
     assert windows_late.counts.tolist() == [len(windows_late.ends)]
+    for after in (covering[0][1] - slicing.slide, *passed):
+        rest = slicing.late_windows(np.array([start]), watermark, lateness, np.array([after]))
+        assert rest.ends.tolist() == [end for end in windows_late.ends.tolist() if end > after]
 
 
 @given(slicings(), st.integers(0, 2**53))
