@@ -142,7 +142,7 @@ def plan_frame(
     time_column = spec.time_column
     if time_column is not None and isinstance(df.schema[time_column].dataType, T.TimestampNTZType):
         time_zone = _time_zone(df, time_column)
-        spec = replace(spec, time_column=LOCAL_MS)
+        spec = replace(spec, time_column=LOCAL_MS, time_unit="ms")  # an instant, as other timestamps are
         schema = schema.append(pa.field(LOCAL_MS, pa.int64()))
     planned = FramePlan(
         spec=spec,

@@ -203,14 +203,17 @@ def test_all_rows_bad(parquet):
     assert part(result, "bad").num_rows == 50
 
 
-def test_year_300000_is_a_bad_row(spark):
-    df = spark.sql(
-        f"select 1L k, timestamp_micros(id) ts, 1L v, 1d x from values (9000000000000000000), ({START_MS}000) t(id)"
-    )
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_years_beyond_9999_are_bad_rows(spark, kind):
+    """The last good time is the last millisecond of 9999 in UTC, whatever the session's zone is."""
+    assert spark.conf.get("spark.sql.session.timeZone") == TIME_ZONE
+    micros = [9 * 10**18, 253_402_300_800_000_000, 253_402_300_799_999_999, START_MS * 1_000]
+    told = ", ".join(f"({one})" for one in micros)
+    df = spark.sql(f"select 1L k, cast(timestamp_micros(id) as {kind}) ts, 1L v, 1d x from values {told} t(id)")
     result = spark_glue.apply(spec_of(["k"]).bad_rows("divert"), df)
-    reasons = result.where("bad is not null").selectExpr("bad.bad_reason").collect()
-    assert [row.bad_reason for row in reasons] == ["timestamp outside years 1 to 9999"]
-    assert result.where("bad is null").count() == 1
+    reasons = result.where("bad is not null").selectExpr("bad.bad_reason").toArrow()["bad_reason"].to_pylist()
+    assert reasons == ["timestamp outside years 1 to 9999"] * 2
+    assert result.where("bad is null").count() == 2
 
 
 def test_overflow_ends_the_query(spark):
