@@ -114,7 +114,7 @@ class Best(_OfOne):
     def best(self, table: pa.Table, fired: Fired) -> Fired:
         values = taken(table.column(self._by), fired.slots)
         # Nulls are last, and NaN is above all other numbers.
-        order = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy()
+        order = pc.rank(_rankable(values), sort_keys="ascending", tiebreaker="dense").to_numpy()
         order = order.astype(np.int64)
         if not self._ascending and values.null_count:
             order = np.where(values.is_valid().to_numpy(zero_copy_only=False), -order, 1)
@@ -127,6 +127,16 @@ class Best(_OfOne):
         found = self.best(table, fired)
         ranks = pa.array(places_in_groups(found.begins()) + 1)
         yield found, [ranks, *(taken(column, found.slots) for column in table.columns)]
+
+
+def _rankable(values: pa.Array) -> pa.Array:
+    """Returns values of the same order: Arrow ranks no small floats and decimals."""
+    kind = values.type
+    if pa.types.is_float16(kind):
+        return values.cast(pa.float32())
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        return values.cast(pa.decimal128(38, kind.scale))
+    return values
 
 
 def counts_of(fired: Fired) -> pa.Array:

@@ -1,5 +1,7 @@
 """Deduplicate and top: what comes out of small tables, which operator runs, and what is refused."""
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +23,24 @@ TABLE = pa.table(
         "text": pa.array(["p", "q", None, "p"]).dictionary_encode(),
     }
 )
+
+
+SMALL = [pa.array(np.array([1, 3, -2, 0], np.float16))]
+SMALL += [
+    pa.array([Decimal(text) for text in ("1.5", "3.25", "-2", "0")], make(5, 2))
+    for make in (getattr(pa, name, None) for name in ("decimal32", "decimal64"))
+    if make is not None
+]
+
+
+@pytest.mark.parametrize("values", SMALL, ids=lambda values: str(values.type))
+@pytest.mark.parametrize("windows", [BASE, START.window(fw.EventTimeSessionWindows.with_gap(10))])
+def test_small_floats_and_decimals_are_ranked(windows, values):
+    values = pa.concat_arrays([values, pa.nulls(1, values.type)])
+    table = pa.table({"k": [1] * 5, "ts": [1, 2, 3, 4, 5], "by": values})
+    for ascending, order in ((False, [1, 0, 3, 2, 4]), (True, [2, 3, 0, 1, 4])):
+        found = windows.top(5, by="by", ascending=ascending).run(table).main["by"].combine_chunks()
+        assert found.equals(values.take(pa.array(order)))
 
 
 @pytest.mark.parametrize(
