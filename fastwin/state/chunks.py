@@ -179,7 +179,7 @@ def _parse(header: _Header, body: memoryview, own_id: str, narrow: bool) -> Chun
         if not 0 <= size <= len(body) - at:
             raise ValueError(f"table {name} of {size} bytes, {len(body) - at} are left")
         table = pa.ipc.open_stream(pa.py_buffer(body[at : at + size]), options=_READ).read_all()
-        table.validate(full=True)
+        _validate(table)
         parts[name] = table.combine_chunks(), notes
         at += size
     pickled = bool(header.flags & _PICKLED)
@@ -191,6 +191,23 @@ def _parse(header: _Header, body: memoryview, own_id: str, narrow: bool) -> Chun
     tables: Mapping[str, pa.Table] = NarrowTables(parts)
     tables = tables if narrow else dict(tables)
     return Chunk(kind, text["meta"], tables, bytes(body[at:]) if pickled else None, link, own_id)
+
+
+def _validate(table: pa.Table) -> None:
+    """Raises ArrowInvalid for columns that cannot be read. Text may be no UTF-8: it is as it came in."""
+    for column in table.columns:
+        for chunk in column.chunks:
+            if pa.types.is_dictionary(chunk.type):
+                chunk.indices.validate(full=True)
+                chunk = pa.DictionaryArray.from_arrays(chunk.indices, _as_bytes(chunk.dictionary))
+            _as_bytes(chunk).validate(full=True)
+
+
+def _as_bytes(array: pa.Array) -> pa.Array:
+    """Returns text as bytes, other arrays as they are; reads nothing."""
+    if pa.types.is_string(array.type):
+        return array.view(pa.binary())
+    return array.view(pa.large_binary()) if pa.types.is_large_string(array.type) else array
 
 
 def _link(values: Any) -> Link | None:

@@ -205,3 +205,21 @@ def test_deltas_are_widened_one_after_the_other():
         tracemalloc.stop()
     assert other.metrics.state_rows == count
     assert peak < 8 * count * len(saved), f"{peak} bytes: more than one column of all deltas"
+
+
+def test_text_that_is_no_utf8_is_restored() -> None:
+    text = pa.array([b"\xff", b"a"], pa.binary()).view(pa.string())
+    start = fw.key_by("text").event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+    for column in (text, text.cast(pa.large_binary()).view(pa.large_string()), text.dictionary_encode()):
+        rows = pa.table({"text": text, "ts": [1, 2], "more": column})
+        specs = [start.top(1, by="ts")]
+        for spec in (*specs, start.aggregate(more=fw.Max("more"))):
+            stream = spec.open(schema=rows.schema)
+            stream.process(rows)
+            saved = stream.snapshot()
+            restored = spec.open(schema=rows.schema)
+            restored.restore([saved])
+            found = [one.advance_watermark(10).main.select(["text", "more"]) for one in (stream, restored)]
+            bare = pa.schema([("text", pa.binary()), ("more", pa.binary())])
+            wanted = [{"text": b"a", "more": b"a"}, {"text": b"\xff", "more": b"\xff"}]
+            assert [table.cast(bare).sort_by("text").to_pylist() for table in found] == [wanted] * 2
