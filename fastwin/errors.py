@@ -31,7 +31,8 @@ class SpecError(FastwinError, ValueError):
 
 
 class BadRowError(FastwinError, ValueError):
-    """The input holds a row that no window can take, and the policy for bad rows is ``"raise"``."""
+    """The input holds a row that no window can take, and the policy for bad rows is ``"raise"``; or a value that Python
+    code asks for and Python has no object for, such as a time after the year 9999."""
 
 
 class StateError(FastwinError, RuntimeError):

@@ -56,7 +56,7 @@ cdef HandedRows handed_by_themselves(list rows):
     """Returns what belongs to rows of no operator: their type, and the Arrow types of what they have."""
     cdef RowType type = (<Row> rows[0]).type if rows else row_type(())
     cdef Py_ssize_t j
-    return HandedRows(type, [_inferred([(<Row> row).value(j) for row in rows]) for j in range(len(type.names))])
+    return HandedRows(type, [_inferred([(<Row> row).exact(j) for row in rows]) for j in range(len(type.names))])
 
 
 cdef dict _KNOWN = {}

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
+from fastwin.columns.exact cimport Exact
 from fastwin.columns.row cimport Numbers, Rows
 from fastwin.core.typedefs cimport idx_t, int64_t
 
@@ -10,19 +11,24 @@ __all__ = ["frozen", "has_numbers"]
 
 
 cdef list picked_values(Rows rows, Py_ssize_t j, const idx_t* places, Py_ssize_t n):
-    """Returns what n rows have in a column."""
+    """Returns what Python code sees of n rows in a column."""
     cdef const Numbers* numbers = rows.numbers + j
     cdef list values
     cdef Py_ssize_t k
     if numbers.values == NULL:
         values = rows.column(j)
-        return [values[places[k]] for k in range(n)]
+        return [shown(values[places[k]], rows, j) for k in range(n)]
     if numbers.valid != NULL:
         return [rows.value(j, places[k]) for k in range(n)]
     rows.latest = j
     if numbers.floats:
         return [(<const double*> numbers.values)[places[k]] for k in range(n)]
     return [(<const int64_t*> numbers.values)[places[k]] for k in range(n)]
+
+
+cdef inline object shown(object value, Rows rows, Py_ssize_t j):
+    """Returns what Python code sees of a value in a column."""
+    return (<Exact> value).show(rows.type.names[j]) if type(value) is Exact else value
 
 
 cdef object picked_numbers(const Numbers* numbers, const idx_t* places, Py_ssize_t n):

@@ -17,10 +17,11 @@ cdef class RowType:
 cdef class Rows:
     cdef readonly RowType type
     cdef list arrays            # Arrow arrays, until they are decoded
-    cdef list decoded           # Python lists
+    cdef list decoded           # Python lists, as exact_values() gives them
     cdef readonly list kinds    # Arrow types
     cdef Numbers* numbers       # by column
     cdef list views             # the numpy arrays that these look into
+    cdef dict counted           # by column: times as ints, as far as somebody has asked for them
     cdef dict wholes            # by column: numpy arrays, as far as somebody has asked for them
     cdef Py_ssize_t latest      # the column of numbers that was read last
     cdef readonly Py_ssize_t n
@@ -30,7 +31,9 @@ cdef class Rows:
     cdef list sparse            # where it says that few are left; None while the rows are those of the current call
 
     cdef list column(self, Py_ssize_t j)
+    cdef object exact(self, Py_ssize_t j, Py_ssize_t i)
     cdef object value(self, Py_ssize_t j, Py_ssize_t i)
+    cdef list counts(self, Py_ssize_t j)
     cdef Row row(self, Py_ssize_t i)
     cdef int hold(self, Row row) except -1
     cdef int close(self, list sparse) except -1
@@ -41,11 +44,12 @@ cdef class Rows:
 
 cdef class Row:
     cdef RowType type
-    cdef tuple values           # NULL-like None: read from rows
+    cdef tuple values           # as exact_values() gives them; NULL-like None: read from rows
     cdef Rows rows
     cdef Py_ssize_t i
     cdef bint held              # by its rows
 
+    cdef object exact(self, Py_ssize_t j)
     cdef object value(self, Py_ssize_t j)
 
 cdef class TimedRow:

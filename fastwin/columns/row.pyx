@@ -9,11 +9,12 @@ import pyarrow as pa
 cimport cython
 from libc.stdlib cimport calloc, free
 
+from fastwin.columns.exact cimport Exact
 from fastwin.core.typedefs cimport int64_t, uint8_t
 
 from fastwin.columns.buffers import aligned, stored, validity
-from fastwin.columns.decoding import from_objects, take_column
-from fastwin.columns.pythonvalues import decodes_later, python_values
+from fastwin.columns.decoding import take_column
+from fastwin.columns.pythonvalues import decodes_later, exact_array, exact_values, time_counts
 
 cdef enum:
     FIRST = 8                   # columns that are tried by identity before a name is looked up
@@ -24,7 +25,7 @@ cdef frozenset PLAIN = frozenset([
     pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
     pa.float16(), pa.float32(), pa.float64()])
 
-__all__ = ["Row", "RowType", "Rows", "TimedRow", "row_of", "row_type", "rows_to_arrays"]
+__all__ = ["Row", "RowType", "Rows", "TimedRow", "exact_items", "row_of", "row_type", "rows_to_arrays"]
 
 cdef object TYPES = WeakValueDictionary()
 
@@ -93,12 +94,18 @@ cdef class Rows:
     cdef list column(self, Py_ssize_t j):
         values = self.decoded[j]
         if values is None:
-            values = python_values(self.arrays[j])
+            values = exact_values(self.arrays[j])
             self.decoded[j] = values
             self.arrays[j] = None
         return <list> values
 
     cdef object value(self, Py_ssize_t j, Py_ssize_t i):
+        """Returns what Python code sees of row i in a column."""
+        found = self.exact(j, i)
+        return (<Exact> found).show(self.type.names[j]) if type(found) is Exact else found
+
+    cdef object exact(self, Py_ssize_t j, Py_ssize_t i):
+        """Returns what is there: an Exact where Python code sees something else, or nothing."""
         cdef const Numbers* numbers = self.numbers + j
         if numbers.values == NULL:
             return self.column(j)[i]
@@ -108,6 +115,15 @@ cdef class Rows:
         if numbers.floats:
             return (<const double*> numbers.values)[i]
         return (<const int64_t*> numbers.values)[i]
+
+    cdef list counts(self, Py_ssize_t j):
+        """Returns a column of times as ints, which are in their order; None for null."""
+        if self.counted is None:
+            self.counted = {}
+        if j not in self.counted:
+            array = exact_array(self.decoded[j], self.kinds[j]) if self.arrays[j] is None else self.arrays[j]
+            self.counted[j] = time_counts(array)
+        return <list> self.counted[j]
 
     cdef Row row(self, Py_ssize_t i):
         cdef Row row = Row.__new__(Row)
@@ -125,7 +141,7 @@ cdef class Rows:
         if row.held:
             return 0
         if self.held[row.i] != NULL:        # another one of the same element
-            row.values = tuple([row.value(j) for j in range(len(self.arrays))])
+            row.values = tuple([row.exact(j) for j in range(len(self.arrays))])
             row.rows = None
             return 0
         self.held[row.i] = <void*> row
@@ -142,7 +158,7 @@ cdef class Rows:
             return self.scatter()
         for j in range(len(self.arrays)):
             if self.arrays[j] is not None:
-                if decodes_later(self.arrays[j]):
+                if decodes_later(self.arrays[j].type):
                     self.arrays[j] = pa.concat_arrays([self.arrays[j], self.arrays[j][:0]])     # without its batch
                 else:
                     self.column(j)
@@ -162,12 +178,12 @@ cdef class Rows:
         return 0
 
     cdef list values_at(self, object places):
-        """Returns the values of rows as tuples, which hold nothing else of these rows. places: int64[n]."""
+        """Returns the values of rows as exact tuples, which hold nothing else of these rows. places: int64[n]."""
         cdef Py_ssize_t j
         cdef list columns = []
         for j in range(len(self.arrays)):
             if self.decoded[j] is None:
-                columns.append(python_values(take_column(self.arrays[j], pa.array(places))))
+                columns.append(exact_values(take_column(self.arrays[j], pa.array(places))))
             else:
                 columns.append([self.decoded[j][i] for i in places])
         return list(zip(*columns)) if columns else [()] * len(places)
@@ -214,8 +230,17 @@ cdef Row new_row(RowType type, tuple values):
     return row
 
 
+cdef tuple exact_tuple(Row row):
+    return tuple([row.exact(j) for j in range(len(row.type.names))])
+
+
+def exact_items(Row row not None):
+    """Returns what a row has as a dict, with Exact where Python code sees something else, or nothing."""
+    return dict(zip(row.type.names, exact_tuple(row)))
+
+
 def row_of(RowType type not None, values):
-    """Returns a Row of these values, one for each name."""
+    """Returns a Row of these values, one for each name: Python's, or as ``exact_values`` gives them."""
     values = tuple(values)
     if len(values) != len(type.names):
         raise ValueError(f"row: {len(values)} values for the columns {', '.join(type.names)}")
@@ -239,9 +264,15 @@ cdef class Row:
         self.rows.thin_out()
 
     cdef object value(self, Py_ssize_t j):
-        if self.values is not None:
-            return self.values[j]
-        return self.rows.value(j, self.i)
+        """Returns what Python code sees in a column."""
+        if self.values is None:
+            return self.rows.value(j, self.i)
+        found = self.values[j]
+        return (<Exact> found).show(self.type.names[j]) if type(found) is Exact else found
+
+    cdef object exact(self, Py_ssize_t j):
+        """Returns what is there; see Rows.exact()."""
+        return self.rows.exact(j, self.i) if self.values is None else self.values[j]
 
     def __getattribute__(self, str name):
         cdef tuple names = self.type.names
@@ -262,7 +293,9 @@ cdef class Row:
             if j is None:
                 raise KeyError(f"the row has no column {name!r}; it has {', '.join(self.type.names)}")
             return self.value(j)
-        return tuple(self)[name]
+        if isinstance(name, slice):
+            return tuple(self)[name]
+        return self.value(range(len(self.type.names))[name])
 
     def __len__(self):
         return len(self.type.names)
@@ -282,7 +315,7 @@ cdef class Row:
         return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self.type.names, self))})"
 
     def __reduce__(self):
-        return row_of, (self.type, tuple(self))
+        return row_of, (self.type, exact_tuple(self))
 
     def __copy__(self):
         return self
@@ -308,7 +341,7 @@ cdef class Row:
         unknown = changes.keys() - self.type.index.keys()
         if unknown:
             raise ValueError(f"the row has no column {', '.join(sorted(unknown))}")
-        return new_row(self.type, tuple([changes.get(n, v) for n, v in zip(self.type.names, self)]))
+        return new_row(self.type, tuple([changes.get(n, v) for n, v in zip(self.type.names, exact_tuple(self))]))
 
 
 @cython.no_gc
@@ -328,8 +361,5 @@ cdef class TimedRow:
 
 def rows_to_arrays(rows, schema):
     """Returns rows as Arrow arrays of a schema, column by column."""
-    columns = zip(*rows) if rows else [[] for _ in schema]
-    arrays = []
-    for field, values in zip(schema, columns):
-        arrays.append(from_objects(list(values), field.type))
-    return arrays
+    columns = zip(*[exact_tuple(row) for row in rows]) if rows else [[] for _ in schema]
+    return [exact_array(values, field.type) for field, values in zip(schema, columns)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["ProcessWindowFunction"]
+__all__ = ["KeylessFunction", "ProcessWindowFunction"]
 
 
 class ProcessWindowFunction:
@@ -28,3 +28,7 @@ class ProcessWindowFunction:
 
     def clear(self, context: Any) -> None:
         """Is called when the window goes for good: the place to clear per-window state."""
+
+
+class KeylessFunction(ProcessWindowFunction):
+    """One of fastwin's own, which does not look at the key and is handed None: Python may have no object for a key."""

@@ -10,8 +10,10 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from fastwin.columns.decoding import decoded_type
+from fastwin.columns.row import exact_items
+from fastwin.columns.windoworder import order_values
 from fastwin.errors import SpecError
-from fastwin.functions.process import ProcessWindowFunction
+from fastwin.functions.process import KeylessFunction, ProcessWindowFunction
 from fastwin.spec.ending import Ending
 from fastwin.times import format_ms
 from fastwin.triggers import EventTimeTrigger
@@ -148,19 +150,24 @@ def _kept(spec: Any) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class _Last(ProcessWindowFunction):
+class _Last(KeylessFunction):
     """The last row in time, of several the last to arrive: what the general operator calls."""
 
     keys: tuple[str, ...]
     time_column: str | None
 
     def process(self, key: Any, context: Any, elements: Any) -> Iterator[dict[str, Any]]:
-        last = max(enumerate(elements), key=lambda pair: (pair[1][self.time_column], pair[0]))[1]
-        yield _without(self.keys, last)
+        assert self.time_column is not None
+        last = 0
+        if len(elements) > 1:
+            times = order_values(elements, self.time_column)[::-1]
+            newest = max((time for time in times if time is not None), default=None)
+            last = len(times) - 1 - times.index(newest)
+        yield _without(self.keys, elements[last])
 
 
 @dataclass(frozen=True)
-class _Top(ProcessWindowFunction):
+class _Top(KeylessFunction):
     """The first n rows in order: what the general operator calls."""
 
     keys: tuple[str, ...]
@@ -169,11 +176,12 @@ class _Top(ProcessWindowFunction):
     ascending: bool
 
     def process(self, key: Any, context: Any, elements: Any) -> Iterator[dict[str, Any]]:
-        there = [row for row in elements if row[self.by] is not None]
-        there.sort(key=lambda row: _above(row[self.by]), reverse=not self.ascending)  # stable in both directions
-        rows = there + [row for row in elements if row[self.by] is None]
-        for rank, row in enumerate(rows[: self.n], 1):
-            yield {RANK: rank, **_without(self.keys, row)}
+        values = order_values(elements, self.by) if len(elements) > 1 else [None]
+        order = [i for i, value in enumerate(values) if value is not None]
+        order.sort(key=lambda i: _above(values[i]), reverse=not self.ascending)  # stable in both directions
+        order += [i for i, value in enumerate(values) if value is None]
+        for rank, at in enumerate(order[: self.n], 1):
+            yield {RANK: rank, **_without(self.keys, elements[at])}
 
 
 def _above(value: Any) -> tuple[bool, Any]:
@@ -182,4 +190,4 @@ def _above(value: Any) -> tuple[bool, Any]:
 
 
 def _without(keys: tuple[str, ...], row: Any) -> dict[str, Any]:
-    return {name: value for name, value in row._asdict().items() if name not in keys}
+    return {name: value for name, value in exact_items(row).items() if name not in keys}

@@ -212,7 +212,7 @@ def test_text_that_is_no_utf8_is_restored() -> None:
     start = fw.key_by("text").event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
     for column in (text, text.cast(pa.large_binary()).view(pa.large_string()), text.dictionary_encode()):
         rows = pa.table({"text": text, "ts": [1, 2], "more": column})
-        specs = [start.top(1, by="ts")]
+        specs = [start.top(1, by="ts"), start.evictor(fw.CountEvictor.of(1)).top(1, by="ts")]
         for spec in (*specs, start.aggregate(more=fw.Max("more"))):
             stream = spec.open(schema=rows.schema)
             stream.process(rows)

@@ -244,7 +244,7 @@ cdef class UserNode(AssignerNode):
                 self._take(window, n)
                 n += 1
         except Exception as problem:
-            where = f"key {self.elements.key_value(key)!r}, timestamp {time}"
+            where = f"key {self.elements.key_text(key)}, timestamp {time}"
             raise self.elements.blame(f"{self.name}.assign_windows", where, problem) from problem
         return n
 

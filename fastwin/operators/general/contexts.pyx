@@ -346,4 +346,4 @@ cdef class WindowContext:
             raise SpecError(
                 f"output: there is no side output {tag!r}; declared are {', '.join(map(repr, self.side)) or 'none'}"
             )
-        side.add(value, self.function, self.elements.key_value(self.key_holder.key), self.window)
+        side.add(value, self.function, self.elements.exact_key(self.key_holder.key), self.window)

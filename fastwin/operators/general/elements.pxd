@@ -26,4 +26,5 @@ cdef class Elements:
     cdef object window_of(self, idx_t slot)
     cdef object window_object(self, ts_t start, ts_t end)
     cdef object key_value(self, idx_t key)
+    cdef object exact_key(self, idx_t key)
     cdef object blame(self, object what, object where, problem)

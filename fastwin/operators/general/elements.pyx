@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from fastwin.columns.exact cimport Exact
+from fastwin.columns.pythonvalues import exact_values
 from fastwin.columns.row cimport Row, Rows
 from fastwin.core.memory.references cimport PyObject, references
 from fastwin.core.timers.timerqueue cimport TimerQueue
@@ -94,12 +96,28 @@ cdef class Elements:
     def known_keys(self, ids):
         """Looks up the values of many keys at once; ids: int32[n]."""
         ids = np.unique(ids)
-        columns = [column.to_pylist() for column in self.codec.decode(self.table.keys, ids)]
+        columns = [exact_values(column) for column in self.codec.decode(self.table.keys, ids)]
         values = columns[0] if len(columns) == 1 else list(zip(*columns)) if columns else [()] * len(ids)
         self.key_values.update(zip(ids.tolist(), values))
 
     cdef object key_value(self, idx_t key):
-        """Returns the value of a key, a tuple for several columns."""
+        """Returns the value of a key as user code sees it, a tuple for several columns."""
+        value = self.exact_key(key)
+        if type(value) is Exact:
+            return (<Exact> value).show(self.codec.fields[0].name)
+        if type(value) is tuple:
+            for one in <tuple> value:
+                if type(one) is Exact:
+                    return tuple([(<Exact> part).show(field.name) if type(part) is Exact else part
+                                  for part, field in zip(value, self.codec.fields)])
+        return value
+
+    def key_text(self, idx_t key):
+        """Returns the value of a key in words, also where user code sees nothing of it."""
+        return repr(self.exact_key(key))
+
+    cdef object exact_key(self, idx_t key):
+        """Returns the value of a key, a tuple for several columns, with Exact where user code sees something else."""
         cdef TimerQueue timers
         cdef Py_ssize_t i
         cdef list ids
@@ -132,5 +150,4 @@ cdef class Elements:
 
     def where(self, idx_t slot):
         """Returns the key and the window of a row in words."""
-        key, window = self.key_and_window(slot)
-        return f"key {key!r}, {window}"
+        return f"key {self.key_text(self.table.at(slot).head.key)}, {self.window_of(slot)}"

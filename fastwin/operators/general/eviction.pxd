@@ -9,3 +9,4 @@ cdef class Eviction:
     cdef Clocks clocks
     cdef AccumulatorSet scratch         # computes anew at each firing
     cdef object inputs, read            # what it is fed with, and of which columns
+    cdef list places                    # of these in rows

@@ -5,8 +5,8 @@ from operator import index
 import numpy as np
 import pyarrow as pa
 
-from fastwin.columns.decoding import from_objects
-from fastwin.columns.row cimport TimedRow
+from fastwin.columns.pythonvalues import exact_array
+from fastwin.columns.row cimport Row, TimedRow
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.timemath cimport NO_TIME
 from fastwin.core.typedefs cimport idx_t
@@ -42,6 +42,7 @@ cdef class Eviction:
             self.inputs = program.inputs
             names = self.inputs.names or program.rows.names[:1]     # one tells how many there are
             self.read = pa.schema([program.rows.field(name) for name in names])
+            self.places = [program.rows.names.index(name) for name in names]
 
     def evict(self, list elements not None, idx_t slot, bint before):
         """Asks the evictor; removes what it names from the elements, which have been told in order of arrival."""
@@ -62,8 +63,9 @@ cdef class Eviction:
         if not elements:
             return
         times = [NO_TIME if element.timestamp is None else element.timestamp for element in elements]
-        columns = [from_objects([(<TimedRow> element).value[field.name] for element in elements], field.type)
-                   for field in self.read]
+        columns = []
+        for j, kind in zip(self.places, self.read.types):
+            columns.append(exact_array([(<Row> (<TimedRow> element).value).exact(j) for element in elements], kind))
         batch = pa.RecordBatch.from_arrays(columns, schema=self.read)
         fed = self.inputs.read(batch, np.array(times, dtype=np.int64))
         self.scratch.add_rows(rows_store, np.full(len(elements), slot, dtype=np.int32), fed)

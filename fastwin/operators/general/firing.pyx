@@ -13,7 +13,7 @@ from fastwin.core.rows.rowstore cimport HEAD_CELLS, RowStore
 from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, ON_TIME, PUBLISHED, TOUCHED, Window, last_ms
 from fastwin.core.windows.windowtable import END_CELL
 from fastwin.errors import SpecError
-from fastwin.functions.process import ProcessWindowFunction
+from fastwin.functions.process import KeylessFunction, ProcessWindowFunction
 from fastwin.operators.general.contents cimport Contents
 from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.eviction cimport Eviction
@@ -24,10 +24,10 @@ from fastwin.operators.general.returned import first_unsuited, row_maker, to_arr
 from fastwin.operators.general.contexts cimport WindowContext
 from fastwin.operators.general.userstate cimport UserState
 from fastwin.columns.row cimport Row, TimedRow, new_row
-from fastwin.columns.row import row_type
+from fastwin.columns.row import exact_items, row_type
 from fastwin.columns.windowrows cimport WindowRows
 from fastwin.columns.windowrows import window_rows
-from fastwin.columns.pythonvalues import python_values
+from fastwin.columns.pythonvalues import exact_values
 
 cdef Py_ssize_t FLUSH_ROWS = 1 << 17
 
@@ -51,7 +51,7 @@ cdef class Firing:
         if self.keeps_rows:
             self.eviction = Eviction(elements, contents.accumulators, program, config)
         self.ctx = WindowContext(elements, state, merging, program.side)
-        self.needs_keys = program.process is not None
+        self.needs_keys = program.process is not None and not isinstance(program.process, KeylessFunction)
         if program.process is not None:
             self.what = f"{type(program.process).__qualname__}.process"
             self.what_clears = f"{type(program.process).__qualname__}.clear"
@@ -103,7 +103,8 @@ cdef class Firing:
                 self._take_back(row)
                 self._process(slot, [result], time, by_timer, pane)
             elif self.program.reduce is not None:
-                self._put([None if held is None else held[name] for name in self.program.output.names])
+                told = {} if held is None else exact_items(held)
+                self._put([told.get(name) for name in self.program.output.names])
             elif self.values is not None:
                 self._put(self.contents.python_results(slot, held))
         if elements is not None:
@@ -235,7 +236,7 @@ cdef class Firing:
         if self.config.results:
             slots = np.array([row], dtype=np.int32)
             for array in self.config.values_of(self.contents.accumulators, self.fired, slots):
-                values.append(python_values(array)[0])
+                values.append(exact_values(array)[0])
         elif len(self.program.aggregates) == 1 and self.program.aggregates[0].names == ("",):
             try:
                 return self.program.aggregates[0].function.get_result(held)
@@ -253,9 +254,10 @@ cdef class Firing:
         return self.ctx
 
     cdef int _process(self, idx_t slot, object elements, ts_t time, int by_timer, tuple pane) except -1:
+        key = self.elements.key_value(self.table.at(slot).head.key) if self.needs_keys else None
         cdef WindowContext ctx = self._enter(slot, self.what)
         try:
-            results = self.process(self.elements.key_value(self.table.at(slot).head.key), ctx, elements)
+            results = self.process(key, ctx, elements)
             if results is None:
                 return 0
             if type(results) is not GeneratorType and (
@@ -337,7 +339,7 @@ cdef class Firing:
             if unsuited is None:
                 raise
             head = <Window*> self.fired.head(unsuited[0])
-            where = f"key {self.elements.key_value(head.head.key)!r}, "
+            where = f"key {self.elements.key_text(head.head.key)}, "
             where += str(self.elements.window_object(head.head.start, head.end))
             raise self.elements.blame(what, where, ValueError(unsuited[1][len(what) + 2:])) from problem
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fastwin.columns.decoding import from_objects, take_column
+from fastwin.columns.decoding import take_column
 from fastwin.columns.plainnumbers import plain_floats, plain_ints
-from fastwin.columns.row import Row, RowType, row_of
+from fastwin.columns.pythonvalues import exact_array
+from fastwin.columns.row import Row, RowType, exact_items, row_of
 from fastwin.errors import SpecError
 from fastwin.operators.config import DELETE
 
@@ -30,7 +31,7 @@ def row_maker(names: tuple[str, ...], what: str) -> Any:
         if type(value) is tuple and len(value) == len(names):
             return value
         if isinstance(value, Row):
-            value = value._asdict()
+            value = exact_items(value)
         if isinstance(value, Mapping):
             missing = [name for name in names if name not in value]
             if missing:
@@ -88,7 +89,7 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.array(numbers)
     if pa.types.is_integer(kind) and any(issubclass(found, _FRACTIONS) for found in set(map(type, values))):
         return pa.array(values).cast(kind)  # which refuses to cut off a fraction
-    return from_objects(values, kind)
+    return exact_array(values, kind)
 
 
 def to_arrays(columns: Iterable[Sequence[Any]], schema: pa.Schema, what: str) -> list[pa.Array]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.pythonvalues import python_values
+from fastwin.columns.pythonvalues import exact_values
 from fastwin.columns.row import Rows, TimedRow, row_of, row_type, rows_to_arrays
 from fastwin.columns.rowkeeping import keep_first, keep_rows
 from fastwin.columns.windowrows import WindowRows, window_rows
@@ -176,7 +176,7 @@ def load_elements(operator: Any, saved: pa.Table, slots: Sequence[int] | NDArray
             keep_rows(objects[slot], rows, (i,))
         operator.elements.leave(rows)
         return
-    values_of = [python_values(column) for column in saved.columns[2:]]
+    values_of = [exact_values(column) for column in saved.columns[2:]]
     values = zip(*values_of, strict=True) if values_of else [()] * saved.num_rows
     for at, time, row in zip(saved["row"].to_pylist(), saved["time"].to_pylist(), values, strict=True):
         slot = int(slots[at])

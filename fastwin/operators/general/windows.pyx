@@ -97,7 +97,7 @@ cdef class OpenWindows:
         cdef const idx_t[::1] held
         new = self.elements.window_object(start, end)
         there = [self.elements.window_of(windows.slots[i]) for i in range(windows.n)]
-        where = f"key {self.elements.key_value(key)!r}, {new}"
+        where = f"key {self.elements.key_text(key)}, {new}"
         for merged, cover in self._ask_merges(there, new, where):
             if new in merged:
                 merged.remove(new)
@@ -113,7 +113,7 @@ cdef class OpenWindows:
         cdef idx_t slot = self.table.find(key, window.start, window.end)
         if slot == NONE or not self.table.at(slot).flags & IN_SET:
             raise SpecError(
-                f"{self.assigner.name}.merge_windows: {window} is no window of key {self.elements.key_value(key)!r}"
+                f"{self.assigner.name}.merge_windows: {window} is no window of key {self.elements.key_text(key)}"
             )
         return slot
 
@@ -134,7 +134,7 @@ cdef class OpenWindows:
         if (time <= timers.watermark) if timers.event_time else (last_ms(window) <= timers.clock):
             now = f"watermark {timers.watermark}" if timers.event_time else f"processing time {timers.clock}"
             raise SpecError(
-                f"window: {self.elements.window_of(slot)} of key {self.elements.key_value(key)!r} would, merged, end "
+                f"window: {self.elements.window_of(slot)} of key {self.elements.key_text(key)} would, merged, end "
                 f"before the {now}"
             )
         host.move_to(slot)

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.exact import Exact
+from fastwin.columns.pythonvalues import exact_values
 from fastwin.columns.row import Rows, RowType
 from fastwin.errors import UserFunctionError
 from fastwin.operators.general.returned import row_maker, to_arrays
@@ -107,11 +109,11 @@ class CoGroup(_OfTwo):
     def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         fired, begins, rights = self._groups(table, fired)
         rows = [self._objects(table, fired, columns) for columns in (self._ending.left, self._ending.right)]
-        keys = list(zip(*(taken(table.column(name), fired.slots).to_pylist() for name in self._keys), strict=True))
+        keys = list(zip(*(exact_values(taken(table.column(name), fired.slots)) for name in self._keys), strict=True))
         places: list[int] = []
         values: list[list[Any]] = [[] for _ in self._output]
         for begin, end, right in zip(begins[:-1].tolist(), begins[1:].tolist(), rights.tolist(), strict=True):
-            key = () if not self._keys else keys[begin] if len(self._keys) > 1 else keys[begin][0]
+            key = self._shown(keys[begin]) if self._keys else ()
             window = TimeWindow(int(fired.starts[begin]), int(fired.ends[begin]))
             parts = [rows[0][at] for at in range(begin, end - right)], [rows[1][at] for at in range(end - right, end)]
             for made in self._call(key, window, *parts):
@@ -120,6 +122,14 @@ class CoGroup(_OfTwo):
                     column.append(value)
         if places:
             yield fired.select(np.array(places)), to_arrays(values, self._output, self._what)
+
+    def _shown(self, key: tuple[Any, ...]) -> Any:
+        """Returns a key as the function sees it: a tuple for several columns."""
+        values = [
+            value.shown_as(name) if isinstance(value, Exact) else value
+            for name, value in zip(self._keys, key, strict=True)
+        ]
+        return tuple(values) if len(values) > 1 else values[0]
 
     def _objects(self, table: pa.Table, fired: Fired, columns: Columns) -> Rows:
         names = [*self._keys, *(name for name, _ in columns)]
