@@ -37,7 +37,7 @@ GLUE_FLOORS = [
     "stages",
     "watermarks",
     "export health progress rescale sinks sources",
-    "apply doctor inspection prometheus",
+    "apply daemon doctor inspection prometheus",
     "",
     "apps",
 ]

@@ -100,14 +100,13 @@ def test_a_time_of_another_unit_in_the_past_moves_no_watermark(spark, tmp_path):
 @pytest.mark.parametrize("arguments", [{}, {"idle": "1 day"}], ids=["spark's watermark", "its own"])
 def test_history_that_has_grown_by_a_later_start_counts_no_more(spark, tmp_path, arguments):
     grown = pa.concat_tables([*PAST, events(7, 50, start_ms=START_MS + 3_600_000, span_ms=60_000)])
-    source, found = Source(tmp_path, LIVE[0].schema), []
+    source, recorder = Source(tmp_path, LIVE[0].schema), Recorder()
     for history, tables in ((pa.concat_tables(PAST), [LIVE[0]]), (grown, [LIVE[1], LATE])):
         source.put(*tables)
         past = spark.createDataFrame(history)
         frame = spark_glue.apply(
             SLIDING, source.frame(spark), watermark="20 s", history=past, key_groups=6, **arguments
         )
-        recorder = Recorder()
         query = start(frame, tmp_path, recorder)
         rows, end = sum(table.num_rows for table in tables), time.monotonic() + 240
         try:
@@ -117,11 +116,10 @@ def test_history_that_has_grown_by_a_later_start_counts_no_more(spark, tmp_path,
                 time.sleep(0.1)
         finally:
             query.stop()
-        found += recorder.tables.values()
     past = spark.createDataFrame(pa.concat_tables(PAST))
     batch = spark_glue.apply(SLIDING, past, watermark="20 s", goes_on=True).toArrow()
     expected = streamed(spark, tmp_path / "long", SLIDING, [pa.concat_tables(PAST), *LIVE, LATE])
-    assert_same([batch, *found], expected)
+    assert_same([batch, *recorder.tables.values()], expected)
 
 
 def test_a_row_beyond_the_calendar_in_the_past_moves_no_watermark(spark):
