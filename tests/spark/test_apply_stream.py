@@ -92,7 +92,7 @@ def test_main_results_alone_need_one_python_step_less(spark, tmp_path, late):
 
 
 @pytest.mark.parametrize("windows", WINDOWS)
-@pytest.mark.parametrize("lateness", [None, "30 seconds"])
+@pytest.mark.parametrize("lateness", [pytest.param(None, marks=pytest.mark.long), "30 seconds"])
 def test_late_rows_as_in_process(spark, tmp_path, windows, lateness):
     tables = out_of_order(5, 600, keys="several")
     spec = spec_of(key_names("several"), windows, lateness, late=True)

@@ -58,7 +58,7 @@ def begin_again(folder) -> None:
 
 
 @newer
-@pytest.mark.parametrize("late", [False, True])  # partial results travel, or rows
+@pytest.mark.parametrize("late", [False, pytest.param(True, marks=pytest.mark.long)])  # partial results travel, or rows
 def test_results_are_those_of_the_plain_path_and_of_the_process(spark, tmp_path, late):
     spec = SPEC.side_output_late_data() if late else SPEC
     some = tables(4)

@@ -99,7 +99,7 @@ def run(spark, spec: fw.WindowSpec, source: Source, folder: Path, key_groups: in
     return recorder.tables
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(SPARK < (4, 3), reason="Spark moves stored state from 4.3 on")
 def test_a_query_goes_on_from_what_the_command_has_written(spark, shell, two_partitions):
     folder = shell.folder

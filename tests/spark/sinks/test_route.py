@@ -174,7 +174,9 @@ def test_sinks_must_be_functions(sinks, says):
 
 
 @pytest.mark.filterwarnings("ignore:the frame has a watermark already")
-@pytest.mark.parametrize("own", [True, False], ids=["the frame's watermark", "one each"])
+@pytest.mark.parametrize(
+    "own", [pytest.param(True, marks=pytest.mark.long, id="the frame's watermark"), pytest.param(False, id="one each")]
+)
 def test_two_results_over_one_watermark_are_refused(spark, tmp_path, inputs, own):
     """Spark lets the first one fire, and never the second."""
     source = Source(tmp_path, inputs[0].schema)

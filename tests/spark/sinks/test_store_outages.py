@@ -218,6 +218,7 @@ def test_cut_network_that_is_mended(spark, server, network, lost):
         assert panes_of(store, 2) == {1 + 2} and store.meta().version == 2
 
 
+@pytest.mark.long
 def test_tasks_that_fail_are_run_again(server, tmp_path):
     """With a master that allows for it: what the failed attempt wrote is written once more, and counted once."""
     command = [sys.executable, "-m", "tests.support.retried_tasks", server.url, str(tmp_path)]

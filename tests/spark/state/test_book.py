@@ -21,6 +21,7 @@ from tests.support.lockstep import assert_rows_agree, emitted, main_rows
 from tests.support.saved import peek
 
 GROUPS = 4
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4))]
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
 
 
@@ -115,7 +116,7 @@ class Firings(fw.ProcessWindowFunction):
 
 
 @pytest.mark.parametrize("kind", ["tumbling", "sliding", "session", "general", "state of keys"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_stream_handed_from_worker_to_worker_gives_what_one_gives(kind, seed):
     assigner = {
         "tumbling": fw.TumblingEventTimeWindows.of(500),
@@ -254,7 +255,7 @@ KEEPING = {
 
 
 @pytest.mark.parametrize("kind", KEEPING)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_general_operator_repeats_a_key_group_at_a_time(kind, seed):
     dice = random.Random(seed)
     told = handed_about(KEEPING[kind], dice, 150, lambda _: [dice.randrange(40) for _ in range(4)], fresh=0.4)
@@ -347,7 +348,7 @@ def test_a_copy_that_lags_too_far_is_given_up():
 
 
 @pytest.mark.parametrize("kind", ["aligned", "session", "general"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_rows_that_never_change_outlive_the_deltas_that_made_them(kind, seed):
     assigner = {
         "aligned": fw.SlidingEventTimeWindows.of(4_000, 1_000),

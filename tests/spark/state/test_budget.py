@@ -63,7 +63,14 @@ def root(tmp_path, monkeypatch):
     return folders.cache_root()
 
 
-@pytest.mark.parametrize("part", [4, 1, 0.25], ids=["all fits", "some fits", "little fits"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param(4, marks=pytest.mark.long, id="all fits"),
+        pytest.param(1, id="some fits"),
+        pytest.param(0.25, marks=pytest.mark.long, id="little fits"),
+    ],
+)
 def test_the_formula_for_memory(root, part):
     """docs/spark.md: B for the streams, C for the copies; shares that workers are at come on top."""
     seed = int(100 * part)

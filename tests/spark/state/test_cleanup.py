@@ -88,7 +88,7 @@ query.processAllAvailable()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_driver_that_ends_leaves_nothing(tmp_path):
     """Its query still runs, and nobody stops it. Spark's listeners are told of its end by nobody: they are gone."""
     done = subprocess.run(
