@@ -1,9 +1,10 @@
-from typing import Any
+from typing import Any, final
 
 import pyarrow as pa
 
 __all__ = ["Exact"]
 
+@final
 class Exact:
     """A value that Python has no object for, or none that is the same."""
 
