@@ -82,6 +82,16 @@ def three_read(folder):
     return known, through_text(known.next(first_offset()))
 
 
+def put_back(folder, known, offset, kept, second):
+    """Puts the first file back, which is not read again, then another one, which is; returns the offset."""
+    put_bytes(folder, "1.parquet", 1, kept)
+    assert known.next(offset) is offset
+    put(folder, f"{second}.parquet", second)
+    offset = through_text(known.next(offset))
+    assert names(offset) == [f"{second}.parquet"]
+    return offset
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("begun_before", [False, True], ids=["", "by a version that forgot them"])
 def test_a_file_that_vanishes_and_is_put_back_is_not_read_again(tmp_path, restarts, begun_before):
@@ -95,12 +105,8 @@ def test_a_file_that_vanishes_and_is_put_back_is_not_read_again(tmp_path, restar
         known = listing(tmp_path) if restarts else known
         offset = through_text(known.next(offset))
         assert names(offset) == [f"{second}.parquet"]
-    put_bytes(tmp_path, "1.parquet", 1, kept)
     known = listing(tmp_path) if restarts else known
-    assert known.next(offset) is offset
-    put(tmp_path, "60.parquet", 60)
-    offset = through_text(known.next(offset))
-    assert names(offset) == ["60.parquet"]
+    offset = put_back(tmp_path, known, offset, kept, 60)
     assert not offset["gone"]  # it is there
     put(tmp_path, "200.parquet", 200)  # it is old now
     assert names(known.next(offset)) == ["200.parquet"]
@@ -115,12 +121,8 @@ def test_a_file_that_was_away_while_it_became_old_is_put_back(tmp_path, restarts
     os.utime(tmp_path / "later.parquet", ns=(FIRST_S * 10**9 + 61_500_000_000,) * 2)
     offset = through_text(known.next(offset))
     assert offset["gone"], "still known, though older than what is young"
-    put_bytes(tmp_path, "1.parquet", 1, kept)
     known = listing(tmp_path) if restarts else known
-    assert known.next(offset) is offset
-    put(tmp_path, "63.parquet", 63)
-    offset = through_text(known.next(offset))
-    assert names(offset) == ["63.parquet"]
+    offset = put_back(tmp_path, known, offset, kept, 63)
     assert not offset["gone"]
     assert listing(tmp_path).next(offset) is offset
 
