@@ -48,58 +48,82 @@ def _having(*suffixes: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with sdist and wheel, the wheel built from the sdist, without a network."""
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sdist of these sources."""
     copy = tmp_path_factory.mktemp("sources")
     for name in BUILD_INPUTS:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
         else:
             shutil.copy2(ROOT / name, copy / name)
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("FASTWIN_")}
-    clean["FASTWIN_REPOSITORY"] = REPOSITORY
-    clean["CFLAGS"] = "-O0"  # what is in the wheel does not depend on it, the time does
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(copy / "dist"), str(copy)]
-    done = subprocess.run(command, cwd=copy, env=clean, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return copy / "dist"
+    return _built(copy, "--sdist")
 
 
 @pytest.fixture(scope="module")
-def wheel(dist: Path) -> Iterator[zipfile.ZipFile]:
-    (path,) = dist.glob("*.whl")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    """A wheel without kernels, built from the sdist alone and without a network."""
+    path = _built(_unpacked(sdist, tmp_path_factory.mktemp("wheel")), "--wheel", FASTWIN_SKIP_EXTENSIONS="1")
     with zipfile.ZipFile(path) as archive:
         yield archive
 
 
-def test_sdist_has_all_sources(dist: Path) -> None:
-    (path,) = dist.glob("*.tar.gz")
-    with tarfile.open(path) as archive:
+@pytest.fixture(scope="module")
+def whole_wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    """The same with kernels."""
+    with zipfile.ZipFile(_built(_unpacked(sdist, tmp_path_factory.mktemp("whole")), "--wheel")) as archive:
+        yield archive
+
+
+def _unpacked(sdist: Path, folder: Path) -> Path:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (sources,) = folder.iterdir()
+    return sources
+
+
+def _built(sources: Path, what: str, **variables: str) -> Path:
+    """Builds it with what is installed here; returns the file."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("FASTWIN_")} | variables
+    clean["FASTWIN_REPOSITORY"] = REPOSITORY
+    clean["CFLAGS"] = "-O0"  # what is in the wheel does not depend on it, the time does
+    command = [sys.executable, "-m", "build", "--no-isolation", what, "--outdir", str(sources / "dist"), str(sources)]
+    done = subprocess.run(command, cwd=sources, env=clean, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (found,) = (sources / "dist").iterdir()
+    return found
+
+
+def test_sdist_has_all_sources(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert _having(".py", ".pyx", ".pxd", ".pyi", "py.typed") | {"LICENSE", "setup.py", "pyproject.toml"} <= names
     assert not [name for name in names if name.endswith((".c", ".so"))]
 
 
 @pytest.mark.parametrize("folder", ["tests", "docs", "examples", ".ci", ".conda", ".github"])
-def test_sdist_has_what_is_not_code(dist: Path, folder: str) -> None:
-    (path,) = dist.glob("*.tar.gz")
-    with tarfile.open(path) as archive:
+def test_sdist_has_what_is_not_code(sdist: Path, folder: str) -> None:
+    with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     found = (path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     missing = {path.relative_to(ROOT).as_posix() for path in found} - names
     assert not missing, f"MANIFEST.in leaves out {', '.join(sorted(missing))}"
 
 
-def test_wheel_has_modules_stubs_and_kernels(wheel: zipfile.ZipFile) -> None:
-    names = set(wheel.namelist())
-    assert _having(".py", ".pyi", ".pxd", "py.typed", ".html", ".css", ".js") <= names
+def test_wheel_has_modules_and_stubs(wheel: zipfile.ZipFile) -> None:
+    assert _having(".py", ".pyi", ".pxd", "py.typed", ".html", ".css", ".js") <= set(wheel.namelist())
+
+
+@pytest.mark.long
+def test_wheel_has_kernels(whole_wheel: zipfile.ZipFile) -> None:
+    names = set(whole_wheel.namelist())
     kernels = {name.partition(".")[0] for name in names if name.endswith(".so")}
     shared = "fastwin/core/_cyutility"  # what all of them need of Cython
     assert kernels == {shared, *(name.removesuffix(".pyx") for name in _having(".pyx"))}
 
 
-def test_wheel_has_no_sources_of_kernels_and_no_strangers(wheel: zipfile.ZipFile) -> None:
-    names = wheel.namelist()
+@pytest.mark.long
+def test_wheel_has_no_sources_of_kernels_and_no_strangers(whole_wheel: zipfile.ZipFile) -> None:
+    names = whole_wheel.namelist()
     assert not [name for name in names if name.endswith((".c", ".pyx"))]
     tops = {name.split("/")[0] for name in names}
     assert tops == {"fastwin", "spark_glue", INFO.rstrip("/")}
@@ -127,8 +151,9 @@ def test_the_page_of_an_index_has_no_link_that_leads_nowhere(wheel: zipfile.ZipF
     assert f"{REPOSITORY}/raw/v{fastwin.__version__}/docs/diagrams/watermark.svg" in links
 
 
-def test_wheel_imports_without_the_source_tree(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
-    wheel.extractall(tmp_path)
+@pytest.mark.long
+def test_wheel_imports_without_the_source_tree(whole_wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    whole_wheel.extractall(tmp_path)
     done = subprocess.run(
         [
             sys.executable,
@@ -154,9 +179,10 @@ def test_the_install_page_names_the_systems_of_the_configuration() -> None:
     assert f"glibc {glibc} or newer" in page
 
 
-def test_published_pxd_files_compile(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_published_pxd_files_compile(whole_wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     """A module of a user's own that cimports from the wheel, whichever ABI that has."""
-    wheel.extractall(tmp_path)
+    whole_wheel.extractall(tmp_path)
     (tmp_path / "mine.pyx").write_text(
         "# cython: language_level=3\n"
         "from fastwin.core.rows.rowstore cimport RowStore\n"

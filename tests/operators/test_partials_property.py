@@ -15,6 +15,7 @@ from fastwin.run.replica import open_replica
 from tests.support import naive
 from tests.support.cases import MANY, Case, cases
 from tests.support.lockstep import Lockstep
+from tests.support.variants import variants
 
 
 def fed_apart(plan: fw.Plan, table, dice: random.Random) -> list[bytes]:
@@ -150,7 +151,7 @@ def test_a_feeder_knows_how_many_rows_it_has(size):
 SHARED = (fw.SlidingEventTimeWindows, fw.CumulativeEventTimeWindows)
 
 
-@pytest.mark.parametrize("lateness", [0, 250])
+@pytest.mark.parametrize("lateness", variants([0, 250], 250))
 @pytest.mark.parametrize(
     "assigner",
     [

@@ -8,13 +8,6 @@ import pytest
 from tests.support.spark_events import TIME_ZONE
 
 HERE = Path(__file__).resolve().parent
-# Without Hadoop's native library, Spark's default manager of checkpoints starts `readlink` 40 times a micro-batch, which
-# is a fifth of what a test takes. Tests that start a Spark of their own have the default.
-_FILES = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    )
-}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -35,23 +28,38 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def spark_defaults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of settings that every Spark reads which a test starts."""
+    from tests.support.spark_versions import SPARK
+
+    settings = ["spark.ui.enabled false"]
+    if SPARK >= (4, 3):
+        # Without Hadoop's native library, Spark's default manager of checkpoints starts `readlink` 40 times a
+        # micro-batch, which is a fifth of what a test takes. What runs on older versions has the default.
+        manager = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        settings.append(f"spark.sql.streaming.checkpointFileManagerClass {manager}")
+    folder = tmp_path_factory.mktemp("defaults")
+    (folder / "spark-defaults.conf").write_text("\n".join(settings) + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONF_DIR", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
-def spark(cache_folder: Path) -> Iterator:
+def spark(cache_folder: Path, spark_defaults: Path) -> Iterator:
     """A session as users get it, on two cores, and quiet."""
     import spark_glue
-    from tests.support.spark_versions import SPARK
 
     built = spark_glue.session(
         app_name="fastwin tests",
         master="local[2]",
         config={
-            "spark.ui.enabled": False,
             "spark.sql.session.timeZone": TIME_ZONE,
             "spark.sql.shuffle.partitions": 2,
             "spark.sql.streaming.numRecentProgressUpdates": 1000,
             "spark.sql.adaptive.enabled": False,
-        }
-        | (_FILES if SPARK >= (4, 3) else {}),  # older ones have it in another package
+        },
     )
     built.sparkContext.setLogLevel("OFF")  # failed queries are part of the tests
     yield built

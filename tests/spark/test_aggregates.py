@@ -12,6 +12,7 @@ import spark_glue
 from fastwin import hyperloglog
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import assert_same_rows, parts, run_stream
+from tests.support.variants import variants
 
 WINDOWS = {
     "sliding": fw.SlidingEventTimeWindows.of("2 minutes", "25 s"),
@@ -85,7 +86,7 @@ def test_batch_frames(spark, tmp_path, windows):
     )
 
 
-@pytest.mark.parametrize("windows", WINDOWS)
+@pytest.mark.parametrize("windows", variants(WINDOWS, "session"))
 def test_streams(spark, tmp_path, windows):
     tables = [
         with_more(events(i, 600, keys="bigint", start_ms=START_MS + i * 120_000, span_ms=300_000), i) for i in range(3)

@@ -23,6 +23,7 @@ from tests.support.spark_streams import (
     start,
 )
 from tests.support.spark_versions import columnar_input
+from tests.support.variants import variants
 
 WINDOWS = {
     "tumbling": fw.TumblingEventTimeWindows.of("1 minute", "7 s"),
@@ -50,7 +51,7 @@ def closing(table: pa.Table) -> pa.Table:
     return events(99, 1, keys="bigint", start_ms=START_MS + 86_400_000).select(table.column_names)
 
 
-@pytest.mark.parametrize("windows", WINDOWS)
+@pytest.mark.parametrize("windows", variants(WINDOWS, "sliding"))
 def test_disorder_within_the_delay_gives_what_run_gives(spark, tmp_path, windows):
     tables = out_of_order(4, 800, null_times=0.01)
     spec = spec_of(windows=windows, late=True, bad="divert")
@@ -91,8 +92,8 @@ def test_main_results_alone_need_one_python_step_less(spark, tmp_path, late):
     assert steps == 1 + late  # packing, and turning blobs into rows
 
 
-@pytest.mark.parametrize("windows", WINDOWS)
-@pytest.mark.parametrize("lateness", [pytest.param(None, marks=pytest.mark.long), "30 seconds"])
+@pytest.mark.parametrize("windows", variants(WINDOWS, "sliding", "session"))
+@pytest.mark.parametrize("lateness", variants([None, "30 seconds"], "30 seconds"))
 def test_late_rows_as_in_process(spark, tmp_path, windows, lateness):
     tables = out_of_order(5, 600, keys="several")
     spec = spec_of(key_names("several"), windows, lateness, late=True)
@@ -219,7 +220,7 @@ def test_a_frame_with_its_own_watermark(spark, tmp_path):
 
 
 @columnar_input
-@pytest.mark.parametrize("keys", ["bigint", "several"])
+@pytest.mark.parametrize("keys", variants(["bigint", "several"], "several"))
 def test_columns_of_a_scan(spark, tmp_path, limited, keys):
     tables = out_of_order(3, 700, keys, null_times=0.01)
     spec = spec_of(key_names(keys), late=True, bad="divert")

@@ -9,11 +9,14 @@ import pytest
 
 from tests.support.examples import EXPECTED, ON_SPARK, load, simplified
 from tests.support.spark_streams import assert_replayed, parts, run_stream
+from tests.support.variants import variants
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("name", ON_SPARK)
+@pytest.mark.parametrize(
+    "name", variants(ON_SPARK, "bounds_from_data", "average_with_window", "early_and_late", "last_three")
+)
 def test_example_on_a_stream(spark, tmp_path, name):
     example = load(name)
     batches = run_stream(spark, example.SPEC, example.BATCHES, tmp_path, watermark=example.WATERMARK, key_groups=2)

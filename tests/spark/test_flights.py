@@ -15,6 +15,7 @@ from spark_glue.apps.flights import load_flights
 from tests.support import naive
 from tests.support.spark_events import events
 from tests.support.spark_streams import Recorder, Source, micro_batches, part, parts, replay, rows_of, run_stream, start
+from tests.support.variants import variants
 
 HOUR_MS = 3_600_000
 
@@ -105,10 +106,8 @@ def counted_model(emissions: list[naive.Emission]) -> Counter:
 AGGREGATES = [("count", None), ("sum", 0), ("mean", 0)]
 
 
-@pytest.mark.parametrize("kind", ["flights", pytest.param("random", marks=pytest.mark.long)])
-@pytest.mark.parametrize(
-    "name", [name if name == "sessions" else pytest.param(name, marks=pytest.mark.long) for name in CASES]
-)
+@pytest.mark.parametrize("kind", variants(["flights", "random"], "flights"))
+@pytest.mark.parametrize("name", variants(CASES, "sessions"))
 def test_all_ways_agree_where_the_watermark_covers_the_disorder(spark, tmp_path, january, name, kind):
     case, stream = CASES[name], stream_of(kind, name, january)
     spec = stream.spec(case)
@@ -170,8 +169,8 @@ def native_stream(spark, stream: Stream, case: Case, folder) -> pa.Table:
     return pa.concat_tables(recorder.tables.values())
 
 
-@pytest.mark.parametrize("lateness", [pytest.param("0 s", marks=pytest.mark.long), "2 hours"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("lateness", variants(["0 s", "2 hours"], "2 hours"))
+@pytest.mark.parametrize("name", variants(CASES, "sessions"))
 def test_late_rows_are_those_of_the_model_and_of_a_stream_in_process(spark, tmp_path, january, name, lateness):
     stream = stream_of("flights", name, january.slice(0, 12_000))
     case = CASES[name]

@@ -11,6 +11,7 @@ import pytest
 import fastwin as fw
 import spark_glue
 from tests.support.spark_streams import Recorder, Source, micro_batches, part, start
+from tests.support.variants import variants
 
 BERLIN, ANGELES = ZoneInfo("Europe/Berlin"), ZoneInfo("America/Los_Angeles")
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
@@ -49,18 +50,20 @@ def run_again(spark, folder, times: pa.Array, at_ms: int, unit: str | None = Non
     return first.counters["bad"], part(run().rows, "bad")["ts"].cast(times.type).to_pylist()
 
 
-@pytest.mark.parametrize(
-    "at, zone, skew_ms",
-    [
-        (datetime(2023, 7, 5, tzinfo=BERLIN), "Europe/Berlin", DAY_MS),
-        (datetime(2023, 7, 4, 23, 59, 59, 999_000, tzinfo=BERLIN), "Europe/Berlin", DAY_MS),
-        (datetime(2023, 12, 5, tzinfo=BERLIN), "Europe/Berlin", 36 * HOUR_MS),
-        (datetime(2023, 7, 5, tzinfo=ANGELES), "America/Los_Angeles", DAY_MS),
-        (datetime(2023, 7, 5, 11, tzinfo=BERLIN), "Europe/Berlin", HOUR_MS),
-    ],
-)
-def test_a_row_is_judged_by_the_time_of_its_micro_batch(spark, tmp_path, at, zone, skew_ms):
+MOMENTS = [
+    (datetime(2023, 7, 5, tzinfo=BERLIN), "Europe/Berlin", DAY_MS),
+    (datetime(2023, 7, 4, 23, 59, 59, 999_000, tzinfo=BERLIN), "Europe/Berlin", DAY_MS),
+    (datetime(2023, 12, 5, tzinfo=BERLIN), "Europe/Berlin", 36 * HOUR_MS),
+    (datetime(2023, 7, 5, tzinfo=ANGELES), "America/Los_Angeles", DAY_MS),
+    (datetime(2023, 7, 5, 11, tzinfo=BERLIN), "Europe/Berlin", HOUR_MS),
+]
+UNITS = [(None, 1_000), ("s", 1), ("us", 1_000_000), ("ns", 1_000_000_000)]
+
+
+@pytest.mark.parametrize("moment", variants(MOMENTS, MOMENTS[1], MOMENTS[3]))
+def test_a_row_is_judged_by_the_time_of_its_micro_batch(spark, tmp_path, moment):
     """To the millisecond, at the ends of a day too. No row further ahead brings the time for this one."""
+    at, zone, skew_ms = moment
     at_ms = round(at.timestamp() * 1_000)
     last_us = (at_ms + skew_ms) * 1_000 + 999
     times = pa.array([None, last_us - DAY_MS * 1_000, last_us, last_us + 1], pa.int64())
@@ -74,12 +77,13 @@ def test_a_row_is_judged_by_the_time_of_its_micro_batch(spark, tmp_path, at, zon
     assert found == times.take(pa.array([0, 3])).cast(US).to_pylist()
 
 
-@pytest.mark.parametrize("unit, per_second", [(None, 1_000), ("s", 1), ("us", 1_000_000), ("ns", 1_000_000_000)])
-def test_whole_numbers_are_judged_in_their_unit(spark, tmp_path, unit, per_second):
+@pytest.mark.parametrize("unit", variants(UNITS, UNITS[0], UNITS[3]))
+def test_whole_numbers_are_judged_in_their_unit(spark, tmp_path, unit):
+    name, per_second = unit
     at_s = round(datetime(2023, 7, 5, tzinfo=BERLIN).timestamp())
     first = (at_s + 86_400) * per_second + max(1, per_second // 1_000)  # that is too far ahead
     times = pa.array([at_s * per_second, first - 1, first, None], pa.int64())
-    bad, found = run_again(spark, tmp_path, times, at_s * 1_000, unit)
+    bad, found = run_again(spark, tmp_path, times, at_s * 1_000, name)
     assert bad == 1
     assert found == times.take(pa.array([2, 3])).to_pylist()
 

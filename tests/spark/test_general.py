@@ -25,6 +25,7 @@ from tests.support.spark_streams import (
     start,
 )
 from tests.support.spark_windows import BASE, COUNTED, SPECS
+from tests.support.variants import variants
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,7 +47,7 @@ def test_batch_frames_give_what_run_gives(spark, tmp_path, case):
         assert side.num_rows > 0
 
 
-@pytest.mark.parametrize("case", SPECS)
+@pytest.mark.parametrize("case", variants(SPECS, "user-written, with everything", "sessions that merge", "reduced"))
 def test_streams_give_what_this_process_gives(spark, tmp_path, case):
     spec, tables = SPECS[case], out_of_order(4, 200)
     batches = run_stream(spark, spec, tables, tmp_path, watermark="20 s", key_groups=3)

@@ -25,6 +25,7 @@ from tests.support.spark_streams import (
     run_stream,
     start,
 )
+from tests.support.variants import variants
 
 BASE = fw.key_by("k").event_time("ts").bad_rows("drop")
 SLIDING = (
@@ -97,7 +98,7 @@ def test_a_time_of_another_unit_in_the_past_moves_no_watermark(spark, tmp_path):
     assert part(rows, "main")["n"].to_pylist() == [2]
 
 
-@pytest.mark.parametrize("arguments", [{}, {"idle": "1 day"}], ids=["spark's watermark", "its own"])
+@pytest.mark.parametrize("arguments", variants([{}, {"idle": "1 day"}], {}), ids=["spark's watermark", "its own"])
 def test_history_that_has_grown_by_a_later_start_counts_no_more(spark, tmp_path, arguments):
     grown = pa.concat_tables([*PAST, events(7, 50, start_ms=START_MS + 3_600_000, span_ms=60_000)])
     source, recorder = Source(tmp_path, LIVE[0].schema), Recorder()
@@ -148,7 +149,7 @@ def test_the_past_in_two_partitions_is_one_micro_batch(spark, tmp_path):
 @pytest.mark.parametrize(
     "spec",
     [
-        pytest.param(TIMED, id="timed"),
+        pytest.param(TIMED, id="timed", marks=pytest.mark.long),
         pytest.param(SLIDING, id="sliding"),
         pytest.param(COUNTED, id="counted", marks=pytest.mark.long),
     ],

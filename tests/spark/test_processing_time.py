@@ -127,7 +127,11 @@ class FromADefault(Waits):
         return fw.TriggerResult.CONTINUE if time < 0 else answer
 
 
-@pytest.mark.parametrize("trigger", [from_a_closure(fw.TriggerResult.FIRE), FromADefault()], ids=["closure", "default"])
+@pytest.mark.parametrize(
+    "trigger",
+    [from_a_closure(fw.TriggerResult.FIRE), pytest.param(FromADefault(), marks=pytest.mark.long)],
+    ids=["closure", "default"],
+)
 def test_a_trigger_that_overrides_on_processing_time_has_a_clock(spark, tmp_path, trigger):
     spec = (
         fw.key_by("k")

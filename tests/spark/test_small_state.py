@@ -19,6 +19,7 @@ from tests.support.spark_streams import (
     start,
 )
 from tests.support.spark_versions import SPARK
+from tests.support.variants import variants
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
@@ -57,7 +58,7 @@ def run(spark, folder, spec, source, **arguments):
     return micro_batches(query, recorder)
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", variants(SPECS, "aligned", "firsts"))
 def test_it_goes_on_after_a_restart_as_in_process(spark, tmp_path, name):
     goes_on(spark, tmp_path, name)
 

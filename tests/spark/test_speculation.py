@@ -78,6 +78,7 @@ def cluster(folder: Path) -> Iterator[str]:
             process.wait(30)
 
 
+@pytest.mark.long
 def test_whichever_attempt_is_first_is_committed(tmp_path):
     for host in HOSTS:
         with socket.socket() as probe:

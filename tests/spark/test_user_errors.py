@@ -11,6 +11,7 @@ import fastwin as fw
 import spark_glue
 from tests.support.spark_streams import run_stream
 from tests.support.user_errors import BASE, COUNT, RUNNING, TUMBLING, Answers, Failing
+from tests.support.variants import variants
 
 ROWS = pa.table({"k": ["a"] * 2, "ts": pa.array([1, 2], pa.timestamp("ms", tz="UTC")), "v": [1, 2]})
 FAILING = [spec for spec, names, _ in RUNNING if names is not None]
@@ -47,7 +48,7 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("case", STREAMS)
+@pytest.mark.parametrize("case", variants(STREAMS, "at the end of a window"))
 def test_stream_says_what_run_says(spark, tmp_path, case):
     later = ROWS.set_column(1, "ts", pa.array([1_000, 2_000], pa.timestamp("ms", tz="UTC")))
     says = sentence(STREAMS[case])

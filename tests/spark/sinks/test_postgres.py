@@ -18,6 +18,7 @@ from tests.support.corrected_sessions import END, SCHEMA, SPEC, batch
 from tests.support.postgres_server import postgres_server
 from tests.support.redis_server import REQUIRED
 from tests.support.spark_streams import Source, start
+from tests.support.variants import variants
 
 HOUR_US = 3_600_000_000
 TWICE_US = 1_698_537_600_000_000  # 2023-10-29 00:00 UTC: the hours from here and from 01:00 are 02:00 by Berlin's clock
@@ -29,7 +30,7 @@ def server() -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture(params=["psycopg", "pg8000"])
+@pytest.fixture(params=variants(["psycopg", "pg8000"], "psycopg"))
 def connect(request: pytest.FixtureRequest, server: Path) -> Callable[[], Any]:
     """Opens a connection by one of the drivers, as a user would."""
     driver = import_module(request.param) if os.environ.get(REQUIRED) else pytest.importorskip(request.param)

@@ -15,6 +15,7 @@ from fastwin.run.replica import open_replica
 from tests.soak.workload import tables
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import MicroBatch, Recorder, Source, assert_same_rows, micro_batches, part, start
+from tests.support.variants import variants
 
 BASE = fw.key_by("k").event_time("ts").bad_rows("drop")
 SLIDING = BASE.window(fw.SlidingEventTimeWindows.of("1 minute", "20 seconds"))
@@ -164,7 +165,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", variants(CHANGES, "all at once"))
 def test_what_is_left_goes_on_as_if_nothing_had_changed(spark, tmp_path, change):
     """The rows are those of the first spec, which this process goes on with: under other names, without some columns,
     or of wider types."""

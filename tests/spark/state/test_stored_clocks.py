@@ -10,6 +10,7 @@ from tests.support.spark_streams import assert_same_rows
 from tests.support.spark_versions import newest
 from tests.support.stored_checkpoints import INPUTS, READ, archive_of, unpack
 from tests.support.stored_clocks import FORMATS, QUERIES, Query, Step
+from tests.support.variants import variants
 
 
 def test_the_format_that_is_written_is_stored() -> None:
@@ -18,7 +19,7 @@ def test_the_format_that_is_written_is_stored() -> None:
 
 @newest
 @pytest.mark.parametrize("version", FORMATS)
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", variants(QUERIES, "idle"))
 def test_a_query_goes_on(spark: SparkSession, tmp_path: Path, name: str, version: int) -> None:
     """Each micro-batch gives what this process gives, which knows the times of all micro-batches, those before too."""
     unpack(archive_of(name, version), tmp_path)
