@@ -7,15 +7,17 @@ import pyarrow as pa
 
 from fastwin.errors import SpecError
 from fastwin.store.cells import Cell, to_cells
-from fastwin.store.keytext import keys_to_text
+from fastwin.store.keytext import is_too_long, keys_to_text
 from fastwin.store.layout import Layout
-from fastwin.store.records import Block
+from fastwin.store.records import Block, Written
 
 __all__ = ["blocks_of"]
 
+_SHOWN = 60
 
-def blocks_of(table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -> tuple[list[Block], int]:
-    """Returns the blocks of a table of panes, and how many panes are older than ``floor`` and left out.
+
+def blocks_of(table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -> tuple[list[Block], Written]:
+    """Returns the blocks of a table of panes, and which panes are left out: older than ``floor``, or of too long a key.
 
     starts: int64, of the panes, ms. floor: on the grid of blocks, ms. Of a pane that is there twice, the last counts.
     Raises SpecError for a column that cannot be what the layout says.
@@ -29,12 +31,16 @@ def blocks_of(table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -
         except (KeyError, pa.ArrowException) as problem:
             raise SpecError(f"put: column {field.name!r} must be {field.kind}: {problem}") from None
     blocks: dict[tuple[str, int], dict[int, list[Cell]]] = {}
-    expired = 0
+    too_long = {key for key in set(keys) if is_too_long(key)}
+    expired = refused = 0
     grid = layout.block
     block_starts = (starts - (starts - grid.offset_ms) % grid.width_ms).tolist()
     for key, start, at, *cells in zip(keys, starts.tolist(), block_starts, *columns, strict=True):
-        if at < floor:
+        if key in too_long:
+            refused += 1
+        elif at < floor:
             expired += 1
         else:
             blocks.setdefault((key, at), {})[start] = cells
-    return [Block(key, at, list(panes.items())) for (key, at), panes in blocks.items()], expired
+    left_out = Written(expired=expired, refused=refused, refused_key=min(too_long, default="")[:_SHOWN])
+    return [Block(key, at, list(panes.items())) for (key, at), panes in blocks.items()], left_out

@@ -8,13 +8,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastwin.errors import SpecError
+from fastwin.errors import SpecError, StoreError
 from fastwin.store.layout import Layout
-from fastwin.store.records import Revision
+from fastwin.store.records import Meta, Revision
 from fastwin.store.spans import FIRST_MS, LAST_MS, Span, time_text
-from fastwin.times import format_ms
+from fastwin.times import Duration, format_ms, to_ms
 
-__all__ = ["check_on_grid", "check_size", "checked_revision", "checked_watermark", "earliest", "pane_starts"]
+__all__ = [
+    "check_on_grid",
+    "check_size",
+    "checked_bounds",
+    "checked_revision",
+    "checked_watermark",
+    "checked_widths",
+    "earliest",
+    "pane_starts",
+]
 
 _MAX_PANES = 5_000_000
 
@@ -80,6 +89,44 @@ def check_on_grid(name: str, value: Any, layout: Layout) -> None:
             f"{name}: {value} is within a pane of {format_ms(layout.pane_ms)}; next to it are {below} and "
             f"{below + layout.pane_ms}"
         )
+
+
+def checked_bounds(
+    what: str, meta: Meta, start: int | None, end: int | None, step_ms: int | None = None
+) -> tuple[int, int]:
+    """Returns the bounds of a question, ms: by default one window, up to the watermark.
+
+    what: the method that was asked. step_ms: what divides the time between them. Raises SpecError unless both are on
+    the panes' grid and in order, StoreError where the store has no watermark to end at.
+    """
+    end = meta.watermark if end is None else end
+    if end is None:
+        raise StoreError(f"{what}: the store has no watermark yet, so name the end")
+    start = end - meta.layout.window_ms if start is None else start
+    for name, value in (("start", start), ("end", end)):
+        check_on_grid(name, value, meta.layout)
+    if end <= start:
+        raise SpecError(f"{what}: end must be after start, got start={start} end={end}")
+    if step_ms is not None and (end - start) % step_ms:
+        raise SpecError(
+            f"{what}: end must be one or more steps of {format_ms(step_ms)} after start, got start={start} end={end}"
+        )
+    return start, end
+
+
+def checked_widths(layout: Layout, window: Duration | None, step: Duration | None) -> tuple[int, int]:
+    """Returns how long the windows of a series are, and how far from each other, ms; by default the spec's, and a pane.
+
+    Raises SpecError unless both are whole panes.
+    """
+    window_ms = layout.window_ms if window is None else to_ms(window, argument="window")
+    step_ms = layout.pane_ms if step is None else to_ms(step, argument="step")
+    for name, length in (("window", window_ms), ("step", step_ms)):
+        if length < 1 or length % layout.pane_ms:
+            raise SpecError(
+                f"series: {name} must be a multiple of a pane, {format_ms(layout.pane_ms)}, got {format_ms(length)}"
+            )
+    return window_ms, step_ms
 
 
 def check_size(layout: Layout, spans: Sequence[Span], keys: int) -> None:

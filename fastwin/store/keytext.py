@@ -14,6 +14,7 @@ __all__ = [
     "MAX_KEY_BYTES",
     "check_key_types",
     "column_from_text",
+    "is_too_long",
     "key_from_text",
     "key_to_text",
     "keys_to_text",
@@ -43,10 +44,19 @@ def key_to_text(values: Sequence[Any]) -> str:
     >>> key_to_text(["a b", 7, None])
     'a%20b,7,~'
     """
-    text = ",".join(map(_part, values))
-    if len(text.encode()) > MAX_KEY_BYTES:
+    text = _text(values)
+    if is_too_long(text):
         raise StoreError(f"store: a key is longer than {MAX_KEY_BYTES} bytes: {text[:60]!r}...")
     return text
+
+
+def is_too_long(text: str) -> bool:
+    """Returns whether no store takes a key with this text."""
+    return len(text.encode()) > MAX_KEY_BYTES
+
+
+def _text(values: Sequence[Any]) -> str:
+    return ",".join(map(_part, values))
 
 
 def _part(value: Any) -> str:
@@ -77,7 +87,7 @@ def _value(part: str, kind: pa.DataType) -> Any:
 
 
 def keys_to_text(columns: Sequence[pa.Array | pa.ChunkedArray], n: int) -> list[str]:
-    """Returns the texts of n keys, given as columns."""
+    """Returns the texts of n keys, given as columns, also of those that are too long for a store."""
     if not columns:
         return [""] * n
     seen: dict[tuple, str] = {}
@@ -85,7 +95,7 @@ def keys_to_text(columns: Sequence[pa.Array | pa.ChunkedArray], n: int) -> list[
     for values in zip(*(column.to_pylist() for column in columns), strict=True):
         text = seen.get(values)
         if text is None:
-            text = seen[values] = key_to_text(values)
+            text = seen[values] = _text(values)
         texts.append(text)
     return texts
 
@@ -102,7 +112,12 @@ def texts_of(keys: Sequence[Any], fields: Sequence[pa.Field]) -> list[str]:
             values = tuple(key)
         if len(values) != width:
             raise SpecError(f"keys: {key!r} is no key of {', '.join(field.name for field in fields)}")
-        texts.append(key_to_text(values))
+        text = _text(values)
+        if is_too_long(text):
+            raise SpecError(
+                f"keys: at most {MAX_KEY_BYTES} bytes in a key's text, got {len(text.encode())}: {text[:60]!r}..."
+            )
+        texts.append(text)
     return list(dict.fromkeys(texts))
 
 

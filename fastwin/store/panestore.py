@@ -7,21 +7,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import pyarrow as pa
 
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError, StoreError, StoreUnavailableError
 from fastwin.spec.builder import SpecBuilder
 from fastwin.store.blocks import blocks_of
-from fastwin.store.checks import check_on_grid, check_size, checked_revision, checked_watermark, earliest, pane_starts
+from fastwin.store.checks import (
+    check_size,
+    checked_bounds,
+    checked_revision,
+    checked_watermark,
+    checked_widths,
+    earliest,
+    pane_starts,
+)
 from fastwin.store.keytext import column_from_text, texts_of
 from fastwin.store.layout import Layout
 from fastwin.store.losses import Losses, interrupted
+from fastwin.store.notices import Notices
 from fastwin.store.records import Block, Meta, Revision, Scan, Step, Written
 from fastwin.store.spans import FIRST_MS, Span, cover
-from fastwin.store.tables import merged_scan, taken, window_table, zeros_for_counts
-from fastwin.times import Duration, format_ms, to_ms
+from fastwin.store.tables import merged_scan, series_table, window_table
+from fastwin.times import Duration, to_ms
 
 __all__ = ["PaneStore"]
 
@@ -53,6 +61,7 @@ class PaneStore(ABC):
         self._begun = False
         self._changed: int | None = None  # the start of the first pane that was put since the last end of a batch
         self._losses = Losses()
+        self._notices = Notices()
 
     @staticmethod
     def open(
@@ -175,7 +184,8 @@ class PaneStore(ABC):
             end ``advance_watermark`` tells. watermark: ms, where to instead, such as the stream's; rounded down to a
             pane.
 
-        Putting the same again changes nothing. Panes older than retention are not written, and counted.
+        Putting the same again changes nothing. Panes that are older than retention, or whose key is longer than 1,024
+        bytes as text, are not written, and counted; a warning says so once.
         Raises SpecError if columns do not suit, StoreError if the store cannot take them, or has lost what this object
         had put; StoreUnavailableError if it cannot now: put the batch again.
         """
@@ -204,14 +214,19 @@ class PaneStore(ABC):
         goal = checked_watermark(watermark, layout, int(starts.max()) + layout.pane_ms if len(starts) else None)
         reached = max(meta.watermark or FIRST_MS, goal or FIRST_MS)
         floor = layout.block.start_of(reached - layout.retention_ms)
-        blocks, expired = blocks_of(table, layout, starts, floor)
+        blocks, left_out = blocks_of(table, layout, starts, floor)
         kept = starts[starts >= floor]
         first = int(kept.min()) if len(kept) else None
         self._changed = earliest(self._changed, first)
-        written = self._write(layout, blocks, revision, reached) + Written(expired=expired)
+        written = self._write(layout, blocks, revision, reached) + left_out
         if advance and (len(starts) or goal is not None):
             self._end_batch(self.meta(), goal, first)
+        self.warn_of(written)
         return written
+
+    def warn_of(self, written: Written) -> None:
+        """Warns of panes that were left out, once for each reason; ``put`` does so by itself."""
+        self._notices.tell(self._shown, written)
 
     def advance_watermark(
         self, watermark: int | None, since: int | None = None, *, mark: tuple[str, int] | None = None
@@ -313,14 +328,7 @@ class PaneStore(ABC):
         """
         meta = self._known()
         layout = meta.layout
-        end = meta.watermark if end is None else end
-        if end is None:
-            raise StoreError("query: the store has no watermark yet, so name the end")
-        start = end - layout.window_ms if start is None else start
-        for name, value in (("start", start), ("end", end)):
-            check_on_grid(name, value, layout)
-        if end <= start:
-            raise SpecError(f"query: end must be after start, got start={start} end={end}")
+        start, end = checked_bounds("query", meta, start, end)
         texts = self._texts(layout, keys)
         spans = list(cover(start, end, layout.coarse if coarse else None))
         scan = self._read(meta, texts, spans)
@@ -347,38 +355,16 @@ class PaneStore(ABC):
         """
         meta = self._known()
         layout = meta.layout
-        window_ms = layout.window_ms if window is None else to_ms(window, argument="window")
-        step_ms = layout.pane_ms if step is None else to_ms(step, argument="step")
-        for name, length in (("window", window_ms), ("step", step_ms)):
-            if length < 1 or length % layout.pane_ms:
-                raise SpecError(
-                    f"series: {name} must be a multiple of a pane, {format_ms(layout.pane_ms)}, got {format_ms(length)}"
-                )
-        end = meta.watermark if end is None else end
-        if end is None:
-            raise StoreError("series: the store has no watermark yet, so name the end")
-        start = end - layout.window_ms if start is None else start
-        for name, value in (("start", start), ("end", end)):
-            check_on_grid(name, value, layout)
-        if end <= start or (end - start) % step_ms:
-            raise SpecError(
-                f"series: end must be one or more steps of {format_ms(step_ms)} after start, got start={start} "
-                f"end={end}"
-            )
+        window_ms, step_ms = checked_widths(layout, window, step)
+        start, end = checked_bounds("series", meta, start, end, step_ms)
         texts = self._texts(layout, keys)
         first = start + step_ms - window_ms
         coarse = layout.coarse
         fits = coarse is not None and not any(x % coarse.width_ms for x in (window_ms, step_ms, end - coarse.offset_ms))
         spans = [Span(1 if fits else 0, first, end)]
         scan = self._read(meta, texts, spans)
-        groups, starts, columns = merged_scan(layout, scan, (window_ms, step_ms, first), (first, end - window_ms))
-        points = (end - start) // step_ms
-        where = np.full(len(texts) * points, -1, dtype=np.int64)
-        where[groups * np.int64(points) + (starts - first) // step_ms] = np.arange(len(groups))
-        ends = np.tile(start + step_ms * np.arange(1, points + 1, dtype=np.int64), len(texts))
-        found = taken(columns, where)
-        names = [text for text in texts for _ in range(points)]
-        return window_table(layout, names, ends - window_ms, ends, zeros_for_counts(layout, found))
+        found = merged_scan(layout, scan, (window_ms, step_ms, first), (first, end - window_ms))
+        return series_table(layout, texts, found, range(start + step_ms, end + 1, step_ms), window_ms)
 
     def _texts(self, layout: Layout, keys: Sequence[Any] | None) -> list[str]:
         return self._key_texts() if keys is None else texts_of(keys, layout.keys)

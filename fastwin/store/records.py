@@ -118,14 +118,23 @@ class Step:
 
 @dataclass(frozen=True)
 class Written:
-    """What ``put`` has done: panes stored; left alone as a newer revision is there; dropped as older than retention."""
+    """What ``put`` has done: panes stored; left alone as a newer revision is there; left out as older than retention;
+    left out as their key is too long, and how the text of such a key begins."""
 
     stored: int = 0
     outdated: int = 0
     expired: int = 0
+    refused: int = 0
+    refused_key: str = ""
 
     def __add__(self, other: Written) -> Written:
-        return Written(self.stored + other.stored, self.outdated + other.outdated, self.expired + other.expired)
+        return Written(
+            self.stored + other.stored,
+            self.outdated + other.outdated,
+            self.expired + other.expired,
+            self.refused + other.refused,
+            self.refused_key or other.refused_key,
+        )
 
 
 @dataclass(frozen=True)

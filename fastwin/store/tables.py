@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,17 @@ from fastwin.store.layout import Layout
 from fastwin.store.merging import merge_windows, outputs
 from fastwin.store.records import Scan
 
-__all__ = ["merged_scan", "taken", "window_table", "zeros_for_counts"]
+__all__ = ["merged_scan", "series_table", "window_table"]
 
 _TIME = pa.timestamp("ms", tz="UTC")
+
+Windows = tuple[np.ndarray, np.ndarray, list[pa.Array]]
+"""The index of the key and the start of each window, and the columns of results."""
 
 
 def merged_scan(
     layout: Layout, scan: Scan, window: tuple[int, int, int], within: tuple[int, int] | None = None
-) -> tuple[np.ndarray, np.ndarray, list[pa.Array]]:
+) -> Windows:
     """Returns the group and the start of each window that has panes, and the columns of its results.
 
     window: size, slide and offset, ms. within: the first and the last start of a window that is wanted. Raises as
@@ -39,13 +41,19 @@ def merged_scan(
     return groups, starts, outputs(layout, merged)
 
 
-def taken(columns: Sequence[pa.Array], rows: np.ndarray) -> list[pa.Array]:
-    """Returns these rows of columns; null where a row is negative."""
-    indices = pa.array(rows, mask=rows < 0)
-    return [column.take(indices) for column in columns]
+def series_table(layout: Layout, texts: list[str], found: Windows, ends: range, window_ms: int) -> pa.Table:
+    """Returns the table of a series: for each key the windows of ``window_ms`` that end then, also without panes."""
+    groups, starts, columns = found
+    points, first = len(ends), ends[0] - window_ms
+    where = np.full(len(texts) * points, -1, dtype=np.int64)
+    where[groups * np.int64(points) + (starts - first) // ends.step] = np.arange(len(groups))
+    rows = pa.array(where, mask=where < 0)
+    columns = _zeros_for_counts(layout, [column.take(rows) for column in columns])
+    times = np.tile(np.arange(ends.start, ends.stop, ends.step, dtype=np.int64), len(texts))
+    return window_table(layout, [text for text in texts for _ in ends], times - window_ms, times, columns)
 
 
-def zeros_for_counts(layout: Layout, columns: list[pa.Array]) -> list[pa.Array]:
+def _zeros_for_counts(layout: Layout, columns: list[pa.Array]) -> list[pa.Array]:
     """Returns columns of results with 0 instead of null where they count."""
     return [
         column.fill_null(0) if output.how in ("count", "estimate") else column

@@ -3,6 +3,7 @@
 import logging
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import partial
 
 import pyarrow as pa
@@ -26,7 +27,10 @@ __all__ = ["StoreSink", "to_store"]
 
 _LOG = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 100_000
-_REPORT = "stored long, outdated long, expired long, first long, last long, problem string, server string"
+_REPORT = (
+    "stored long, outdated long, expired long, refused long, refused_key string, first long, last long, "
+    "problem string, server string"
+)
 
 _Done = tuple[Written, int | None, int | None]
 """What was written, and the starts of the first and the last pane, ms."""
@@ -67,7 +71,10 @@ def to_store(
 
 
 class StoreSink:
-    """The sink that ``to_store`` returns; call it with the frame and the number of each micro-batch, empty ones too."""
+    """The sink that ``to_store`` returns; call it with the frame and the number of each micro-batch, empty ones too.
+
+    written: what was done in all its batches: panes stored, and those that were left out.
+    """
 
     def __init__(
         self,
@@ -86,6 +93,7 @@ class StoreSink:
         self._store: PaneStore | None = None if is_remote() else self._opened()
         self._closed = False
         self._epoch = self._last = -1
+        self.written = Written()
         assert self._panes.ending is not None
         self._columns = [*self._panes.keys, "window_start", *self._panes.ending.names]
 
@@ -111,7 +119,9 @@ class StoreSink:
         if self._store is None:
             self._store = self._opened()
         store = self._store
-        return patiently(lambda: self._write(store, frame, batch_id), self._patience)
+        written = patiently(lambda: self._write(store, frame, batch_id), self._patience)
+        self.written += written
+        return written
 
     def _write(self, store: PaneStore, frame: DataFrame, batch_id: int) -> Written:
         if batch_id < self._last or self._epoch < 0:  # counted anew: another checkpoint
@@ -134,7 +144,8 @@ class StoreSink:
         end = self._end(store, frame, last)
         if end is not None or mark is not None:
             store.advance_watermark(end, first, mark=mark)
-        _LOG.debug("to_store: batch %d: %d panes were put", batch_id, written.stored)
+        left_out = written.expired + written.refused
+        _LOG.debug("to_store: batch %d: %d panes were put, %d left out", batch_id, written.stored, left_out)
         return written
 
     def _end(self, store: PaneStore, frame: DataFrame, last: int | None) -> int | None:
@@ -212,7 +223,9 @@ class StoreSink:
                     "to_store: a task has put its panes into another server than the one where the batch began, as in "
                     "a failover that not all know of yet; the batch is to be put again"
                 )
-            done = _joined(done, (Written(row.stored, row.outdated, row.expired), row.first, row.last))
+            written = Written(row.stored, row.outdated, row.expired, row.refused, row.refused_key)
+            done = _joined(done, (written, row.first, row.last))
+        self._store.warn_of(done[0])
         return done
 
 
@@ -264,7 +277,8 @@ def _writer(
         def put(table: pa.Table) -> Written:
             if not opened:
                 opened.append(PaneStore.open(url, spec, retention=retention))
-            return opened[0].put(table, revision, advance=False)
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # the driver warns, once
+                return opened[0].put(table, revision, advance=False)
 
         try:
             for batch in batches:
@@ -281,9 +295,9 @@ def _writer(
                 store.close()
         written, first, last = done
         server = next((store.server for store in opened), None)
-        row = (written.stored, written.outdated, written.expired, first, last, problem, server)
-        kinds = [*[pa.int64()] * 5, *[pa.string()] * 2]
-        names = ["stored", "outdated", "expired", "first", "last", "problem", "server"]
-        yield pa.RecordBatch.from_arrays([pa.array([v], k) for v, k in zip(row, kinds, strict=True)], names)
+        row = asdict(written) | {"first": first, "last": last, "problem": problem, "server": server}
+        texts = ("refused_key", "problem", "server")
+        columns = [pa.array([value], pa.string() if name in texts else pa.int64()) for name, value in row.items()]
+        yield pa.RecordBatch.from_arrays(columns, list(row))
 
     return write

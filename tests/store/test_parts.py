@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import fastwin as fw
 from fastwin.errors import SpecError, StoreError
 from fastwin.store.cells import from_cells, pack, to_cells, unpack
-from fastwin.store.keytext import check_key_types, key_from_text, key_to_text
+from fastwin.store.keytext import check_key_types, key_from_text, key_to_text, texts_of
 from fastwin.store.layout import Layout, Output
 from fastwin.store.merging import outputs
 from fastwin.store.spans import Level, coarse_width, cover, time_text
@@ -128,6 +128,8 @@ def test_empty_text_is_not_null():
 def test_odd_keys_are_refused():
     with pytest.raises(StoreError, match="1024 bytes"):
         key_to_text(["x" * 1_025])
+    with pytest.raises(SpecError, match="keys: at most 1024 bytes in a key's text, got 1027: 'xxx"):
+        texts_of(["x" * 1_024 + ","], FIELDS[:1])
     with pytest.raises(StoreError, match="no key of a, b"):
         key_from_text("x,y", FIELDS[:2])
     with pytest.raises(SpecError, match="'x' is double"):

@@ -19,7 +19,8 @@ files in a folder. Started again with the same --out, it goes on where it was.
 Requests for images, styles, scripts and fonts are parts of pages, and do not count; --all-requests counts them.
 
 What a module is: --module path (the first segment of the path; path:2 the first two), --module host (the virtual host
-of vhost_combined), or --module regex:PATTERN (its first group, or all of its match, in the path).
+of vhost_combined), or --module regex:PATTERN (its first group, or all of its match, in the path). Of a name of more
+than 200 characters the first 200 count, with "..." behind them.
 """
 
 

@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> i
             found = spool.look() if arguments.follow else spool.take(sys.stdin.buffer)
             clock.say(f"{found:,} lines are there")
         clock.at("starting Spark, which is a Java program")
-        sink = _Sum(spark_glue.to_store(url, spec, retention=arguments.retention))
+        sink = spark_glue.to_store(url, spec, retention=arguments.retention)
         page = spark = None
         batches = Batches(clock.say)
         try:
@@ -254,20 +254,6 @@ def _malformed_to(path: Path) -> Callable[[DataFrame, int], None]:
 
     path.touch()
     return keep
-
-
-class _Sum:
-    """The sink, adding up what it has written."""
-
-    def __init__(self, sink: spark_glue.StoreSink) -> None:
-        self._sink = sink
-        self.written = Written()
-
-    def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        self.written += self._sink(frame, batch_id)
-
-    def close(self) -> None:
-        self._sink.close()
 
 
 def _told(counted: Counted) -> str:

@@ -10,9 +10,12 @@ import pyarrow.compute as pc
 
 from fastwin.errors import SpecError
 
-__all__ = ["OTHER", "Counted", "Events", "module_of"]
+__all__ = ["LONGEST", "OTHER", "Counted", "Events", "module_of"]
 
 OTHER = "(other)"
+LONGEST = 200
+"""Characters of a module's name that count."""
+
 _PART = r"(?i)\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|bmp|woff2?|ttf|eot|otf)$"
 """Images, styles, scripts and fonts: parts of pages."""
 _DOWNLOAD = r"(?i)\.(?:mp[34]|webm|pdf|zip|gz)$"
@@ -73,9 +76,14 @@ class Events:
         encoded = rows[column].combine_chunks().dictionary_encode(null_encoding="encode")
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
-        names = pa.array([name(value) for value in encoded.dictionary.to_pylist()], pa.string())
+        names = pa.array([_cut(name(value)) for value in encoded.dictionary.to_pylist()], pa.string())
         visitor = rows["ip"]
         if self.visitor == "ip+agent":
             visitor = pc.binary_join_element_wise(visitor, rows["agent"].fill_null(""), " ")
         events = pa.table({"module": names.take(encoded.indices), "ts": rows["ts"], "visitor": visitor})
         return events, total - rows.num_rows
+
+
+def _cut(module: str) -> str:
+    """Returns a name that a store takes, however long a request is."""
+    return module if len(module) <= LONGEST else f"{module[:LONGEST]}..."

@@ -15,7 +15,7 @@ import redis
 
 import spark_glue
 from fastwin.errors import SpecError
-from fastwin.store import PaneStore
+from fastwin.store import PaneStore, key_to_text
 from spark_glue.apps.pvuv import command
 from spark_glue.apps.pvuv import main as pvuv
 from spark_glue.apps.pvuv.accesslog import first_lines, parse_lines
@@ -157,6 +157,10 @@ def test_which_requests_count():
     }
     assert found["requests"][0]["visitor"].to_pylist() == ["1.2.3.4 Agent/1"] * 6
     assert Events("host").of(rows)[0]["module"].to_pylist() == [OTHER] * 4
+    long = parse_lines([GOOD.replace("/blog", "/" + "x" * 8_000), GOOD.replace("/blog", "/" + "%\U0001f600" * 99)]).rows
+    modules = Events("path").of(long)[0]["module"].to_pylist()
+    assert modules == ["/" + "x" * 199 + "...", "/" + "%\U0001f600" * 99]  # and a store takes both
+    assert all(key_to_text([module]) for module in modules)
     chosen = [arguments("LOG", *given).count for given in ((), ("--all-requests",), ("--pages-only",))]
     assert chosen == ["pages", "requests", "views"]
 

@@ -196,6 +196,22 @@ def test_redis_emptied_between_batches(spark, server):
         )
 
 
+def test_a_key_that_is_too_long(spark, url):
+    """Ends no query: its panes are left out, in tasks too, and the sink says so once."""
+    panes = SPEC.panes().run(clicks(100, modules=2)).main
+    long = panes.slice(0, 2).set_column(0, "module", pa.array(["x" * 1_100] * 2))
+    frame = spark.createDataFrame(pa.concat_tables([panes, long]).to_pandas()).repartition(3)
+    sink = spark_glue.to_store(url, SPEC)
+    with pytest.warns(UserWarning, match="1024 bytes") as told:
+        done = [sink(frame, number) for number in range(2)]
+    assert sum("1024 bytes" in str(one.message) for one in told) == 1
+    assert done[0] == done[1] and (done[0].stored, done[0].refused) == (panes.num_rows, 2)
+    assert sink.written == done[0] + done[1]
+    sink.close()
+    with PaneStore.open(url, read_only=True) as store:
+        assert store.keys()["module"].to_pylist() == ["module 0", "module 1"]
+
+
 def test_portions_are_bounded(spark, tmp_path, monkeypatch):
     """The driver fetches partition after partition where there is much, and the operator runs once."""
     from spark_glue.sinks import store as module

@@ -1,0 +1,35 @@
+"""Panes that a store does not take: counted, told once, and no others go with them."""
+
+import warnings
+
+import pyarrow as pa
+import pytest
+
+from fastwin.errors import SpecError
+from fastwin.store import PaneStore, Written
+from tests.support.clicks import FIRST
+from tests.support.numbered_clicks import spec
+
+
+def panes(*modules: str) -> pa.Table:
+    start = pa.array([FIRST] * len(modules), pa.timestamp("ms", tz="UTC"))
+    return pa.table({"module": list(modules), "window_start": start, "pv": [1] * len(modules)})
+
+
+def test_keys_that_are_too_long(url):
+    """As of a request that somebody has made up: all other keys go on, also when it comes again."""
+    longest, long, escaped = "x" * 1_024, "y" * 1_025, "," * 342
+    with PaneStore.open(url, spec()) as store:
+        with pytest.warns(
+            UserWarning, match=r"keys of at most 1024 bytes as text; 2 panes .* such as of '%2C%2C"
+        ) as told:
+            done = store.put(panes("ok", long, longest, escaped))
+        assert done == Written(stored=2, refused=2, refused_key="%2C" * 20)
+        assert told[0].filename == __file__
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert store.put(panes(long)) == Written(refused=1, refused_key="y" * 60)
+        assert store.keys()["module"].to_pylist() == ["ok", longest]
+        assert store.query()["module"].to_pylist() == ["ok", longest]
+        with pytest.raises(SpecError, match="keys: at most 1024 bytes in a key's text, got 1025"):
+            store.series([long])
