@@ -15,7 +15,7 @@ from fastwin.serve.lines import Chart, Lines
 from fastwin.serve.metrics import Metrics
 from fastwin.serve.params import CurrentRequest, Query, RequestError, SeriesRequest
 from fastwin.serve.plain import plain
-from fastwin.store import Meta, PaneStore, key_from_text, keys_to_text
+from fastwin.store import Meta, PaneStore, key_from_text, key_to_text, keys_to_text
 
 __all__ = ["Answers", "EmptyStoreError"]
 
@@ -50,7 +50,6 @@ class Answers:
         self._kept = Kept(kept_bytes, metrics or Metrics())
         self._free = threading.BoundedSemaphore(_AT_ONCE)
         self._lines = Lines(self._store, self._kept, self._checked, self._free)
-        self._keys: tuple[Any, frozenset[str]] = None, frozenset()
         self._seen: tuple[Meta, float] | None = None  # what the store said, and when
         self._lock = threading.Lock()
         self._looks = ThreadPoolExecutor(1, "fastwin-look")
@@ -187,7 +186,7 @@ class Answers:
         end = meta.watermark if asked.end_ms is None else asked.end_ms
         assert end is not None
         chart = Chart(asked.window_ms, asked.step_ms, end - asked.range_ms, end)
-        texts = [_text(key, meta) for key in keys]
+        texts = [key_to_text(key) for key in keys]
 
         def answer() -> bytes:
             lines = self._lines.of(meta, chart, dict(zip(texts, keys, strict=True)))
@@ -207,25 +206,14 @@ class Answers:
 
     def _known(self, texts: tuple[str, ...], meta: Meta) -> list[tuple]:
         """Returns the values of keys given as text. Raises RequestError for one that the store does not know."""
-        known = self._all_keys(meta)
-        values = []
+        keys = {text: key for text in texts if (key := _key(text, meta)) is not None}
+        known = dict(zip(keys, self._store().has(list(keys.values())), strict=True))
         for text in texts:
-            try:
-                value = key_from_text(text, meta.layout.keys)
-            except StoreError:
-                value = None
-            if value is None or _text(value, meta) not in known:
+            if not known.get(text):
+                self._checked(meta, None)  # another store may know it
                 shown = text if len(text) <= 60 else text[:60] + "..."
                 raise RequestError(404, f"key: the store knows no {shown!r}; /api/keys lists those that it knows.")
-            values.append(value)
-        return values
-
-    def _all_keys(self, meta: Meta) -> frozenset[str]:
-        stamp, known = self._keys
-        if stamp != meta.stamp:
-            known = frozenset(_texts(self._store().keys(), meta))
-            self._keys = meta.stamp, known
-        return known
+        return list(keys.values())
 
     def _steadily(self, answer: Callable[[Query, Meta], bytes], query: Query) -> bytes:
         """Returns an answer that is of one store, and has all from ``since`` on that it speaks of."""
@@ -291,9 +279,14 @@ def _stamp(meta: Meta) -> str:
     return "-".join(map(str, meta.stamp))
 
 
-def _text(values: tuple, meta: Meta) -> str:
-    columns = [pa.array([value], field.type) for value, field in zip(values, meta.layout.keys, strict=True)]
-    return keys_to_text(columns, 1)[0]
+def _key(text: str, meta: Meta) -> tuple | None:
+    """Returns the values of a key; None for a text that no store has one of."""
+    try:
+        key = key_from_text(text, meta.layout.keys)
+        key_to_text(key)
+    except StoreError:
+        return None
+    return key
 
 
 def _texts(table: pa.Table, meta: Meta) -> list[str]:

@@ -18,6 +18,7 @@ __all__ = [
     "key_from_text",
     "key_to_text",
     "keys_to_text",
+    "text_of",
     "texts_of",
 ]
 
@@ -100,25 +101,25 @@ def keys_to_text(columns: Sequence[pa.Array | pa.ChunkedArray], n: int) -> list[
     return texts
 
 
+def text_of(key: Any, fields: Sequence[pa.Field]) -> str:
+    """Returns the text of a key: the value of the key column, or a tuple of several. Raises SpecError."""
+    width = len(fields)
+    values = key if isinstance(key, tuple | list) and (width != 1 or len(key) == 1) else (key,)
+    if len(values) != width:
+        raise SpecError(f"keys: {key!r} is no key of {', '.join(field.name for field in fields)}")
+    text = _text(values)
+    if is_too_long(text):
+        raise SpecError(
+            f"keys: at most {MAX_KEY_BYTES} bytes in a key's text, got {len(text.encode())}: {text[:60]!r}..."
+        )
+    return text
+
+
 def texts_of(keys: Sequence[Any], fields: Sequence[pa.Field]) -> list[str]:
-    """Returns the texts of keys, each once: values of the key column, or tuples of several. Raises SpecError."""
+    """Returns the texts of keys, each once. Raises SpecError."""
     if isinstance(keys, str | bytes):
         raise SpecError(f"keys: must be a list of keys, got {keys!r}")
-    width = len(fields)
-    texts = []
-    for key in keys:
-        values = key if isinstance(key, tuple | list) and width != 1 else (key,)
-        if isinstance(key, tuple | list) and width == 1 and len(key) == 1:
-            values = tuple(key)
-        if len(values) != width:
-            raise SpecError(f"keys: {key!r} is no key of {', '.join(field.name for field in fields)}")
-        text = _text(values)
-        if is_too_long(text):
-            raise SpecError(
-                f"keys: at most {MAX_KEY_BYTES} bytes in a key's text, got {len(text.encode())}: {text[:60]!r}..."
-            )
-        texts.append(text)
-    return list(dict.fromkeys(texts))
+    return list(dict.fromkeys(text_of(key, fields) for key in keys))
 
 
 def column_from_text(texts: Sequence[str], fields: Sequence[pa.Field]) -> list[pa.Array]:

@@ -22,7 +22,7 @@ from fastwin.store.checks import (
     earliest,
     pane_starts,
 )
-from fastwin.store.keytext import column_from_text, texts_of
+from fastwin.store.keytext import column_from_text, text_of, texts_of
 from fastwin.store.layout import Layout
 from fastwin.store.losses import Losses, interrupted
 from fastwin.store.notices import Notices
@@ -115,6 +115,10 @@ class PaneStore(ABC):
     @abstractmethod
     def _key_texts(self) -> list[str]:
         """Returns the known keys as text, in order."""
+
+    @abstractmethod
+    def _known_texts(self, texts: Sequence[str]) -> set[str]:
+        """Returns which of these keys, one or more, are known; reads no others."""
 
     @abstractmethod
     def _advance(self, layout: Layout | None, step: Step) -> bool:
@@ -309,6 +313,13 @@ class PaneStore(ABC):
         """Returns the keys that have panes: the key columns, in order of the keys' text."""
         fields = self.layout.keys
         return pa.table(dict(zip((f.name for f in fields), column_from_text(self._key_texts(), fields), strict=True)))
+
+    def has(self, keys: Sequence[Any]) -> list[bool]:
+        """Returns for each key, given as in ``query``, whether it has panes. Reads no others. Raises as ``query``."""
+        fields = self.layout.keys
+        texts = texts_of(keys, fields)
+        known = self._known_texts(texts) if texts else set()
+        return [text_of(key, fields) in known for key in keys]
 
     def query(
         self,

@@ -197,6 +197,11 @@ class RedisStore(PaneStore, schemes=SCHEMES):
         with self._calls():
             return sorted(key.decode() for key in self._client.zrange(self._names.keys, 0, -1))
 
+    def _known_texts(self, texts: Sequence[str]) -> set[str]:
+        with self._calls():
+            ends = self._client.zmscore(self._names.keys, list(texts))
+        return {text for text, end in zip(texts, ends, strict=True) if end is not None}
+
     def _advance(self, layout: Layout | None, step: Step) -> bool:
         retention = None if layout is None else layout.retention_ms
         times = (step.watermark, step.first, retention, step.complete_from)

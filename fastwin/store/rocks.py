@@ -311,6 +311,12 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             iterator = self._database().iter()
         return [name[1:].decode() for name, _ in self._records(_KEY, _KEY + b"\xff", iterator)]
 
+    def _known_texts(self, texts: Sequence[str]) -> set[str]:
+        with self._lock:
+            self._database()
+            ends = self._get([_KEY + text.encode() for text in texts])
+        return {text for text, end in zip(texts, ends, strict=True) if end is not None}
+
     def _advance(self, layout: Layout | None, step: Step) -> bool:
         with self._lock:
             self._database()

@@ -229,6 +229,35 @@ def test_lists_decimals_and_others_are_plain_json(tmp_path):
     answers.close()
 
 
+def test_named_keys_are_asked_for_alone(filled, monkeypatch):
+    """However many keys there are, and after each batch."""
+    store = filled(1)
+    monkeypatch.setattr(type(store), "_key_texts", lambda self: pytest.fail("all keys were read"))
+    answers = Answers(lambda: store)
+    for seed in (2, 3):
+        (row,) = json.loads(answers.current({"key": ["module 1"]}))["rows"]
+        assert row["key"] == "module%201"
+        assert len(json.loads(answers.series({"key": ["module 1", "module 2"]}))["series"]) == 2
+        with pytest.raises(RequestError, match="knows no 'nobody'"):
+            answers.series({"key": ["module 1", "nobody"]})
+        put_clicks(store, clicks(500, seed=seed))
+
+
+def test_key_of_another_store(filled):
+    """It is no 404 that the store knew no such key before."""
+    one, other = filled(1), filled(2)
+    put_clicks(other, pa.concat_tables([clicks(500, seed=2), clicks(50, modules=9, seed=3)]))
+
+    class Replaced(Changing):
+        def has(self, keys):
+            found = self.store.has(keys)
+            self.store = other
+            return found
+
+    answers = Answers(lambda: Replaced(one, lambda _: None))
+    assert json.loads(answers.current({"key": ["module 8"]}))["rows"]
+
+
 def test_series_of_a_key_is_made_once(filled):
     """Whatever keys it is asked for with, in whatever order; and anew when there is news."""
     store, asked = filled(1), []

@@ -41,6 +41,17 @@ def test_windows_are_what_counting_gives(store, table):
     assert store.keys()["module"].to_pylist() == [f"module {i}" for i in range(5)]
 
 
+def test_has_reads_no_other_keys(store, table, monkeypatch):
+    with pytest.raises(StoreError, match="holds no panes yet"):
+        store.has(["module 1"])
+    store.put(panes_of(table))
+    monkeypatch.setattr(type(store), "_key_texts", None)
+    assert store.has(["module 1", "nobody", ("module 4",), None, "module 1"]) == [True, False, True, False, True]
+    assert store.has([]) == []
+    with pytest.raises(SpecError, match="must be a list of keys"):
+        store.has("module 1")
+
+
 def test_every_window_equals_the_sliding_spec(store, table):
     store.put(panes_of(table))
     direct = spec_of().run(table).main
