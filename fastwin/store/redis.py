@@ -11,6 +11,7 @@ Names, with the hash tag in braces (in a Redis Cluster {NAMESPACE} for all); see
     {NAMESPACE}:meta                                 a hash: layout, watermark, since, version, identity, history ...
     {NAMESPACE}:keys                                 a sorted set: KEY by the end of its last pane
     {NAMESPACE}:block:2024-01-01T00:00Z              a set: the keys that have panes there
+    {NAMESPACE}:blocks                               a sorted set: the starts of these blocks
     {NAMESPACE}:queries                              a hash: the last whole batch of each query of Spark
 """
 
@@ -147,7 +148,8 @@ class RedisStore(PaneStore, schemes=SCHEMES):
         )
 
     def _note_blocks(self, pipeline: Any, places: Places, changes: Sequence[Change], ttl: int) -> None:
-        """Notes which keys have panes in which block, so that what is too old is found without looking at all keys."""
+        """Notes which blocks there are, and which keys have panes there: so what is too old is found without looking at
+        all keys, or at all times."""
         keys: dict[int, list[str]] = {}
         ends: dict[str, int] = {}
         for change in changes:
@@ -157,6 +159,8 @@ class RedisStore(PaneStore, schemes=SCHEMES):
             ends[key] = max(end, ends.get(key, end))
         if ends:
             pipeline.zadd(self._names.keys, ends, gt=True)
+            pipeline.zadd(self._names.blocks, {str(start): start for start in keys})
+            pipeline.pexpire(self._names.blocks, ttl)
         for start, some in keys.items():
             name = self._names.members(start)
             pipeline.sadd(name, *some)
@@ -220,9 +224,13 @@ class RedisStore(PaneStore, schemes=SCHEMES):
         return True
 
     def _drop(self, layout: Layout, start: int, floor: int) -> None:
-        """Removes the panes from the block of ``start`` to ``floor``, of the keys that have any there."""
+        """Removes the panes before ``floor``, of the keys that have any there; ``start``: of the first one."""
         places = places_of(layout)
-        for at in places.unit.starts(places.unit.start_of(start), places.unit.start_of(floor)):
+        unit, end = places.unit, places.unit.start_of(floor)
+        blocks = {int(at) for at in self._client.zrange(self._names.blocks, "-inf", f"({end}", byscore=True)}
+        # Of before blocks were noted: no more of them than live in the time that names do, which run out by themselves.
+        blocks.update(unit.starts(unit.start_of(max(start, end - life_of(layout))), end))
+        for at in sorted(blocks):
             members = self._names.members(at)
             names, parts = places.drops(at)
             pipeline = self._servers.pipeline()
@@ -235,4 +243,5 @@ class RedisStore(PaneStore, schemes=SCHEMES):
                     pipeline.execute()
             pipeline.unlink(members)
             pipeline.execute()
+        self._client.zremrangebyscore(self._names.blocks, "-inf", f"({end}")
         self._client.zremrangebyscore(self._names.keys, "-inf", floor)

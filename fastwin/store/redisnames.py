@@ -34,6 +34,7 @@ class Names:
         self._one_slot = one_slot
         self.meta = self.own("meta")
         self.keys = self.own("keys")
+        self.blocks = self.own("blocks")
         self.queries = self.own("queries")
         self.all = f"{{{namespace}}}:* and {{{namespace}:*"
 

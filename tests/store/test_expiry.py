@@ -1,5 +1,7 @@
 """What is older than retention goes, and only what goes is looked at."""
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -53,6 +55,52 @@ def name_time(name: bytes) -> int:
     if name[:1] == b"p":
         return int.from_bytes(name[-8:], "big") - 2**63
     return int.from_bytes(name[1:9], "big") - 2**63 if name[:1] == b"t" else FIRST + 100 * HOUR
+
+
+@pytest.fixture
+def looked_at(redis_server, monkeypatch):
+    """An empty Redis, and the blocks whose keys a writer has looked for."""
+    redis.Redis.from_url(redis_server.url).flushall()
+    looked: list[str] = []
+    scan = redis.Redis.sscan_iter
+
+    def look(self, name, **options):
+        looked.append(name)
+        assert len(looked) < 1_000
+        return scan(self, name, **options)
+
+    monkeypatch.setattr(redis.Redis, "sscan_iter", look)
+    return looked
+
+
+def test_a_pane_of_long_ago_goes_at_once(redis_server, looked_at):
+    """As of a clock that was not set: the times between are not looked at, one by one."""
+    with PaneStore.open(redis_server.url, spec()) as store:
+        start = pa.array([0], pa.timestamp("ms", tz="UTC"))
+        store.put(pa.table({"module": ["old"], "window_start": start, "pv": [1]}))
+        assert [name for name in names(store) if b"1970" in name]
+        store.put(batch(0))
+        assert [name for name in names(store) if b"1970" in name] == []
+        assert store.meta().since == FIRST - 8 * HOUR
+        assert store.has(["old", "m1"]) == [False, True]
+        assert "{fastwin}:block:1970-01-01T00:00Z" in looked_at and len(looked_at) < 200
+        looked_at.clear()
+        for number in range(100):
+            store.put(batch(number), (1, number))
+        assert store._client.zcard("{fastwin}:blocks") == 20
+        store.put(batch(99), watermark=FIRST + 12 * HOUR)
+        assert store._client.zcard("{fastwin}:blocks") == 4 and len(looked_at) < 60
+
+
+def test_store_of_before_blocks_were_listed(redis_server, looked_at):
+    with PaneStore.open(redis_server.url, spec(), retention="1 hour") as store:
+        for number in range(20):
+            store.put(batch(number), (1, number))
+        first = re.compile(rb":(3min|block):2024-01-01T00:")
+        assert any(map(first.search, names(store)))
+        store._client.delete("{fastwin}:blocks")
+        store.put(batch(60), (1, 60))
+        assert not any(map(first.search, names(store)))
 
 
 def test_store_of_before_blocks_were_noted(tmp_path):
