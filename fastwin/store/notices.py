@@ -1,9 +1,12 @@
 """What a writer is told of panes that a store did not take."""
 
 import warnings
+from collections.abc import Callable
 
 from fastwin.store.keytext import MAX_KEY_BYTES
-from fastwin.store.records import Written
+from fastwin.store.records import Meta, Written
+from fastwin.store.spans import time_text
+from fastwin.times import format_ms
 
 __all__ = ["Notices"]
 
@@ -16,8 +19,18 @@ class Notices:
     def __init__(self) -> None:
         self._told: set[str] = set()
 
-    def tell(self, shown: str, written: Written) -> None:
-        """Warns of what is new. shown: the store's address."""
+    def tell(self, shown: str, written: Written, meta: Callable[[], Meta | None]) -> None:
+        """Warns of what is new. shown: the store's address. meta: asks what it says of itself."""
+        if written.expired and "expired" not in self._told and (now := meta()) is not None:
+            self._told.add("expired")
+            watermark = "" if now.watermark is None else f", {time_text(now.watermark)}"
+            warnings.warn(
+                f"store: {shown} keeps panes for {format_ms(now.layout.retention_ms)} before its watermark{watermark}; "
+                f"{written.expired} older ones were left out. All writers of a store have one watermark, that of the "
+                f"first of them: where others lag behind it, choose a longer retention, or a store for each; further "
+                f"ones are counted in Written.expired alone",
+                stacklevel=_CALLER,
+            )
         if written.refused and "refused" not in self._told:
             self._told.add("refused")
             warnings.warn(

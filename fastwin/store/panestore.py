@@ -230,7 +230,7 @@ class PaneStore(ABC):
 
     def warn_of(self, written: Written) -> None:
         """Warns of panes that were left out, once for each reason; ``put`` does so by itself."""
-        self._notices.tell(self._shown, written)
+        self._notices.tell(self._shown, written, self.meta)
 
     def advance_watermark(
         self, watermark: int | None, since: int | None = None, *, mark: tuple[str, int] | None = None

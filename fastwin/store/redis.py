@@ -45,7 +45,7 @@ _READ_KEYS = 20_000
 class RedisStore(PaneStore, schemes=SCHEMES):
     """Panes in a Redis server, or another that speaks its protocol and its scripts. Any number of writers and readers.
 
-    A block of panes of one key, with the coarse pane above it, is one atomic step.
+    A block of panes of one key, with the coarse pane above it, is one atomic step. All writers have one watermark.
     """
 
     def __init__(self, url: str, spec: SpecBuilder | None, retention: Duration | None, read_only: bool) -> None:

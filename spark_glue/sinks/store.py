@@ -56,7 +56,9 @@ def to_store(
             query = frame.writeStream.foreachBatch(spark_glue.to_store(url, spec)).start()
 
         For panes of another width, ``spec.panes(width)`` in both places.
-    retention: how long before the watermark panes are kept; None: eight windows.
+    retention: how long before the watermark panes are kept; None: eight windows. Queries that write into one store
+        have one watermark, that of the first of them. The panes of one that lags behind by more than retention are left
+        out; the sink warns once, and counts them in ``written``.
     patience: how long a batch goes on trying while the store is out of reach, slow or restarting. Then the task fails,
         and Spark runs it again as often as it does for any task.
     accept_loss: go on with a store that went back, as a Redis does that starts from an old dump. The sink warns, and

@@ -7,8 +7,8 @@ import pytest
 
 from fastwin.errors import SpecError
 from fastwin.store import PaneStore, Written
-from tests.support.clicks import FIRST
-from tests.support.numbered_clicks import spec
+from tests.support.clicks import FIRST, HOUR
+from tests.support.numbered_clicks import batch, spec
 
 
 def panes(*modules: str) -> pa.Table:
@@ -33,3 +33,16 @@ def test_keys_that_are_too_long(url):
         assert store.query()["module"].to_pylist() == ["ok", longest]
         with pytest.raises(SpecError, match="keys: at most 1024 bytes in a key's text, got 1025"):
             store.series([long])
+
+
+def test_a_writer_that_lags_behind_another(url):
+    """The store's watermark is that of the first of them; what is too old for it is no silent loss."""
+    with PaneStore.open(url, spec(), retention="1 hour") as fast:
+        fast.put(batch(99))
+    with PaneStore.open(url, spec()) as slow:
+        with pytest.warns(UserWarning, match="keeps panes for 1 h before its watermark, 2024-01-01T05:00Z; 50 older"):
+            assert slow.put(batch(0)) == Written(expired=50)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert slow.put(batch(1)) == Written(expired=50)
+        assert slow.watermark == FIRST + 5 * HOUR

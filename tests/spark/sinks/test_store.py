@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import redis
 
@@ -196,17 +197,20 @@ def test_redis_emptied_between_batches(spark, server):
         )
 
 
-def test_a_key_that_is_too_long(spark, url):
-    """Ends no query: its panes are left out, in tasks too, and the sink says so once."""
+def test_panes_that_are_left_out(spark, url):
+    """They end no query, in tasks neither: the sink counts them, and warns once."""
     panes = SPEC.panes().run(clicks(100, modules=2)).main
     long = panes.slice(0, 2).set_column(0, "module", pa.array(["x" * 1_100] * 2))
-    frame = spark.createDataFrame(pa.concat_tables([panes, long]).to_pandas()).repartition(3)
+    old = pc.subtract(panes["window_start"][:3], pa.scalar(30 * DAY, pa.duration("ms")))
+    parts = [panes, long, panes.slice(0, 3).set_column(1, "window_start", old)]
+    frames = [spark.createDataFrame(pa.concat_tables(some).to_pandas()).repartition(3) for some in (parts[:1], parts)]
     sink = spark_glue.to_store(url, SPEC)
     with pytest.warns(UserWarning, match="1024 bytes") as told:
-        done = [sink(frame, number) for number in range(2)]
-    assert sum("1024 bytes" in str(one.message) for one in told) == 1
-    assert done[0] == done[1] and (done[0].stored, done[0].refused) == (panes.num_rows, 2)
-    assert sink.written == done[0] + done[1]
+        done = [sink(frames[number > 0], number) for number in range(3)]
+    said = [str(one.message) for one in told]
+    assert [sum(part in text for text in said) for part in ("1024 bytes", "keeps panes for 8 d")] == [1, 1]
+    assert (done[1].stored, done[1].refused, done[1].expired) == (panes.num_rows, 2, 3) and done[1] == done[2]
+    assert sink.written == done[0] + done[1] + done[2]
     sink.close()
     with PaneStore.open(url, read_only=True) as store:
         assert store.keys()["module"].to_pylist() == ["module 0", "module 1"]
