@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fastwin.errors import StoreError
+from fastwin.machine.files import put_whole
 
 __all__ = ["Held", "Mark", "Reader", "let_go", "mark_is_empty", "open_writer", "read_mark", "write_mark"]
 
@@ -46,17 +47,7 @@ def read_mark(path: Path) -> Mark | None:
 
 def write_mark(path: Path, mark: Mark) -> None:
     """Puts a mark in place of the one before, as one step, also over a power cut."""
-    part = path / f"{_MARK}.new"
-    with part.open("w", encoding="ascii") as file:
-        file.write(f"{mark.identity} {mark.version}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path / _MARK)
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    put_whole(path / _MARK, f"{mark.identity} {mark.version}\n".encode("ascii"), path / f"{_MARK}.new")
 
 
 def mark_is_empty(path: Path) -> bool:

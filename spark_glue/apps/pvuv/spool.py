@@ -2,22 +2,24 @@
 
 Spark's source of files reads each file once, as it finds it. So the lines that a log has got since the last look are
 put into a file of their own. Its name says of which log they are and up to where, so a restart goes on there. A log is
-known by its first line: renamed or compressed it is still the same, and truncated it is another one.
+known by its first lines: renamed, copied or compressed it is still the same, and truncated it is another one.
 """
 
 import gzip
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
+from operator import eq
 from pathlib import Path
 from typing import IO, Any
 
 from fastwin.errors import SpecError
+from fastwin.machine.files import put_whole
 
 __all__ = ["GZIP", "Spool", "opened"]
 
+_FIRST_LINES = 16
 _MAX_LINE = 65_536
 _MAX_BYTES = 16 * 2**20
 _FIRST_FILE_TIME = 1_600_000_000
@@ -42,14 +44,26 @@ class Spool:
         folder.mkdir(parents=True, exist_ok=True)
         self._state = folder.parent / _POSITIONS
         self._positions: dict[str, int] = {}
+        self._begins: dict[str, list[str]] = {}
         self._seen: dict[Path, tuple[int, ...]] = {}
-        if self._state.exists():
-            self._positions = json.loads(self._state.read_text(encoding="utf-8"))
-        self._next = self._positions.pop("", 0)
+        self._next = self._restored() if self._state.exists() else 0
         for name in sorted(path.stem for path in folder.glob("*.log")):
             number, log, end = name.split("-")
             self._next = max(self._next, int(number) + 1)
             self._positions[log] = max(self._positions.get(log, 0), int(end))
+
+    def _restored(self) -> int:
+        """Takes what an earlier run has noted of its logs; returns the number of the next copy."""
+        try:
+            for log, told in json.loads(self._state.read_text(encoding="utf-8")).items():
+                end, *begin = told if isinstance(told, list) else [told]
+                self._positions[log], self._begins[log] = int(end), [str(mark) for mark in begin]
+        except (OSError, ValueError, TypeError, AttributeError) as problem:
+            raise SpecError(
+                f"--out: {self._state} is damaged, and without it nobody knows up to where the logs were read: "
+                f"{problem}; begin anew with another folder and an empty store"
+            ) from None
+        return self._positions.pop("", 0)
 
     def look(self) -> int:
         """Copies the lines that have come since the last look; returns how many. Raises SpecError for a damaged log."""
@@ -74,7 +88,7 @@ class Spool:
         else:
             siblings = self._source.parent.glob(f"{self._source.name}?*")
             # Older logs that were never followed are not ours.
-            found = [path for path in siblings if path.is_file() and _identity(path) in self._positions]
+            found = [path for path in siblings if path.is_file() and self._log_of(_begin(path)) is not None]
             found += [self._source] if self._source.exists() else []
         return sorted(found, key=lambda path: (path == self._source, path.stat().st_mtime, path.name))
 
@@ -83,9 +97,11 @@ class Spool:
         mark = (told.st_ino, told.st_size, told.st_mtime_ns)
         if self._seen.get(path) == mark:
             return 0
-        log = _identity(path)
+        begin = _begin(path)
         copied = 0
-        if log is not None:
+        if begin:
+            log = self._log_of(begin) or self._new_log(begin[0])
+            self._begins[log] = max(begin, self._begins.get(log, []), key=len)
             with opened(path) as file:
                 # What is compressed, or was renamed, gets no further lines.
                 whole = isinstance(file, gzip.GzipFile) or (path != self._source and not self._source.is_dir())
@@ -94,6 +110,22 @@ class Spool:
                 copied = sum(self._copied(file, log, start, whole))
         self._seen[path] = mark
         return copied
+
+    def _log_of(self, begin: list[str]) -> str | None:
+        """Returns the log that begins so, as far as both are there; None if none is known."""
+        for log in self._positions:
+            known = self._begins.get(log) or [log.partition(".")[0]]
+            if begin and all(map(eq, known, begin)):
+                return log
+        return None
+
+    def _new_log(self, first: str) -> str:
+        """Returns a name for a log with this first line: a number is behind it where others have the same."""
+        name, others = first, 0
+        while name in self._positions:
+            others += 1
+            name = f"{first}.{others}"
+        return name
 
     def _copied(self, file: IO[bytes], log: str, at: int, whole: bool) -> Iterator[int]:
         """Puts the lines of a file, from where it is, into copies; yields how many each has."""
@@ -115,20 +147,25 @@ class Spool:
 
     def _put(self, lines: list[bytes], log: str, end: int) -> int:
         part = self._folder.parent / "part.tmp"
-        part.write_bytes(b"".join(lines))
-        os.utime(part, (_FIRST_FILE_TIME + self._next,) * 2)  # Spark takes the oldest first
-        os.replace(part, self._folder / f"{self._next:08d}-{log}-{end}.log")
+        copy = self._folder / f"{self._next:08d}-{log}-{end}.log"
+        put_whole(copy, b"".join(lines), part, _FIRST_FILE_TIME + self._next)  # Spark takes the oldest first
         self._next += 1
         self._positions[log] = end
-        part.write_text(json.dumps({**self._positions, "": self._next}), encoding="utf-8")
-        os.replace(part, self._state)
+        told = {name: [at, *self._begins.get(name, [])] for name, at in self._positions.items()}
+        put_whole(self._state, json.dumps({**told, "": self._next}).encode(), part)
         return len(lines)
 
 
-def _identity(path: Path) -> str | None:
-    """Returns what tells a log from others; None as long as its first line is not complete."""
+def _begin(path: Path) -> list[str]:
+    """Returns what tells a log from others: a digest of its first line, of its first two, and so on; complete ones."""
+    marks: list[str] = []
+    digest = hashlib.sha256()
     with suppress(OSError, EOFError), opened(path) as file:
-        line = file.readline(_MAX_LINE)
-        if line.endswith(b"\n") or len(line) == _MAX_LINE or isinstance(file, gzip.GzipFile):
-            return hashlib.sha256(line.rstrip(b"\n")).hexdigest()[:16] if line else None
-    return None
+        for line in iter(lambda: file.readline(_MAX_LINE), b""):
+            whole = line.endswith(b"\n") or len(line) == _MAX_LINE or isinstance(file, gzip.GzipFile)
+            if not whole or len(marks) == _FIRST_LINES:
+                break
+            digest.update(line.rstrip(b"\n"))
+            marks.append(digest.hexdigest()[:16])
+            digest.update(b"\n")
+    return marks

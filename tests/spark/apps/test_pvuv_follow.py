@@ -2,7 +2,9 @@
 
 import argparse
 import gzip
+import hashlib
 import io
+import json
 import os
 import threading
 import time
@@ -78,11 +80,12 @@ def test_rotated(log, spooled, packed):
     assert spooled.look() == ["y"]
 
 
-def test_truncated(log, spooled):
-    append(log, "a\nb\n")
-    assert spooled.look() == ["a", "b"]
-    log.write_text("x\n")
-    assert spooled.look() == ["x"]
+@pytest.mark.parametrize("head", ["", "#Fields: date time\n"])
+def test_truncated(log, spooled, head):
+    append(log, f"{head}a\nb\n")
+    assert spooled.look() == [*head.splitlines(), "a", "b"]
+    log.write_text(f"{head}x\n")
+    assert spooled.look() == [*head.splitlines(), "x"]
 
 
 def test_folder(tmp_path, log, spooled):
@@ -98,6 +101,47 @@ def test_folder(tmp_path, log, spooled):
     assert sorted(folder.look()) == ["c", "d"]
     log.rename(log.parent / "access.log.1")
     assert folder.look() == []
+
+
+def test_logs_with_the_same_first_line(tmp_path, log, spooled):
+    """As two hosts write them that were asked in the same second: none is taken for the other."""
+    folder = Spooled(log.parent, tmp_path / "out" / "lines")
+    one, two = log.with_name("one"), log.with_name("two")
+    append(one, "same\na\nb\n")
+    append(two, "same\nc\n")
+    assert sorted(folder.look()) == ["a", "b", "c", "same", "same"]
+    append(two, "d\n")
+    assert folder.look() == ["d"]
+    append(one, "e\n")
+    os.utime(one, (0, 0))
+    assert folder.look() == ["e"]
+    one.rename(log.with_name("one.1"))
+    log.with_name("two.1.gz").write_bytes(gzip.compress(two.read_bytes()))
+    append(one, "same\n")
+    assert folder.look() == []  # as a copy that has just begun looks
+    append(one, "f\n")
+    assert folder.look() == ["same", "f"]
+    two.unlink()
+    append(two, "same\ng\nh\n")
+    assert folder.look() == ["same", "g", "h"]
+
+
+def test_positions_of_an_earlier_version(log, spooled, tmp_path):
+    append(log, "a\nb\n")
+    state = tmp_path / "out" / "positions.json"
+    state.parent.mkdir()
+    state.write_text(json.dumps({hashlib.sha256(b"a").hexdigest()[:16]: 2, "": 7}))
+    assert spooled.look() == ["b"]
+    assert [path.name[:8] for path in (tmp_path / "out" / "lines").iterdir()] == ["00000007"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": []}', "\0\0"])
+def test_positions_that_cannot_be_read(log, spooled, tmp_path, text):
+    append(log, "a\n")
+    assert spooled.look() == ["a"]
+    (tmp_path / "out" / "positions.json").write_text(text)
+    with pytest.raises(SpecError, match=r"--out: .*out/positions.json is damaged"):
+        spooled.look()
 
 
 def test_copies_that_spark_has_read_may_go(log, spooled, tmp_path):
