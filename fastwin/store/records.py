@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from fastwin.errors import SpecError
 from fastwin.store.cells import Cell
 from fastwin.store.layout import Layout
 from fastwin.store.spans import LAST_MS
@@ -16,6 +17,8 @@ HISTORY = 64
 """Versions whose stamps a store remembers."""
 
 STAMP_CHARACTERS = 12
+
+_MOST_BYTES = 2**30
 
 Revision = tuple[int, int]
 """The epoch of a run and the number of a batch in it; a lower one never overwrites a higher one."""
@@ -148,11 +151,13 @@ class Block:
 
 @dataclass
 class Scan:
-    """Panes as they were read: the index of the key, the start, and the cells of each field."""
+    """Panes as they were read: the index of the key, the start, and the cells of each field; nbytes: of the cells."""
 
     groups: list[int]
     times: list[int]
     cells: list[list[Cell]]
+    nbytes: int = 0
+    _counted: int = 0
 
     @classmethod
     def empty(cls, fields: int) -> Scan:
@@ -165,6 +170,17 @@ class Scan:
         self.times.append(start)
         for column, cell in zip(self.cells, cells, strict=True):
             column.append(cell)
+
+    def check_bytes(self) -> None:
+        """Raises SpecError for a question that reads too many bytes; called now and then while panes are added."""
+        for column in self.cells:
+            self.nbytes += sum(map(len, filter(None, column[self._counted :])))
+        self._counted = len(self.times)
+        if self.nbytes > _MOST_BYTES:
+            raise SpecError(
+                f"query: at most {_MOST_BYTES:,} bytes of panes in one go, got {self.nbytes:,} in the first "
+                f"{self._counted:,} panes; ask for fewer keys or less time"
+            )
 
 
 def new_identity() -> str:

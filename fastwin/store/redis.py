@@ -195,6 +195,7 @@ class RedisStore(PaneStore, schemes=SCHEMES):
                 for start, found in zip(starts, panes, strict=True):
                     if found is not None:
                         scan.add(group, start, found)
+            scan.check_bytes()
         return scan
 
     def _key_texts(self) -> list[str]:

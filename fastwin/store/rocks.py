@@ -304,6 +304,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             for span in spans:
                 for start, cells in self._range(key, span, iterator):
                     scan.add(group, start, cells)
+            scan.check_bytes()
         return scan
 
     def _key_texts(self) -> list[str]:

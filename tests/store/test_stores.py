@@ -216,6 +216,22 @@ def test_questions_without_sense_are_refused(store, table, arguments, says):
         store.query(**arguments)
 
 
+def test_questions_are_bounded_in_bytes(url, table, monkeypatch):
+    """Sketches may be long: panes alone do not tell what a question takes."""
+    spec = spec_of(pv=fw.Count(), uv=fw.HyperLogLog("user"))
+    with PaneStore.open(url, spec) as store:
+        store.put(panes_of(table, spec))
+        whole = store.query()
+        monkeypatch.setattr("fastwin.store.redis._READ_KEYS", 1)
+        monkeypatch.setattr("fastwin.store.records._MOST_BYTES", 5_000)
+        with pytest.raises(
+            SpecError, match=r"at most 5,000 bytes of panes in one go, got [5-9],\d+ in the first \d+ panes"
+        ):
+            store.query()
+        one = store.query(["module 1"])
+        assert one.to_pylist() == [row for row in whole.to_pylist() if row["module"] == "module 1"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [({"window": "4 minutes"}, "window must be a multiple of a pane"), ({"step": "1 s"}, "step must be a multiple"),
