@@ -15,7 +15,7 @@ from fastwin.run.choice import trigger_of
 from fastwin.run.replica import Replica
 from fastwin.state.chunks import owner
 from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint
-from spark_glue.state.stored import Checkpoint, checkpoint_of, replica_of
+from spark_glue.state.stored import Checkpoint, replica_of, stopped_checkpoint
 
 __all__ = ["export_state"]
 
@@ -42,18 +42,21 @@ def export_state(
     it, with other numbers of key groups and partitions too. The checkpoint is only read. State passes through the
     driver, share by share. Returns how many windows were written for people.
 
-    The files appear all at once, when the last one is written. Raises SpecError if there is no Spark session, or if
-    ``path`` is there; StateError for state of another spec.
+    The files appear all at once, when the last one is written. The input of the other query begins where the last
+    finished micro-batch has ended; its number is ``batch`` in ``_savepoint.json``. Raises SpecError if there is no
+    Spark session, if ``path`` is there, or for a micro-batch that was begun and not finished; StateError for state of
+    another spec.
     """
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
-    stored = Checkpoint(checkpoint_of(checkpoint), operator, "export_state")
+    stored = Checkpoint(stopped_checkpoint(checkpoint), operator, "export_state")
     folder = Path(path)
     if folder.exists():
         raise SpecError(f"path: {path} is there already; name a new folder")
     hidden = folder.with_name(f".{folder.name}.{os.getpid()}")
     written, watermark, fingerprint = 0, fw.MIN_TIMESTAMP, b""
     heads = stored.heads.values()
+    last = stored.last_batch()
     try:
         (hidden / STATE_FOLDER).mkdir(parents=True)
         for share, deltas in stored.shares():
@@ -74,10 +77,10 @@ def export_state(
             if progress is not None and stored.operators == 1:  # else it may be the watermark of others
                 marks = [progress.watermark, progress.next_watermark]
             told = max([watermark, *(mark for mark in marks if mark is not None)])
-            about = Savepoint(next(iter(heads)).key_groups, None if told < 0 else told, fingerprint.hex())
+            about = Savepoint(next(iter(heads)).key_groups, None if told < 0 else told, fingerprint.hex(), last)
             about.write(hidden)
             hidden.rename(folder)
-            _LOG.info("export_state: %s has %d windows, and all state as it is", folder, written)
+            _LOG.info("export_state: %s has %d windows, and all state up to micro-batch %d", folder, written, last)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
     return written

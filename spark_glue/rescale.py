@@ -22,7 +22,7 @@ from spark_glue.plan.types import spark_struct
 from spark_glue.stages.history import INITIAL
 from spark_glue.stages.rescaling import Divided, RescalingProcessor, divided_anew
 from spark_glue.state.checkpointfiles import CheckpointFiles, LogEntry
-from spark_glue.state.stored import Checkpoint, checkpoint_of, escaped_in, plan_of
+from spark_glue.state.stored import Checkpoint, escaped_in, plan_of, stopped_checkpoint
 
 __all__ = ["rescale"]
 
@@ -60,9 +60,7 @@ def rescale(
         raise SpecError(f"partitions: must be a number from 1 on, got {partitions!r}")
     if not isinstance(to, str | Path) or not str(to):
         raise SpecError(f"to: must name a folder, got {to!r}")
-    if isinstance(checkpoint, StreamingQuery) and checkpoint.isActive:
-        raise SpecError("checkpoint: the query runs; stop it first")
-    folder = checkpoint_of(checkpoint)
+    folder = stopped_checkpoint(checkpoint)
     stored = Checkpoint(folder, 0, "rescale")
     check_repartitions(stored.spark)
     old, target = CheckpointFiles(stored.spark, folder), CheckpointFiles(stored.spark, str(to))
@@ -80,7 +78,7 @@ def rescale(
         )
     if stored.operators != 1:
         raise SpecError(f"rescale: the query has {stored.operators} stateful operators, and one can be divided anew")
-    last = _last_batch(old)
+    last = _last_batch(stored, old)
     head = next(iter(stored.heads.values()))
     groups = head.key_groups if key_groups is None else check_key_groups(key_groups)
     before, now = Divided(head.key_groups, head.shares), Divided(groups, min(groups, partitions))
@@ -114,20 +112,15 @@ def rescale(
     return number
 
 
-def _last_batch(files: CheckpointFiles) -> int:
-    begun, done = files.last("offsets"), files.last("commits")
-    if begun != done:
-        raise SpecError(
-            f"rescale: micro-batch {begun} was begun and not finished, the last finished one is {done}; start the "
-            f"query once more with .trigger(availableNow=True), which ends with a finished one"
-        )
-    version = files.entry("offsets", done).version
+def _last_batch(stored: Checkpoint, files: CheckpointFiles) -> int:
+    last = stored.last_batch()
+    version = files.entry("offsets", last).version
     if version != "v1":
         raise SpecError(
             f"rescale: Spark's log of offsets has version {version!r}, as with sources that have names, and 'v1' is "
             f"needed; export_state, and a new checkpoint with history=, work here"
         )
-    return done
+    return last
 
 
 def _rows(stored: Checkpoint, spec: fw.WindowSpec | fw.JoinSpec, before: Divided, now: Divided) -> DataFrame:

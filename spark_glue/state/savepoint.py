@@ -27,12 +27,13 @@ class Savepoint:
     """What is to be known of a savepoint before its state is read.
 
     key_groups: into how many its keys are divided. watermark: that of the next micro-batch, ms; None: none yet.
-    fingerprint: of the spec, in hex.
+    fingerprint: of the spec, in hex. batch: the last micro-batch that is in it; None: not known.
     """
 
     key_groups: int
     watermark: int | None
     fingerprint: str
+    batch: int | None = None
 
     def write(self, folder: Path) -> None:
         """Writes this to the folder of a savepoint."""

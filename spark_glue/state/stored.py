@@ -31,7 +31,16 @@ from spark_glue.plan.keygroups import LEDGER_ID, ids, number_of
 from spark_glue.state.log import StoredHead, head_in, joined
 from spark_glue.state.marks import Marks, marks_in
 
-__all__ = ["Checkpoint", "Progress", "checkpoint_of", "escaped_in", "plan_of", "replica_of", "shares_in"]
+__all__ = [
+    "Checkpoint",
+    "Progress",
+    "checkpoint_of",
+    "escaped_in",
+    "plan_of",
+    "replica_of",
+    "shares_in",
+    "stopped_checkpoint",
+]
 
 CLOCKS = "inputs"
 """The state variable of shares that make their watermark themselves, see ``stages.shareclocks``."""
@@ -63,6 +72,13 @@ def checkpoint_of(query: Any, argument: str = "checkpoint") -> str:
     if isinstance(query, StreamingQuery):
         return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
     raise SpecError(f"{argument}: must be a checkpoint's path or a StreamingQuery, got {query!r}")
+
+
+def stopped_checkpoint(query: Any) -> str:
+    """Returns the folder of a checkpoint as ``checkpoint_of``. Raises SpecError for a query that runs, too."""
+    if isinstance(query, StreamingQuery) and query.isActive:
+        raise SpecError("checkpoint: the query runs; stop it first")
+    return checkpoint_of(query)
 
 
 def escaped_in(path: str) -> str:
@@ -243,6 +259,23 @@ class Checkpoint:
         told = self._log_entry("offsets", batch), self._log_entry("commits", batch)
         marks = [told[0].get("batchWatermarkMs"), told[1].get("nextBatchWatermarkMs")]
         return Progress(batch, *(mark or None for mark in marks))
+
+    def last_batch(self) -> int:
+        """Returns the number of the last micro-batch. Raises SpecError where it was begun and not finished."""
+        begun, done = self._last_in("offsets"), self._last_in("commits")
+        if begun != done:
+            ends = "availableNow" if self._properties.get("timeMode") == "EventTime" else "once"
+            raise SpecError(
+                f"{self._call}: micro-batch {begun} was begun and not finished, the last finished one is {done}; start "
+                f"the query once more with .trigger({ends}=True), which ends with a finished one"
+            )
+        return done
+
+    def _last_in(self, log: str) -> int:
+        """Returns the number of the last entry of Spark's own log; -1: it has none."""
+        paths = self.spark.read.text(f"{self._path}/{log}").inputFiles()
+        names = [path.rpartition("/")[2] for path in paths]
+        return max((int(name) for name in names if name.isdecimal()), default=-1)
 
     def marks(self) -> Marks:
         """Returns the watermarks of the micro-batches that Spark has kept its log of, 100 by default."""

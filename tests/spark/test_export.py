@@ -7,6 +7,8 @@ import pytest
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StateError
+from spark_glue.state.savepoint import Savepoint
+from spark_glue.state.stored import Checkpoint
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Recorder, Source, rows_of, start
 
@@ -29,6 +31,8 @@ def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
     written = spark_glue.export_state(checkpoint, SPEC, folder)
     found = pq.read_table(folder)
     assert found.num_rows == written > 10
+    commits = {int(path.name): path for path in (checkpoint / "commits").iterdir() if path.name.isdecimal()}
+    assert Savepoint.read(str(folder)).batch == max(commits) == max(recorder.tables)
     last_ms = max(table["ts"].cast(pa.int64()).to_numpy().max() for table in TABLES) // 1_000
     watermarks = found["watermark"].cast(pa.int64()).to_numpy()
     assert START_MS < watermarks.min() <= watermarks.max() < last_ms - 10_000
@@ -40,7 +44,26 @@ def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
         spark_glue.export_state(str(checkpoint), SPEC, str(folder))
     with pytest.raises(StateError, match=r"export_state: .*written by another spec"):
         spark_glue.export_state(checkpoint, SPEC.allowed_lateness("1 s"), str(tmp_path / "other"))
+    last = commits[max(commits)]
+    last.rename(checkpoint / "aside")  # as when a query is stopped in the middle of a micro-batch
+    with pytest.raises(SpecError, match=rf"micro-batch {last.name} was begun and not finished.*availableNow=True"):
+        spark_glue.export_state(checkpoint, SPEC, str(tmp_path / "other"))
     assert {path.name for path in tmp_path.iterdir()} == {"input", "checkpoint", "windows"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "trigger"), [("EventTime", "availableNow"), ("ProcessingTime", "once"), ("None", "once"), (None, "once")]
+)
+def test_the_trigger_that_finishes_a_micro_batch(monkeypatch, mode, trigger):
+    stored = object.__new__(Checkpoint)
+    stored._call = "export_state"
+    batches = {"offsets": 8, "commits": 7}
+    monkeypatch.setattr(Checkpoint, "_properties", {} if mode is None else {"timeMode": mode})
+    monkeypatch.setattr(Checkpoint, "_last_in", lambda self, log: batches[log])
+    with pytest.raises(SpecError, match=rf"batch 8 was begun .* one is 7; .* with \.trigger\({trigger}=True\)"):
+        stored.last_batch()
+    batches["commits"] = 8
+    assert stored.last_batch() == 8
 
 
 def test_arguments(tmp_path):

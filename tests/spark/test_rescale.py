@@ -150,6 +150,8 @@ def test_arguments(spark, tmp_path):
     query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     with pytest.raises(SpecError, match="checkpoint: the query runs; stop it first"):
         spark_glue.rescale(query, FEW, tmp_path / "new", partitions=2)
+    with pytest.raises(SpecError, match="checkpoint: the query runs; stop it first"):
+        spark_glue.export_state(query, FEW, tmp_path / "new")
     query.stop()
     for checkpoint in (query, tmp_path / "checkpoint"):
         with pytest.raises(SpecError, match=r"rescale: .*checkpoint has no state that can be read"):
@@ -178,11 +180,26 @@ def test_a_watermark_of_its_own_goes_along(spark, tmp_path, partitions):
         source = Source(folder, BEFORE[0].schema)
         source.put(*tables)
         until_read(spark, folder, source, recorder)
+    assert_finished_once(spark, short, source, found)
     last = spark_glue.rescale(str(short / "checkpoint"), SLIDING, str(after / "checkpoint"), partitions=5)
     source.put(*AFTER)
     until_read(spark, after, source, found)
     assert last + 1 in found.tables
     assert_same(SLIDING, found, expected)
+
+
+def assert_finished_once(spark, folder: Path, source, recorder) -> None:
+    """What was begun and not finished is told of, with the trigger that ends when it is."""
+    log, other = folder / "checkpoint" / "commits", str(folder / "other")
+    last = max(int(path.name) for path in log.iterdir() if path.name.isdecimal())
+    for path in (log / f"{last}", log / f".{last}.crc"):
+        path.unlink()
+    with pytest.raises(SpecError, match=rf"micro-batch {last} was begun and not finished.*\.trigger\(once=True\)"):
+        spark_glue.rescale(str(folder / "checkpoint"), SLIDING, other, partitions=5)
+    frame = spark_glue.apply(SLIDING, source.frame(spark), watermark="20 s", key_groups=6, idle="1 hour")
+    writer = frame.writeStream.option("checkpointLocation", str(folder / "checkpoint")).trigger(once=True)
+    writer.foreachBatch(spark_glue.route(main=lambda frame, batch: None)).start().awaitTermination()
+    assert (log / f"{last}").exists() and not (log / f"{last + 1}").exists()
 
 
 def until_read(spark, folder: Path, source, recorder) -> None:
