@@ -44,8 +44,8 @@ def export_state(
 
     The files appear all at once, when the last one is written. The input of the other query begins where the last
     finished micro-batch has ended; its number is ``batch`` in ``_savepoint.json``. Raises SpecError if there is no
-    Spark session, if ``path`` is there, or for a micro-batch that was begun and not finished; StateError for state of
-    another spec.
+    Spark session, if ``path`` is there, for a checkpoint without state, or for a micro-batch that was begun and not
+    finished; StateError for state of another spec.
     """
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
@@ -71,16 +71,20 @@ def export_state(
             if table.num_rows:
                 pq.write_table(table, hidden / f"share-{share:05d}.parquet")
                 written += table.num_rows
-        if fingerprint:
-            progress = stored.progress()
-            marks = []
-            if progress is not None and stored.operators == 1:  # else it may be the watermark of others
-                marks = [progress.watermark, progress.next_watermark]
-            told = max([watermark, *(mark for mark in marks if mark is not None)])
-            about = Savepoint(next(iter(heads)).key_groups, None if told < 0 else told, fingerprint.hex(), last)
-            about.write(hidden)
-            hidden.rename(folder)
-            _LOG.info("export_state: %s has %d windows, and all state up to micro-batch %d", folder, written, last)
+        if not fingerprint:
+            raise SpecError(
+                "export_state: the checkpoint has no state: no good row has come yet, or all windows are gone; start "
+                "the new query without history="
+            )
+        progress = stored.progress()
+        marks = []
+        if progress is not None and stored.operators == 1:  # else it may be the watermark of others
+            marks = [progress.watermark, progress.next_watermark]
+        told = max([watermark, *(mark for mark in marks if mark is not None)])
+        about = Savepoint(next(iter(heads)).key_groups, None if told < 0 else told, fingerprint.hex(), last)
+        about.write(hidden)
+        hidden.rename(folder)
+        _LOG.info("export_state: %s has %d windows, and all state up to micro-batch %d", folder, written, last)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
     return written

@@ -51,6 +51,18 @@ def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"input", "checkpoint", "windows"}
 
 
+def test_a_query_without_good_rows_has_nothing_to_save(spark, tmp_path):
+    bad = TABLES[0].slice(0, 3)
+    bad = bad.set_column(bad.column_names.index("ts"), "ts", pa.nulls(3, bad.schema.field("ts").type))
+    source = Source(tmp_path, bad.schema)
+    source.put(bad)
+    frame = spark_glue.apply(SPEC, source.frame(spark), watermark="10 s", key_groups=4)
+    start(frame, tmp_path, Recorder(), available_now=True).awaitTermination()
+    with pytest.raises(SpecError, match=r"export_state: the checkpoint has no state: .* without history="):
+        spark_glue.export_state(tmp_path / "checkpoint", SPEC, tmp_path / "saved")
+    assert {path.name for path in tmp_path.iterdir()} == {"input", "checkpoint"}
+
+
 @pytest.mark.parametrize(
     ("mode", "trigger"), [("EventTime", "availableNow"), ("ProcessingTime", "once"), ("None", "once"), (None, "once")]
 )
