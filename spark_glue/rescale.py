@@ -97,15 +97,18 @@ def rescale(
         "rescale: %s is divided anew: %d key groups in %d shares become %d in %d",
         old.path, before.key_groups, before.shares, now.key_groups, now.shares,
     )  # fmt: skip
-    hidden = f"{target.path}.{_ASIDE}"
-    new = old.copy_to(hidden)
+    new = CheckpointFiles(stored.spark, f"{target.path}.{_ASIDE}")
+    if new.exists():
+        _LOG.warning("rescale: %s is left of a call that has not ended, and is removed", new.path)
+        new.remove()
     try:
+        old.copy_to(new)
         was = int(old.entry("offsets", last).metadata["conf"][_PARTITIONS])
         if partitions != was:
-            repartition_offline(stored.spark, hidden, partitions)
+            repartition_offline(stored.spark, new.path, partitions)
         processor = RescalingProcessor(frame_plan, stored.time_mode, before, now, clocks)
         number = _run(new, rows, processor, stored.time_mode)
-        new.rename_to(str(to))
+        new.rename_to(target)
         _LOG.info("rescale: %s is ready; its state was stored by micro-batch %d", to, number)
     finally:
         new.remove()

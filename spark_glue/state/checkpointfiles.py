@@ -51,26 +51,18 @@ class CheckpointFiles:
         """Whether the folder, or something in it, is there."""
         return bool(self._fs.exists(self._in(name) if name else self._root))
 
-    def copy_to(self, path: str) -> CheckpointFiles:
-        """Copies all to a new folder, and returns that."""
-        other = self._at(path)
-        self._jvm.org.apache.hadoop.fs.FileUtil.copy(self._fs, self._root, other._fs, other._root, False, self._conf)
+    def copy_to(self, other: CheckpointFiles) -> None:
+        """Copies all to a folder that is not there yet. Raises SpecError if that could not be done."""
+        copy = self._jvm.org.apache.hadoop.fs.FileUtil.copy
+        if other.exists() or not copy(self._fs, self._root, other._fs, other._root, False, self._conf):
+            raise SpecError(f"to: {self.path} could not be copied to {other.path}")
         other._moved_from(self.path, other.path)
-        return other
 
-    def rename_to(self, path: str) -> None:
+    def rename_to(self, other: CheckpointFiles) -> None:
         """Gives the folder another name. Raises SpecError if that could not be done."""
-        other = self._at(path)
         self._moved_from(self.path, other.path)
         if not self._fs.rename(self._root, other._root):
-            raise SpecError(f"to: {self.path} could not be renamed to {path}")
-
-    def _at(self, path: str) -> CheckpointFiles:
-        other = object.__new__(CheckpointFiles)
-        other._jvm, other._conf, other._root = self._jvm, self._conf, self._path_of(path)
-        other._fs = other._root.getFileSystem(self._conf)
-        other.path = str(other._fs.makeQualified(other._root))
-        return other
+            raise SpecError(f"to: {self.path} could not be renamed to {other.path}")
 
     def _moved_from(self, before: str, now: str) -> None:
         """Corrects the records in which Spark names files of the checkpoint by their whole paths."""

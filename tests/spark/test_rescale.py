@@ -11,6 +11,7 @@ import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StateError
 from spark_glue.plan.compat import _HERE, _REPARTITIONS
+from spark_glue.state.checkpointfiles import CheckpointFiles
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import (
     MicroBatch,
@@ -107,6 +108,16 @@ def assert_refused(folder: Path, last: int) -> None:
     with pytest.raises(SpecError, match="was begun and not finished"):
         spark_glue.rescale(str(old), SLIDING, str(other), partitions=3)
     (old / "aside").rename(commit)
+    copy = CheckpointFiles.copy_to
+
+    def copies_half(self: CheckpointFiles, to: CheckpointFiles) -> None:
+        copy(self, to)
+        raise OSError("the disk is full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckpointFiles, "copy_to", copies_half)
+        with pytest.raises(OSError, match="the disk is full"):
+            spark_glue.rescale(str(old), SLIDING, str(other), partitions=3)
     assert {path.name for path in folder.iterdir()} == {"input", "checkpoint"}
 
 
@@ -121,10 +132,15 @@ def test_a_query_goes_on_in_more_partitions_and_in_fewer(spark, tmp_path, partit
     assert_refused(folder, batches[-1].id)
     for name, now, key_groups, inputs in (("wider", 5, 7, AFTER[:1]), ("narrower", 3, 4, AFTER[1:])):
         after = tmp_path / name
+        left = after / "checkpoint.rescaling" / "commits" / "99"  # of a call that was killed
+        left.parent.mkdir(parents=True)
+        left.write_text("v1")
         last = spark_glue.rescale(
             str(folder / "checkpoint"), SLIDING, str(after / "checkpoint"), partitions=now, key_groups=key_groups
         )
         assert last == batches[-1].id + 2
+        assert [path.name for path in after.iterdir()] == ["checkpoint"]
+        assert not (after / "checkpoint" / "checkpoint").exists()
         shutil.rmtree(folder / "checkpoint")  # nothing of it is needed
         source.put(*inputs)
         batches += run(spark, after, SLIDING, source, Recorder(), key_groups=key_groups)
