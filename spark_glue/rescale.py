@@ -108,6 +108,7 @@ def rescale(
             repartition_offline(stored.spark, new.path, partitions)
         processor = RescalingProcessor(frame_plan, stored.time_mode, before, now, clocks)
         number = _run(new, rows, processor, stored.time_mode)
+        new.add_without_sink(range(last + 1, number + 1))
         new.rename_to(target)
         _LOG.info("rescale: %s is ready; its state was stored by micro-batch %d", to, number)
     finally:

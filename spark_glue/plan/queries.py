@@ -13,6 +13,7 @@ from spark_glue.plan.connect import NEVER_ENDS
 
 __all__ = [
     "RunningQuery",
+    "checkpoint_folder",
     "counted",
     "has_small_state",
     "in_first_format",
@@ -87,6 +88,23 @@ def query_id_of(frame: DataFrame) -> str | None:
     )
 
 
+def checkpoint_folder(spark: SparkSession, query_id: str) -> str | None:
+    """Returns the checkpoint's folder of the query with this id; None if it does not run, or where that cannot be
+    told."""
+
+    def ask() -> str | None:
+        query = _active(spark, query_id)
+        return None if query is None else str(query.resolvedCheckpointRoot())
+
+    return told("the checkpoint of a query", ask, None)
+
+
+def _active(spark: SparkSession, query_id: str) -> Any | None:
+    """Returns Spark's own object for the query with this id; None: it does not run."""
+    active = spark._jsparkSession.sharedState().activeStreamingQueries().values()
+    return next((query for query in active if str(query.id()) == query_id), None)
+
+
 def counted(frame: DataFrame, counter: str) -> int | None:
     """Returns a counter of the micro-batch that this frame of a ``foreachBatch`` is of, once it has been computed.
 
@@ -100,14 +118,14 @@ def counted(frame: DataFrame, counter: str) -> int | None:
 
 def _counted(spark: SparkSession, query_id: str, counter: str) -> int | None:
     found = []
-    for query in spark._jsparkSession.sharedState().activeStreamingQueries().values():
-        rows = query.lastExecution().observedMetrics().values().iterator() if str(query.id()) == query_id else None
-        while rows is not None and rows.hasNext():
-            row = rows.next()
-            if list(row.schema().fieldNames()) == ["counters"]:
-                told = row.getJavaMap(0)
-                if counter in told:
-                    found.append(told[counter])
+    query = _active(spark, query_id)
+    rows = None if query is None else query.lastExecution().observedMetrics().values().iterator()
+    while rows is not None and rows.hasNext():
+        row = rows.next()
+        if list(row.schema().fieldNames()) == ["counters"]:
+            told = row.getJavaMap(0)
+            if counter in told:
+                found.append(told[counter])
     return found[0] if len(found) == 1 else None
 
 
@@ -117,21 +135,18 @@ def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
 
 
 def _running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
-    for query in spark._jsparkSession.sharedState().activeStreamingQueries().values():
-        if query.id().toString() == query_id:
-            operators = _stateful_operators(query)
-            ours = operators_of(query)
-            if not ours:
-                return None
-            return RunningQuery(
-                available_now=query.trigger().toString().startswith("AvailableNow"),
-                processing_time=any(map(waits_for_clock, ours)),
-                shares_watermark=_share_watermark(operators),
-                first_format=not any(map(has_small_state, ours))
-                and told("the format of a checkpoint", partial(in_first_format, query), False),
-                watermark=None if len(ours) > 1 else told("the watermark of a batch", partial(_watermark, query), None),
-            )
-    return None
+    query = _active(spark, query_id)
+    ours = [] if query is None else operators_of(query)
+    if query is None or not ours:
+        return None
+    return RunningQuery(
+        available_now=query.trigger().toString().startswith("AvailableNow"),
+        processing_time=any(map(waits_for_clock, ours)),
+        shares_watermark=_share_watermark(_stateful_operators(query)),
+        first_format=not any(map(has_small_state, ours))
+        and told("the format of a checkpoint", partial(in_first_format, query), False),
+        watermark=None if len(ours) > 1 else told("the watermark of a batch", partial(_watermark, query), None),
+    )
 
 
 def _stateful_operators(query: Any) -> list[Any]:

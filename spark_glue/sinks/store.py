@@ -16,12 +16,13 @@ from fastwin.errors import FastwinError, SpecError, StoreError, StoreUnavailable
 from fastwin.spec.panes import window_of
 from fastwin.store import PaneStore, Revision, Written
 from fastwin.times import Duration, to_ms
-from spark_glue.plan.catalyst import partitions_of, quoted
+from spark_glue.plan.catalyst import partitions_of, quoted, told
 from spark_glue.plan.outputs import SIDE_PREFIX
-from spark_glue.plan.queries import counted, query_id_of, query_of
+from spark_glue.plan.queries import checkpoint_folder, counted, query_id_of, query_of
 from spark_glue.plan.types import arrow_schema
 from spark_glue.sinks.patience import patiently
 from spark_glue.stages.counters import WATERMARK
+from spark_glue.state.checkpointfiles import CheckpointFiles
 
 __all__ = ["StoreSink", "to_store"]
 
@@ -130,7 +131,7 @@ class StoreSink:
             self._epoch = store.new_epoch()
         query = query_id_of(frame)
         if query is not None:
-            self._check_known(store, query, batch_id)
+            self._check_known(store, frame, query, batch_id)
         try:
             store.begin_batch()
         except StoreUnavailableError:
@@ -164,7 +165,7 @@ class StoreSink:
             ends.append(watermark + 1)  # what ends by then has fired
         return max(ends, default=None)
 
-    def _check_known(self, store: PaneStore, query: str, batch_id: int) -> None:
+    def _check_known(self, store: PaneStore, frame: DataFrame, query: str, batch_id: int) -> None:
         """Looks whether the store has all batches of this query before this one."""
         known = store.batch_of(query)
         # This object knows which batches it was handed; one that has just been made goes by the checkpoint's count.
@@ -172,6 +173,8 @@ class StoreSink:
         if before < 0 or (known is not None and known >= before):
             return
         if known is not None:
+            if _without_sink(frame, query).issuperset(range(known + 1, before + 1)):
+                return
             self._lost(
                 store,
                 f"to_store: the last batch that the store has of this query is {known}, and this is batch {batch_id}: "
@@ -229,6 +232,15 @@ class StoreSink:
             done = _joined(done, (written, row.first, row.last))
         self._store.warn_of(done[0])
         return done
+
+
+def _without_sink(frame: DataFrame, query: str) -> set[int]:
+    """Returns the numbers of a query's micro-batches that ``rescale`` has run, and so no sink has seen."""
+    spark, nothing = frame.sparkSession, set[int]()
+    folder = checkpoint_folder(spark, query)
+    if folder is None:
+        return nothing
+    return told("the micro-batches of rescale", lambda: CheckpointFiles(spark, folder).without_sink(), nothing)
 
 
 def _joined(one: _Done, other: _Done) -> _Done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from fastwin.errors import SpecError
 __all__ = ["CheckpointFiles", "LogEntry"]
 
 _PATHS = "stateSchemaFilePaths"
+_WITHOUT_SINK = "fastwin-rescaled.json"
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,14 @@ class CheckpointFiles:
     def write(self, log: str, batch: int, entry: LogEntry) -> None:
         """Writes a log's entry of a micro-batch, over the one that was there."""
         self._write(self._in(f"{log}/{batch}"), entry.text())
+
+    def without_sink(self) -> set[int]:
+        """Returns the numbers of the micro-batches that ``rescale`` has run, of which no sink knows."""
+        return set(json.loads(self._read(self._in(_WITHOUT_SINK)))) if self.exists(_WITHOUT_SINK) else set()
+
+    def add_without_sink(self, batches: Iterable[int]) -> None:
+        """Notes numbers of micro-batches for ``without_sink``."""
+        self._write(self._in(_WITHOUT_SINK), json.dumps(sorted(self.without_sink().union(batches))))
 
     def _read(self, path: Any) -> str:
         stream = self._fs.open(path)

@@ -149,6 +149,9 @@ def test_a_query_goes_on_in_more_partitions_and_in_fewer(spark, tmp_path, partit
         folder = after
     assert_replayed(SLIDING, [*BEFORE, *AFTER], batches)
     assert sum(part(batch.rows, "late").num_rows for batch in batches[-3:]) > 10
+    without_sink = CheckpointFiles(spark, str(folder / "checkpoint")).without_sink()
+    assert without_sink == set(range(batches[-1].id + 1)) - {batch.id for batch in batches}
+    assert len(without_sink) == 4
 
 
 def test_arguments(spark, tmp_path):

@@ -19,6 +19,7 @@ from fastwin.store import PaneStore
 from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
 from tests.support.redis_server import RedisServer
 from tests.support.spark_streams import Source, start
+from tests.support.spark_versions import SPARK
 
 BATCHES = 3
 SPEC = spec_of()
@@ -275,6 +276,49 @@ def test_side_outputs_need_route(spark, tmp_path):
     assert late
     with PaneStore.open(url, read_only=True) as store:
         assert store.query().num_rows == 5
+
+
+@pytest.mark.long
+@pytest.mark.skipif(SPARK < (4, 3), reason="Spark moves stored state from 4.3 on")
+def test_a_query_goes_on_in_more_partitions(spark, tmp_path):
+    """The micro-batches that rescale runs have numbers, too, and no sink has seen them."""
+    table, url, shuffle = clicks(3_000).sort_by("ts"), f"rocksdb:{tmp_path / 'store'}", "spark.sql.shuffle.partitions"
+    source, checkpoints = Source(tmp_path, table.schema), ["checkpoint", "wider"]
+    before = spark.conf.get(shuffle)
+    spark.conf.set(shuffle, 2)
+    try:
+        for name, part in zip(checkpoints, (table.slice(0, 2_000), table.slice(2_000)), strict=True):
+            source.put(part)
+            sink = spark_glue.to_store(url, SPEC)
+            run(spark, source, sink, tmp_path, name)
+            sink.close()
+            if name == "checkpoint":
+                spark_glue.rescale(tmp_path / name, SPEC.panes(), tmp_path / "wider", partitions=3)
+    finally:
+        spark.conf.set(shuffle, before)
+    with PaneStore.open(url, read_only=True) as store:
+        assert_counted(store, table)
+
+
+def test_numbers_that_no_sink_has_seen_are_not_missed(tmp_path, monkeypatch):
+    from spark_glue.sinks import store as module
+
+    unseen: set[int] = set()
+    monkeypatch.setattr(module, "_without_sink", lambda frame, query: unseen)
+    sink = spark_glue.to_store(f"rocksdb:{tmp_path / 'store'}", SPEC)
+    store = sink._store
+    store.advance_watermark(None, mark=("query", 4))
+    sink._check_known(store, None, "query", 5)
+    for batch, told in ((7, {3, 5}), (7, {6}), (8, {5, 6}), (8, set())):
+        unseen.clear()
+        unseen.update(told)
+        with pytest.raises(StoreError, match=f"the store has of this query is 4, and this is batch {batch}: it went"):
+            sink._check_known(store, None, "query", batch)
+    for batch, told in ((6, {5}), (7, {5, 6}), (7, {1, 2, 5, 6, 9})):
+        unseen.clear()
+        unseen.update(told)
+        sink._check_known(store, None, "query", batch)
+    sink.close()
 
 
 def test_wrong_arguments(tmp_path):
