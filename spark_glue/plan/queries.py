@@ -16,6 +16,7 @@ __all__ = [
     "checkpoint_folder",
     "counted",
     "has_small_state",
+    "has_started_again",
     "in_first_format",
     "operators_of",
     "query_id_of",
@@ -97,6 +98,16 @@ def checkpoint_folder(spark: SparkSession, query_id: str) -> str | None:
         return None if query is None else str(query.resolvedCheckpointRoot())
 
     return told("the checkpoint of a query", ask, None)
+
+
+def has_started_again(spark: SparkSession, query_id: str, run_id: str) -> bool:
+    """Returns whether a later run than this one of the query with this id runs."""
+
+    def ask() -> bool:
+        query = _active(spark, query_id)
+        return query is not None and str(query.runId()) != run_id
+
+    return told("the runs of a query", ask, False)
 
 
 def _active(spark: SparkSession, query_id: str) -> Any | None:

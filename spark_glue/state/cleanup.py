@@ -26,7 +26,7 @@ from pyspark.sql.streaming.listener import (
 
 from spark_glue.plan.catalyst import told
 from spark_glue.plan.compat import SparkContext, is_connect
-from spark_glue.plan.queries import running_query
+from spark_glue.plan.queries import has_started_again, running_query
 from spark_glue.state.folders import forget_run, sweep
 
 __all__ = ["forget_when_ended"]
@@ -69,11 +69,14 @@ class _Listener(StreamingQueryListener):
         pass
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        spark = self._spark()
+        # Copies lie under the id of the query, which all its runs share; this is told after a next one may have begun.
+        if spark is not None and has_started_again(spark, str(event.id), str(event.runId)):
+            return
         self._queries.discard(str(event.id))
         forget_run(str(event.id))
         _LOG.info("query %s has ended: its copies of state on this machine are gone", event.id)
         sweep()
-        spark = self._spark()
         if spark is not None:  # on a thread of its own: other listeners wait for this one
             threading.Thread(target=_forget_on_executors, args=(spark, str(event.id)), daemon=True).start()
 

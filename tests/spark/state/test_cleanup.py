@@ -5,10 +5,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from spark_glue.state.cleanup import forget_when_ended
+from spark_glue.state.cleanup import _listeners, forget_when_ended
 from spark_glue.state.folders import ROOT_VARIABLE, cache_root
 from tests.support.spark_counting import started
 from tests.support.spark_streams import await_batches
@@ -40,6 +41,9 @@ def test_a_stopped_query_leaves_nothing_and_others_keep_theirs(spark, tmp_path):
         assert files(one)
         kept = files(other)
         assert kept
+        # The end of an earlier run is told when the next one has begun.
+        _listeners[spark].onQueryTerminated(SimpleNamespace(id=other.id, runId=one.runId))
+        assert files(other) == kept
         one.stop()
         await_gone(one)
         assert files(other) == kept
@@ -61,12 +65,10 @@ def test_a_failed_query_leaves_nothing(spark, tmp_path):
 
 
 def test_a_session_is_listened_to_once(spark):
-    from spark_glue.state import cleanup as ended
-
     forget_when_ended(spark)
-    before = ended._listeners[spark]
+    before = _listeners[spark]
     forget_when_ended(spark)
-    assert ended._listeners[spark] is before
+    assert _listeners[spark] is before
 
 
 APP = """
