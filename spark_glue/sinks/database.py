@@ -14,6 +14,7 @@ from fastwin.errors import BadRowError, SpecError
 from fastwin.operators.config import DELETE, WINDOW_COLUMN
 from fastwin.spec.checks import BOUNDS, CHANGE
 from fastwin.windows.named_windows import NamedWindows
+from spark_glue.sinks.outputs import check_main_alone
 
 __all__ = ["to_database"]
 
@@ -53,10 +54,8 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
         raise SpecError("to_database: needs a spec with one result for each window: aggregates or a reduction")
 
     def write(frame: DataFrame, batch_id: int) -> None:
+        check_main_alone(frame, "to_database")
         found = frame.toArrow()
-        for name in found.column_names:
-            if found.schema.field(name).type.num_fields and name in ("late", "bad"):
-                raise SpecError(f"to_database: the spec has {name} rows as well; use route(main=to_database(...))")
         rows = [found[name].to_pylist() for name in found.column_names if name != CHANGE]
         names = [name for name in found.column_names if name != CHANGE]
         named = (WINDOW_COLUMN,) if isinstance(spec.assigner, NamedWindows) else ()

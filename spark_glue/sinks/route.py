@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from fastwin.errors import SpecError
 from spark_glue.plan.outputs import SIDE_PREFIX
 from spark_glue.plan.queries import query_of
+from spark_glue.sinks.outputs import outputs_in
 
 __all__ = ["Sink", "route"]
 
@@ -44,7 +45,7 @@ def route(
             raise SpecError(f"route: {name} must be a function of a frame and a batch number, got {sink!r}")
 
     def split(frame: DataFrame, batch_id: int) -> None:
-        columns = [name for name in frame.columns if _holds_output(frame, name)]
+        columns = outputs_in(frame)
         for name in sinks:
             if name != "main" and name not in columns:
                 raise SpecError(
@@ -66,11 +67,6 @@ def _asks(name: str) -> str:
     if name.startswith(SIDE_PREFIX):
         return f".side_output({name.removeprefix(SIDE_PREFIX)!r}, ...)"
     return ".side_output_late_data()" if name == "late" else '.bad_rows("divert")'
-
-
-def _holds_output(frame: DataFrame, name: str) -> bool:
-    is_output = name in ("late", "bad") or name.startswith(SIDE_PREFIX)
-    return is_output and frame.schema[name].dataType.typeName() == "struct"
 
 
 def _check_query(frame: DataFrame) -> None:

@@ -17,9 +17,9 @@ from fastwin.spec.panes import window_of
 from fastwin.store import PaneStore, Revision, Written
 from fastwin.times import Duration, to_ms
 from spark_glue.plan.catalyst import partitions_of, quoted, told
-from spark_glue.plan.outputs import SIDE_PREFIX
 from spark_glue.plan.queries import checkpoint_folder, counted, query_id_of, query_of
 from spark_glue.plan.types import arrow_schema
+from spark_glue.sinks.outputs import check_main_alone
 from spark_glue.sinks.patience import patiently
 from spark_glue.stages.counters import WATERMARK
 from spark_glue.state.checkpointfiles import CheckpointFiles
@@ -114,11 +114,7 @@ class StoreSink:
         """Writes the panes of one micro-batch; returns what was done."""
         if self._closed:
             raise StoreError("to_store: this sink was closed")
-        for side in (name for name in frame.columns if name in ("late", "bad") or name.startswith(SIDE_PREFIX)):
-            if frame.schema[side].dataType.typeName() == "struct":
-                raise SpecError(
-                    f"to_store: the spec has {side} rows as well; use route(main=to_store(...), {side}=...)"
-                )
+        check_main_alone(frame, "to_store")
         if self._store is None:
             self._store = self._opened()
         store = self._store

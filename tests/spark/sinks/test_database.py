@@ -1,5 +1,6 @@
 """to_database: the newest results of a stream in SQLite, exact however often a batch runs."""
 
+import re
 import sqlite3
 from datetime import UTC, datetime
 
@@ -102,10 +103,16 @@ def test_arguments_that_do_not_fit_are_refused(arguments, said):
 
 
 def test_what_is_no_single_result_is_refused(spark):
-    late = SPEC.side_output_late_data()
-    sink = spark_glue.to_database(lambda: sqlite3.connect(":memory:"), "results", late)
-    with pytest.raises(SpecError, match="late rows as well"):
-        sink(spark_glue.apply(late, spark.createDataFrame(batch(0)), key_groups=2), 0)
+    for spec, told in (
+        (SPEC.side_output_late_data(), "late rows as well; use route(main=to_database(...), late=...)"),
+        (
+            SPEC.side_output("odd", "x long"),
+            "side_odd rows as well; use route(main=to_database(...), side={'odd': ...})",
+        ),
+    ):
+        sink = spark_glue.to_database(lambda: sqlite3.connect(":memory:"), "results", spec)
+        with pytest.raises(SpecError, match=re.escape(f"to_database: the spec has {told}")):
+            sink(spark_glue.apply(spec, spark.createDataFrame(batch(0)), key_groups=2), 0)
     with pytest.raises(SpecError, match=r"chain: the spec has with_changelog\(\)"):
         spark_glue.apply(SPEC.allowed_lateness(0), spark.createDataFrame(batch(0)), chain=True)
 

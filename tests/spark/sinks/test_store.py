@@ -1,6 +1,7 @@
 """Panes from Spark into both kinds of stores, also through failures, equal to counting."""
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -260,6 +261,17 @@ def test_one_partition_is_fetched_at_once(spark, tmp_path, monkeypatch, shuffled
         sink.close()
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", "false")
+
+
+def test_the_advice_names_a_side_output_as_route_takes_it(spark, tmp_path):
+    panes = spark.createDataFrame(SPEC.panes().run(clicks(10)).main.to_pandas())
+    sink = spark_glue.to_store(f"rocksdb:{tmp_path / 'store'}", SPEC)
+    for name, told in (("late", "late=..."), ("bad", "bad=..."), ("side_odd", "side={'odd': ...}")):
+        whole = f"to_store: the spec has {name} rows as well; use route(main=to_store(...), {told})"
+        with pytest.raises(SpecError, match=f"^{re.escape(whole)}$"):
+            sink(panes.selectExpr("*", f"named_struct('x', 1) as {name}"), 0)
+    assert sink(panes.selectExpr("*", "1 as side_odd"), 0).stored > 0  # a number is a result
+    sink.close()
 
 
 def test_side_outputs_need_route(spark, tmp_path):
