@@ -40,9 +40,10 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
     fails. Results pass through the driver.
 
     Times are handed over as datetimes in UTC, to SQLite as text in ISO format; so PostgreSQL's columns for them are
-    ``timestamptz``. Names of columns are quoted as standard SQL does it. Raises SpecError for arguments that do not
-    fit, and when the query runs, for a driver whose ``paramstyle`` is ``named``; BadRowError for a key that is NaN,
-    which SQLite keeps as a null. An error of the database ends the query.
+    ``timestamptz``. Names of columns are quoted with ``"``, as standard SQL does it. Raises SpecError for arguments
+    that do not fit, and when the query runs, for a driver whose ``paramstyle`` is ``named``, and for a connection that
+    is of no driver; BadRowError for a key that is NaN, which SQLite keeps as a null. An error of the database ends the
+    query.
     """
     if not callable(connect):
         raise SpecError(f"to_database: connect must be a function that opens a connection, got {connect!r}")
@@ -104,12 +105,30 @@ def _upsert(
         cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks_of_row})", rows)
 
 
-def _module(connection: Any) -> Any:
-    return sys.modules[type(connection).__module__.split(".")[0]]
-
-
 def _style(connection: Any) -> str:
-    return getattr(_module(connection), "paramstyle", "qmark")
+    return str(_driver(connection).paramstyle)
+
+
+def _driver(connection: Any) -> Any:
+    """Returns the module or package of the DB-API driver, which may lie in another package. O(its depth).
+
+    Raises SpecError where a connection is of no driver, but wraps one.
+    """
+    for kind in type(connection).__mro__:
+        parts = kind.__module__.split(".")
+        for depth in range(len(parts), 0, -1):
+            module = sys.modules.get(".".join(parts[:depth]))
+            if isinstance(getattr(module, "paramstyle", None), str):
+                return module
+    kind = type(connection)
+    raise SpecError(
+        f"to_database: connect must return a connection of a DB-API driver, and no module above {kind.__module__}."
+        f"{kind.__qualname__} has a paramstyle; of a pool or a proxy, return the driver's own connection"
+    )
+
+
+def _is_of(connection: Any, driver: str) -> bool:
+    return _driver(connection).__name__.split(".")[0] == driver
 
 
 def _mark(connection: Any) -> Callable[[int], str]:
@@ -122,18 +141,14 @@ def _mark(connection: Any) -> Callable[[int], str]:
 def _converter(connection: Any) -> Callable[[Any], Any]:
     """Returns what makes of a value what the driver takes. All that are NaN become the same one: a dict tells others
     apart."""
-    if not _is_sqlite(connection):
+    if not _is_of(connection, "sqlite3"):
         return lambda value: nan if value != value else value
     return lambda value: value.isoformat() if isinstance(value, datetime) else value
 
 
-def _is_sqlite(connection: Any) -> bool:
-    return _module(connection).__name__ == "sqlite3"
-
-
 def _refuse_nan(connection: Any, places: dict[str, list]) -> None:
     """Raises BadRowError where a key is NaN and the database would take it for a null, which is another key."""
-    for name, values in places.items() if _is_sqlite(connection) else ():
+    for name, values in places.items() if _is_of(connection, "sqlite3") else ():
         if any(value != value for value in values):
             raise BadRowError(f"to_database: key column {name!r} has a NaN, and SQLite keeps that as a null")
 
@@ -141,6 +156,6 @@ def _refuse_nan(connection: Any, places: dict[str, list]) -> None:
 def _quoter(connection: Any) -> Callable[[str], str]:
     """Returns what makes of a column's name what stands for it in a statement with marks."""
     # Where marks begin with a percent sign, one that is meant is written twice; pg8000 looks for none in names.
-    doubled = _style(connection) in ("format", "pyformat") and _module(connection).__name__ != "pg8000"
+    doubled = _style(connection) in ("format", "pyformat") and not _is_of(connection, "pg8000")
     percent = "%%" if doubled else "%"
     return lambda name: '"' + name.replace('"', '""').replace("%", percent) + '"'

@@ -2,7 +2,9 @@
 
 import re
 import sqlite3
+import sys
 from datetime import UTC, datetime
+from types import ModuleType, SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -115,6 +117,56 @@ def test_what_is_no_single_result_is_refused(spark):
             sink(spark_glue.apply(spec, spark.createDataFrame(batch(0)), key_groups=2), 0)
     with pytest.raises(SpecError, match=r"chain: the spec has with_changelog\(\)"):
         spark_glue.apply(SPEC.allowed_lateness(0), spark.createDataFrame(batch(0)), chain=True)
+
+
+class Written:
+    """A driver's connection that takes what it is to do down."""
+
+    def __init__(self) -> None:
+        self.statements: list[str] = []
+
+    def cursor(self):
+        return self
+
+    def executemany(self, statement, rows):
+        self.statements.append(statement)
+
+    def commit(self):
+        pass
+
+    rollback = close = commit
+
+
+@pytest.mark.parametrize(
+    ("module", "holder", "style", "mark"),
+    [
+        ("mysql.connector.connection_cext", "mysql.connector", "pyformat", "%s"),
+        ("some.where.driver", "some.where.driver", "format", "%s"),
+        ("google.cloud.driver.dbapi.connection", "google.cloud.driver", "qmark", r"\?"),
+        ("driver", "driver", "numeric", r":\d"),
+    ],
+)
+def test_the_marks_are_those_of_the_driver_wherever_it_lies(monkeypatch, module, holder, style, mark):
+    """Also of a connection whose class is derived from that of the driver."""
+    parts = module.split(".")
+    for name in (".".join(parts[:depth]) for depth in range(1, len(parts) + 1)):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setattr(sys.modules[holder], "paramstyle", style, raising=False)
+    spec = SPEC.allowed_lateness(0)
+    frame = SimpleNamespace(schema=[], toArrow=lambda: spec.run(batch(0)).main)
+    kind = type("Connection", (Written,), {"__module__": module})
+    for connection in (kind(), type("Mine", (kind,), {"__module__": "__main__"})()):
+        spark_glue.to_database(lambda connection=connection: connection, "results", spec)(frame, 0)
+        assert re.search(rf'"window_start" = {mark} AND', connection.statements[0])
+
+
+def test_a_connection_of_no_driver_is_named():
+    """As those of pools are, which hand on what they are asked."""
+    frame = SimpleNamespace(schema=[], toArrow=lambda: SPEC.run(batch(0)).main)
+    pooled = type("Pooled", (Written,), {"__module__": "pools.of.connections"})
+    sink = spark_glue.to_database(pooled, "results", SPEC)
+    with pytest.raises(SpecError, match=r"no module above pools\.of\.connections\.Pooled has a paramstyle"):
+        sink(frame, 0)
 
 
 def test_a_nan_that_sqlite_would_take_for_null_is_refused(spark, tmp_path):
