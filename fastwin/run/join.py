@@ -266,7 +266,7 @@ def window_join(
 
     Result columns: the keys, ``window_start``, ``window_end``, the left columns, the right columns. A late row fires
     its windows once more, with all pairs. State: the rows of both inputs, until their windows are gone. A firing
-    costs O(rows + pairs). Raises SpecError for what does not go together.
+    costs O(rows of its windows + pairs). Raises SpecError for what does not go together.
 
     >>> import fastwin as fw, pyarrow as pa
     >>> orders, payments = fw.key_by("order").event_time("ts"), fw.key_by("paid").event_time("at")

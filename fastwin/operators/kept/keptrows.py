@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.operators.kept.bystart import ByStart
 from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["NUMBERS", "ByArrival", "KeptRows"]
@@ -29,6 +30,7 @@ class KeptRows:
         self._pieces: list[pa.RecordBatch] = []
         self._table: pa.Table | None = None
         self._saved = 0  # places of rows that are saved, or were
+        self._by_start = ByStart()  # of all places, or of the first ones
         self.top = 0
         """How many places there are."""
         self.gone = 0
@@ -41,7 +43,7 @@ class KeptRows:
     def nbytes(self) -> int:
         """Bytes allocated."""
         numbers = sum(column.nbytes for column in self._columns.values())
-        return numbers + sum(piece.nbytes for piece in self._pieces)
+        return numbers + sum(piece.nbytes for piece in self._pieces) + self._by_start.nbytes
 
     def number(self, name: str) -> NDArray:
         """Returns a view of one of NUMBERS, of all places."""
@@ -73,6 +75,23 @@ class KeptRows:
             last = self._pieces.pop()
             self._pieces[-1] = pa.concat_batches([self._pieces[-1], last])
 
+    @property
+    def by_start(self) -> ByStart:
+        """All places by their slices; rows that were dropped are still there. O(rows added since the last call)."""
+        self._by_start.add(self.number("start")[self._by_start.known :])
+        return self._by_start
+
+    def between(self, first: int, last: int) -> NDArray[np.int64]:
+        """Returns the slots of the rows of slices with first <= start <= last, ms."""
+        return self._live(self.by_start.between(first, last)).astype(np.int64)
+
+    def take_before(self, start: int) -> NDArray[np.int32]:
+        """Returns the slots of the rows of slices before ``start``, ms, which are to be dropped now."""
+        return self._live(self.by_start.take_before(start))
+
+    def _live(self, places: NDArray[np.int32]) -> NDArray[np.int32]:
+        return places[self.number("start")[places] != MIN_TIMESTAMP] if self.gone else places
+
     def drop(self, slots: NDArray) -> None:
         """Lets rows go, given by their slots, each once. O(these)."""
         self.number("key")[slots] = -1
@@ -86,6 +105,7 @@ class KeptRows:
             self._columns[name] = self.number(name)[places]
         self._saved = int(np.count_nonzero(places < self._saved))
         self.top, self.gone = len(places), 0
+        self._by_start = ByStart()
         self._table = None
         self._pieces = taken.combine_chunks().to_batches()
 

@@ -41,7 +41,7 @@ from fastwin.times import MIN_TIMESTAMP
 __all__ = ["RowsOperator"]
 
 # Rows that fire together, each as often as there are windows over it.
-_TOGETHER = 1 << 20
+_TOGETHER = 1 << 18
 
 
 class _Elements(NamedTuple):
@@ -141,14 +141,23 @@ class RowsOperator(EventTimeOperator):
         arrivals = self._arrived + np.arange(len(ids))
         self._arrived += len(ids)
         self._kept.add(columns, key=ids, start=starts, arrival=arrivals, since=since)
-        self._slices = np.union1d(self._slices, starts)
+        self._note_slices(starts)
         self._next_end = self._first_end()
 
+    def _note_slices(self, starts: NDArray[np.int64]) -> None:
+        fresh, there = np.unique(starts), self._slices
+        at = np.searchsorted(there, fresh)
+        new = at == np.searchsorted(there, fresh, side="right")
+        if new.any():
+            self._slices = np.insert(there, at[new], fresh[new])
+
     def _first_end(self) -> int | None:
-        """Returns the first end of a window with rows that has not passed; None: there is none."""
-        first, last = self._slicing.kept_ends(self._slices, self.watermark, 0)
-        first = first[first <= last]
-        return int(self._slicing.ends_at(first).min()) if len(first) else None
+        """Returns the first end of a window with rows that has not passed; None: there is none. O(log slices)."""
+        if not len(self._slices):
+            return None
+        at = np.searchsorted(self._slices, self._slicing.first_kept(self.watermark, 0))
+        first, last = self._slicing.kept_ends(self._slices[at : at + 1], self.watermark, 0)
+        return int(self._slicing.ends_at(first)[0]) if len(first) and first[0] <= last[0] else None
 
     def _refire(self, elements: _Elements, places: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
         """Fires the windows that have passed and that elements, which are kept by now, are in."""
@@ -173,7 +182,10 @@ class RowsOperator(EventTimeOperator):
     # --- time ---
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
-        """Fires the windows with watermark before < end - 1 <= watermark, in order of their ends."""
+        """Fires the windows with watermark before < end - 1 <= watermark, in order of their ends.
+
+        O(rows of these windows, once for each, + pairs + log² rows).
+        """
         if watermark <= self.watermark:
             return []
         results: list[pa.RecordBatch] = []
@@ -185,18 +197,26 @@ class RowsOperator(EventTimeOperator):
         return results
 
     def _until(self, watermark: int) -> int:
-        """Returns a watermark up to which not too many rows fire together."""
+        """Returns a watermark up to which not too many rows fire together, or those of one window alone."""
         assert self._next_end is not None
-        windows = max(_TOGETHER // max(len(self._kept), 1), 1)
-        return min(watermark, self._slicing.end_behind(self._next_end, windows - 1) - 1)
+        slicing, most = self._slicing, self._slicing.covering
+        count, first = self._kept.by_start.count, slicing.start_of(self._next_end)
+        if count(first, watermark) * most <= _TOGETHER:
+            return watermark
+        windows, until = 1, self._next_end - 1
+        while True:
+            windows *= 2
+            more = slicing.end_behind(self._next_end, windows - 1) - 1
+            if not until < more < watermark or count(first, more) * min(windows, most) > _TOGETHER:
+                return until
+            until = more
 
     def _due(self, watermark: int) -> Fired:
         """Moves the watermark; returns the rows of the windows that it passes."""
         before, self.watermark = self.watermark, watermark
-        starts = self._kept.number("start")
         assert self._next_end is not None
-        slots = np.flatnonzero((starts >= self._slicing.start_of(self._next_end)) & (starts <= watermark))
-        windows = self._slicing.late_windows(starts[slots], watermark, watermark - before)
+        slots = self._kept.between(self._slicing.start_of(self._next_end), watermark)
+        windows = self._slicing.late_windows(self._kept.number("start")[slots], watermark, watermark - before)
         return self._fired(slots, windows)
 
     def _fired(self, slots: NDArray[np.int64], windows: Windows) -> Fired:
@@ -217,7 +237,7 @@ class RowsOperator(EventTimeOperator):
         """Lets rows go whose windows are all gone, and keys without rows. O(1) where there are none."""
         first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
         if len(self._slices) and self._slices[0] < first:
-            self._slices = self._slices[self._slices >= first]
+            self._slices = self._slices[np.searchsorted(self._slices, first) :]
             self._pruner.drop_before(first)
         self._keys.sweep()
 
@@ -350,7 +370,7 @@ class RowsOperator(EventTimeOperator):
         taken = {name: values[places] for name, values in numbers.items()}
         taken["key"] = ids[key_of]
         self._keys.retain_ids(taken["key"])
-        self._slices = np.union1d(self._slices, taken["start"])
+        self._note_slices(taken["start"])
         found = [column.take(pa.array(places)).combine_chunks() for column in columns.columns]
         self._kept.add(pa.RecordBatch.from_arrays(found, schema=kept), **taken)
 
@@ -362,7 +382,9 @@ class RowsOperator(EventTimeOperator):
         slots = self._kept.slots()
         assert (self._kept.number("start")[slots] >= first).all(), "a row of cleaned windows is still there"
         assert (np.unique(self._kept.number("start")[slots]) == self._slices).all(), "other slices have rows"
-        assert self._next_end == self._first_end(), "the next end is another"
+        firsts, lasts = self._slicing.kept_ends(self._slices, self.watermark, 0)
+        ends = self._slicing.ends_at(firsts[firsts <= lasts])
+        assert self._next_end == min(ends.tolist(), default=None), "the next end is another"
         assert len(np.unique(self._kept.keys(slots))) == len(self._keys), "a key has no row"
 
 

@@ -9,7 +9,7 @@ from fastwin.core.keys.keytable import KeyTable
 from fastwin.operators.kept.byslice import BySlice, Taken
 from fastwin.operators.kept.keptrows import KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
-from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
+from fastwin.times import MAX_TIMESTAMP
 
 __all__ = ["Pruner"]
 
@@ -42,9 +42,8 @@ class Pruner:
         return self._by_slice
 
     def drop_before(self, start: int) -> None:
-        """Lets the rows of slices before ``start`` go. O(rows)."""
-        starts = self._kept.number("start")
-        self._drop(np.flatnonzero((starts < start) & (starts > MIN_TIMESTAMP)))
+        """Lets the rows of slices before ``start`` go. Amortised O(these + log² rows)."""
+        self._drop(self._kept.take_before(start))
         if self._by_slice is not None:
             self._by_slice.drop_before(start)
         self._close_gaps()
