@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from fastwin.columns.pythonvalues import exact_values
 from fastwin.columns.row import Rows, RowType
 from fastwin.errors import UserFunctionError
 from fastwin.operators.general.returned import row_maker, to_arrays
-from fastwin.operators.kept.picks import Fired, counts_of, taken
+from fastwin.operators.kept.picks import Fired, counts_of, cut, taken
+from fastwin.operators.kept.upto import firsts_of, rows_upto
 from fastwin.spec.joinending import SIDE, Columns, JoinEnding
 from fastwin.windows.timewindow import TimeWindow
 
 __all__ = ["CoGroup", "Pairs"]
 
-# Pairs that leave together.
+# Pairs that leave together, and rows of firings.
 _TOGETHER = 1 << 20
 
 
@@ -42,6 +44,21 @@ class _OfTwo:
     def best(self, table: pa.Table, fired: Fired) -> Fired:
         return fired
 
+    def _wide(self, lefts: NDArray[np.int64], rights: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns how many rows of each side a firing makes pairs of, given how many it has."""
+        raise NotImplementedError
+
+    def upto(self, table: pa.Table, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
+        """Yields the rows of the firings that have results: a row of each firing is a result, or two are."""
+        begins, rights = fired.begins(), np.cumsum(_sides(taken(table.column(SIDE), fired.slots)))
+        first = firsts_of(begins)[firings]
+        of_window = rights[firings] - np.where(first, rights[first - 1], 0)
+        lefts, rights = self._wide(firings + 1 - first - of_window, of_window)
+        firings, first = firings[lefts * rights > 0], first[lefts * rights > 0]
+        for part in cut(firings + 1 - first, _TOGETHER):
+            places, numbers = rows_upto(begins, firings[part])
+            yield replace(fired.select(places), groups=numbers)
+
     def holds(self, table: pa.Table, fired: Fired) -> dict[str, pa.Array]:
         """Returns how many rows of each input each window has."""
         _, _, rights = self._groups(table, fired)
@@ -54,7 +71,7 @@ class _OfTwo:
         Both: int64[groups]; the former has one more, the end.
         """
         sides = _sides(taken(table.column(SIDE), fired.slots))
-        fired = fired.select(np.lexsort((fired.slots, sides, fired.keys, fired.ends)))
+        fired = fired.select(np.lexsort((fired.slots, sides, fired.groups)))
         begins = np.flatnonzero(fired.begins())
         rights = np.add.reduceat(sides, begins) if len(begins) else begins
         return fired, np.append(begins, len(fired)), rights
@@ -63,13 +80,16 @@ class _OfTwo:
 class Pairs(_OfTwo):
     """All pairs of a left and a right row with the same key and window; and rows without a partner, with nulls."""
 
+    def _wide(self, lefts: NDArray[np.int64], rights: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns how many rows each side has: one null row where rows without a partner are results."""
+        how = self._ending.how
+        wide_left = np.maximum(lefts, 1) if how in ("right", "full") else lefts
+        return wide_left, np.maximum(rights, 1) if how in ("left", "full") else rights
+
     def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         fired, begins, rights = self._groups(table, fired)
         lefts = np.diff(begins) - rights
-        how = self._ending.how
-        # How many rows each side has in the product: one null row where rows without a partner are results.
-        wide_left = np.maximum(lefts, 1) if how in ("right", "full") else lefts
-        wide_right = np.maximum(rights, 1) if how in ("left", "full") else rights
+        wide_left, wide_right = self._wide(lefts, rights)
         ends = np.cumsum(wide_left * wide_right)
         for at in range(0, int(ends[-1]) if len(ends) else 0, _TOGETHER):
             number = np.arange(at, min(at + _TOGETHER, int(ends[-1])))
@@ -105,6 +125,10 @@ class CoGroup(_OfTwo):
         self._keys, self._function, self._output = keys, ending.function, ending.output
         self._what = getattr(ending.function, "__qualname__", type(ending.function).__qualname__)
         self._maker = row_maker(tuple(ending.output.names), self._what)
+
+    def _wide(self, lefts: NDArray[np.int64], rights: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns numbers that are not 0: the function is called for each firing."""
+        return lefts + rights, lefts + rights
 
     def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         fired, begins, rights = self._groups(table, fired)

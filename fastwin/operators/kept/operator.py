@@ -52,10 +52,6 @@ class _Elements(NamedTuple):
     since: NDArray[np.int64]
     columns: pa.RecordBatch
 
-    def select(self, places: NDArray[np.int64]) -> _Elements:
-        columns = self.columns.take(pa.array(places))
-        return _Elements(self.ids[places], self.starts[places], self.since[places], columns)
-
 
 class RowsOperator(EventTimeOperator):
     """Runs aligned windows with the default trigger, whose results are picked from their rows."""
@@ -105,39 +101,17 @@ class RowsOperator(EventTimeOperator):
         since = _each(lateness, lambda ms: within(slicing.end_after(watermark - ms + 1)))
         elements = _Elements(ids, starts, np.broadcast_to(since, ids.shape), columns)
         passed = starts < slicing.first_unpassed(watermark)
-        fed.main = []
-        for places in self._rounds(ids, passed):
-            self._add(elements, places)
-            fed.main += self._refire(elements, places[passed[places]])
+        before = self._kept.top
+        self._add(elements)
+        fed.main = list(self._refire(elements, np.flatnonzero(passed), before))
         if self._pick.prunes:
             self._pruner.prune_many()
         return fed
 
-    def _rounds(self, ids: NDArray[np.int32], passed: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
-        """Yields the elements that go together, in the order of their arrival.
-
-        All at once where windows fire once for a batch. Else each element goes behind those of its key that fire passed
-        windows, so that these show what had arrived before them.
-        """
-        if self._config.coalesce or not passed.any():
-            yield np.arange(len(ids))
-            return
-        order = np.argsort(ids, kind="stable")
-        begins = np.ones(len(ids), np.bool_)
-        begins[1:] = ids[order[1:]] != ids[order[:-1]]
-        fires = passed[order].astype(np.int64)
-        before = np.cumsum(fires) - fires
-        turns = np.empty(len(ids), np.int64)
-        turns[order] = before - before[begins][np.cumsum(begins) - 1]
-        for turn in range(int(turns.max()) + 1):
-            yield np.flatnonzero(turns == turn)
-
-    def _add(self, elements: _Elements, places: NDArray[np.int64]) -> None:
-        if not len(places):
-            return
-        if len(places) < len(elements.ids):
-            elements = elements.select(places)
+    def _add(self, elements: _Elements) -> None:
         ids, starts, since, columns = elements
+        if not len(ids):
+            return
         arrivals = self._arrived + np.arange(len(ids))
         self._arrived += len(ids)
         self._kept.add(columns, key=ids, start=starts, arrival=arrivals, since=since)
@@ -159,8 +133,13 @@ class RowsOperator(EventTimeOperator):
         first, last = self._slicing.kept_ends(self._slices[at : at + 1], self.watermark, 0)
         return int(self._slicing.ends_at(first)[0]) if len(first) and first[0] <= last[0] else None
 
-    def _refire(self, elements: _Elements, places: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-        """Fires the windows that have passed and that elements, which are kept by now, are in."""
+    def _refire(self, elements: _Elements, places: NDArray[np.int64], before: int) -> Iterator[pa.RecordBatch]:
+        """Fires the windows that have passed and that some elements are in.
+
+        Elements are kept by now, from slot ``before`` on. Where they have no order, each window fires once. Else it
+        fires for each of its elements, in their order, and shows what had arrived by then. O(n log n + results), n:
+        rows of these windows.
+        """
         if not len(places):
             return
         ids, starts, since, _ = elements
@@ -177,7 +156,15 @@ class RowsOperator(EventTimeOperator):
         windows = self._slicing.late_windows(self._kept.number("start")[slots], self.watermark, lateness)
         fired = self._fired(slots, windows)
         fired = fired.select(np.isin(fired.ends, pairs.ends))
-        yield from self._results(fired.select(np.isin(pairs.of(fired.keys, fired.ends), touched)))
+        fired = fired.select(np.isin(pairs.of(fired.keys, fired.ends), touched))
+        if self._config.coalesce:
+            yield from self._results(fired)
+            return
+        firings = np.flatnonzero(fired.slots >= before)
+        firings = firings[np.lexsort((fired.ends[firings], fired.slots[firings]))]
+        if len(firings):
+            for some in self._pick.upto(self._kept.table, fired, firings):
+                yield from self._results(some)
 
     # --- time ---
 
@@ -221,10 +208,11 @@ class RowsOperator(EventTimeOperator):
 
     def _fired(self, slots: NDArray[np.int64], windows: Windows) -> Fired:
         slots = np.repeat(slots, windows.counts)
-        fired = Fired(slots, self._kept.number("key")[slots], windows.starts, windows.ends)
-        in_it = fired.ends >= self._kept.number("since")[slots]
-        fired = fired if in_it.all() else fired.select(in_it)
-        return fired.select(np.lexsort((fired.slots, fired.keys, fired.ends)))
+        starts, ends = windows.starts, windows.ends
+        in_it = ends >= self._kept.number("since")[slots]
+        if not in_it.all():
+            slots, starts, ends = slots[in_it], starts[in_it], ends[in_it]
+        return Fired.in_order(slots, self._kept.number("key")[slots], starts, ends)
 
     def _results(self, fired: Fired) -> Iterator[pa.RecordBatch]:
         if not len(fired):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -12,34 +12,63 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastwin.columns.buffers import int64_values
+from fastwin.operators.kept.upto import best_upto, rows_upto
 
-__all__ = ["Best", "Fired", "Latest", "Pick", "counts_of", "places_in_groups", "taken"]
+__all__ = ["Best", "Fired", "Latest", "Pick", "counts_of", "cut", "places_in_groups", "taken"]
 
 
 @dataclass(frozen=True)
 class Fired:
-    """Rows of windows that fire: each row once for each of them.
+    """Rows of windows that fire: each row once for each firing.
 
-    slots: of the rows, among all that are kept. keys: their ids. starts, ends: of the windows, ms. In order of ends,
-    keys and arrival.
+    slots: of the rows, among all that are kept. keys: their ids. starts, ends: of the windows, ms. groups: a number of
+    each firing, ascending, so that its rows come together.
     """
 
     slots: NDArray[np.int64]
     keys: NDArray[np.int32]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
+    groups: NDArray[np.int64]
+
+    @classmethod
+    def in_order(
+        cls, slots: NDArray[np.int64], keys: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> Fired:
+        """Returns rows in order of ends, keys and arrival, of one firing for each (key, window)."""
+        order = np.lexsort((slots, keys, ends))
+        return cls.grouped(slots[order], keys[order], starts[order], ends[order])
+
+    @classmethod
+    def grouped(
+        cls, slots: NDArray[np.int64], keys: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> Fired:
+        """Returns rows of which those of a (key, end), one firing, come together."""
+        new = np.ones(len(slots), np.int64)
+        new[1:] = (keys[1:] != keys[:-1]) | (ends[1:] != ends[:-1])
+        return cls(slots, keys, starts, ends, np.cumsum(new))
+
+    @classmethod
+    def put_together(cls, parts: list[Fired]) -> Fired:
+        """Returns the rows of parts in order of their groups, which need not ascend in them."""
+        found = cls(*map(np.concatenate, zip(*(part._columns for part in parts), strict=True)))
+        return found.select(np.argsort(found.groups, kind="stable"))
 
     def __len__(self) -> int:
         return len(self.slots)
 
+    @property
+    def _columns(self) -> tuple[NDArray, ...]:
+        return self.slots, self.keys, self.starts, self.ends, self.groups
+
     def select(self, places: NDArray) -> Fired:
         """Returns some of the rows, given by places or marks."""
-        return Fired(self.slots[places], self.keys[places], self.starts[places], self.ends[places])
+        return Fired(*(column[places] for column in self._columns))
 
     def begins(self) -> NDArray[np.bool_]:
-        """Returns marks of the first row of each (key, window)."""
+        """Returns marks of the first row of each firing."""
         first = np.ones(len(self), np.bool_)
-        first[1:] = (self.keys[1:] != self.keys[:-1]) | (self.ends[1:] != self.ends[:-1])
+        first[1:] = self.groups[1:] != self.groups[:-1]
         return first
 
 
@@ -58,20 +87,52 @@ class Pick(Protocol):
     def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         """Yields results: their keys and windows, and their columns."""
 
+    def upto(self, table: pa.Table, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
+        """Yields what ``results`` needs for windows that fire at some of their rows, with those up to each.
+
+        fired: all rows of these windows, in each by arrival. firings: places among them, at least one, in the order in
+        which the windows fire. O(n log n + results), n: len(fired).
+        """
+
     def holds(self, table: pa.Table, fired: Fired) -> dict[str, pa.Array]:
         """Returns what each window holds, in the order of their rows, as columns by name. Runs no user code."""
 
 
 class _OfOne:
-    """What is picked of the rows of one input."""
+    """What is picked of the rows of one input: so many of each firing."""
 
     prunes = True
+
+    def __init__(self, n: int) -> None:
+        self._n = n
 
     def lateness(self, columns: pa.RecordBatch, allowed_ms: int) -> int:
         return allowed_ms
 
-    def best(self, table: pa.Table, fired: Fired) -> Fired:
+    def _ranked(self, table: pa.Table, fired: Fired) -> NDArray[np.int64]:
+        """Returns the places of all rows, in each firing those to be picked first."""
         raise NotImplementedError
+
+    def best(self, table: pa.Table, fired: Fired) -> Fired:
+        found = fired.select(self._ranked(table, fired))
+        begins = found.begins()
+        return found.select(begins if self._n == 1 else places_in_groups(begins) < self._n)
+
+    def upto(self, table: pa.Table, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
+        begins = fired.begins()
+        of = np.cumsum(begins) - 1
+        # Whether the window of a row fires more often than it has results.
+        often = (np.bincount(of[firings], minlength=of[-1] + 1) > self._n)[of]
+        rarely, many = np.flatnonzero(~often[firings]), np.flatnonzero(often[firings])
+        shown = []
+        if len(rarely):
+            places, numbers = rows_upto(begins, firings[rarely])
+            shown.append(self.best(table, replace(fired.select(places), groups=rarely[numbers])))
+        if len(many):
+            some, at = fired.select(often), np.cumsum(often)[firings[many]] - 1
+            places, numbers = best_upto(some.begins(), self._ranked(table, some), at, self._n)
+            shown.append(replace(some.select(places), groups=many[numbers]))
+        yield Fired.put_together(shown)
 
     def holds(self, table: pa.Table, fired: Fired) -> dict[str, pa.Array]:
         """Returns how many rows each window has, and which would be its results now."""
@@ -90,15 +151,14 @@ class Latest(_OfOne):
     """
 
     def __init__(self, column: str | None) -> None:
+        super().__init__(1)
         self._column = column
 
-    def best(self, table: pa.Table, fired: Fired) -> Fired:
-        if self._column is not None:
-            times = int64_values(taken(table.column(self._column), fired.slots))
-            fired = fired.select(np.lexsort((fired.slots, times, fired.keys, fired.ends)))
-        last = np.ones(len(fired), np.bool_)
-        last[:-1] = fired.begins()[1:]
-        return fired.select(last)
+    def _ranked(self, table: pa.Table, fired: Fired) -> NDArray[np.int64]:
+        if self._column is None:
+            return np.lexsort((~fired.slots, fired.groups))
+        times = int64_values(taken(table.column(self._column), fired.slots))
+        return np.lexsort((~fired.slots, ~times, fired.groups))
 
     def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         found = self.best(table, fired)
@@ -109,9 +169,10 @@ class Best(_OfOne):
     """The first n rows of each (key, window), by a column; of equal values, the first to arrive is first."""
 
     def __init__(self, n: int, by: str, ascending: bool) -> None:
-        self._n, self._by, self._ascending = n, by, ascending
+        super().__init__(n)
+        self._by, self._ascending = by, ascending
 
-    def best(self, table: pa.Table, fired: Fired) -> Fired:
+    def _ranked(self, table: pa.Table, fired: Fired) -> NDArray[np.int64]:
         values = taken(table.column(self._by), fired.slots)
         # Nulls are last, and NaN is above all other numbers.
         order = pc.rank(_rankable(values), sort_keys="ascending", tiebreaker="dense").to_numpy()
@@ -120,8 +181,7 @@ class Best(_OfOne):
             order = np.where(values.is_valid().to_numpy(zero_copy_only=False), -order, 1)
         elif not self._ascending:
             order = -order
-        found = fired.select(np.lexsort((fired.slots, order, fired.keys, fired.ends)))
-        return found.select(places_in_groups(found.begins()) < self._n)
+        return np.lexsort((fired.slots, order, fired.groups))
 
     def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         found = self.best(table, fired)
@@ -140,7 +200,7 @@ def _rankable(values: pa.Array) -> pa.Array:
 
 
 def counts_of(fired: Fired) -> pa.Array:
-    """Returns how many rows each (key, window) has."""
+    """Returns how many rows each firing has."""
     begins = np.flatnonzero(fired.begins()) if len(fired) else np.empty(0, np.int64)
     return pa.array(np.diff(begins, append=len(fired)), pa.int64())
 
@@ -149,6 +209,18 @@ def places_in_groups(begins: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Returns the place of each row within its group, from 0. begins: marks of the first ones."""
     firsts = np.flatnonzero(begins)
     return np.arange(len(begins)) - np.repeat(firsts, np.diff(firsts, append=len(begins)))
+
+
+def cut(sizes: NDArray[np.int64], most: int) -> Iterator[slice]:
+    """Yields parts of sizes: as many as are at most ``most`` together, or one that is more. Of none, one empty part."""
+    ends, at = np.cumsum(sizes), 0
+    while True:
+        before = int(ends[at - 1]) if at else 0
+        end = max(int(np.searchsorted(ends, before + most, side="right")), at + 1)
+        yield slice(at, end)
+        at = end
+        if at >= len(sizes):
+            return
 
 
 def taken(column: pa.ChunkedArray, slots: NDArray[np.int64] | pa.Array) -> pa.Array:
