@@ -34,6 +34,7 @@ _KINDS: Final = ("snapshot", "delta")
 _PICKLED: Final = 1
 _SIGNED: Final = 2
 _MOST_TEXT: Final = 16 << 20  # bytes of the JSON text: no spec and no log comes near it
+_TOGETHER: Final = 1 << 30  # bytes of a table whose columns are made one array each
 # Without threads: chunks are small, and handing one to Arrow's thread pool costs more than packing it.
 _WRITE: Final = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
 _READ: Final = pa.ipc.IpcReadOptions(use_threads=False)
@@ -180,7 +181,8 @@ def _parse(header: _Header, body: memoryview, own_id: str, narrow: bool) -> Chun
             raise ValueError(f"table {name} of {size} bytes, {len(body) - at} are left")
         table = pa.ipc.open_stream(pa.py_buffer(body[at : at + size]), options=_READ).read_all()
         _validate(table)
-        parts[name] = table.combine_chunks(), notes
+        # Larger text and lists may not fit the offsets of one array.
+        parts[name] = table.combine_chunks() if table.nbytes <= _TOGETHER else table, notes
         at += size
     pickled = bool(header.flags & _PICKLED)
     if bool(body[at:]) != pickled:

@@ -24,7 +24,7 @@ from fastwin.operators.aligned.slicing import Slicing, expanded
 from fastwin.operators.batch import Batch
 from fastwin.operators.heldwindows import NEVER, HeldWindows, in_rows, slots_of_key
 from fastwin.operators.kept.config import KeptConfig
-from fastwin.operators.kept.picks import taken
+from fastwin.operators.kept.pieces import Pieces
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, Fed, PanesOperator
 from fastwin.state.chain import Chain
@@ -171,9 +171,11 @@ class FirstsOperator(PanesOperator):
             return
         assert batch.rows is not None
         self.counters.fired += len(seen.places)
-        columns = pa.Table.from_batches([self._config.kept_columns(batch.rows)]).columns
-        rows = [taken(column, seen.places) for column in columns]
-        yield self._config.result(self._keys, ids[seen.places], seen.starts, seen.ends, rows)
+        rows = Pieces(self._config.kept_schema, self._config.kept_columns(batch.rows))
+        for part in rows.parts(seen.places):
+            found = Seen(*(values[part] for values in seen))
+            columns = rows.take(found.places)
+            yield self._config.result(self._keys, ids[found.places], found.starts, found.ends, columns)
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
         """Forgets what means nothing any more."""

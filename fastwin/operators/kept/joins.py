@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 
 from fastwin.columns.exact import Exact
 from fastwin.columns.pythonvalues import exact_values
-from fastwin.columns.row import Rows, RowType
+from fastwin.columns.row import Row, Rows, RowType
 from fastwin.errors import UserFunctionError
 from fastwin.operators.general.returned import row_maker, to_arrays
-from fastwin.operators.kept.picks import Fired, counts_of, cut, taken
+from fastwin.operators.kept.picks import Fired, counts_of
+from fastwin.operators.kept.pieces import Pieces, cut
 from fastwin.operators.kept.upto import firsts_of, rows_upto
 from fastwin.spec.joinending import SIDE, Columns, JoinEnding
 from fastwin.windows.timewindow import TimeWindow
@@ -41,16 +43,16 @@ class _OfTwo:
             return allowed_ms
         return of_sides[_sides(columns.column(SIDE))]
 
-    def best(self, table: pa.Table, fired: Fired) -> Fired:
+    def best(self, rows: Pieces, fired: Fired) -> Fired:
         return fired
 
     def _wide(self, lefts: NDArray[np.int64], rights: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns how many rows of each side a firing makes pairs of, given how many it has."""
         raise NotImplementedError
 
-    def upto(self, table: pa.Table, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
+    def upto(self, rows: Pieces, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
         """Yields the rows of the firings that have results: a row of each firing is a result, or two are."""
-        begins, rights = fired.begins(), np.cumsum(_sides(taken(table.column(SIDE), fired.slots)))
+        begins, rights = fired.begins(), np.cumsum(_sides(rows.take(fired.slots, [SIDE])[0]))
         first = firsts_of(begins)[firings]
         of_window = rights[firings] - np.where(first, rights[first - 1], 0)
         lefts, rights = self._wide(firings + 1 - first - of_window, of_window)
@@ -59,18 +61,18 @@ class _OfTwo:
             places, numbers = rows_upto(begins, firings[part])
             yield replace(fired.select(places), groups=numbers)
 
-    def holds(self, table: pa.Table, fired: Fired) -> dict[str, pa.Array]:
+    def holds(self, rows: Pieces, fired: Fired) -> dict[str, pa.Array]:
         """Returns how many rows of each input each window has."""
-        _, _, rights = self._groups(table, fired)
-        rows = counts_of(fired).to_numpy()
-        return {"left_rows": pa.array(rows - rights), "right_rows": pa.array(rights.astype(np.int64))}
+        _, _, rights = self._groups(rows, fired)
+        counts = counts_of(fired).to_numpy()
+        return {"left_rows": pa.array(counts - rights), "right_rows": pa.array(rights.astype(np.int64))}
 
-    def _groups(self, table: pa.Table, fired: Fired) -> tuple[Fired, NDArray[np.int64], NDArray[np.int64]]:
+    def _groups(self, rows: Pieces, fired: Fired) -> tuple[Fired, NDArray[np.int64], NDArray[np.int64]]:
         """Returns the rows with those of the left input first in each group; where groups begin, and their right rows.
 
         Both: int64[groups]; the former has one more, the end.
         """
-        sides = _sides(taken(table.column(SIDE), fired.slots))
+        sides = _sides(rows.take(fired.slots, [SIDE])[0])
         fired = fired.select(np.lexsort((fired.slots, sides, fired.groups)))
         begins = np.flatnonzero(fired.begins())
         rights = np.add.reduceat(sides, begins) if len(begins) else begins
@@ -86,8 +88,8 @@ class Pairs(_OfTwo):
         wide_left = np.maximum(lefts, 1) if how in ("right", "full") else lefts
         return wide_left, np.maximum(rights, 1) if how in ("left", "full") else rights
 
-    def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
-        fired, begins, rights = self._groups(table, fired)
+    def results(self, rows: Pieces, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
+        fired, begins, rights = self._groups(rows, fired)
         lefts = np.diff(begins) - rights
         wide_left, wide_right = self._wide(lefts, rights)
         ends = np.cumsum(wide_left * wide_right)
@@ -97,18 +99,20 @@ class Pairs(_OfTwo):
             place = number - (ends[group] - wide_left[group] * wide_right[group])
             left, right = np.divmod(place, wide_right[group])
             first = begins[group]
-            columns = [
-                *_rows(table, fired, self._ending.left, first + left, lefts[group] == 0),
-                *_rows(table, fired, self._ending.right, first + lefts[group] + right, rights[group] == 0),
+            sides = [
+                (_slots(fired, first + left, lefts[group] == 0), [name for name, _ in self._ending.left]),
+                (
+                    _slots(fired, first + lefts[group] + right, rights[group] == 0),
+                    [name for name, _ in self._ending.right],
+                ),
             ]
-            yield fired.select(first), columns
+            for part in cut(rows.sizes(*sides[0]) + rows.sizes(*sides[1])):
+                columns = [column for slots, names in sides for column in rows.take(slots[part], names)]
+                yield fired.select(first[part]), columns
 
 
-def _rows(
-    table: pa.Table, fired: Fired, columns: Columns, places: NDArray[np.int64], missing: NDArray[np.bool_]
-) -> list[pa.Array]:
-    slots = pa.array(fired.slots[np.where(missing, 0, places)], mask=missing)
-    return [taken(table.column(name), slots) for name, _ in columns]
+def _slots(fired: Fired, places: NDArray[np.int64], missing: NDArray[np.bool_]) -> NDArray[np.int64]:
+    return np.where(missing, -1, fired.slots[np.where(missing, 0, places)])
 
 
 def _sides(column: pa.Array) -> NDArray[np.int64]:
@@ -130,17 +134,21 @@ class CoGroup(_OfTwo):
         """Returns numbers that are not 0: the function is called for each firing."""
         return lefts + rights, lefts + rights
 
-    def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
-        fired, begins, rights = self._groups(table, fired)
-        rows = [self._objects(table, fired, columns) for columns in (self._ending.left, self._ending.right)]
-        keys = list(zip(*(exact_values(taken(table.column(name), fired.slots)) for name in self._keys), strict=True))
+    def results(self, rows: Pieces, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
+        fired, begins, rights = self._groups(rows, fired)
+        right_ones = np.repeat(begins[1:] - rights, np.diff(begins)) <= np.arange(len(fired))
+        lefts = self._objects(rows, fired.slots[~right_ones], self._ending.left)
+        rights_of = self._objects(rows, fired.slots[right_ones], self._ending.right)
+        firsts = begins[:-1]
+        keys = list(zip(*(exact_values(rows.gathered(name, fired.slots[firsts])) for name in self._keys), strict=True))
         places: list[int] = []
         values: list[list[Any]] = [[] for _ in self._output]
-        for begin, end, right in zip(begins[:-1].tolist(), begins[1:].tolist(), rights.tolist(), strict=True):
-            key = self._shown(keys[begin]) if self._keys else ()
+        for i, (begin, n, right) in enumerate(
+            zip(firsts.tolist(), np.diff(begins).tolist(), rights.tolist(), strict=True)
+        ):
+            key = self._shown(keys[i]) if self._keys else ()
             window = TimeWindow(int(fired.starts[begin]), int(fired.ends[begin]))
-            parts = [rows[0][at] for at in range(begin, end - right)], [rows[1][at] for at in range(end - right, end)]
-            for made in self._call(key, window, *parts):
+            for made in self._call(key, window, list(islice(lefts, n - right)), list(islice(rights_of, right))):
                 places.append(begin)
                 for column, value in zip(values, made, strict=True):
                     column.append(value)
@@ -155,11 +163,13 @@ class CoGroup(_OfTwo):
         ]
         return tuple(values) if len(values) > 1 else values[0]
 
-    def _objects(self, table: pa.Table, fired: Fired, columns: Columns) -> Rows:
+    def _objects(self, rows: Pieces, slots: NDArray[np.int64], columns: Columns) -> Iterator[Row]:
+        """Yields rows of one input as the function sees them."""
         names = [*self._keys, *(name for name, _ in columns)]
-        arrays = [taken(table.column(name), fired.slots) for name in names]
         told = [*self._keys, *(name for _, name in columns)]
-        return Rows(RowType(told), pa.RecordBatch.from_arrays(arrays, names=told))
+        for part in rows.parts(slots, names):
+            found = Rows(RowType(told), pa.RecordBatch.from_arrays(rows.take(slots[part], names), names=told))
+            yield from (found[i] for i in range(len(found)))
 
     def _call(self, key: Any, window: TimeWindow, left: list, right: list) -> Iterator[tuple[Any, ...]]:
         function: Callable[..., Any] = self._function

@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.operators.kept.bystart import ByStart
+from fastwin.operators.kept.pieces import Pieces
 from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["NUMBERS", "ByArrival", "KeptRows"]
@@ -17,7 +18,7 @@ _FEW = 16
 
 
 class KeptRows:
-    """Rows by slot, which is their place: 0 is the row that arrived first. schema: of their columns.
+    """Rows by slot, which is their place: 0 is the row that arrived first. schema: of their ``columns``.
 
     Adding is amortised O(1) a row, and so are its columns but for O(log rows) copies. A row that is dropped leaves its
     place behind, until ``keep`` closes the gaps: its key is -1 there, and its start is int64 min. The rows that are
@@ -25,10 +26,8 @@ class KeptRows:
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._columns = {name: np.empty(_FEW, dtype) for name, dtype in NUMBERS.items()}
-        self._pieces: list[pa.RecordBatch] = []
-        self._table: pa.Table | None = None
+        self.columns = Pieces(schema)
+        self._numbers = {name: np.empty(_FEW, dtype) for name, dtype in NUMBERS.items()}
         self._saved = 0  # places of rows that are saved, or were
         self._by_start = ByStart()  # of all places, or of the first ones
         self.top = 0
@@ -42,38 +41,27 @@ class KeptRows:
     @property
     def nbytes(self) -> int:
         """Bytes allocated."""
-        numbers = sum(column.nbytes for column in self._columns.values())
-        return numbers + sum(piece.nbytes for piece in self._pieces) + self._by_start.nbytes
+        numbers = sum(column.nbytes for column in self._numbers.values())
+        return numbers + self.columns.nbytes + self._by_start.nbytes
 
     def number(self, name: str) -> NDArray:
         """Returns a view of one of NUMBERS, of all places."""
-        return self._columns[name][: self.top]
-
-    @property
-    def table(self) -> pa.Table:
-        """The columns of all places."""
-        if self._table is None:
-            self._table = pa.Table.from_batches(self._pieces, self._schema)
-        return self._table
+        return self._numbers[name][: self.top]
 
     def add(self, columns: pa.RecordBatch, **numbers: NDArray) -> None:
         """Adds rows. numbers: an array for each of NUMBERS."""
         n = columns.num_rows
         if n == 0:
             return
-        room = len(self._columns["key"])
+        room = len(self._numbers["key"])
         if self.top + n > room:
             room = max(room + room // 4, self.top + n)
-            for name, old in self._columns.items():
-                self._columns[name] = _with_room(old[: self.top], room)
+            for name, old in self._numbers.items():
+                self._numbers[name] = _with_room(old[: self.top], room)
         for name, values in numbers.items():
-            self._columns[name][self.top : self.top + n] = values
+            self._numbers[name][self.top : self.top + n] = values
         self.top += n
-        self._table = None
-        self._pieces.append(columns)
-        while len(self._pieces) > 1 and self._pieces[-2].num_rows < 2 * self._pieces[-1].num_rows:
-            last = self._pieces.pop()
-            self._pieces[-1] = pa.concat_batches([self._pieces[-1], last])
+        self.columns.add(columns)
 
     @property
     def by_start(self) -> ByStart:
@@ -100,14 +88,12 @@ class KeptRows:
 
     def keep(self, places: NDArray) -> None:
         """Leaves the rows at some places, in that order, and no gaps. O(rows)."""
-        taken = self.table.take(pa.array(places))
+        self.columns.keep(places)
         for name in NUMBERS:
-            self._columns[name] = self.number(name)[places]
+            self._numbers[name] = self.number(name)[places]
         self._saved = int(np.count_nonzero(places < self._saved))
         self.top, self.gone = len(places), 0
         self._by_start = ByStart()
-        self._table = None
-        self._pieces = taken.combine_chunks().to_batches()
 
     # --- what EventTimeOperator asks of rows ---
 
@@ -128,7 +114,7 @@ class KeptRows:
         return self.number("key")[slots]
 
     def _check(self) -> None:
-        assert sum(piece.num_rows for piece in self._pieces) == self.top, "columns and numbers differ"
+        assert len(self.columns) == self.top, "columns and numbers differ"
         assert (np.diff(self.number("arrival")) > 0).all(), "rows are not in order of arrival"
         assert len(self.slots()) == len(self), "other rows are gone"
         assert ((self.number("key") < 0) == (self.number("start") == MIN_TIMESTAMP)).all(), "half of a row is gone"

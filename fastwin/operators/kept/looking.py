@@ -44,7 +44,7 @@ def held_windows(
         keys=config.codec.decode(table, windows.keys),
         starts=windows.starts,
         ends=windows.ends,
-        values=pick.holds(kept.table, rows),
+        values=pick.holds(kept.columns, rows),
         nbytes=(counts * (kept.nbytes / max(len(kept), 1))).astype(np.int64),
         **told,
     )

@@ -27,6 +27,7 @@ from fastwin.operators.kept import looking
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.keptrows import NUMBERS, ByArrival, KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
+from fastwin.operators.kept.pieces import Pieces
 from fastwin.operators.kept.pruning import Pruner
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
@@ -163,7 +164,7 @@ class RowsOperator(EventTimeOperator):
         firings = np.flatnonzero(fired.slots >= before)
         firings = firings[np.lexsort((fired.ends[firings], fired.slots[firings]))]
         if len(firings):
-            for some in self._pick.upto(self._kept.table, fired, firings):
+            for some in self._pick.upto(self._kept.columns, fired, firings):
                 yield from self._results(some)
 
     # --- time ---
@@ -217,7 +218,7 @@ class RowsOperator(EventTimeOperator):
     def _results(self, fired: Fired) -> Iterator[pa.RecordBatch]:
         if not len(fired):
             return
-        for found, columns in self._pick.results(self._kept.table, fired):
+        for found, columns in self._pick.results(self._kept.columns, fired):
             self.counters.fired += len(found)
             yield self._config.result(self._keys, found.keys, found.starts, found.ends, columns)
 
@@ -300,7 +301,7 @@ class RowsOperator(EventTimeOperator):
         ids, key_of = by_appearance(self._kept.keys(slots), self._keys.top)
         numbers: dict[str, Any] = {name: self._kept.number(name)[slots] for name in NUMBERS}
         numbers["key"] = key_of.astype(np.int32)
-        rows = self._kept.table.take(pa.array(slots))
+        rows = pa.Table.from_batches(self._kept.columns.batches(slots), self._config.kept_schema)
         return {
             "keys": key_rows(self._config.codec, self._keys, ids.astype(np.int32)),
             "rows": pa.table(numbers),
@@ -359,8 +360,12 @@ class RowsOperator(EventTimeOperator):
         taken["key"] = ids[key_of]
         self._keys.retain_ids(taken["key"])
         self._note_slices(taken["start"])
-        found = [column.take(pa.array(places)).combine_chunks() for column in columns.columns]
-        self._kept.add(pa.RecordBatch.from_arrays(found, schema=kept), **taken)
+        saved = [pa.RecordBatch.from_arrays(batch.columns, schema=kept) for batch in columns.to_batches()]
+        at = 0
+        for batch in Pieces(kept, *saved).batches(places):
+            part = slice(at, at + batch.num_rows)
+            self._kept.add(batch, **{name: values[part] for name, values in taken.items()})
+            at = part.stop
 
     def _check(self) -> None:
         self._kept._check()

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastwin.columns.buffers import int64_values
+from fastwin.operators.kept.pieces import Pieces, cut
 from fastwin.operators.kept.upto import best_upto, rows_upto
 
-__all__ = ["Best", "Fired", "Latest", "Pick", "counts_of", "cut", "places_in_groups", "taken"]
+__all__ = ["Best", "Fired", "Latest", "Pick", "counts_of", "places_in_groups"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class Fired:
     def _columns(self) -> tuple[NDArray, ...]:
         return self.slots, self.keys, self.starts, self.ends, self.groups
 
-    def select(self, places: NDArray) -> Fired:
-        """Returns some of the rows, given by places or marks."""
+    def select(self, places: NDArray | slice) -> Fired:
+        """Returns some of the rows, given by places, marks or a slice."""
         return Fired(*(column[places] for column in self._columns))
 
     def begins(self) -> NDArray[np.bool_]:
@@ -81,20 +82,20 @@ class Pick(Protocol):
     def lateness(self, columns: pa.RecordBatch, allowed_ms: int) -> int | NDArray[np.int64]:
         """Returns how late rows with these columns may be, ms: all the same, or each."""
 
-    def best(self, table: pa.Table, fired: Fired) -> Fired:
-        """Returns the rows that are picked, in order. table: of all rows that are kept."""
+    def best(self, rows: Pieces, fired: Fired) -> Fired:
+        """Returns the rows that are picked, in order. rows: the columns of all that are kept."""
 
-    def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
+    def results(self, rows: Pieces, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         """Yields results: their keys and windows, and their columns."""
 
-    def upto(self, table: pa.Table, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
+    def upto(self, rows: Pieces, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
         """Yields what ``results`` needs for windows that fire at some of their rows, with those up to each.
 
         fired: all rows of these windows, in each by arrival. firings: places among them, at least one, in the order in
         which the windows fire. O(n log n + results), n: len(fired).
         """
 
-    def holds(self, table: pa.Table, fired: Fired) -> dict[str, pa.Array]:
+    def holds(self, rows: Pieces, fired: Fired) -> dict[str, pa.Array | pa.ChunkedArray]:
         """Returns what each window holds, in the order of their rows, as columns by name. Runs no user code."""
 
 
@@ -109,16 +110,16 @@ class _OfOne:
     def lateness(self, columns: pa.RecordBatch, allowed_ms: int) -> int:
         return allowed_ms
 
-    def _ranked(self, table: pa.Table, fired: Fired) -> NDArray[np.int64]:
+    def _ranked(self, rows: Pieces, fired: Fired) -> NDArray[np.int64]:
         """Returns the places of all rows, in each firing those to be picked first."""
         raise NotImplementedError
 
-    def best(self, table: pa.Table, fired: Fired) -> Fired:
-        found = fired.select(self._ranked(table, fired))
+    def best(self, rows: Pieces, fired: Fired) -> Fired:
+        found = fired.select(self._ranked(rows, fired))
         begins = found.begins()
         return found.select(begins if self._n == 1 else places_in_groups(begins) < self._n)
 
-    def upto(self, table: pa.Table, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
+    def upto(self, rows: Pieces, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
         begins = fired.begins()
         of = np.cumsum(begins) - 1
         # Whether the window of a row fires more often than it has results.
@@ -127,21 +128,25 @@ class _OfOne:
         shown = []
         if len(rarely):
             places, numbers = rows_upto(begins, firings[rarely])
-            shown.append(self.best(table, replace(fired.select(places), groups=rarely[numbers])))
+            shown.append(self.best(rows, replace(fired.select(places), groups=rarely[numbers])))
         if len(many):
             some, at = fired.select(often), np.cumsum(often)[firings[many]] - 1
-            places, numbers = best_upto(some.begins(), self._ranked(table, some), at, self._n)
+            places, numbers = best_upto(some.begins(), self._ranked(rows, some), at, self._n)
             shown.append(replace(some.select(places), groups=many[numbers]))
         yield Fired.put_together(shown)
 
-    def holds(self, table: pa.Table, fired: Fired) -> dict[str, pa.Array]:
+    def holds(self, rows: Pieces, fired: Fired) -> dict[str, pa.Array | pa.ChunkedArray]:
         """Returns how many rows each window has, and which would be its results now."""
-        found = self.best(table, fired) if len(fired) else fired
+        found = self.best(rows, fired) if len(fired) else fired
         begins = np.flatnonzero(found.begins()) if len(found) else np.empty(0, np.int64)
-        columns = [taken(column, found.slots) for column in table.columns]
-        rows = pa.StructArray.from_arrays(columns, fields=list(table.schema))
-        ends = np.append(begins, len(found)).astype(np.int32)
-        return {"rows": counts_of(fired), "results": pa.ListArray.from_arrays(pa.array(ends), rows)}
+        edges, lists = np.append(begins, len(found)), []
+        sizes = np.add.reduceat(rows.sizes(found.slots), begins) if len(begins) else begins
+        for part in cut(sizes):
+            within = edges[part.start : part.stop + 1]
+            columns = rows.take(found.slots[within[0] : within[-1]])
+            structs = pa.StructArray.from_arrays(columns, fields=list(rows.schema))
+            lists.append(pa.ListArray.from_arrays(pa.array((within - within[0]).astype(np.int32)), structs))
+        return {"rows": counts_of(fired), "results": lists[0] if len(lists) == 1 else pa.chunked_array(lists)}
 
 
 class Latest(_OfOne):
@@ -154,15 +159,16 @@ class Latest(_OfOne):
         super().__init__(1)
         self._column = column
 
-    def _ranked(self, table: pa.Table, fired: Fired) -> NDArray[np.int64]:
+    def _ranked(self, rows: Pieces, fired: Fired) -> NDArray[np.int64]:
         if self._column is None:
             return np.lexsort((~fired.slots, fired.groups))
-        times = int64_values(taken(table.column(self._column), fired.slots))
+        times = int64_values(rows.take(fired.slots, [self._column])[0])
         return np.lexsort((~fired.slots, ~times, fired.groups))
 
-    def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
-        found = self.best(table, fired)
-        yield found, [taken(column, found.slots) for column in table.columns]
+    def results(self, rows: Pieces, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
+        found = self.best(rows, fired)
+        for part in rows.parts(found.slots):
+            yield found.select(part), rows.take(found.slots[part])
 
 
 class Best(_OfOne):
@@ -172,8 +178,8 @@ class Best(_OfOne):
         super().__init__(n)
         self._by, self._ascending = by, ascending
 
-    def _ranked(self, table: pa.Table, fired: Fired) -> NDArray[np.int64]:
-        values = taken(table.column(self._by), fired.slots)
+    def _ranked(self, rows: Pieces, fired: Fired) -> NDArray[np.int64]:
+        values = rows.gathered(self._by, fired.slots)
         # Nulls are last, and NaN is above all other numbers.
         order = pc.rank(_rankable(values), sort_keys="ascending", tiebreaker="dense").to_numpy()
         order = order.astype(np.int64)
@@ -183,10 +189,11 @@ class Best(_OfOne):
             order = -order
         return np.lexsort((fired.slots, order, fired.groups))
 
-    def results(self, table: pa.Table, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
-        found = self.best(table, fired)
-        ranks = pa.array(places_in_groups(found.begins()) + 1)
-        yield found, [ranks, *(taken(column, found.slots) for column in table.columns)]
+    def results(self, rows: Pieces, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
+        found = self.best(rows, fired)
+        ranks = places_in_groups(found.begins()) + 1
+        for part in rows.parts(found.slots):
+            yield found.select(part), [pa.array(ranks[part]), *rows.take(found.slots[part])]
 
 
 def _rankable(values: pa.Array) -> pa.Array:
@@ -209,21 +216,3 @@ def places_in_groups(begins: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Returns the place of each row within its group, from 0. begins: marks of the first ones."""
     firsts = np.flatnonzero(begins)
     return np.arange(len(begins)) - np.repeat(firsts, np.diff(firsts, append=len(begins)))
-
-
-def cut(sizes: NDArray[np.int64], most: int) -> Iterator[slice]:
-    """Yields parts of sizes: as many as are at most ``most`` together, or one that is more. Of none, one empty part."""
-    ends, at = np.cumsum(sizes), 0
-    while True:
-        before = int(ends[at - 1]) if at else 0
-        end = max(int(np.searchsorted(ends, before + most, side="right")), at + 1)
-        yield slice(at, end)
-        at = end
-        if at >= len(sizes):
-            return
-
-
-def taken(column: pa.ChunkedArray, slots: NDArray[np.int64] | pa.Array) -> pa.Array:
-    """Returns the values at some places; null where a place is."""
-    found = column.take(slots if isinstance(slots, pa.Array) else pa.array(slots))
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

@@ -80,7 +80,7 @@ class Pruner:
         """Tells which rows are picked among those of their key and slice, which come together: bool[slots]."""
         keys, starts, places = self._kept.keys(slots), self._kept.number("start")[slots], np.arange(len(slots))
         # Slices take the place of windows. The starts of these are not looked at, and tell afterwards which rows it is.
-        found = self._pick.best(self._kept.table, Fired.grouped(slots.astype(np.int64), keys, places, starts))
+        found = self._pick.best(self._kept.columns, Fired.grouped(slots.astype(np.int64), keys, places, starts))
         wanted = np.zeros(len(slots), np.bool_)
         wanted[found.starts] = True
         return wanted

@@ -125,7 +125,7 @@ def test_rows_that_are_put_in_order_let_go_of_their_keys() -> None:
     kept.add(columns, key=ids, start=some, arrival=some, since=some)
     pruner.by_slice()
     pruner.put_in_order()
-    assert kept.table["v"].to_pylist() == [1, 3]
+    assert kept.columns.take(kept.slots())[0].to_pylist() == [1, 3]
     assert len(keys) == 2
     pruner.drop_before(100)
     keys.sweep()
