@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastwin.aggregates.aggregate import Aggregate, Input
+from fastwin.columns.decoding import decoded_type
 from fastwin.columns.expressions import Operand, as_operand
 from fastwin.columns.values import stored_as
 from fastwin.core.accumulators.basic import Accumulator
@@ -23,7 +24,8 @@ State = Sequence[NDArray]
 class NumpyAggregate(Aggregate):
     """An aggregate of one's own. Subclass it, and hand an instance to ``.aggregate(...)`` like any other.
 
-    columns: names of the columns to read, or expressions. Elements in which one of them is null are passed over.
+    columns: names of the columns to read, or expressions. Elements in which one of them is null are passed over. A
+        uint64 column is refused, as it does not fit in int64: cast it first.
     where: which elements count, see ``Aggregate``.
 
     A window's state is a few numbers, named by ``state``. All methods work on many states at once, as arrays. They must
@@ -50,6 +52,7 @@ class NumpyAggregate(Aggregate):
 
     state: ClassVar[Mapping[str, str]] = {}
     """The numbers of a state by name: ``"int64"`` or ``"float64"``."""
+    takes: ClassVar[str] = "columns of numbers (uint64 excepted), booleans or times"
     output: ClassVar[pa.DataType] = pa.float64()
     """The type of the result: a number, boolean, date, time or timestamp."""
 
@@ -96,8 +99,8 @@ class NumpyAggregate(Aggregate):
         readings: list[Input] = []
         for column, kind in zip(self._columns, kinds, strict=True):
             stored = stored_as(kind)
-            if stored not in ("int64", "float64"):
-                raise SpecError(f"{self}: takes columns of numbers, booleans or times, but column {column!r} is {kind}")
+            if stored not in ("int64", "float64") or decoded_type(kind) == pa.uint64():
+                raise self._refusal(kind, column)
             readings.append((column, stored))
         return tuple(readings)
 

@@ -220,6 +220,12 @@ def test_definitions_are_checked() -> None:
     with pytest.raises(fw.SpecError, match=r"Range\('v'\): takes columns of numbers.* but column 'v' is string"):
         spec.run(pa.table({"ts": [1], "v": ["a"]}))
 
+    refused = r"Range\('v'\): takes columns of numbers \(uint64 excepted\).* but column 'v' is .*uint64"
+    with pytest.raises(fw.SpecError, match=refused + ".*; cast it to int64 or float64"):
+        spec.run(pa.table({"ts": [1], "v": pa.array([2**63], pa.uint64())}))
+    with pytest.raises(fw.SpecError, match=refused):
+        spec.run(pa.table({"ts": [1], "v": pa.array([2**63], pa.uint64()).dictionary_encode()}))
+
     class Stateless(Range):
         state = {}  # noqa: RUF012
 
