@@ -100,10 +100,10 @@ class CalendarSlicing:
         if watermark == MIN_TIMESTAMP:
             return MIN_TIMESTAMP
         known = self._known
-        gone = known.last_ends < self._bound_after(watermark - lateness + 1)
+        # For a plain int, numpy would copy the table as int64 first.
+        place = int(known.last_ends.searchsorted(np.int32(self._bound_after(watermark - lateness + 1))))
         # Of slices behind the last time, not all ends are known.
-        behind = int(np.searchsorted(known.bounds, known.last))
-        place = int(np.searchsorted(~gone[:behind], True))
+        place = min(place, int(known.bounds.searchsorted(known.last)))
         return int(known.bounds[place]) if place else MIN_TIMESTAMP  # the table may yet get earlier slices
 
     def first_unpassed(self, watermark: int) -> int:
