@@ -14,7 +14,7 @@ from fastwin.errors import SpecError
 from fastwin.windows.localclock import first_instants, time_zone_of
 from fastwin.windows.periods import DAY_MS, Offset, Period
 
-__all__ = ["Bounds", "bounds_over"]
+__all__ = ["NO_BOUNDS", "Bounds", "bounds_over"]
 
 _MONDAY = 4
 """The first Monday of 1970, in days since 1970."""
@@ -37,6 +37,13 @@ class Bounds:
     last_ends: NDArray[np.int32]
     first: int
     last: int
+
+
+_AGES_AGO = -(2**62)
+NO_BOUNDS: Final = Bounds(
+    np.array([_AGES_AGO, _AGES_AGO + 1]), np.zeros(2, np.int32), np.ones(2, np.int32), _AGES_AGO, _AGES_AGO
+)
+"""Nothing is known: all times lie behind its bounds."""
 
 
 def bounds_over(windows: Any, first: int, last: int) -> Bounds:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fastwin.operators.aligned.slicing import Windows, clamped, expanded, within
 from fastwin.times import MIN_TIMESTAMP
-from fastwin.windows.bounds import Bounds
+from fastwin.windows.bounds import NO_BOUNDS
 from fastwin.windows.calendar import CalendarEventTimeWindows
 
 __all__ = ["CalendarSlicing"]
@@ -22,7 +22,7 @@ class CalendarSlicing:
 
     Elements outside of the table there are none, so what is asked of other times is answered with its first or its last
     bound: no slice with contents lies beyond. What is over and forgotten never reaches into the time before the table:
-    elements may still come there.
+    elements may still come there. Before the first element, the table knows of no time.
     """
 
     # A grid that all bounds are on.
@@ -36,7 +36,7 @@ class CalendarSlicing:
         self._windows = windows
         self.shared = windows.shape == "cumulative" or windows.most_windows > 1
         self.covering = windows.most_windows
-        self._table: Bounds | None = None
+        self._known = NO_BOUNDS
 
     @property
     def blocks(self) -> tuple[int, ...]:
@@ -48,20 +48,14 @@ class CalendarSlicing:
     def bounds(self) -> NDArray[np.int64] | None:
         return self._known.bounds
 
-    @property
-    def _known(self) -> Bounds:
-        if self._table is None:
-            self._table = self._windows.bounds(0, 0)
-        return self._table
-
     def cover(self, times: NDArray[np.int64]) -> None:
         if not len(times):
             return
-        first, last, known = int(times.min()), int(times.max()), self._table
-        if known is None:
-            self._table = self._windows.bounds(first, last)
+        first, last, known = int(times.min()), int(times.max()), self._known
+        if known is NO_BOUNDS:
+            self._known = self._windows.bounds(first, last)
         elif first < known.first or last >= known.last:
-            self._table = self._windows.bounds(min(first, known.first), max(last, known.last - 1))
+            self._known = self._windows.bounds(min(first, known.first), max(last, known.last - 1))
 
     def _at(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns which slices times are in."""

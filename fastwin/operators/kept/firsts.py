@@ -93,6 +93,7 @@ class InWindows:
 
     def windows(self, rows: RowStore, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         ends = rows.starts(slots)
+        self.slicing.cover(ends - 1)  # nothing has told of those that were restored
         return starts_of(self.slicing, ends), ends
 
     def last_end(self, pane: int) -> int:

@@ -100,6 +100,16 @@ def test_first_rows_are_handed_out_at_once():
     assert stream.metrics.state_rows == 1
 
 
+def test_restored_first_rows_tell_their_calendar_windows():
+    spec = START.window(fw.CalendarEventTimeWindows.of("1 day", time_zone="Europe/Berlin")).deduplicate("first")
+    table = pa.table({"k": ["a", "b", "a"], "ts": pa.array([2**40, 2**40 + 1, 2**41], pa.timestamp("ms"))})
+    stream, again = (spec.open(schema=table.schema) for _ in range(2))
+    stream.process(table)
+    again.restore([stream.snapshot()])
+    assert again.inspect().equals(stream.inspect())
+    assert again.inspect().num_rows == 3
+
+
 def test_state_of_top_is_bounded():
     stream = START.window(fw.TumblingEventTimeWindows.of(1_000)).top(2, by="v").open()
     for i in range(20):
