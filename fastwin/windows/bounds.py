@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -14,13 +15,18 @@ from fastwin.errors import SpecError
 from fastwin.windows.localclock import first_instants, time_zone_of
 from fastwin.windows.periods import DAY_MS, Offset, Period
 
-__all__ = ["NO_BOUNDS", "Bounds", "bounds_over"]
+__all__ = ["NO_BOUNDS", "Bounds", "bounds_over", "least_step"]
+
+Years = Sequence[tuple[int, int]]
+"""Ranges of years, the last one of each left out."""
 
 _MONDAY = 4
 """The first Monday of 1970, in days since 1970."""
 _YEARS_AT_ONCE = 10
 _MOST: Final = 1 << 24
 """How many bounds a table may have."""
+_LEAST_YEARS = 7
+"""Of so many years, a table of any windows fits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +61,11 @@ def bounds_over(windows: Any, first: int, last: int) -> Bounds:
     step = 1 if isinstance(windows.every, int) else _YEARS_AT_ONCE
     years = (_year(first) // step * step, -(-(_year(last) + 1) // step) * step)
     return _table(windows, *years)
+
+
+def least_step(size: Period) -> int:
+    """Returns the shortest step within a day, ms, by which windows up to ``size`` may grow: a table has room for it."""
+    return -(-_span(size, [(0, _LEAST_YEARS)]) // _MOST)
 
 
 def _year(ms: int) -> int:
@@ -129,6 +140,11 @@ def _steps(begins: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     counts = -(-np.diff(begins) // step)
     before = np.cumsum(counts) - counts
     return np.repeat(begins[:-1] - before * step, counts) + np.arange(int(counts.sum()), dtype=np.int64) * step
+
+
+def _span(size: Period, years: Years) -> int:
+    """Returns how long the windows over some ranges of years are together, ms, at most."""
+    return sum(366 * (last - first) + 2 * (size.most_days + 1) for first, last in years) * DAY_MS
 
 
 def _check_count(windows: Any, count: int, first_year: int, last_year: int) -> None:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from fastwin.errors import SpecError
 from fastwin.times import Duration, format_ms, to_ms
 from fastwin.windows.assigner import EventTimeWindows, WindowAssigner
-from fastwin.windows.bounds import Bounds, bounds_over
+from fastwin.windows.bounds import Bounds, bounds_over, least_step
 from fastwin.windows.localclock import time_zone_of, zone_name
 from fastwin.windows.periods import DAY_MS, Offset, Period, parse_offset, parse_period
 from fastwin.windows.timewindow import TimeWindow
@@ -48,6 +48,11 @@ class CalendarEventTimeWindows(EventTimeWindows, WindowAssigner):
         if not fits or abs(offset.ms) >= DAY_MS:
             limit = f"below {grid}" + (f", with at most {_MOST_OFFSET_DAYS} days" if grid.months else "")
             raise SpecError(f"{_NAME}: offset must be {limit}, got {offset}")
+        if isinstance(self.every, int) and self.every < (least := least_step(self.size)):
+            raise SpecError(
+                f"{_NAME}: step must be at least {format_ms(least)} in windows of {self.size}, as all steps of some "
+                f"years are kept in a table; got step={format_ms(self.every)}"
+            )
 
     @classmethod
     def of(cls, size: Any, *, time_zone: str | ZoneInfo, offset: Duration = 0) -> Self:
@@ -91,7 +96,8 @@ class CalendarEventTimeWindows(EventTimeWindows, WindowAssigner):
         """Returns windows that grow by ``step`` up to ``max_size`` and then begin anew; the rest is as in ``of``.
 
         step: as max_size, or a duration within a day such as ``"1 hour"``, as it passes: a day of 25 hours has 25 of
-        them. The last step of a window is shorter where it is cut off, as that of weeks in a month.
+        them. The last step of a window is shorter where it is cut off, as that of weeks in a month. A step within a day
+        is at least 14 seconds, in windows of a year 18: a table holds all steps of some years.
 
         >>> print(CalendarEventTimeWindows.cumulative("1 month", "1 day", time_zone="Europe/Berlin"))
         calendar windows of 1 month by 1 day in Europe/Berlin

@@ -194,6 +194,14 @@ def test_the_warning_of_utc_days_names_what_helps() -> None:
         (lambda: Calendar.sliding("10 days", "3 days", time_zone="UTC"), "multiple of slide"),
         (lambda: Calendar.cumulative("1 day", "1 month", time_zone="UTC"), "step must be no longer"),
         (lambda: Calendar.cumulative("1 day", 0, time_zone="UTC"), "step must be at least 1 ms"),
+        (
+            lambda: Calendar.cumulative("1 day", "10 s", time_zone="UTC"),
+            "step must be at least 13215 ms in windows of 1 day.*got step=10 s",
+        ),
+        (
+            lambda: Calendar.cumulative("1000 years", "1 minute", time_zone="UTC"),
+            "in windows of 1000 years.*step=1 min",
+        ),
     ],
 )
 def test_errors_say_what_is_wrong(make: object, said: str) -> None:
