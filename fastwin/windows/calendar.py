@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 from zoneinfo import ZoneInfo
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fastwin.errors import SpecError
 from fastwin.times import Duration, format_ms, to_ms
 from fastwin.windows.assigner import EventTimeWindows, WindowAssigner
-from fastwin.windows.bounds import Bounds, bounds_over, least_step
+from fastwin.windows.bounds import Bounds, bounds_over, bounds_with, least_step
 from fastwin.windows.localclock import time_zone_of, zone_name
 from fastwin.windows.periods import DAY_MS, Offset, Period, parse_offset, parse_period
 from fastwin.windows.timewindow import TimeWindow
@@ -121,6 +123,10 @@ class CalendarEventTimeWindows(EventTimeWindows, WindowAssigner):
         """Returns the bounds of windows around times from ``first`` to ``last``, ms."""
         return bounds_over(self, first, last)
 
+    def bounds_with(self, known: Bounds, times: NDArray[np.int64]) -> Bounds:
+        """Returns the bounds that are known, with those around more times, int64[n], ms."""
+        return bounds_with(self, known, times)
+
     @property
     def most_windows(self) -> int:
         """A number of windows that no element is in more than."""
@@ -132,13 +138,11 @@ class CalendarEventTimeWindows(EventTimeWindows, WindowAssigner):
 
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
         table = self.bounds(timestamp, timestamp)
-        bounds = table.bounds.tolist()
-        at = bisect_right(bounds, timestamp) - 1
-        ends = range(at + 1, int(table.last_ends[at]) + 1)
-        return [
-            TimeWindow(bounds[int(table.starts[end])], bounds[end])
-            for end in (ends if self.shape == "cumulative" else reversed(ends))
-        ]
+        at = int(table.bounds.searchsorted(timestamp, side="right")) - 1
+        ends = slice(at + 1, int(table.last_ends[at]) + 1)
+        starts = table.bounds[table.starts[ends]].tolist()
+        found = [TimeWindow(*bounds) for bounds in zip(starts, table.bounds[ends].tolist(), strict=True)]
+        return found if self.shape == "cumulative" else found[::-1]
 
     def __str__(self) -> str:
         every = format_ms(self.every) if isinstance(self.every, int) else str(self.every)

@@ -150,12 +150,12 @@ def test_a_slow_thread_takes_no_slices_from_another_one(monkeypatch: pytest.Monk
     table = pa.table({"int": np.arange(600) % 7, "t": times, "v": random.integers(-9, 9, 600)})
     spec = fw.key_by("int").event_time("t", unit="ms").window(CALENDAR).aggregate(n=fw.Count(), s=fw.Sum("v"))
     expected, latest = rows_of(spec.run(table)), times.max()
-    look, cover, process = CALENDAR.__class__.bounds, CalendarSlicing.cover, GroupsOperator.process
+    look, cover, process = CALENDAR.__class__.bounds_with, CalendarSlicing.cover, GroupsOperator.process
     slow: list[threading.Thread] = []
     wide, narrow, fed = threading.Event(), threading.Event(), threading.Event()
 
-    def slow_bounds(windows: fw.CalendarEventTimeWindows, first: int, last: int) -> Bounds:
-        found = look(windows, first, last)
+    def slow_bounds(windows: fw.CalendarEventTimeWindows, known: Bounds, times: np.ndarray) -> Bounds:
+        found = look(windows, known, times)
         if threading.current_thread() is not threading.main_thread() and not slow:
             slow.append(threading.current_thread())
             assert wide.wait(20)
@@ -178,7 +178,7 @@ def test_a_slow_thread_takes_no_slices_from_another_one(monkeypatch: pytest.Monk
                 fed.set()
 
     monkeypatch.setattr(GroupsOperator, "process", told_process)
-    monkeypatch.setattr(CALENDAR.__class__, "bounds", slow_bounds)
+    monkeypatch.setattr(CALENDAR.__class__, "bounds_with", slow_bounds)
     monkeypatch.setattr(CalendarSlicing, "cover", slow_cover)
     monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
     assert rows_of(spec.run(table, threads=2)) == expected

@@ -85,13 +85,26 @@ cdef inline Slicer slicer_over(const int64_t[::1] times, ts_t slide, ts_t rest, 
 
 
 cdef inline ts_t slice_in(Slicer* slicer, ts_t t) noexcept nogil:
-    """Returns the start of the irregular slice of a time: nearly where it would be if all were equally long."""
+    """Returns the start of the irregular slice of a time: nearly where it would be if all were equally long.
+
+    From there the steps double, and what they leap over is halved: O(1), and O(log slices) where some are far longer.
+    """
     cdef Py_ssize_t at = <Py_ssize_t> ((<double> t - <double> slicer.bounds[0]) * slicer.per_ms)
-    at = max(<Py_ssize_t> 0, min(at, slicer.last))
+    cdef Py_ssize_t last = slicer.last, reach = 1, behind, middle
+    at = max(<Py_ssize_t> 0, min(at, last))
+    behind = at + 1
     while at > 0 and slicer.bounds[at] > t:
-        at -= 1
-    while at < slicer.last and slicer.bounds[at + 1] <= t:
-        at += 1
+        behind, at = at, max(<Py_ssize_t> 0, at - reach)
+        reach += reach
+    while behind <= last and slicer.bounds[behind] <= t:
+        at, behind = behind, min(last + 1, behind + reach)
+        reach += reach
+    while behind - at > 1:
+        middle = (at + behind) >> 1
+        if slicer.bounds[middle] <= t:
+            at = middle
+        else:
+            behind = middle
     slicer.at, slicer.start, slicer.end = at, slicer.bounds[at], slicer.bounds[at + 1]
     return slicer.start
 

@@ -13,6 +13,7 @@ from fastwin.windows.calendar import CalendarEventTimeWindows
 __all__ = ["CalendarSlicing"]
 
 _DAY_MS = 86_400_000
+_HALF_A_YEAR_MS = 180 * _DAY_MS
 # With fewer slides in a window, blocks of them would save no memory.
 _BLOCKS_FROM = 16
 
@@ -20,9 +21,9 @@ _BLOCKS_FROM = 16
 class CalendarSlicing:
     """Slices of calendar windows; see Slicing. ``cover`` is told of all times before anything is asked about them.
 
-    Elements outside of the table there are none, so what is asked of other times is answered with its first or its last
-    bound: no slice with contents lies beyond. What is over and forgotten never reaches into the time before the table:
-    elements may still come there. Before the first element, the table knows of no time.
+    Elements outside of the table's ranges there are none, so what is asked of other times is answered with the first or
+    the last bound of one: no slice with contents lies beyond. What is over and forgotten never reaches into the time
+    before a range: elements may still come there. Before the first element, the table knows of no time.
     """
 
     # A grid that all bounds are on.
@@ -51,11 +52,8 @@ class CalendarSlicing:
     def cover(self, times: NDArray[np.int64]) -> None:
         if not len(times):
             return
-        first, last, known = int(times.min()), int(times.max()), self._known
-        if known is NO_BOUNDS:
-            self._known = self._windows.bounds(first, last)
-        elif first < known.first or last >= known.last:
-            self._known = self._windows.bounds(min(first, known.first), max(last, known.last - 1))
+        if not self._known.knows(int(times.min()), int(times.max())):
+            self._known = self._windows.bounds_with(self._known, times)
 
     def _at(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns which slices times are in."""
@@ -134,6 +132,10 @@ class CalendarSlicing:
         return int(bounds[min(max(self._bound_after(end) - 1, 0) + windows, len(bounds) - 1)])
 
     def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
+        # The windows between two ranges have not been asked for so far.
+        while (apart := self._known.ranges_of(afters - 1) != self._known.ranges_of(untils - 1)).any():
+            first, last = int(afters[apart][0]) - 1, int(untils[apart][0]) - 1
+            self.cover(np.append(np.arange(first, last, _HALF_A_YEAR_MS), last))
         known = self._known
         counts, ends = expanded(self._at(afters) + 1, self._at(untils) - 1, 1)
         return Windows(counts, known.bounds[known.starts[ends]], known.bounds[ends])

@@ -75,7 +75,8 @@ class Slicing(Protocol):
     def cover(self, times: NDArray[np.int64]) -> None:
         """Is told of times, ms, of which or of whose slices it will be asked: int64[n].
 
-        It changes nothing where all are between times that it was told of. Else only one thread may ask it anything.
+        It changes nothing where all are ones that it was told of or, if windows share no slices, between such. Else one
+        thread alone may ask it anything.
         """
 
     def assign(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:

@@ -2,6 +2,8 @@
 
 from operator import index
 
+import numpy as np
+
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdlib cimport free, realloc
 
@@ -14,6 +16,7 @@ from fastwin.core.timemath cimport NO_TIME, add_overflows
 from fastwin.core.windows.timerservice cimport plus
 from fastwin.operators.general.contexts cimport Clocks
 from fastwin.operators.general.elements cimport Elements
+from fastwin.windows.bounds import NO_BOUNDS
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows, CumulativeProcessingTimeWindows
 from fastwin.windows.global_windows import GlobalWindows
@@ -161,19 +164,23 @@ cdef class CalendarNode(AssignerNode):
         self.windows = assigner
         self.ascending = assigner.shape == "cumulative"
         self.plain = True
+        self._table = NO_BOUNDS
+        self.first = self.last = 0
 
     cdef int _cover(self, ts_t time) except -1:
         table = self._table
-        first, last = (time, time) if table is None else (min(time, table.first), max(time, table.last - 1))
-        self._table = table = self.windows.bounds(first, last)
-        self.bounds, self.begins, self.last_ends = table.bounds, table.starts, table.last_ends
-        self.first, self.last = table.first, table.last
-        self.slicer = slicer_of(self.bounds)
+        if not table.knows(time, time):
+            table = self.windows.bounds_with(table, np.array([time], dtype=np.int64))
+        if table is not self._table:
+            self._table = table
+            self.bounds, self.begins, self.last_ends = table.bounds, table.starts, table.last_ends
+            self.slicer = slicer_of(self.bounds)
+        self.first, self.last = table.range_at(time)
         return 0
 
     cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
         cdef Py_ssize_t n = 0, at, last, windows
-        if self._table is None or not self.first <= time < self.last:
+        if not self.first <= time < self.last:
             self._cover(time)
         slice_in(&self.slicer, time)
         at = self.slicer.at

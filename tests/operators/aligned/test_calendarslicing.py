@@ -1,4 +1,4 @@
-"""Calendar windows before their first element, and what a watermark costs them."""
+"""Calendar windows before their first element, over years far apart, and what a watermark costs them."""
 
 import tracemalloc
 from typing import Any
@@ -98,3 +98,66 @@ def test_a_watermark_copies_no_table() -> None:
         assert tracemalloc.get_traced_memory()[1] < 10_000
     finally:
         tracemalloc.stop()
+
+
+FAR = [-59_000_000_000_000, 0, 946_684_800_000, NOW - 400 * DAY, NOW]  # years 100, 1970, 2000, 2023 and 2024
+
+
+def test_years_far_apart_need_no_steps_between() -> None:
+    stream = spec_of(MINUTES).open("10 s", schema=SCHEMA)
+    stream.process(table(NOW))
+    assert stream.process(table(0, NOW + MINUTE)).main.num_rows == 1
+    assert stream.metrics.num_late_records_dropped == 1
+    slicing = CalendarSlicing(MINUTES)
+    slicing.cover(np.array(FAR))
+    assert slicing.bounds is not None
+    assert len(slicing.bounds) < 6 * 366 * 1_440
+    assert (np.diff(slicing.bounds) > 0).all()
+
+
+far = st.tuples(st.sampled_from(FAR), st.integers(-2 * DAY, 2 * DAY)).map(sum)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.lists(far, max_size=4), far), min_size=1, max_size=5),
+    st.sampled_from([0, 3 * DAY, 30_000 * DAY]),
+    st.sampled_from([("1 day", "4 hours"), ("1 month", "12 hours")]),
+)
+def test_years_far_apart_are_those_of_the_general_operator(steps: Any, lateness: int, sizes: tuple[str, str]) -> None:
+    windows = Calendar.cumulative(*sizes, time_zone="America/New_York")
+    spec = fw.key_by().event_time("ts", unit="ms").window(windows).allowed_lateness(lateness).side_output_late_data()
+    own = spec.aggregate(n=fw.Count())
+    general = spec.trigger(fw.any_of(fw.EventTimeTrigger())).aggregate(n=fw.Count())
+    assert "operator: aligned" in own.explain()
+    assert "operator: general" in general.explain()
+    streams = [own.open(schema=SCHEMA), general.open(schema=SCHEMA)]
+    for times, watermark in [*steps, ([], 2**52)]:
+        found = [[stream.process(table(*times)), stream.advance_watermark(watermark)] for stream in streams]
+        for one, other in zip(*found, strict=True):
+            assert one.main.to_pylist() == other.main.to_pylist()
+            assert one.late.to_pylist() == other.late.to_pylist()
+        streams[0]._check_invariants()
+        saved = streams[0].snapshot()
+        streams[0] = own.open(schema=SCHEMA)
+        streams[0].restore([saved])
+        assert streams[0].metrics.open_windows == streams[1].metrics.open_windows
+
+
+def test_a_gap_over_years_is_filled() -> None:
+    windows = Calendar.cumulative("1 day", "12 hours", time_zone="UTC")
+    base = fw.key_by().event_time("ts", unit="ms")
+    spec = base.window(windows, fill="empty", longest_gap="5000 days").aggregate(n=fw.Count())
+    stream = spec.open(schema=SCHEMA)
+    stream.process(table(0, 3_000 * DAY))
+    n = stream.advance_watermark(2**52).main["n"].to_pylist()
+    assert len(n) == 2 * 3_000 + 2
+    assert [at for at, count in enumerate(n) if count] == [0, 1, 6_000, 6_001]
+    assert spec.run(table(0, 3_000 * DAY)).main["n"].to_pylist() == n
+    assert spec.run(table(0, 9_000 * DAY)).main.num_rows == 4
+
+
+def test_too_many_years_are_refused() -> None:
+    years = np.arange(40) * 3 * 366 * DAY
+    with pytest.raises(fw.SpecError, match=r"times of 40 years, from 1970 to 2087, have .* steps, at most 16,777,216"):
+        spec_of(MINUTES).run(table(*years.tolist()))
