@@ -6,7 +6,7 @@ from fastwin.core.typedefs cimport int64_t, ts_t
 from fastwin.core.timemath cimport MAX_TIME, NO_TIME
 from fastwin.errors import SpecError
 from fastwin.functions.descriptors import ReducingStateDescriptor
-from fastwin.times import format_ms, to_ms
+from fastwin.times import MAX_DURATION_MS, format_ms, to_ms
 from fastwin.triggers.builtin cimport BuiltInTrigger
 from fastwin.triggers.builtin import has_fields
 from fastwin.triggers.trigger cimport CONTINUE, FIRE, TriggerHost
@@ -223,8 +223,9 @@ cdef class _Continuous(BuiltInTrigger):
     def __init__(self, interval_ms):
         if isinstance(interval_ms, bool) or not isinstance(interval_ms, int) or interval_ms < 1:
             raise SpecError(f"{type(self).__name__}: interval must be at least 1 ms, got {interval_ms!r}")
-        if interval_ms >= 2**63:
-            raise SpecError(f"{type(self).__name__}: interval must be below 2**63 ms, got {interval_ms}")
+        if interval_ms > MAX_DURATION_MS:
+            raise SpecError(
+                f"{type(self).__name__}: interval must be at most {MAX_DURATION_MS} ms, got {interval_ms} ms")
         self.values = (interval_ms,)
         self.interval = interval_ms
 

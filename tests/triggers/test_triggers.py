@@ -7,6 +7,7 @@ from operator import sub
 from typing import Any
 
 import cloudpickle
+import pyarrow as pa
 import pytest
 
 import fastwin as fw
@@ -183,6 +184,11 @@ def test_a_derived_dataclass_checks_and_freezes_its_fields() -> None:
         (lambda: fw.CountTrigger.of(2**63), "CountTrigger: n must be below 2\\*\\*63"),
         (lambda: Doubling.of("x"), "Doubling: n must be an int of at least 0, got 'xx'"),
         (lambda: fw.ContinuousEventTimeTrigger(0), "ContinuousEventTimeTrigger: interval must be at least 1 ms, got 0"),
+        (
+            lambda: fw.ContinuousEventTimeTrigger(2**63 - 1),
+            f"ContinuousEventTimeTrigger: interval must be at most {2**53} ms, got {2**63 - 1} ms",
+        ),
+        (lambda: fw.ContinuousProcessingTimeTrigger(2**63), f"interval must be at most {2**53} ms, got {2**63} ms"),
         (lambda: fw.PurgingTrigger.of(3), "PurgingTrigger: trigger must be a trigger, got 3"),
         (lambda: fw.ProcessingTimeoutTrigger.of(3, 5), "ProcessingTimeoutTrigger: trigger must be a trigger, got 3"),
         (lambda: fw.ProcessingTimeoutTrigger(fw.EventTimeTrigger(), 0), "timeout must be at least 1 ms, got 0"),
@@ -194,6 +200,12 @@ def test_a_derived_dataclass_checks_and_freezes_its_fields() -> None:
 def test_what_makes_no_trigger(make: Any, says: str) -> None:
     with pytest.raises(fw.SpecError, match=says):
         make()
+
+
+def test_the_longest_interval_goes_with_windows_before_1970() -> None:
+    spec = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+    spec = spec.trigger(fw.ContinuousEventTimeTrigger(2**53)).aggregate(n=fw.Count())
+    assert spec.run(pa.table({"ts": [-(2**61), -1, 5]})).main["n"].to_pylist()[-3:] == [1, 1, 1]
 
 
 def test_a_trigger_without_on_element_says_so() -> None:
