@@ -30,7 +30,7 @@ from fastwin.run.why.report import WhyReport
 from fastwin.run.why.timetext import TimeText
 from fastwin.run.windowspec import WindowSpec
 from fastwin.timeline.recorder import Source
-from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, format_ms, to_ms
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, format_ms, int64_ms, to_ms
 
 __all__ = ["LATE_SIDES", "JoinStream"]
 
@@ -164,11 +164,10 @@ class JoinStream(ShownStream):
         Time is the lesser of both. A watermark at or below the current one is ignored.
         """
         given = [watermark if one is None else one for one in (left, right)]
-        for name, found in zip(("left", "right"), given, strict=True):
-            if found is None:
-                continue
-            if isinstance(found, bool) or not isinstance(found, int) or not MIN_TIMESTAMP <= found <= MAX_TIMESTAMP:
-                raise SpecError(f"advance_watermark: {name} must be an int64 of milliseconds, got {found!r}")
+        given = [
+            None if found is None else int64_ms(f"advance_watermark: {name}", found)
+            for name, found in zip(SIDES, given, strict=True)
+        ]
         if self._stream is not None:
             self._stream._refuse_if_failed()
         self._watermarks = [
