@@ -33,12 +33,15 @@ class Bound:
         """Returns the bounds on the event times of one input."""
         return time_limits(self.spec, self.sides[side].time_unit, Limits())
 
-    def spec_of(self, side: int) -> WindowSpec:
-        """Returns the spec over both for rows of one input whose times are in ms already: it takes the same times."""
+    def guesses_unit(self, side: int) -> bool:
+        """Returns whether int64 times of one input are taken for milliseconds without having been called so."""
         own = self.sides[side]
         assert own.time_column is not None
-        plain = own.time_unit is None and self.schemas[side].field(own.time_column).type == pa.int64()
-        return self.spec if plain else replace(self.spec, time_unit="ms")
+        return own.time_unit is None and self.schemas[side].field(own.time_column).type == pa.int64()
+
+    def spec_of(self, side: int) -> WindowSpec:
+        """Returns the spec over both for rows of one input whose times are in ms already: it takes the same times."""
+        return self.spec if self.guesses_unit(side) else replace(self.spec, time_unit="ms")
 
     def united(self, side: int, rows: pa.RecordBatch | pa.Table, times: pa.Array) -> pa.Table:
         """Returns rows of one input as rows of both. times: of the event time, int64 ms.

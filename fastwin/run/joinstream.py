@@ -8,11 +8,14 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, SupportsIndex
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastwin.columns.checking import good_rows
 from fastwin.columns.schemas import check_time_type, conform
 from fastwin.columns.tables import as_table
+from fastwin.columns.units import warn_of_unit
 from fastwin.errors import SpecError, StateError
 from fastwin.run.datawatermark import idle_time
 from fastwin.run.guard import Guard, alone
@@ -68,6 +71,7 @@ class JoinStream(ShownStream):
         self._stream: Stream | None = None
         self._guard = Guard("stream")  # also of what is kept here, which the inner stream's does not know
         self._bad = self._late = self._dropped = self._calls = 0
+        self._unit_checked = [False, False]
         self._trace = None if trace is None else check_trace(trace)
         if schemas is not None:
             self._bind(*schemas)
@@ -113,6 +117,7 @@ class JoinStream(ShownStream):
             assert spec.time_column is not None
             for rows in conform(table, bound.schemas[side]).combine_chunks().to_batches():
                 checked = good_rows(rows, spec.time_column, spec.bad_row_policy, bound.limits(side))
+                self._check_unit(bound, side, checked.times)
                 bad += checked.bad
                 united.append(bound.united(side, checked.rows, pa.array(checked.times)))
                 if len(checked.times) and int(checked.times.max()) > newest[side]:
@@ -136,6 +141,16 @@ class JoinStream(ShownStream):
                 self._let_idle_go_on(self._delays, self._idle_ms, now)
         results.append(self._advance(moved))
         return self._result(results)
+
+    def _check_unit(self, bound: Bound, side: int, times: NDArray[np.int64]) -> None:
+        """Warns if int64 times of one input look like those of another unit, until that is settled."""
+        if self._unit_checked[side]:
+            return
+        self._unit_checked[side] = True  # also where the warning is raised as an error
+        column = bound.sides[side].time_column
+        assert column is not None
+        if bound.guesses_unit(side):
+            self._unit_checked[side] = warn_of_unit(column, times)
 
     def _advance(self, moved: Sequence[tuple[pa.Table, int, Side] | None] = (None, None)) -> Result:
         """Moves time to the lesser watermark. moved: the element of each input that has moved its watermark."""

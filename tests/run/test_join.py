@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,10 @@ RIGHT = pa.table({"k": ["a", "a"], "ts": [3, 14], "v": [[1], [2, 3]]})
 START = fw.key_by("k").event_time("ts")
 WINDOW = fw.TumblingEventTimeWindows.of(10)
 JOIN = fw.window_join(START, START, WINDOW)
+
+
+def table_at(time):
+    return pa.table({"k": ["a"], "ts": pa.array([time], pa.int64())})
 
 
 def fails(key, window, left, right):
@@ -82,6 +87,28 @@ def test_watermarks_may_be_integers_of_numpy():
     assert stream.watermark == 2
     assert stream.advance_watermark(left=latest + 7, right=np.int32(9)).main.num_rows == 1
     assert type(stream.watermark) is int
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_suspicious_unit_of_an_input_is_warned_of_once(side):
+    usual, seconds = (table_at(time) for time in (1_704_067_200_000, 1_704_067_200))
+    tables = {"left": usual, "right": usual} | {side: seconds}
+    with pytest.warns(UserWarning, match=r"event_time 'ts': .*event_time\('ts', unit='s'\)") as caught:
+        JOIN.run(**tables)
+    assert [one.filename for one in caught] == [__file__]
+    said = START if side == "right" else fw.key_by("k").event_time("ts", unit="s")
+    other = START if side == "left" else fw.key_by("k").event_time("ts", unit="s")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fw.window_join(said, other, WINDOW).run(**tables)
+        JOIN.run(usual, usual)
+        stream = JOIN.open()
+        with pytest.raises(UserWarning, match="event_time 'ts'"):
+            stream.process(**tables)
+        assert stream.metrics.events == 0
+        stream.process(**tables)
+        stream.process(**{side: seconds})
+    assert stream.metrics.events == 3
 
 
 def test_a_restored_stream_knows_both_watermarks():
