@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -90,7 +91,7 @@ class NumpyAggregate(Aggregate):
         return self._columns
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
+        return type(self) is type(other) and _are_alike(vars(self), vars(other))
 
     def __hash__(self) -> int:
         return hash((type(self), self._columns))
@@ -112,3 +113,20 @@ class NumpyAggregate(Aggregate):
         state: Any = self.state.values()
         result: Any = stored_as(self.output)
         return NumpyAccumulator("int64", -1, self, reads, state, result)
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    """Returns whether attributes are equal: arrays, tables and frames as a whole, also within lists and dicts."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return not any(hasattr(side, "__array__") for side in (one, other)) and bool(one == other)
+    if isinstance(one, np.ndarray):
+        if one.dtype != other.dtype or one.shape != other.shape:
+            return False
+        return one.tolist() == other.tolist() if one.dtype.hasobject else one.tobytes() == other.tobytes()
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_are_alike(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_are_alike, one, other))
+    return bool(one.equals(other) if hasattr(one, "equals") else one == other)

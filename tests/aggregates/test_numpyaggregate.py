@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -161,6 +162,31 @@ def test_arguments_and_versions_tell_specs_apart() -> None:
         assert spec.aggregate(m=WeightedMean("x", "w", 1.0)).fingerprint != before
     finally:
         del WeightedMean.version
+
+
+class Edged(Range):
+    def __init__(self, edges) -> None:
+        super().__init__("v")
+        self.edges = edges
+
+
+@pytest.mark.parametrize("within", [lambda held: held, lambda held: [held], lambda held: {"at": (held, 1)}])
+@pytest.mark.parametrize(
+    ("make", "others"),
+    [
+        (lambda: np.array([1.0, np.nan]), [np.array([1.0, 2.0]), np.array([1.0]), np.array([1, 2]), [1.0, 2.0], 1.0]),
+        (lambda: np.array(["a", None], object), [np.array(["a", "b"], object), "a"]),
+        (lambda: pd.Series([1, 2]), [pd.Series([1, 3]), pd.Series([1, 2, 3]), np.array([1, 2])]),
+        (lambda: pa.array([1, 2]), [pa.array([1, 3])]),
+    ],
+)
+def test_arrays_among_the_attributes_tell_specs_apart(make, others, within) -> None:
+    base = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+    spec = base.aggregate(r=Edged(within(make())))
+    assert spec == base.aggregate(r=Edged(within(make())))
+    for other in others:
+        assert spec != base.aggregate(r=Edged(within(other)))
+    assert len({Edged(within(one)) for one in (make(), make(), *others)}) == 1 + len(others)
 
 
 class Broken(Range):
