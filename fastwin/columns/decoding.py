@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.buffers import validity
+from fastwin.columns.buffers import text_values, validity
 
 __all__ = [
     "converted",
@@ -28,6 +28,9 @@ __all__ = [
     "taken_type",
     "without_run_ends",
 ]
+
+# That offsets of 32 bits reach.
+_MOST_BYTES = 2**31 - 1
 
 
 def _rebuilt(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
@@ -55,6 +58,24 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
     return _rebuilt(kind, _without_views)
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _wide(kind: pa.DataType) -> pa.DataType:
+    """The type with offsets of 64 bits for one of views."""
+    return pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+
+
+def _viewed_bytes(array: pa.Array) -> int:
+    """Returns how many bytes views have, or more: what lies under nulls counts as it is."""
+    views = array.buffers()[1]
+    if views is None:
+        return 0
+    sizes = np.frombuffer(views, np.int32)[4 * array.offset : 4 * (array.offset + len(array)) : 4]
+    return int(np.maximum(sizes, 0).sum(dtype=np.int64))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -179,8 +200,13 @@ def encoded(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | 
 
 
 def decoded(array: pa.Array) -> pa.Array:
-    """Returns an array of dictionary or view type as one of its ``decoded_type``; others as they are."""
+    """Returns an array of dictionary or view type as one of its ``decoded_type``; others as they are.
+
+    Views of more text or bytes than offsets of 32 bits reach have some of 64.
+    """
     kind = _without_views(array.type)
+    if _is_view(array.type) and _viewed_bytes(array) > _MOST_BYTES:
+        kind = _wide(array.type)
     array = converted(array, kind)
     return decoded(array.dictionary_decode()) if pa.types.is_dictionary(kind) else array
 
@@ -217,8 +243,25 @@ def _with_unit(kind: pa.DataType, unit: str) -> pa.DataType:
 
 def take_column(column: pa.Array, indices: pa.Array) -> pa.Array:
     """Returns the values at the given indices; the type stays, also where Arrow itself cannot take it."""
+    if _is_view(column.type):
+        return _taken_views(column, indices)
     kind = _without_views(column.type)
     return converted(converted(column, kind).take(indices), column.type)
+
+
+def _taken_views(column: pa.Array, indices: pa.Array) -> pa.Array:
+    """Takes from views, which Arrow cannot, and makes them of so much at a time as it can."""
+    wide = column.cast(_wide(column.type))
+    found = wide.take(indices)
+    ends, _ = text_values(found)
+    if ends[-1] - ends[0] <= _MOST_BYTES:
+        return found.cast(column.type)
+    pieces, at = [], 0
+    while at < len(found):
+        stop = max(int(ends.searchsorted(ends[at] + _MOST_BYTES, side="right")) - 1, at + 1)
+        pieces.append(wide.take(indices[at:stop]).cast(column.type))
+        at = stop
+    return pa.concat_arrays(pieces)
 
 
 def take_rows(rows: pa.RecordBatch, indices: NDArray[np.int64]) -> pa.RecordBatch:

@@ -1,11 +1,13 @@
-"""Lists of nulls alone keep their values where columns are decoded: Arrow's cast of them loses some."""
+"""What Arrow itself does not do: lists of nulls keep their values, views are taken, and may be of more than 2 GiB."""
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from fastwin.columns.decoding import converted, decoded, taken
+import fastwin as fw
+from fastwin.columns.decoding import converted, decoded, take_column, taken
 
 LISTS = pa.array([[None] * 3, [None], None, [None] * 5, []], pa.list_(pa.null()))
 TEXT = pa.array(list("abcab")).dictionary_encode()
@@ -25,3 +27,40 @@ def test_chunks_of_lists_of_nulls() -> None:
     found = converted(pa.chunked_array([LISTS, LISTS.slice(2)]), pa.list_(pa.int64()))
     found.validate(full=True)
     assert found.to_pylist() == LISTS.to_pylist() + LISTS.to_pylist()[2:]
+
+
+VIEWS = pa.array(["long enough to be in a buffer", None, "short", "", "longer than twelve bytes"]).cast(
+    pa.string_view()
+)
+
+
+@pytest.mark.parametrize("most", [2**31 - 1, 40, 1])
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+@pytest.mark.parametrize("cut", [0, 1, 5])
+def test_views_of_any_size_are_taken_and_decoded(
+    most: int, kind: pa.DataType, cut: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastwin.columns.decoding._MOST_BYTES", most)
+    views = VIEWS.cast(kind).slice(cut)
+    narrow, wide = (pa.string(), pa.large_string()) if kind == pa.string_view() else (pa.binary(), pa.large_binary())
+    found = decoded(views)
+    assert found.type == (wide if most < sum(len(value or "") for value in views.to_pylist()) else narrow)
+    assert found.to_pylist() == views.to_pylist()
+    places = np.arange(len(views)).repeat(3)[::-1].copy()
+    for indices in (pa.array(places), pa.array(places, mask=places % 2 == 1), pa.array([], pa.int64())):
+        found = take_column(views, indices)
+        found.validate(full=True)
+        assert found.type == kind
+        assert found.to_pylist() == views.cast(wide).take(indices).to_pylist()
+
+
+@pytest.mark.parametrize("most", [2**31 - 1, 40])
+def test_a_bad_row_among_large_views_is_dropped(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastwin.columns.decoding._MOST_BYTES", most)
+    table = pa.table({"ts": pa.array([None, 1, 2, 3, 4], pa.int64()), "k": VIEWS, "v": VIEWS})
+    spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 minute")).bad_rows("drop")
+    spec = spec.side_output_late_data().aggregate(last=fw.Last("v"))
+    main = spec.run(table).main
+    assert main["k"].type == pa.string()
+    assert sorted(main["k"].to_pylist(), key=str) == sorted(VIEWS.to_pylist()[1:], key=str)
+    assert [row["k"] for row in main.to_pylist()] == [row["last"] for row in main.to_pylist()]
