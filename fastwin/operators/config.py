@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,6 +38,9 @@ __all__ = [
     "ResultColumn",
     "members_of",
 ]
+
+# Of the results of an aggregate that go into one array.
+_MOST_BYTES = 1 << 30
 
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 CHANGE_FIELD = pa.field(CHANGE, pa.string())
@@ -162,11 +166,13 @@ class Config:
         """Returns fresh kernels for the aggregates."""
         return AccumulatorSet(members_of(self.results), head_cells)
 
-    def rows_to_result(
+    def results_of_rows(
         self, keys: KeyTable, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32], ends: NDArray
-    ) -> pa.RecordBatch:
-        """Returns the result rows of fired windows: those at ``slots``, ending at ``ends`` (int64[n], ms)."""
-        return self.result(keys, rows.keys(slots), rows.starts(slots), ends, self.values_of(accumulators, rows, slots))
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the result rows of fired windows, those at ``slots``, ending at ``ends`` (int64[n], ms), in order."""
+        for part, values in self.values_in_parts(accumulators, rows, slots):
+            some = slots[part]
+            yield self.result(keys, rows.keys(some), rows.starts(some), ends[part], values)
 
     def result(
         self, keys: KeyTable, ids: NDArray[np.int32], starts: NDArray, ends: NDArray, values: list[pa.Array]
@@ -187,7 +193,31 @@ class Config:
 
     def values_of(self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]) -> list[pa.Array]:
         """Returns the columns of the aggregates for some rows."""
-        found = accumulators.results(rows, slots)
+        return self._columns(accumulators, rows, slots, accumulators.results(rows, slots))
+
+    def values_in_parts(
+        self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]
+    ) -> Iterator[tuple[slice, list[pa.Array]]]:
+        """Yields the columns of the aggregates for some rows, with which of them these are: mostly all at once.
+
+        Text and lists have offsets of 32 bits, so they go by halves where they are too long together.
+        """
+        waiting = [slice(0, len(slots))]
+        while waiting:
+            part = waiting.pop()
+            some = slots[part]
+            found = accumulators.results(rows, some)
+            if len(some) > 1 and any(
+                sum(one.nbytes for one in each if one is not None) > _MOST_BYTES for each in found
+            ):
+                middle = part.start + len(some) // 2
+                waiting += [slice(middle, part.stop), slice(part.start, middle)]
+                continue
+            yield part, self._columns(accumulators, rows, some, found)
+
+    def _columns(
+        self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32], found: list[tuple]
+    ) -> list[pa.Array]:
         values = []
         for i, (column, result) in enumerate(zip(self.results, found, strict=True)):
             if isinstance(column.aggregate, PaneState):

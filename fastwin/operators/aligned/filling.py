@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -45,9 +46,15 @@ class FillingOperator(AlignedOperator):
         nothing = rows.fresh(np.zeros(1, np.int32), np.zeros(1, np.int64))
         self._empty = config.values_of(self._accumulators, rows, nothing)
 
-    def _result(self, rows: RowStore, slots: NDArray[np.int32], ends: NDArray[np.int64]) -> pa.RecordBatch:
-        fired = super()._result(rows, slots, ends)
-        keys = rows.keys(slots)
+    def _results(self, rows: RowStore, slots: NDArray[np.int32], ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        at = 0
+        for fired in super()._results(rows, slots, ends):
+            part = slice(at, at + fired.num_rows)
+            at = part.stop
+            yield self._filled(fired, rows.keys(slots[part]), ends[part])
+
+    def _filled(self, fired: pa.RecordBatch, keys: NDArray[np.int32], ends: NDArray[np.int64]) -> pa.RecordBatch:
+        """Returns the results of windows, and those of the gaps that they end."""
         order = np.argsort(ends, kind="stable")  # those of a late element come with the latest first
         places, afters, untils = pass_windows(self._marks, keys[order], ends[order], self._gap)
         gaps = self._slicing.between(afters, untils)

@@ -155,9 +155,10 @@ class GroupsOperator(WatermarkOperator):
         self.counters.fired += len(slots)
         for at in range(0, len(slots), _FLUSH_ROWS):
             part, since = slots[at : at + _FLUSH_ROWS], starts[at : at + _FLUSH_ROWS]
-            values = config.values_of(table.accumulators, table.rows, part)
-            keys = config.codec.decode_columns(table.keys(part))
-            yield config.result_of(keys, since, self._slicing.last_ends(since), values)
+            ends = self._slicing.last_ends(since)
+            for some, values in config.values_in_parts(table.accumulators, table.rows, part):
+                keys = config.codec.decode_columns(table.keys(part[some]))
+                yield config.result_of(keys, since[some], ends[some], values)
 
     def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Orders elements by their windows where neighbours jump between many, if nothing tells when they came."""

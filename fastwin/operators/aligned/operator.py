@@ -242,7 +242,7 @@ class AlignedOperator(PanesOperator):
         """Hands over the rows of the combiner, whose windows end at ``ends``, in the given order."""
         rows = self._combiner.rows
         slots = np.arange(len(ends), dtype=np.int32) if order is None else order
-        yield self._result(rows, slots, ends[slots])
+        yield from self._results(rows, slots, ends[slots])
         self._combiner.clear()
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
@@ -288,7 +288,7 @@ class AlignedOperator(PanesOperator):
             for at in range(0, len(slots), _FLUSH_ROWS):
                 part = slots[at : at + _FLUSH_ROWS]
                 starts = rows.starts(part)
-                yield self._result(rows, part, slicing.last_ends(starts))
+                yield from self._results(rows, part, slicing.last_ends(starts))
             first = int(starts[-1]) + 1
 
     def _fire_shared(self, watermark: int) -> Iterator[pa.RecordBatch]:
@@ -300,7 +300,7 @@ class AlignedOperator(PanesOperator):
                 counts.append(self._slider.fire(self._slicing.start_of(end), end, rows))
                 ends.append(end)
                 end = self._next_end(end)
-            yield self._result(rows, np.arange(len(rows), dtype=np.int32), np.repeat(ends, counts))
+            yield from self._results(rows, np.arange(len(rows), dtype=np.int32), np.repeat(ends, counts))
 
     def _next_end(self, after: int | None = None) -> int | None:
         """Returns the first end later than ``after`` of a window with contents; None: later than all that fired."""
@@ -310,9 +310,9 @@ class AlignedOperator(PanesOperator):
             return None if first is None else end
         return self._slicing.end_after(first)
 
-    def _result(self, rows: RowStore, slots: NDArray[np.int32], ends: NDArray[np.int64]) -> pa.RecordBatch:
+    def _results(self, rows: RowStore, slots: NDArray[np.int32], ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
         self.counters.fired += len(slots)
-        return self._config.rows_to_result(self._keys, self._accumulators, rows, slots, ends)
+        return self._config.results_of_rows(self._keys, self._accumulators, rows, slots, ends)
 
     def next_timer(self) -> int | None:
         """Returns the next watermark at which a window fires or a slice goes."""

@@ -1,5 +1,6 @@
 """Firing: from a window that fires to result rows, and what user functions have to say about it."""
 
+from itertools import islice
 from types import GeneratorType
 
 import numpy as np
@@ -314,16 +315,23 @@ cdef class Firing:
         valid = None if bounded.all() else bounded
         columns = self.config.codec.decode(self.table.keys, fired.keys(slots))
         columns += [from_values(bound, valid, self.config.bound_type) for bound in (starts, ends)]
+        parts = []
         if self.process is None:
-            columns += self.config.values_of(self.contents.accumulators, fired, slots)
+            parts = [found for _, found in self.config.values_in_parts(self.contents.accumulators, fired, slots)]
+            columns += parts[0] if len(parts) == 1 else [pa.chunked_array(pieces) for pieces in zip(*parts)]
         if self.values is not None:
             columns += self._python_columns()
         if self.pane_info:
             columns += to_arrays(zip(*self.panes), pa.schema(PANE_FIELDS), "pane")
         if self.changelog:
             columns = with_changes(columns, self.changes, len(self.config.codec.fields) + 2)
-        batch = pa.RecordBatch.from_arrays(columns, names=self.made_names())
-        self._batches.append((batch.select(self.config.main_names), self.causes))
+        if len(parts) > 1:
+            table = pa.Table.from_arrays(columns, names=self.made_names()).select(self.config.main_names)
+            batches, causes = table.to_batches(), iter(self.causes or [])
+            self._batches += [(batch, list(islice(causes, batch.num_rows))) for batch in batches]
+        else:
+            batch = pa.RecordBatch.from_arrays(columns, names=self.made_names())
+            self._batches.append((batch.select(self.config.main_names), self.causes))
         for slot in range(n):
             self.table.keys.release_later(self.fired.head(slot).key)
         self.table.keys.bury()

@@ -5,7 +5,7 @@ are due. A timer is set once and looks up the session's end when it goes off, so
 costs nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -228,7 +228,7 @@ class SessionOperator(EventTimeOperator):
             fired = self._accumulators.new_rows()
             slots[part] = self._add(batch.select(np.arange(len(batch))[part]), fired)
             if len(fired):
-                fed.main.append(self._result(fired, fired.slots()))
+                fed.main += self._results(fired, fired.slots())
             if owns:
                 step = max(1, min(2 * step, _MOST_LATE, step * _LATE_BYTES // max(fired.nbytes, 1)))
         return slots
@@ -237,12 +237,12 @@ class SessionOperator(EventTimeOperator):
         """Appends the results of sessions, in order of their ends."""
         if not len(slots):
             return
-        results.append(self._result(self._sessions.rows, slots[np.argsort(self._sessions.ends(slots), kind="stable")]))
+        results += self._results(self._sessions.rows, slots[np.argsort(self._sessions.ends(slots), kind="stable")])
 
-    def _result(self, rows: RowStore, slots: NDArray[np.int32]) -> pa.RecordBatch:
+    def _results(self, rows: RowStore, slots: NDArray[np.int32]) -> Iterator[pa.RecordBatch]:
         self.counters.fired += len(slots)
         ends = rows.cells(slots, END_CELL)
-        return self._config.rows_to_result(self._keys, self._accumulators, rows, slots, ends)
+        return self._config.results_of_rows(self._keys, self._accumulators, rows, slots, ends)
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
         """Fires the sessions with watermark before < end - 1 <= watermark, in order of their ends."""
@@ -252,7 +252,7 @@ class SessionOperator(EventTimeOperator):
         fired, over = self._timers.advance(self.watermark, watermark, self._config.lateness_ms)
         try:
             parts = (fired[at : at + _FLUSH_ROWS] for at in range(0, len(fired), _FLUSH_ROWS))
-            results = [self._result(self._sessions.rows, part) for part in parts]
+            results = [result for part in parts for result in self._results(self._sessions.rows, part)]
         except BaseException:
             # Nothing has fired: all is as it was.
             self._arm(np.concatenate([fired, over]))

@@ -18,12 +18,12 @@ def test_copies_of_large_sessions_are_few(monkeypatch: pytest.MonkeyPatch) -> No
         held.append(rows.nbytes)
         return plain(self, rows, slots)
 
-    plain = SessionOperator._result
+    plain = SessionOperator._results
     spec = fw.key_by().event_time("t", unit="ms").window(fw.EventTimeSessionWindows.with_gap(1_000))
     stream = spec.allowed_lateness("1 day").aggregate(d=fw.CountDistinct("v")).open()
     stream.process(pa.table({"t": [0] * VALUES, "v": range(VALUES)}))
     stream.advance_watermark(10_000)
-    monkeypatch.setattr(SessionOperator, "_result", result)
+    monkeypatch.setattr(SessionOperator, "_results", result)
     fired = stream.process(pa.table({"t": [0] * LATE, "v": range(VALUES, VALUES + LATE)})).main
     assert fired["d"].to_pylist() == list(range(VALUES + 1, VALUES + LATE + 1))
     assert max(held) < MOST_BYTES

@@ -1,0 +1,76 @@
+"""Text and lists that are too long for one batch go into several: the same rows in the same order, on each operator."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+
+WINDOWS: dict[str, Any] = {
+    "aligned": fw.TumblingEventTimeWindows.of(100),
+    "shared": fw.SlidingEventTimeWindows.of(100, 40),
+    "session": fw.EventTimeSessionWindows.with_gap(3),
+    "general": fw.TumblingEventTimeWindows.of(100),
+    "filling": fw.TumblingEventTimeWindows.of(100),
+    "several": {"short": fw.TumblingEventTimeWindows.of(100), "long": fw.TumblingEventTimeWindows.of(300)},
+}
+
+
+def spec_of(name: str, coalesce: bool) -> fw.WindowSpec:
+    spec, fill = fw.key_by("k").event_time("ts", unit="ms"), {"fill": "empty", "longest_gap": "1 s"}
+    named = WINDOWS[name]
+    spec = spec.windows(**named) if name == "several" else spec.window(named, **(fill if name == "filling" else {}))
+    if name == "general":
+        spec = spec.trigger(fw.any_of(fw.EventTimeTrigger(), fw.CountTrigger(40)))
+    spec = spec.allowed_lateness(200, coalesce=coalesce)
+    return spec.aggregate(
+        n=fw.Count(), last=fw.Last("text"), all=fw.Collect("text"), best=fw.TopK("text", 3), s=fw.Sum("v")
+    )
+
+
+def table(seed: int, n: int = 600) -> pa.Table:
+    dice = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "k": dice.integers(0, 9, n),
+            "ts": seed * 150 + np.sort(dice.integers(0, 400, n)),
+            "text": pa.array(["ab" * int(i % 7) for i in dice.integers(0, 99, n)], mask=dice.random(n) < 0.1),
+            "v": dice.integers(0, 99, n),
+        }
+    )
+
+
+def played(spec: fw.WindowSpec) -> list[pa.Table]:
+    """The results of each call of a stream, and of a run."""
+    stream, found = spec.open(), []
+    for seed in range(3):
+        found.append(stream.process(table(seed)).main)
+        found.append(stream.advance_watermark(seed * 150 + 250).main)
+    found.append(stream.advance_watermark(10**6).main)
+    return [*found, spec.run(pa.concat_tables([table(0), table(3)])).main]
+
+
+@pytest.mark.parametrize("coalesce", [False, True])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_long_results_go_into_several_batches(name: str, coalesce: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = spec_of(name, coalesce)
+    wanted = played(spec)
+    monkeypatch.setattr("fastwin.operators.config._MOST_BYTES", 500)
+    found = played(spec)
+    assert max(part.column("all").num_chunks for part in found) > 4
+    for part, whole in zip(found, wanted, strict=True):
+        assert part.to_pylist() == whole.to_pylist()
+
+
+def test_a_traced_stream_knows_the_causes_of_all_its_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told() -> list[str]:
+        stream = spec_of("general", False).open(trace=10_000)
+        stream.process(table(0))
+        stream.advance_watermark(10**6)
+        return [str(stream.why(key, 50)) for key in range(9)]
+
+    wanted = told()
+    monkeypatch.setattr("fastwin.operators.config._MOST_BYTES", 500)
+    assert told() == wanted
