@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -24,7 +23,9 @@ _MONDAY = 4
 """The first Monday of 1970, in days since 1970."""
 _YEARS_AT_ONCE = 10
 _MOST: Final = 1 << 24
-"""How many bounds a table may have."""
+"""How many bounds a table may have, and all tables together that are kept for the next one who asks."""
+_MOST_TABLES: Final = 64
+_tables: dict[tuple[Any, Years], Bounds] = {}  # the one asked for last comes last
 _LEAST_YEARS = 7
 """Of so many years, a table of any windows fits."""
 
@@ -115,9 +116,21 @@ def _year(ms: int) -> int:
     return int(np.datetime64(ms, "ms").astype("datetime64[Y]").astype(np.int64)) + 1970
 
 
-@lru_cache(maxsize=64)
 def _table(windows: Any, years: Years) -> Bounds:
-    """Returns the bounds for some ranges of years, in order and not touching."""
+    """Returns the bounds for some ranges of years, in order and not touching: those that were asked for of late."""
+    found = _tables.pop((windows, years), None)
+    if found is None:
+        found = _made(windows, years)
+        held = len(found.bounds)
+        for at, (key, table) in enumerate(reversed(list(_tables.items())), 2):
+            held += len(table.bounds)
+            if at > _MOST_TABLES or held > _MOST:
+                _tables.pop(key, None)
+    _tables[windows, years] = found
+    return found
+
+
+def _made(windows: Any, years: Years) -> Bounds:
     if isinstance(windows.every, int):
         _check_count(windows, years)
     parts = [_range(windows, *one) for one in years]

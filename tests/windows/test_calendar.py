@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastwin as fw
+from fastwin.windows import bounds
 from fastwin.windows.bounds import bounds_over
 from tests.support.naive_calendar import begins, utc_ms, windows_of
 
@@ -207,6 +208,17 @@ def test_the_warning_of_utc_days_names_what_helps() -> None:
 def test_errors_say_what_is_wrong(make: object, said: str) -> None:
     with pytest.raises(fw.SpecError, match=said):
         make()
+
+
+def test_tables_are_kept_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = Calendar.cumulative("1 day", "1 hour", time_zone="UTC")
+    monkeypatch.setattr(bounds, "_tables", {})
+    tables = [bounds_over(hours, ms_of(year, 1, 1), ms_of(year, 2, 1)) for year in (2000, 2001)]
+    assert bounds_over(hours, ms_of(2000, 1, 1), ms_of(2000, 1, 1)) is tables[0]
+    monkeypatch.setattr(bounds, "_MOST", 20_000)
+    bounds_over(hours, ms_of(2002, 1, 1), ms_of(2002, 1, 1))
+    assert bounds_over(hours, ms_of(2000, 1, 1), ms_of(2000, 1, 1)) is tables[0]
+    assert bounds_over(hours, ms_of(2001, 1, 1), ms_of(2001, 1, 1)) is not tables[1]  # asked for least of late
 
 
 def test_too_many_steps_are_refused() -> None:
