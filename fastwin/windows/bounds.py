@@ -92,7 +92,7 @@ def bounds_with(windows: Any, known: Bounds, times: NDArray[np.int64]) -> Bounds
     unknown = times[known.ranges_of(times) % 2 == 0]
     found = np.unique(unknown.astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64)) + 1970
     years += [(year, year + 1) for year in found.tolist()]
-    apart = windows.size.most_days // 182 + 1  # with fewer years between, ranges may overlap
+    apart = windows.size.most_days // 121 + 1  # with fewer years between, ranges may overlap
     united: list[tuple[int, int]] = []
     for first, last in sorted(years):
         if united and first - united[-1][1] <= apart:
@@ -153,7 +153,7 @@ def _made(windows: Any, years: Years) -> Bounds:
 def _range(windows: Any, first_year: int, last_year: int) -> Bounds:
     """Returns the bounds for the years from ``first_year`` up to, but without, ``last_year``."""
     zone, years = time_zone_of(windows.time_zone, "time_zone"), ((first_year, last_year),)
-    margin = 3 * windows.size.most_days // 365 + 3
+    margin = 5 * windows.size.most_days // 365 + 3
     first_year, last_year = first_year - margin, last_year + margin
     if windows.shape == "cumulative":
         return _cumulative(windows, zone, first_year, last_year, years)
@@ -196,7 +196,7 @@ def _cumulative(windows: Any, zone: ZoneInfo, first_year: int, last_year: int, y
     begins = np.unique(first_instants(zone, clock))
     if isinstance(every, int):
         first, last = (_first_day(12 * (year - 1970)) * DAY_MS for year in years[0])
-        begins = begins[begins.searchsorted(first, side="right") - 1 : begins.searchsorted(last) + 1]
+        begins = begins[begins.searchsorted(first, side="right") - 1 : begins.searchsorted(last) + 2]
         steps = _steps(begins, every)
     elif every.days:
         steps = first_instants(zone, _steps(clock, every.days * DAY_MS))
@@ -210,7 +210,7 @@ def _cumulative(windows: Any, zone: ZoneInfo, first_year: int, last_year: int, y
     last_ends = begin_at[np.minimum(group + 1, len(begins) - 1)]
     starts = np.empty_like(last_ends)
     starts[0], starts[1:] = 0, begin_at[group[:-1]]
-    return Bounds(bounds, starts, last_ends, (int(begins[0]), int(begins[-1])), years)
+    return Bounds(bounds, starts, last_ends, (int(begins[0]), int(begins[-2])), years)  # none is in the last one
 
 
 def _steps(begins: NDArray[np.int64], step: int) -> NDArray[np.int64]:
@@ -222,7 +222,7 @@ def _steps(begins: NDArray[np.int64], step: int) -> NDArray[np.int64]:
 
 def _span(size: Period, years: Years) -> int:
     """Returns how long the windows over some ranges of years are together, ms, at most."""
-    return sum(366 * (last - first) + 2 * (size.most_days + 1) for first, last in years) * DAY_MS
+    return sum(366 * (last - first) + 3 * (size.most_days + 1) for first, last in years) * DAY_MS
 
 
 def _check_count(windows: Any, years: Years) -> None:

@@ -99,7 +99,7 @@ class CalendarEventTimeWindows(EventTimeWindows, WindowAssigner):
 
         step: as max_size, or a duration within a day such as ``"1 hour"``, as it passes: a day of 25 hours has 25 of
         them. The last step of a window is shorter where it is cut off, as that of weeks in a month. A step within a day
-        is at least 14 seconds, in windows of a year 18: a table holds all steps of some years.
+        is at least 14 seconds, in windows of a year 19: a table holds all steps of some years.
 
         >>> print(CalendarEventTimeWindows.cumulative("1 month", "1 day", time_zone="Europe/Berlin"))
         calendar windows of 1 month by 1 day in Europe/Berlin
