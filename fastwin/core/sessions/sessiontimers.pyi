@@ -10,6 +10,7 @@ class SessionTimers:
     """Timers of sessions: each session has one at or before the time at which it is due next."""
 
     sessions: SessionTable
+    looked: int
     def __init__(self, sessions: SessionTable, width: int) -> None: ...
     def __len__(self) -> int: ...
     @property

@@ -3,18 +3,20 @@
 import numpy as np
 
 cimport cython
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
-from fastwin.core.memory.bits cimport has_bit, set_bit
+from fastwin.core.memory.bits cimport clear_bit, has_bit, set_bit
 from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.hashindex cimport (
     count_places, farthest, first_place, free_index, next_place, resize_index, seed_index, take_out)
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.memory.radixsort cimport Timed, sort_in_place
-from fastwin.core.sessions.sessiontable cimport Session, SessionTable
-from fastwin.core.timemath cimport check_duration, floor_to
+from fastwin.core.sessions.sessiontable cimport SessionTable
+from fastwin.core.sessions.timebucket cimport (
+    append_entry, count_due, count_entries, first_time, free_bucket, new_bucket, put_in_order, take_due)
+from fastwin.core.timemath cimport MAX_TIME, check_duration, floor_to
 
 cdef enum:
     FIRST_SIZE = 16
@@ -52,7 +54,8 @@ cdef class SessionTimers:
     """Timers of sessions: each session has one at or before the time at which it is due next.
 
     sessions: whose ends the timers look up when they go off; so extending a session costs nothing here.
-    width: ms of a bucket. The first buckets are taken whole, so that nothing is sorted but what is due.
+    width: ms of a bucket. Those that a watermark has passed are taken whole, so that nothing is sorted but what is due;
+    the one that it is in is put in order.
     """
 
     def __cinit__(self, SessionTable sessions not None, int64_t width):
@@ -64,9 +67,9 @@ cdef class SessionTimers:
     def __dealloc__(self):
         cdef Py_ssize_t i
         for i in range(self.heap_n):
-            free(self.heap[i].entries)
-            free(self.heap[i])
+            free_bucket(self.heap[i])
         free(self.heap)
+        free(self.marks)
         free_index(&self.index)
 
     def __len__(self):
@@ -75,7 +78,7 @@ cdef class SessionTimers:
     @property
     def nbytes(self):
         """Bytes allocated."""
-        return self.bytes_n + (self.heap_capacity + self.index.size) * <Py_ssize_t> sizeof(Bucket*)
+        return self.bytes_n + (self.heap_capacity + self.index.size + 2 * self.marks_n) * <Py_ssize_t> sizeof(Bucket*)
 
     cdef Py_ssize_t _place(self, ts_t start) noexcept nogil:
         """Returns where the bucket is in the index, or the empty place where looking for it ends."""
@@ -108,11 +111,10 @@ cdef class SessionTimers:
         at = self._place(start)
         bucket = self._bucket_at(at)
         if bucket == NULL:
-            bucket = <Bucket*> calloc(1, sizeof(Bucket))
+            bucket = new_bucket(start)
             if bucket == NULL:
                 with gil:
                     raise MemoryError("SessionTimers: no memory for a bucket")
-            bucket.start = start
             (<Bucket**> self.index.places)[at] = bucket
             at = self.heap_n
             self.heap_n += 1
@@ -126,21 +128,11 @@ cdef class SessionTimers:
 
     cdef int _push(self, ts_t time, idx_t key, idx_t slot) except -1 nogil:
         cdef Bucket* bucket = self._bucket(floor_to(time, self.width, 0))
-        cdef Py_ssize_t capacity
-        cdef void* moved
-        if bucket.n == bucket.capacity:
-            capacity = bucket.capacity + bucket.capacity // 2 + 4
-            moved = realloc(bucket.entries, capacity * sizeof(Entry))
-            if moved == NULL:
-                with gil:
-                    raise MemoryError(f"SessionTimers: no memory for {capacity} timers")
-            bucket.entries = <Entry*> moved
-            self.bytes_n += (capacity - bucket.capacity) * <Py_ssize_t> sizeof(Entry)
-            bucket.capacity = capacity
-        bucket.entries[bucket.n].time = time
-        bucket.entries[bucket.n].key = key
-        bucket.entries[bucket.n].slot = slot
-        bucket.n += 1
+        cdef Py_ssize_t capacity = bucket.capacity
+        if not append_entry(bucket, time, key, slot):
+            with gil:
+                raise MemoryError(f"SessionTimers: no memory for {bucket.n + 1} timers")
+        self.bytes_n += (bucket.capacity - capacity) * <Py_ssize_t> sizeof(Entry)
         self.entries_n += 1
         return 0
 
@@ -168,7 +160,7 @@ cdef class SessionTimers:
         if self.heap_n:
             self._sift_down()
         self.last = NULL
-        self.entries_n -= bucket.n
+        self.entries_n -= count_entries(bucket)
         self.bytes_n -= sizeof(Bucket) + bucket.capacity * <Py_ssize_t> sizeof(Entry)
         return bucket
 
@@ -184,66 +176,106 @@ cdef class SessionTimers:
         2**61 ms. Raises IndexError for a slot that was never used. Amortised O(1) for a session.
         """
         cdef Py_ssize_t i
-        cdef Session* session
+        cdef ts_t due
         check_ids("slots", slots, self.sessions.rows.top)
         check_duration("lateness", lateness, 0)
         with nogil:
             for i in range(slots.shape[0]):
                 if self.sessions.rows.is_live(slots[i]):
-                    session = self.sessions.at(slots[i])
-                    self._push(session.end - 1 + (lateness if session.end - 1 <= watermark else 0),
-                               session.head.key, slots[i])
+                    due = self._next_due(slots[i], watermark, lateness)
+                    self._push(due, self.sessions.at(slots[i]).head.key, slots[i])
+
+    cdef int _reserve_marks(self) except -1:
+        cdef Py_ssize_t words = self.sessions.rows.top // 64 + 1
+        if words > self.marks_n:
+            free(self.marks)
+            self.marks_n = 0
+            self.marks = <uint64_t*> calloc(4 * words, sizeof(uint64_t))
+            if self.marks == NULL:
+                raise MemoryError(f"SessionTimers: no memory for the marks of {128 * words} sessions")
+            self.marks_n = 2 * words
+        return 0
 
     def advance(self, int64_t before, int64_t watermark, int64_t lateness):
         """Takes out the timers due by ``watermark``, the last watermark having been ``before``.
 
         Returns ``(fired, over)``, slots: sessions with before < end - 1 <= watermark, in order of their ends, and
-        those with end - 1 + lateness <= watermark. The others get their next timers. O(timers taken out + rows / 64).
+        those with end - 1 + lateness <= watermark. The others get their next timers. Amortised O(1) for each timer
+        that is taken out; but of those that were set while the watermark was in their bucket, up to 1,024 are passed
+        each time, and when there are more, the bucket is sorted again. O(1) where none is due.
         """
         cdef Advance step
-        cdef Py_ssize_t words = self.sessions.rows.top // 64 + 1
+        cdef Py_ssize_t i
         check_duration("lateness", lateness, 0)
         if self.heap_n == 0 or self.heap[0].start > watermark:
             return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
+        self._reserve_marks()
         memset(&step, 0, sizeof(step))
         step.before, step.now, step.lateness = before, watermark, lateness
-        step.fired, step.gone = <uint64_t*> calloc(words, 8), <uint64_t*> calloc(words, 8)
+        step.fired, step.gone = self.marks, self.marks + self.marks_n
         try:
-            if step.fired == NULL or step.gone == NULL:
-                raise MemoryError(f"SessionTimers: no memory for the marks of {64 * words} sessions")
             with nogil:
                 self._pop(&step)
             return as_array(&step.due), as_array(&step.over)
         finally:
-            free(step.fired)
-            free(step.gone)
+            for i in range(step.due.n):
+                clear_bit(step.fired, step.due.found[i])
+            for i in range(step.over.n):
+                clear_bit(step.gone, step.over.found[i])
             free(step.due.found)
             free(step.over.found)
 
     cdef int _pop(self, Advance* step) except -1 nogil:
         cdef Bucket* bucket
-        cdef ts_t first
+        cdef ts_t last
         while self.heap_n and self.heap[0].start <= step.now:
+            last = self.heap[0].start + self.width - 1
+            if last > step.now:
+                if first_time(self.heap[0]) <= step.now:
+                    self._run_due(self.heap[0], step)
+                break           # the rest of the bucket is not due yet
             bucket = self._take_first()
-            first = bucket.start
             try:
-                self._run(bucket, step)
+                self._run(bucket.entries + bucket.taken, count_entries(bucket), last, step)
             finally:
-                free(bucket.entries)
-                free(bucket)
-            if self.heap_n and self.heap[0].start == first:
-                break           # what of the bucket is not due yet
+                free_bucket(bucket)
         return 0
 
-    cdef int _run(self, Bucket* bucket, Advance* step) except -1 nogil:
-        """Fires and ends the sessions of a bucket; moves on what is due later."""
-        cdef Entry* entries = bucket.entries
+    cdef int _order(self, Bucket* bucket) except -1 nogil:
+        if not put_in_order(bucket):
+            with gil:
+                raise MemoryError(f"SessionTimers: no memory to sort {bucket.n} timers")
+        return 0
+
+    cdef int _run_due(self, Bucket* bucket, Advance* step) except -1 nogil:
+        """Runs what is due of the first bucket, which the watermark is in."""
+        cdef Py_ssize_t n
+        cdef Entry* due
+        self._order(bucket)
+        n = count_due(bucket, step.now)
+        due = <Entry*> malloc((n + 1) * sizeof(Entry))
+        if due == NULL:
+            with gil:
+                raise MemoryError(f"SessionTimers: no memory for {n} timers that are due")
+        n = take_due(bucket, step.now, due)
+        self.entries_n -= n
+        try:
+            self._run(due, n, step.now, step)
+        finally:
+            free(due)
+        if count_entries(bucket) == 0:
+            free_bucket(self._take_first())
+        return 0
+
+    cdef int _run(self, Entry* entries, Py_ssize_t entries_n, ts_t limit, Advance* step) except -1 nogil:
+        """Fires and ends the sessions of timers that have gone off, by ``limit``; sets timers for what is due later."""
         cdef Py_ssize_t i, n = 0
-        cdef ts_t last, due, limit = min(step.now, bucket.start + self.width - 1)
+        cdef ts_t last, due
         cdef idx_t slot
         cdef bint fires
-        for i in range(bucket.n):
-            if i + AHEAD < bucket.n:
+        self.looked += entries_n
+        for i in range(entries_n):
+            if i + AHEAD < entries_n:
                 prefetch(self.sessions.rows.head(entries[i + AHEAD].slot))
             slot = entries[i].slot
             if not self._is_current(entries + i) or has_bit(step.gone, slot):
@@ -256,7 +288,7 @@ cdef class SessionTimers:
                 entries[n] = entries[i]
                 entries[n].time = due
                 n += 1
-        if not sort_in_place(<Timed*> entries, n):      # an entry is as large: a time, and 8 bytes
+        if not sort_in_place(<Timed*> entries, n):
             with gil:
                 raise MemoryError(f"SessionTimers: no memory to sort {n} sessions")
         for i in range(n):
@@ -277,43 +309,56 @@ cdef class SessionTimers:
         return 0
 
     def peek(self, int64_t watermark, int64_t lateness):
-        """Returns when the first session is due, ms, as arm() would set it; None: there is none. Amortised O(a bucket).
+        """Returns when the first session is due, ms, as arm() would set it; None: there is none. O as advance().
 
         So that it follows from the sessions, timers of those that have been extended are set anew on the way.
         """
-        cdef ts_t first = 0
-        cdef bint found = False
-        cdef Bucket* bucket
         while self.heap_n:
-            found = self._renew(self.heap[0], watermark, lateness, &first)
-            if found:
-                return first
-            bucket = self._take_first()
-            free(bucket.entries)
-            free(bucket)
+            self._renew(self.heap[0], watermark, lateness)
+            if count_entries(self.heap[0]):
+                return first_time(self.heap[0])
+            free_bucket(self._take_first())
         return None
 
-    cdef bint _renew(self, Bucket* bucket, ts_t watermark, ts_t lateness, ts_t* first) except -1 nogil:
-        """Drops what is no longer current from a bucket, and moves what is due in another; finds the first one left."""
-        cdef Py_ssize_t i, kept = 0
+    cdef int _renew(self, Bucket* bucket, ts_t watermark, ts_t lateness) except -1 nogil:
+        """Sets timers of the first bucket anew and drops what is no longer current, until its first timer is right."""
+        cdef Py_ssize_t i, kept
         cdef Entry entry
-        cdef ts_t last
-        for i in range(bucket.n):
+        cdef ts_t due = 0
+        cdef bint is_current
+        self._order(bucket)
+        while bucket.taken < bucket.sorted:
+            entry = bucket.entries[bucket.taken]
+            self.looked += 1
+            is_current = self._is_current(&entry)
+            if is_current:
+                due = self._next_due(entry.slot, watermark, lateness)
+                if due <= entry.time:
+                    bucket.entries[bucket.taken].time = due
+                    break
+            bucket.taken += 1
+            self.entries_n -= 1
+            if is_current:
+                self._push(due, entry.key, entry.slot)
+        if bucket.taken < bucket.sorted and bucket.entries[bucket.taken].time <= bucket.least:
+            return 0
+        kept = bucket.sorted
+        bucket.least = MAX_TIME
+        self.looked += bucket.n - bucket.sorted
+        for i in range(bucket.sorted, bucket.n):
             entry = bucket.entries[i]
             if not self._is_current(&entry):
                 continue
-            last = self.sessions.at(entry.slot).end - 1
-            entry.time = last + (lateness if last <= watermark else 0)
+            entry.time = self._next_due(entry.slot, watermark, lateness)
             if floor_to(entry.time, self.width, 0) != bucket.start:
                 self._push(entry.time, entry.key, entry.slot)
                 continue
-            if not kept or entry.time < first[0]:
-                first[0] = entry.time
+            bucket.least = min(bucket.least, entry.time)
             bucket.entries[kept] = entry
             kept += 1
         self.entries_n -= bucket.n - kept
         bucket.n = kept
-        return kept > 0
+        return 0
 
     def _farthest(self):
         """Returns how many buckets are passed over, at most, before one is found. O(buckets)."""
@@ -323,19 +368,25 @@ cdef class SessionTimers:
         """Raises AssertionError where an invariant does not hold, or a session could be missed. O(sessions)."""
         cdef Py_ssize_t i, k, total = 0
         cdef Entry* entry
-        cdef ts_t last
+        cdef ts_t last, least
         timed = set()
         for i in range(self.heap_n):
             assert i == 0 or self.heap[(i - 1) >> 1].start <= self.heap[i].start, "buckets are out of order"
             assert self._bucket_at(self._place(self.heap[i].start)) == self.heap[i], "a bucket cannot be found"
-            total += self.heap[i].n
-            for k in range(self.heap[i].n):
+            total += count_entries(self.heap[i])
+            least = MAX_TIME
+            for k in range(self.heap[i].taken, self.heap[i].n):
                 entry = self.heap[i].entries + k
+                if k >= self.heap[i].sorted:
+                    least = min(least, entry.time)
+                elif k > self.heap[i].taken:
+                    assert (entry - 1).time <= entry.time, "timers are out of order"
                 assert floor_to(entry.time, self.width, 0) == self.heap[i].start, "a timer is in the wrong bucket"
                 if self._is_current(entry):
                     last = self.sessions.at(entry.slot).end - 1
                     if entry.time <= (last if last > watermark else last + lateness):
                         timed.add(entry.slot)
+            assert least == self.heap[i].least, "the first timer of a bucket is not known"
         assert count_places(&self.index, sizeof(Bucket*)) == self.heap_n, "buckets that are gone are in the index"
         assert total == self.entries_n, f"{total} timers, counted {self.entries_n}"
         for slot in self.sessions.rows.slots().tolist():

@@ -1,6 +1,7 @@
 """SessionTimers in lockstep with looking at every session."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,3 +73,59 @@ def test_many_sessions_fire_in_order_of_their_ends() -> None:
     assert seen == 20_000
     assert len(timers) == 0 and timers.peek(2**62, 0) is None
     assert len(sessions.keys) == 0
+
+
+@pytest.mark.parametrize(("span", "width"), [(30_000, 50_000), (5_000, 400)])
+def test_small_steps_look_at_what_is_due(span: int, width: int) -> None:
+    """A bucket with thousands of timers is put in order, while sessions grow and others come into it."""
+    random = np.random.default_rng(8)
+    sessions = session_table()
+    timers = SessionTimers(sessions, width)
+    watermark, now, keys, lateness = NEVER, 0, 0, 40
+    armed_n = 0
+    for size in [6_000] + [40] * 100 + [2_500] * 3 + [40] * 50:
+        # Some elements are of sessions that are there.
+        new = np.arange(keys, keys + size // 2)
+        old = random.integers(max(0, keys - 6_000), keys + 1, size - size // 2)
+        keys += len(new)
+        ids = sessions.keys.intern_int64(np.concatenate([new, old]))
+        times = np.sort(random.integers(now, now + span, size))[random.permutation(size)]
+        _, armed = sessions.add(ids, times, 100, watermark, lateness, [(times, None)])
+        timers.arm(armed, watermark, lateness)
+        armed_n += len(armed)
+        sessions.keys.sweep()
+        for step in random.integers(1, 9, 4).tolist():
+            now += step
+            slots = sessions.rows.slots()
+            last = sessions.ends(slots) - 1
+            fired, over = timers.advance(watermark, now, lateness)
+            assert (np.diff(sessions.ends(fired)) >= 0).all()
+            assert sorted(fired.tolist()) == slots[(last > watermark) & (last <= now)].tolist()
+            assert sorted(over.tolist()) == slots[last + lateness <= now].tolist()
+            watermark = now
+            sessions.drop(over)
+            if step > 6:
+                ends = sessions.ends(sessions.rows.slots()) - 1
+                assert timers.peek(now, lateness) == np.where(ends > now, ends, ends + lateness).min()
+        timers._check(now, lateness)
+    assert len(timers) >= len(sessions) > 1_000
+    assert armed_n < timers.looked < 20 * armed_n
+
+
+def test_a_step_where_nothing_is_due_looks_at_nothing() -> None:
+    sessions = session_table()
+    timers = SessionTimers(sessions, 1_000_000)
+    keys = sessions.keys.intern_int64(np.arange(5_000))
+    times = np.arange(5_000) * 100
+    _, armed = sessions.add(keys, times, 1_000, NEVER, 0, [(times, None)])
+    timers.arm(armed, NEVER, 0)
+    before = NEVER
+    for at in range(100):
+        watermark = 100 * at + 1_050
+        fired, over = timers.advance(before, watermark, 0)
+        assert sessions.ends(fired).tolist() == [100 * at + 1_000]
+        sessions.drop(over)
+        assert [len(found) for found in timers.advance(watermark, watermark + 40, 0)] == [0, 0]
+        assert timers.peek(watermark + 40, 0) == 100 * at + 1_099
+        before = watermark + 40
+    assert timers.looked <= 300
