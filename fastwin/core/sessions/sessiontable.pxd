@@ -7,19 +7,13 @@ from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.keys.keytable cimport KeyTable
 from fastwin.core.memory.pages cimport prefetch
-from fastwin.core.rows.rowstore cimport Head, RowStore
+from fastwin.core.rows.rowstore cimport RowStore
+from fastwin.core.sessions.sessionlist cimport NEAR, Guides, Session, drop_guide, search_far
 
 cdef enum:
     BLOCK = 512                 # elements that find their sessions before their values are added
     FETCHED = 128               # keys whose sessions are fetched before they are looked for
     END = 3                     # the cell of a session's end
-
-cdef struct Session:
-    Head head                   # link: the key's session before this one
-    ts_t end
-    ts_t saved                  # start at the last snapshot or delta; INT64_MIN: in none of them
-    idx_t later                 # the key's session after this one
-    idx_t _unused
 
 cdef struct Removal:            # a session saved once and merged into another since; it keeps its key retained
     ts_t start
@@ -50,6 +44,7 @@ cdef class SessionTable:
     cdef readonly RowStore rows
     cdef idx_t* cursor          # by key id: the session touched last, or any other; NONE: the key has none
     cdef Py_ssize_t capacity
+    cdef Guides guides          # to the sessions of keys that have many
     cdef Removal* removed
     cdef Py_ssize_t removed_n, removed_capacity
 
@@ -90,17 +85,23 @@ cdef class SessionTable:
     cdef inline idx_t _latest_until(self, idx_t key, ts_t end) noexcept nogil:
         """Returns the key's latest session that starts at or before ``end``, or NONE."""
         cdef idx_t slot = self.cursor[key], later
+        cdef Py_ssize_t _i
         if slot == NONE:
             return NONE
         if self.at(slot).head.start > end:
-            while slot != NONE and self.at(slot).head.start > end:
+            for _i in range(NEAR):
                 slot = self.at(slot).head.link
-            return slot
-        later = self.at(slot).later
-        while later != NONE and self.at(later).head.start <= end:
-            slot = later
-            later = self.at(slot).later
-        return slot
+                if slot == NONE or self.at(slot).head.start <= end:
+                    return slot
+        else:
+            for _i in range(NEAR):
+                later = self.at(slot).later
+                if later == NONE or self.at(later).head.start > end:
+                    return slot
+                slot = later
+        slot = search_far(self.rows, &self.guides, slot, end)
+        self.cursor[key] = slot     # or the caller, who inserts in front of all, would go there again
+        return slot if self.at(slot).head.start <= end else <idx_t> NONE
 
     cdef inline idx_t _insert(self, idx_t key, ts_t start, ts_t end, idx_t before) noexcept nogil:
         """Returns a fresh row linked behind ``before``; NONE: in front of all sessions of the key."""
@@ -110,6 +111,7 @@ cdef class SessionTable:
         if before != NONE:
             later = self.at(before).later
             self.at(before).later = slot
+            session.guide = self.at(before).guide
         else:
             first = self.cursor[key]
             while first != NONE:        # walk to the front, where the caller's search has ended
@@ -119,19 +121,23 @@ cdef class SessionTable:
         session.later = later
         if later != NONE:
             self.at(later).head.link = slot
+            session.guide = self.at(later).guide
         self.keys.retain(key)
         return slot
 
     cdef inline void _unlink(self, idx_t slot) noexcept nogil:
         """Takes a row out of its key's list; the row itself stays until it is released."""
         cdef Session* session = self.at(slot)
-        cdef idx_t before = session.head.link, later = session.later
+        cdef idx_t before = session.head.link, later = session.later, guide = session.guide
+        session.guide = 0
         if before != NONE:
             self.at(before).later = later
         if later != NONE:
             self.at(later).head.link = before
         if self.cursor[session.head.key] == slot:
             self.cursor[session.head.key] = later if later != NONE else before
+            if guide and later == NONE and before == NONE:
+                drop_guide(&self.guides, guide)
 
     cdef inline void _retire(self, idx_t slot) noexcept nogil:
         """Frees an unlinked row that was merged into another; room for its removal is there."""

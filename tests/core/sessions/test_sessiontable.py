@@ -187,6 +187,39 @@ def test_key_outlives_its_sessions_while_a_removal_names_it_not_after() -> None:
     assert table.removals(slots())[0].tolist() == []
 
 
+@pytest.mark.parametrize("where", ["anywhere", "the first one", "in front of all", "late"])
+def test_a_search_passes_few_of_many_sessions(where: str) -> None:
+    table = session_table()
+    add(table, *range(0, 800_000, 20))
+    assert table._farthest() == 40_000, "nobody has had to search"
+    anywhere = np.random.default_rng(1).integers(0, 800_000, 200).tolist()
+    for i in range(200):
+        time = {"anywhere": anywhere[i], "the first one": 0, "in front of all": -20 * i, "late": -99}[where]
+        keys = table.keys.intern_int64(times(5, 5))
+        both = times(time, 800_000 + 20 * i)
+        table.add(keys, both, GAP, -60 if where == "late" else NEVER, 0, no_columns(2))
+        table.keys.sweep()
+    table._check()
+    assert 32 <= table._farthest() < 700
+
+
+def test_a_guide_goes_with_the_sessions_of_its_key() -> None:
+    table, sizes = session_table(), []
+    for _ in range(3):
+        for key in (5, 6):
+            add(table, *range(0, 40_000, 20), key=key)
+            before = table.nbytes
+            add(table, 0, key=key)
+            assert table._farthest() < 300
+            assert table.nbytes - before >= 63 * 16
+        add(table, *range(10, 40_000, 20), key=5)
+        assert len(table) == 2_001
+        sizes.append(table.nbytes)
+        table.drop(table.rows.slots())
+        table._check()
+    assert len(set(sizes)) == 1
+
+
 def test_arguments_are_checked() -> None:
     table = session_table()
     keys = table.keys.intern_int64(times(1, 2))

@@ -230,3 +230,27 @@ def test_inserted_sessions_go_on_as_if_grown(places: list[tuple[int, int]], gap:
         restored.model.sessions.setdefault(key, []).append(Interval(start, end))
     restored.add(again)
     assert sorted(restored.rows(restored.table.rows.slots())) == grown.model.rows()
+
+
+@pytest.mark.parametrize("order", ["random", "mostly in order"])
+def test_a_key_with_many_sessions(order: str) -> None:
+    """Guides: searches that are far, sessions that merge, and others that are dropped behind the watermark."""
+    rng = np.random.default_rng(17)
+    pair = Pair("int64", 5, 0)
+    most = 0
+    for now in range(0, 8_000, 2_000):
+        times = rng.integers(now - 12_000, now + 12_000, 900)
+        if order != "random":
+            times = np.where(rng.random(900) < 0.1, now - 12_000, np.sort(times))
+        keys = np.where(rng.random(900) < 0.9, 7, 8).tolist()
+        for at in range(0, 900, 300):
+            part = slice(at, at + 300)
+            pair.add([(key, time, 1) for key, time in zip(keys[part], times[part].tolist(), strict=True)])
+        most = max(most, len(pair.table))
+        pair.compare()
+        pair.advance(now - 6_000)
+        pair.compare()
+    assert most > 1_200
+    pair.advance(2**62)
+    pair.compare()
+    assert len(pair.table) == 0
