@@ -55,6 +55,9 @@ class CalendarSlicing:
         if not self._known.knows(int(times.min()), int(times.max())):
             self._known = self._windows.bounds_with(self._known, times)
 
+    def knows(self, first: int, last: int) -> bool:
+        return self._known.knows(first, last)
+
     def _at(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns which slices times are in."""
         return np.searchsorted(self._known.bounds, starts, side="right") - 1

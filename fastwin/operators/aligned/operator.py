@@ -273,9 +273,9 @@ class AlignedOperator(PanesOperator):
 
         Int64 min: not known, as what comes may change the bounds of slices.
         """
-        if self._slicing.bounds is not None:
-            return MIN_TIMESTAMP
         lateness = self._config.lateness_ms
+        if not self._slicing.knows(watermark - lateness + 1, watermark + 1):
+            return MIN_TIMESTAMP
         cleaned = self._slicing.end_after(watermark - lateness + 1) - 2 + lateness
         return min(self._slicing.end_after(watermark + 1) - 2, cleaned, MAX_TIMESTAMP)
 

@@ -79,6 +79,9 @@ class Slicing(Protocol):
         thread alone may ask it anything.
         """
 
+    def knows(self, first: int, last: int) -> bool:
+        """Returns whether no ``cover`` changes the bounds of slices and windows between two times, ms."""
+
     def assign(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
         """Returns the start of each element's slice, and marks of those that no window takes; see assign_slices."""
 
@@ -147,6 +150,9 @@ class _Regular:
 
     def cover(self, times: NDArray[np.int64]) -> None:
         """Does nothing: all times are on the grid."""
+
+    def knows(self, first: int, last: int) -> bool:
+        return True
 
     def ends_at(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
         return ends

@@ -100,6 +100,19 @@ def test_a_watermark_copies_no_table() -> None:
         tracemalloc.stop()
 
 
+def test_a_watermark_within_a_window_looks_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = spec_of(MINUTES).open(schema=SCHEMA)
+    stream.process(table(NOW, NOW + 40_000))
+    stream.advance_watermark(NOW)
+    asked = []
+    monkeypatch.setattr(CalendarSlicing, "first_kept", lambda *given: asked.append(given))
+    for time in range(NOW + 1, NOW + MINUTE - 1, 500):
+        stream.advance_watermark(time)
+    assert not asked
+    monkeypatch.undo()
+    assert ends_of(stream.advance_watermark(NOW + MINUTE)) == [(NOW + MINUTE, 2)]
+
+
 FAR = [-59_000_000_000_000, 0, 946_684_800_000, NOW - 400 * DAY, NOW]  # years 100, 1970, 2000, 2023 and 2024
 
 
