@@ -87,7 +87,7 @@ def running(frame) -> SimpleNamespace:
     last = SimpleNamespace(isDefined=lambda: True, get=lambda: SimpleNamespace(_2=lambda: SimpleNamespace(
         stateUniqueIds=lambda: SimpleNamespace(isEmpty=lambda: True))))  # fmt: skip
     query = SimpleNamespace(
-        id=lambda: SimpleNamespace(toString=lambda: "it"),
+        id=lambda: "it",
         analyzedPlan=lambda: frame._jdf.queryExecution().analyzed(),
         trigger=lambda: SimpleNamespace(toString=lambda: "AvailableNowTrigger"),
         commitLog=lambda: SimpleNamespace(getLatest=lambda: last),
