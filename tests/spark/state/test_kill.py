@@ -70,7 +70,7 @@ def test_killed_and_restarted(undisturbed, source, tmp_path, kind):
         raise AssertionError(f"seed {seed}, killed after {run.killed_after}: {problem}") from None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["sessions, aggregated first"])
 def test_workers_killed_tasks_failed_after_they_wrote_and_files_spoilt(undisturbed, source, tmp_path, kind):
     run = Run(kind, source, tmp_path / "run")

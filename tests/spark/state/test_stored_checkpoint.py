@@ -42,9 +42,10 @@ def test_the_format_that_is_written_is_stored() -> None:
 
 
 @newest
-@pytest.mark.parametrize(("name", "version"), variants(STORED, *(one for one in STORED if one[0] != "kinds")))
-def test_a_query_goes_on(spark: SparkSession, tmp_path: Path, name: str, version: int) -> None:
+@pytest.mark.parametrize("stored", variants(STORED, *(one for one in STORED if one[0] != "kinds")), ids=str)
+def test_a_query_goes_on(spark: SparkSession, tmp_path: Path, stored: tuple[str, int]) -> None:
     """Each micro-batch gives the rows that it gave there; what had been read before is not read again."""
+    name, version = stored
     unpack(archive_of(name, version), tmp_path)
     batches = go_on(spark, name, tmp_path, INPUTS)
     read = len(KINDS) + 1 if name == "kinds" else 1  # so often; a join reads twice
