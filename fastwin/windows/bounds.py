@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,6 +27,7 @@ _MOST: Final = 1 << 24
 """How many bounds a table may have, and all tables together that are kept for the next one who asks."""
 _MOST_TABLES: Final = 64
 _tables: dict[tuple[Any, Years], Bounds] = {}  # the one asked for last comes last
+_lock: Final = threading.Lock()
 _LEAST_YEARS = 7
 """Of so many years, a table of any windows fits."""
 
@@ -118,15 +120,17 @@ def _year(ms: int) -> int:
 
 def _table(windows: Any, years: Years) -> Bounds:
     """Returns the bounds for some ranges of years, in order and not touching: those that were asked for of late."""
-    found = _tables.pop((windows, years), None)
+    with _lock:
+        found = _tables.pop((windows, years), None)
     if found is None:
         found = _made(windows, years)
-        held = len(found.bounds)
-        for at, (key, table) in enumerate(reversed(list(_tables.items())), 2):
+    with _lock:
+        _tables[windows, years] = found
+        held = 0
+        for at, (key, table) in enumerate(reversed(list(_tables.items())), 1):
             held += len(table.bounds)
-            if at > _MOST_TABLES or held > _MOST:
-                _tables.pop(key, None)
-    _tables[windows, years] = found
+            if at > 1 and (at > _MOST_TABLES or held > _MOST):
+                del _tables[key]
     return found
 
 
