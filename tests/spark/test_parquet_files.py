@@ -25,6 +25,7 @@ from tests.support.spark_streams import (
     start,
 )
 from tests.support.spark_versions import SPARK
+from tests.support.variants import variants
 
 newer = pytest.mark.skipif(
     SPARK < (4, 2), reason="Spark tells a source in Python where a micro-batch begins from 4.2 on"
@@ -58,7 +59,7 @@ def begin_again(folder) -> None:
 
 
 @newer
-@pytest.mark.parametrize("late", [False, pytest.param(True, marks=pytest.mark.long)])  # partial results travel, or rows
+@pytest.mark.parametrize("late", variants([False, True], False))  # partial results travel, or rows
 def test_results_are_those_of_the_plain_path_and_of_the_process(spark, tmp_path, late):
     spec = SPEC.side_output_late_data() if late else SPEC
     some = tables(4)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.spark_submit import MODULE, ROOT, submitted
+from tests.support.variants import variants
 
 
-@pytest.mark.parametrize("fastwin_from", ["installed", pytest.param("archive", marks=pytest.mark.long)])
+@pytest.mark.parametrize("fastwin_from", variants(["installed", "archive"], "installed"))
 def test_submitted_with_py_files_to_two_executors(tmp_path, fastwin_from):
     options = {"spark.executorEnv.MIMALLOC_PURGE_DELAY": "7"}
     if fastwin_from == "archive":

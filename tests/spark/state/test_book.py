@@ -19,9 +19,10 @@ from tests.support import spark_windows as windows
 from tests.support.cases import MANY, Case, cases
 from tests.support.lockstep import assert_rows_agree, emitted, main_rows
 from tests.support.saved import peek
+from tests.support.variants import variants
 
 GROUPS = 4
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4))]
+SEEDS = variants(range(4), 0)
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
 
 

@@ -13,6 +13,7 @@ from spark_glue.plan.catalyst import FORMAT_KEY
 from tests.support import late_files
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Recorder, Source, assert_replayed, micro_batches, start
+from tests.support.variants import variants
 
 SPEC = (
     fw.key_by("k")
@@ -75,7 +76,7 @@ def listed(spark, path: Path) -> list[str]:
     return [file.getPath().getName() for file in files]
 
 
-@pytest.fixture(params=[pytest.param("1", marks=pytest.mark.long), "2"])
+@pytest.fixture(params=variants(["1", "2"], "2"))
 def checkpoint_format(spark, request):
     before = spark.conf.get(FORMAT_KEY)
     spark.conf.set(FORMAT_KEY, request.param)

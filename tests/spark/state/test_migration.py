@@ -100,9 +100,7 @@ OLD = {"n": fw.Count(), "total": fw.Sum("v")}
 NEW = {"high": fw.Max("v"), "n": fw.Count(), "total": fw.Sum("v"), "uv": fw.HyperLogLog("v")}
 
 
-@pytest.mark.parametrize(
-    "kind", ["sliding", *(pytest.param(one, marks=pytest.mark.long) for one in ("sessions", "general"))]
-)
+@pytest.mark.parametrize("kind", variants(["sliding", "sessions", "general"], "sliding"))
 def test_a_longer_lateness_and_added_aggregates(spark, tmp_path, kind):
     """What windows that are open get from an aggregate that is new, a stream says that is restored in the same way."""
 
