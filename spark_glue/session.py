@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from fastwin.errors import NotInstalledError, SpecError
 from fastwin.machine.java import java_fault
+from spark_glue.interpreter import quick_python
 from spark_glue.plan.catalyst import BATCH_BYTES_KEY, FORMAT_KEY, NO_LIMIT
 from spark_glue.plan.compat import SparkContext, checkpoint_format, is_connect
 
@@ -72,8 +73,9 @@ def session(
     to Python, which Spark would check before each row, but only for its rows (10,000,
     ``spark.sql.execution.arrow.maxRecordsPerBatch``);
     WORKER_MEMORY in the environment of the workers, on a cluster CLUSTER_WORKER_MEMORY; and, in local mode, as many
-    shuffle partitions as there are cores, and a Python daemon that loads fastwin once for all workers (its module is
-    ``spark_glue.daemon``; not where ``PYSPARK_PYTHON`` names another Python). The time zone is left alone.
+    shuffle partitions as there are cores, a Python daemon that loads fastwin once for all workers (its module is
+    ``spark_glue.daemon``; not where ``PYSPARK_PYTHON`` names another Python), and for Spark's Pythons a script that
+    lets them import PySpark from where it is installed and not from an archive. The time zone is left alone.
 
     With ``SPARK_REMOTE`` in the environment, or ``spark.remote`` in ``config``, such as ``"sc://host:15002"``, it is a
     session of that server of Spark Connect; it sets there what a session can set. The Python and the memory of the
@@ -179,6 +181,7 @@ def _load_workers_at_once(context: SparkContext) -> None:
     if os.environ.get("PYSPARK_PYTHON") == sys.executable:
         # What master there is, is known only now. Each query looks there anew.
         context._conf.set(_DAEMON_KEY, _DAEMON)
+        context.pythonExec = quick_python() or context.pythonExec
 
 
 def _is_local(context: SparkContext) -> bool:

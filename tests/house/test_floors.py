@@ -32,7 +32,7 @@ FLOORS = [
 ]
 # The rooms of the glue, likewise; all of them stand above fastwin's.
 GLUE_FLOORS = [
-    "plan",
+    "interpreter plan",
     "state session",
     "stages",
     "watermarks",
