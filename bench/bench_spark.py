@@ -6,7 +6,6 @@ first one, which warms up; so also that of the last one, without events, in whic
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,13 +31,14 @@ def lab() -> Iterator[Lab]:
         yield opened
 
 
-def _contender(scale: Scale, lab: Lab, query: Query, store: str, files: Path) -> Contender:
+def _contender(scale: Scale, lab: Lab, query: Query, store: str, files: Path, units: int | None = None) -> Contender:
     return Contender(
-        lambda: lab.timed(query, store, files),
+        lambda: lab.timed(query, store, files, 2 * scale.spark_enough_s),
         clocked=True,
         attempts=scale.spark_attempts,
         warm_up=lambda: lab.run(query, store, files, limit_s=scale.spark_warm_s),
         threads=PEER_THREADS,
+        units=units,
         notes=lambda batches: {"last attempt": batches},
     )
 
@@ -106,7 +106,7 @@ def one_call_per_key(scale: Scale, lab: Lab) -> Entry:
     fewer = lab.files(scale.batches, scale.batch_events // 50, scale.keys // 50)
     contenders = {
         OURS: _contender(scale, lab, query, "RocksDB", files),
-        PER_KEY: replace(_contender(scale, lab, theirs, "RocksDB", fewer), units=_counted(scale) // 50),
+        PER_KEY: _contender(scale, lab, theirs, "RocksDB", fewer, _counted(scale) // 50),
     }
     return Entry(f"Spark, one call per key, tumbling 1 min, {_size(scale)}", _counted(scale), contenders)
 

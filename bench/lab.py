@@ -138,21 +138,26 @@ class Lab:
         for name in others:
             assert answers[name] == answers[first], f"{name} and {first} do not agree"
 
-    def timed(self, query: Query, store: str, files: Path) -> tuple[float, list[dict[str, float]]]:
+    def timed(self, query: Query, store: str, files: Path, limit_s: float) -> tuple[float, list[dict[str, float]]]:
         """Returns the seconds of all micro-batches but the first one, and what each took.
 
+        A query that takes longer than limit_s is stopped; the seconds are then those that all files would have
+        taken at the rate of its micro-batches so far, or of the first one where no other is done.
         What queries before have left in the JVM is unloaded and collected first: whoever came next would pay for it.
         """
         jvm = self.spark._jvm
         jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
         jvm.System.gc()
-        progress = self.run(query, store, files)
+        progress = self.run(query, store, files, limit_s=limit_s)
+        if not progress:
+            raise RuntimeError(f"no micro-batch was done after {limit_s} s")
         batches = [
             {"events": one["numInputRows"], "seconds": one["durationMs"]["triggerExecution"] / 1_000}
             for one in progress
-            if one["batchId"] > 0
         ]
-        return sum(one["seconds"] for one in batches), batches
+        batches = batches[1:] or batches
+        wanted, done = len(list(files.glob("*.parquet"))) - 1, sum(one["events"] > 0 for one in batches)
+        return sum(one["seconds"] for one in batches) * wanted / done, batches
 
     def cut_off(self, query: Query, store: str, files: Path, limit_s: float, units: int) -> tuple[float, Any]:
         """Runs a query that takes too long for a while; returns the seconds that ``units`` events take at least.

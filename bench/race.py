@@ -52,8 +52,8 @@ class Contender:
     notes: what to keep of a result beside the time. threads: how many it uses.
     units: how many units of work it does, if not those of the entry.
     clocked: ``run`` returns ``(seconds, result)``, having measured itself; it is not run for practice either.
-    attempts: how often it runs; None: as the scale says. warm_up: runs again and again before anything
-        counts, for as long as the scale says.
+    attempts: how often it runs at most, in the time that the scale has for Spark; None: as the scale says.
+    warm_up: runs again and again before anything counts, for as long as the scale says.
     """
 
     run: Callable[..., Any]
@@ -192,7 +192,7 @@ class Lane:
         if self.problem is not None:
             return False
         if self.contender.attempts is not None:
-            return n < self.contender.attempts
+            return n == 0 or (n < self.contender.attempts and total < scale.spark_enough_s)
         if n < scale.attempts:
             return n < 2 or total < scale.patience_s
         return n < scale.at_most and total < scale.enough_s
