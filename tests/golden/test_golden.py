@@ -9,6 +9,7 @@ from fastwin.testing import WindowHarness
 from tests.golden import replay as replaying
 from tests.golden.compare import complaints
 from tests.golden.scenarios import AGREEING, RIGHT_SUMS, SCENARIOS
+from tests.support.variants import variants
 
 
 def _problems(answer: Any) -> list[str]:
@@ -75,7 +76,7 @@ class RestartingHarness(WindowHarness):
         self._chunks = [self.snapshot()]
 
 
-@pytest.mark.parametrize("built_in", [False, True])
+@pytest.mark.parametrize("built_in", variants([False, True], True))
 def test_flinks_answers_across_snapshots_and_deltas(monkeypatch: pytest.MonkeyPatch, built_in: bool) -> None:
     monkeypatch.setattr(replaying, "WindowHarness", RestartingHarness)
     problems = _problems(lambda scenario: replaying.replay(scenario, built_in))

@@ -7,6 +7,7 @@ import pytest
 from tests.support import naive
 from tests.support.cases import Case
 from tests.support.lockstep import Lockstep, assert_empty, step
+from tests.support.variants import variants
 
 
 @pytest.mark.parametrize("coalesce", [False, True])
@@ -29,14 +30,14 @@ def test_many_windows_an_element(size: int, slide: int, coalesce: bool) -> None:
 
 
 @pytest.mark.parametrize("coalesce", [False, True])
-@pytest.mark.parametrize("lateness", [0, 400])
+@pytest.mark.parametrize("lateness", variants([0, 400], 400))
 @pytest.mark.parametrize(
     "windows",
     [
         naive.Tumbling(100, 7),
         naive.Sliding(100, 40),
         naive.Sliding(30, 70, -5),
-        naive.Sliding(300, 27),
+        pytest.param(naive.Sliding(300, 27), marks=pytest.mark.long),
         naive.Cumulative(300, 20, 50),
         naive.Sessions(60),
     ],

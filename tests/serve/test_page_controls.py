@@ -80,6 +80,7 @@ def test_more_keys_than_are_asked_for_are_sorted_by_the_store(make_service, tmp_
         assert f"{len(counted(table, end - DAY, end)) - 60:,} more" in driver.find_element("id", "figures-more").text
 
 
+@pytest.mark.long
 def test_time_zone(make_service, tmp_path):
     zone, until, first = "America/St_Johns", "2024-01-02 02:30 America/St Johns", "2024-01-01 02:33:00"
     service = make_service()

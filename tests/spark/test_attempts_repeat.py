@@ -22,6 +22,7 @@ SPEC = (
 TABLES = [events(i, 300, start_ms=START_MS + i * 40_000, span_ms=90_000) for i in range(6)]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("adaptive")
 def test_several_actions_of_a_sink_that_names_its_jobs(spark, tmp_path):
     """Each action runs the operator again, from the state before; the query goes on from what was committed."""

@@ -107,6 +107,7 @@ def test_with_a_server(cases: dict[str, str | None], case: str) -> None:
         assert cases[case] is None, cases[case]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("pyspark.pipelines") is None, reason="pipelines came with Spark 4.1")
 def test_a_flow_of_a_declarative_pipeline(server: tuple[Path, str], tmp_path: Path) -> None:
     folder, url = server

@@ -8,11 +8,13 @@ import pytest
 
 from tests.support.documents import ROOT
 from tests.support.notebooks import run_notebook
+from tests.support.variants import variants
 
+PAGES = "README.md", "docs/tutorial.md", "docs/spark.md", "docs/store.md"
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/spark.md", "docs/store.md", "docs/tutorial.md"])
+@pytest.mark.parametrize("page", variants([*PAGES], *PAGES[:3]))
 def test_a_page_runs(page, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.documents", str(ROOT / page)],
@@ -26,5 +28,6 @@ def test_a_page_runs(page, tmp_path):
     assert done.returncode == 0, done.stderr[-5000:]
 
 
+@pytest.mark.long
 def test_the_notebook_runs(tmp_path):
     run_notebook("spark", tmp_path)

@@ -35,6 +35,7 @@ def test_example_on_a_stream(spark, tmp_path, name):
         assert set(parts(batches, "main")["pane_timing"].to_pylist()) == {"EARLY", "ON_TIME", "LATE"}
 
 
+@pytest.mark.long
 def test_a_script_on_spark():
     """Its classes are those of a script, and instances of them are in the state."""
     command = [sys.executable, str(ROOT / "examples" / "session_totals.py"), "--spark"]

@@ -47,7 +47,7 @@ def test_batch_frames_give_what_run_gives(spark, tmp_path, case):
         assert side.num_rows > 0
 
 
-@pytest.mark.parametrize("case", variants(SPECS, "user-written, with everything", "sessions that merge", "reduced"))
+@pytest.mark.parametrize("case", variants(SPECS, "user-written, with everything", "sessions that merge"))
 def test_streams_give_what_this_process_gives(spark, tmp_path, case):
     spec, tables = SPECS[case], out_of_order(4, 200)
     batches = run_stream(spark, spec, tables, tmp_path, watermark="20 s", key_groups=3)

@@ -98,7 +98,7 @@ def test_a_time_of_another_unit_in_the_past_moves_no_watermark(spark, tmp_path):
     assert part(rows, "main")["n"].to_pylist() == [2]
 
 
-@pytest.mark.parametrize("arguments", variants([{}, {"idle": "1 day"}], {}), ids=["spark's watermark", "its own"])
+@pytest.mark.parametrize("arguments", variants([{}, {"idle": "1 day"}]), ids=["spark's watermark", "its own"])
 def test_history_that_has_grown_by_a_later_start_counts_no_more(spark, tmp_path, arguments):
     grown = pa.concat_tables([*PAST, events(7, 50, start_ms=START_MS + 3_600_000, span_ms=60_000)])
     source, recorder = Source(tmp_path, LIVE[0].schema), Recorder()

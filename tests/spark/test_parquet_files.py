@@ -83,6 +83,7 @@ def test_results_are_those_of_the_plain_path_and_of_the_process(spark, tmp_path,
     assert counted == sum(batch.counters["late" if late else "dropped"] for batch in found["plain"]) > 0
 
 
+@pytest.mark.long
 @newer
 def test_a_micro_batch_that_runs_again_reads_the_same_files_or_ends_the_query(spark, tmp_path):
     some = tables(4)
@@ -220,7 +221,7 @@ def test_columns_are_those_of_the_newest_whole_file(spark, tmp_path):
 
 
 @newer
-@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("streaming", variants([False, True], True))
 @pytest.mark.parametrize(
     ("unit", "times", "good"),
     [

@@ -109,6 +109,7 @@ def test_timers_of_processing_time_fire_without_input(spark, tmp_path):
     assert any(not batch.inputs and batch.rows.num_rows for batch in batches)
 
 
+@pytest.mark.long
 def test_a_join_with_a_quiet_input_through_a_restart(spark, tmp_path):
     rows = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", tz="UTC"))])
 
@@ -151,6 +152,7 @@ def test_a_query_that_would_never_end_is_refused_here_too(spark, tmp_path):
         query.awaitTermination()
 
 
+@pytest.mark.long
 def test_what_looks_into_a_checkpoint_looks_into_this_one(spark, tmp_path):
     spec, source = SPECS["aligned"], Source(tmp_path, TABLES[0].schema)
     source.put(*TABLES[:2])

@@ -91,6 +91,7 @@ def limited(spark, tmp_path, monkeypatch):
 WIDE_TABLES = [*map(wide_rows, range(WIDE_BATCHES)), wide_rows(DELAY_DAYS + 1, keys=1)]
 
 
+@pytest.mark.long
 def test_a_worker_of_limited_memory_holds_more_state_than_that(spark, tmp_path, monkeypatch, disk, limited):
     for name, value in {"FASTWIN_LIVE_BYTES": str(4 << 20), "FASTWIN_SPILL_DIR": str(disk)}.items():
         monkeypatch.setitem(spark.sparkContext.environment, name, value)

@@ -11,7 +11,7 @@ from tests.support.spark_submit import MODULE, ROOT, submitted
 from tests.support.variants import variants
 
 
-@pytest.mark.parametrize("fastwin_from", variants(["installed", "archive"], "installed"))
+@pytest.mark.parametrize("fastwin_from", variants(["installed", "archive"]))
 def test_submitted_with_py_files_to_two_executors(tmp_path, fastwin_from):
     options = {"spark.executorEnv.MIMALLOC_PURGE_DELAY": "7"}
     if fastwin_from == "archive":

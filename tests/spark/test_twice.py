@@ -98,6 +98,7 @@ def test_two_topics_in_one_union_and_who_holds_time_back(twice):
     assert newest["right", 1] is None
 
 
+@pytest.mark.long
 def test_two_topics_with_a_time_of_their_own(twice):
     both = twice(idle="1 second")
     later = at(START_MS + 219_800)  # shortly before the end of a window

@@ -12,6 +12,7 @@ import fastwin as fw
 from fastwin.operators.kept.joins import Pairs
 from fastwin.operators.kept.picks import Best, Latest
 from fastwin.operators.kept.upto import best_upto, rows_upto
+from tests.support.variants import variants
 
 SCHEMA = pa.schema([("k", pa.int64()), ("t", pa.int64()), ("v", pa.int64())])
 KEYED = fw.key_by("k").event_time("t", unit="ms").allowed_lateness(40)
@@ -38,7 +39,9 @@ def table_of(dice: np.random.Generator, n: int) -> pa.Table:
     return pa.table([dice.integers(0, 3, n), dice.integers(0, 45, n), values], schema=SCHEMA)
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize(
+    "name", variants(SPECS, "last", "last of cumulative", "top 1", "top 3", "inner", "full", "group")
+)
 def test_rows_of_one_call_are_as_those_of_calls_of_their_own(name: str) -> None:
     dice, spec = np.random.default_rng(3), SPECS[name]
     sides = 1 if isinstance(spec, fw.WindowSpec) else 2

@@ -135,6 +135,7 @@ def test_a_query_goes_on_from_what_the_command_has_written(spark, shell, two_par
     assert min(sum(table.num_rows for table in part.values()) for part in (before, after)) > 10
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_does_not_fit_is_told_in_one_line(shell):
     (shell.folder / "empty").mkdir()

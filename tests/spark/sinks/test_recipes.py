@@ -91,6 +91,7 @@ def derby(spark, request) -> Iterator[Derby]:
     made.scope["database"].close()
 
 
+@pytest.mark.long
 def test_a_table_through_jdbc(spark, tmp_path, derby):
     found = run(spark, tmp_path, derby.scope["to_jdbc"], derby.rows)
     assert_same_rows(derby.rows(), found)

@@ -8,7 +8,7 @@ from tests.soak.attempts import SPECS, disturb
 from tests.support.variants import variants
 
 
-@pytest.mark.parametrize("kind", variants(SPECS, "sessions", "user-written"))
+@pytest.mark.parametrize("kind", variants(SPECS, "user-written"))
 def test_whichever_attempt_is_committed(kind, tmp_path):
     seed = random.randrange(1 << 30)
     print("seed", seed)  # shown if it fails

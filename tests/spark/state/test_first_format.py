@@ -45,6 +45,7 @@ def first_format(spark):
     spark.conf.set(FORMAT_KEY, before)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("first_format")
 @pytest.mark.filterwarnings("ignore:.*checkpointFormatVersion is 1")
 def test_changelogs_of_two_attempts(spark, tmp_path):

@@ -187,6 +187,7 @@ def test_what_is_left_goes_on_as_if_nothing_had_changed(spark, tmp_path, change)
         assert model.assert_gives(checkpoint.go_on(then), AFTER[1:], now)
 
 
+@pytest.mark.long
 def test_what_cannot_go_on_is_refused_and_nothing_is_lost(spark, tmp_path):
     spec, checkpoint = SLIDING.aggregate(**MANY), Checkpoint(spark, tmp_path, WIDE)
     model = Model(spec, WIDE)
@@ -205,6 +206,7 @@ def test_what_cannot_go_on_is_refused_and_nothing_is_lost(spark, tmp_path):
     assert model.assert_gives(checkpoint.go_on(spec), AFTER)
 
 
+@pytest.mark.long
 def test_a_longer_varchar_goes_on_without_permission(spark, tmp_path):
     """Spark hands both over as text."""
     schema = pa.schema(

@@ -31,6 +31,7 @@ def signed_with(spark, monkeypatch):
     return set_to
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_query_goes_on_with_its_key_alone(spark, tmp_path, signed_with):
     made = Source(tmp_path, events(0, 1).schema)

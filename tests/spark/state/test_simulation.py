@@ -16,6 +16,7 @@ def seen():
     return run(SCALE, 8, lambda line: None)  # raises unless each event was counted once in each window
 
 
+@pytest.mark.long
 def test_an_executor_stays_within_its_budgets(seen):
     points, _ = seen
     most = max(one.live[1] for one in points)
