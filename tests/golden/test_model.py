@@ -9,6 +9,7 @@ from tests.golden.compare import complaints
 from tests.golden.model import answer
 from tests.golden.replay import replay
 from tests.golden.scenarios import AGREEING, RIGHT_SUMS, SCENARIOS, scenario
+from tests.support.variants import variants
 
 # What the model does not know: parameters refused when built, and a session past int64.
 UNKNOWN = {"classic-merge-overflow"}
@@ -35,7 +36,7 @@ def _without_order(answered: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("built_in", [False, True])
-@pytest.mark.parametrize("first", range(0, 800, 100))
+@pytest.mark.parametrize("first", variants(range(0, 800, 100), 0, 200, 400, 600))
 def test_we_answer_as_the_model_does(first: int, built_in: bool) -> None:
     problems, fired = [], 0
     for seed in range(first, first + 100):

@@ -18,6 +18,7 @@ import fastwin as fw
 from spark_glue.apps.flights import load_flights
 from tests.support import naive
 from tests.support.lockstep import Lockstep, assert_rows_agree, main_rows
+from tests.support.variants import variants
 
 HOUR = 3_600_000
 QUARTER = HOUR // 4
@@ -222,7 +223,7 @@ def test_sliding_model_run_and_stream_agree_on_a_snowstorm(flights: pa.Table, ro
 # --- with really late flights: step by step ---
 
 
-@pytest.mark.parametrize("coalesce", [False, True])
+@pytest.mark.parametrize("coalesce", variants([False, True], True))
 @pytest.mark.parametrize("lateness", [0, 2 * HOUR])
 @pytest.mark.parametrize("name", ["tumbling", "sessions", "sliding"])
 def test_late_flights_step_by_step(name: str, lateness: int, coalesce: bool, flights: pa.Table, rows: dict) -> None:

@@ -97,6 +97,7 @@ def test_page_shows_and_follows(make_service, tmp_path):
         assert {url.split("/")[2] for url in addresses(driver)} == {f"127.0.0.1:{service.port}"}
 
 
+@pytest.mark.long
 def test_phone(make_service, tmp_path):
     service = make_service()
     with chromium(tmp_path / "profile", 375, 812) as driver:

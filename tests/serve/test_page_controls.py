@@ -65,6 +65,7 @@ def test_sorting(make_service, tmp_path):
         wait(driver, lambda d: d.execute_script("return document.activeElement.textContent") == "Key")
 
 
+@pytest.mark.long
 def test_more_keys_than_are_asked_for_are_sorted_by_the_store(make_service, tmp_path):
     """The first thousand by views are other ones than by visitors."""
     table = clicks(6_000, modules=1_200, hours=2)
@@ -121,6 +122,7 @@ def test_lines_and_bars_beside_the_figures(make_service, tmp_path):
         assert shares == pytest.approx([each / views[0] for each in views])
 
 
+@pytest.mark.long
 def test_chart_is_whole_when_the_window_changes_its_size(make_service, tmp_path):
     service = make_service()
     with chromium(tmp_path / "profile") as driver:

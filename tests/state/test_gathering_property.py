@@ -11,6 +11,7 @@ from fastwin.errors import StateError
 from fastwin.run.replica import Replica, open_replica
 from tests.support import newer_specs, stored_specs
 from tests.support.stored_streams import BATCHES, SCHEMA, START_MS, STEP_MS, events
+from tests.support.variants import variants
 
 SPECS = stored_specs.SPECS | newer_specs.SPECS
 
@@ -39,7 +40,7 @@ def numbers(share: int, shares: int, key_groups: int) -> set[int]:
     return set(range(share, key_groups, shares))
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", variants(SPECS, *[*SPECS][2::3]))
 @settings(max_examples=6)
 @given(
     before=st.integers(1, 5),

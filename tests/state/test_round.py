@@ -18,6 +18,7 @@ from fastwin.state.refresh import Refresh, Repeated, Round
 from tests.support import newer_specs, stored_specs, stored_streams
 from tests.support.newer_specs import JOIN, joined_rows
 from tests.support.stored_steps import Step, rebuilt, run, steps
+from tests.support.variants import variants
 
 GROUPS = 8
 SEVERAL_FILLED = (
@@ -89,7 +90,7 @@ def timers(self: GeneralRound, slots: np.ndarray) -> set[RowTimer]:
     return found
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", variants(SPECS, *[*SPECS][::3]))
 def test_a_stream_in_a_round_writes_what_one_writes_that_looks_at_all_rows(name, monkeypatch):
     seed = random.randrange(1 << 30)
     print("seed", seed)  # shown if it fails

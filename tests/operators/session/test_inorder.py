@@ -8,6 +8,7 @@ import fastwin as fw
 from fastwin.operators.session import inorder
 from fastwin.operators.session import operator as sessions
 from fastwin.run import threads as parallel
+from tests.support.variants import variants
 
 GAP = fw.EventTimeSessionWindows.with_gap(30)
 NUMBERS = {"n": fw.Count(), "s": fw.Sum("v"), "m": fw.Mean("x"), "x": fw.Sum("x"), "hi": fw.Max("x")}
@@ -32,7 +33,7 @@ def table_of(n: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("disorder", [0, 1, 200])
-@pytest.mark.parametrize("piece", [7, 300, 10**6])
+@pytest.mark.parametrize("piece", variants([7, 300, 10**6], 7, 300))
 @pytest.mark.parametrize("keys", [["k"], ["c"], ["c", "k"], []], ids=str)
 def test_rows_are_those_of_a_stream(
     keys: list[str], piece: int, disorder: int, monkeypatch: pytest.MonkeyPatch

@@ -185,6 +185,7 @@ def arguments(*given: str) -> argparse.Namespace:
     return parser.parse_args(["pvuv", *given])
 
 
+@pytest.mark.long
 def test_follow_and_go_on(spark, tmp_path, monkeypatch, log):
     """A log that grows and is rotated while the command runs, and while it does not."""
     monkeypatch.setattr(spark_glue, "session", lambda *a: spark)

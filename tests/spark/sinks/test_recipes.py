@@ -116,6 +116,7 @@ def test_rows_that_tasks_have_repeated_are_there_once(spark, derby):
     assert_same_rows(derby.rows(), SPEC.run(batch(0)).main)
 
 
+@pytest.mark.long
 def test_a_table_of_delta_lake(spark, tmp_path):
     deltalake = pytest.importorskip("deltalake")
     scope: dict[str, Any] = {}

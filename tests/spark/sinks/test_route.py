@@ -100,6 +100,7 @@ class Odd(fw.ProcessWindowFunction):
         yield n
 
 
+@pytest.mark.long
 def test_side_outputs_have_sinks_of_their_own(spark, tmp_path, inputs):
     spec = SPEC.bad_rows("drop").side_output("odd", "k bigint, n bigint").process(Odd(), output="n bigint")
     main, odd = Sink(), Sink()

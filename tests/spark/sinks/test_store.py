@@ -148,6 +148,7 @@ def test_a_changelog_corrects_panes(spark, tmp_path):
     assert changes == {"insert", "update"}
 
 
+@pytest.mark.long
 def test_redis_stopped_in_the_middle_of_a_batch(spark, tmp_path, server):
     """The query fails with a sentence; started again it ends with the panes that an undisturbed one gives."""
     table = clicks(3_000)

@@ -255,7 +255,7 @@ KEEPING = {
 }
 
 
-@pytest.mark.parametrize("kind", KEEPING)
+@pytest.mark.parametrize("kind", variants(KEEPING, *[*KEEPING][::2]))
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_general_operator_repeats_a_key_group_at_a_time(kind, seed):
     dice = random.Random(seed)

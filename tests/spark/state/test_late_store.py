@@ -84,6 +84,7 @@ def checkpoint_format(spark, request):
     spark.conf.set(FORMAT_KEY, before)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*checkpointFormatVersion")
 @pytest.mark.usefixtures("late_store")
 def test_a_repeated_micro_batch_and_a_hasty_restart(spark, checkpoint_format, tmp_path):
