@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from fastwin.errors import NotInstalledError, SpecError
 from fastwin.machine.java import java_fault
-from spark_glue.interpreter import quick_python
+from spark_glue.interpreter import start_quickly
 from spark_glue.plan.catalyst import BATCH_BYTES_KEY, FORMAT_KEY, NO_LIMIT
 from spark_glue.plan.compat import SparkContext, checkpoint_format, is_connect
 
@@ -181,7 +181,7 @@ def _load_workers_at_once(context: SparkContext) -> None:
     if os.environ.get("PYSPARK_PYTHON") == sys.executable:
         # What master there is, is known only now. Each query looks there anew.
         context._conf.set(_DAEMON_KEY, _DAEMON)
-        context.pythonExec = quick_python() or context.pythonExec
+        start_quickly(context)
 
 
 def _is_local(context: SparkContext) -> bool:

@@ -11,7 +11,10 @@ from fastwin.columns.keys import KeyCodec
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.errors import StateError
 
-__all__ = ["Refresh", "Repeated", "RepeatedRows", "Round", "in_round"]
+__all__ = ["MOST_TURNS", "Refresh", "Repeated", "RepeatedRows", "Round", "in_round"]
+
+MOST_TURNS = 256
+"""Deltas that a round takes at most: of many groups, each repeats several, since all of them stay until its end."""
 
 
 class RepeatedRows(Protocol):
@@ -48,8 +51,8 @@ class Refresh:
     """Which unchanged rows a delta is to repeat, so that deltas before it can be forgotten in the end.
 
     key_groups: into how many the keys are divided, by their hash. groups: those of the state, in the order in which
-        they are repeated. turn: how many have been: the next one is, and more as long as they add no more than a
-        quarter to what has changed.
+        they are repeated. turn: how many have been: the next ones are, so many that a round has no more than MOST_TURNS
+        deltas, and more as long as they add no more than a quarter to what has changed.
     """
 
     key_groups: int
@@ -75,6 +78,8 @@ class Round:
     def __init__(self, refresh: Refresh, keys: KeyTable, kinds: Sequence[RepeatedRows]) -> None:
         self._next, self._keys, self._kinds = refresh, keys, kinds
         self._limit = self._later = self._nbytes = 0
+        self._mine = np.zeros(refresh.key_groups, np.bool_)
+        self._mine[list(refresh.groups)] = True
         self._found: list[list[list[NDArray[Any]]]] = []  # of each kind: of each group: parts
         for rows in kinds:
             slots = rows.slots()
@@ -104,18 +109,18 @@ class Round:
         for kind, (slots, theirs) in enumerate(zip(changed, groups, strict=True)):
             self._note(kind, slots, theirs)
         fresh = [np.sort(slots) for slots in changed]
-        most, count = sum(map(len, changed)) // 4, 0
+        most, least, count = sum(map(len, changed)) // 4, -(-len(turn.groups) // MOST_TURNS), 0
         taken: list[int] = []
         parts: list[list[NDArray[Any]]] = [[slots[:0]] for slots in changed]
         for group in turn.groups[turn.turn :]:
             found = [self._unchanged(kind, group, some) for kind, some in enumerate(fresh)]
             count += sum(map(len, found))
-            if count > most and taken:
+            if count > most and len(taken) >= least:
                 break
             taken.append(group)
             for some, part in zip(parts, found, strict=True):
                 some.append(part)
-            if count > most:
+            if count > most and len(taken) >= least:
                 break
         self._next = replace(turn, turn=turn.turn + len(taken))
         for by_group in self._found:
@@ -148,11 +153,9 @@ class Round:
     def _groups(self, rows: RepeatedRows, slots: NDArray[Any]) -> NDArray[np.int32]:
         """Returns the key group of each row; raises StateError where it is none of those that are repeated."""
         found = KeyCodec.groups(self._keys, rows.keys(slots), self._next.key_groups)
-        sizes = np.bincount(found, minlength=self._next.key_groups)
-        here = list(self._next.groups)
-        if sizes.sum() != sizes[here].sum():
-            sizes[here] = 0
-            raise StateError(f"state: rows of key group {sizes.argmax()} among those of the groups {here}")
+        if not (mine := self._mine[found]).all():
+            here = list(self._next.groups)
+            raise StateError(f"state: rows of key group {found[~mine][0]} among those of the groups {here}")
         return found
 
 

@@ -85,7 +85,13 @@ class WindowProcessor(StatefulProcessor):
         shares = shares_of(frame_plan.key_groups)
         query = query_id()
         identity = Identity(
-            plan.fingerprint.hex(), plan.config.state, frame_plan.key_groups, shares, frame_plan.migrate, query
+            plan.fingerprint.hex(),
+            plan.config.state,
+            frame_plan.key_groups,
+            shares,
+            frame_plan.migrate,
+            query,
+            frame_plan.time_zone,
         )
         self._log = StateLog(handle, identity, in_chunks=not frame_plan.small_state)
         self._states = States(frame_plan, self._log, shares, Shelf(query), query)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from fastwin import MAX_TIMESTAMP, MIN_TIMESTAMP
-from fastwin.state.refresh import Refresh
+from fastwin.state.refresh import MOST_TURNS, Refresh
 
 __all__ = ["MOST_BEHIND", "DeltaLog", "Entry"]
 
@@ -95,8 +95,9 @@ class DeltaLog:
             return Refresh(key_groups, tuple(groups), self.turn)
         logged = sum(entry.rows for entry in self.entries)
         # What many entries cost in each head weighs as much as repeating all rows does at about the root of these. A
-        # round may leave one for each group, and is not to begin again at once.
-        most = max(min(max(_LEAST_LIMIT, math.isqrt(state_rows)), _MOST_LIMIT), 2 * len(groups))
+        # round may leave one for each of its turns, and is not to begin again at once.
+        least = 2 * min(len(groups), MOST_TURNS)
+        most = max(min(max(_LEAST_LIMIT, math.isqrt(state_rows)), _MOST_LIMIT), least)
         if logged > _LOGGED_TIMES * state_rows + _SLACK_ROWS or len(self.entries) >= most:
             return Refresh(key_groups, tuple(groups))
         return None

@@ -67,7 +67,8 @@ class Identity:
 
     fingerprint: of the spec, in hex. spec: what the state depends on. key_groups: how many there are. shares: into how
     many Spark's partitions divide them. migrate: what may have changed, see ``StateSpec.check_follows``. query: its id,
-    which signed state tells of; None: it is not looked at.
+    which signed state tells of; None: it is not looked at. time_zone: in which event times without a zone are read;
+    None: they have one, or it is not looked at.
     """
 
     fingerprint: str
@@ -76,6 +77,7 @@ class Identity:
     shares: int
     migrate: Migrate = None
     query: str | None = None
+    time_zone: str | None = None
 
     @cached_property
     def types(self) -> str:
@@ -87,6 +89,12 @@ class Identity:
         theirs = fields.get("query", self.query)  # what was not signed, or by earlier versions, does not tell
         if self.query is not None and is_signing() and theirs != self.query:
             raise StateError(f"state: it was signed for the query {theirs}, and this is the query {self.query}")
+        zone = fields.get("time_zone", self.time_zone)  # earlier versions do not tell
+        if self.time_zone is not None and zone != self.time_zone:
+            raise StateError(
+                f"event_time: its column has no time zone, the checkpoint was made where times are read in {zone!r}, "
+                f"and spark.sql.session.timeZone is {self.time_zone!r} now; set it to {zone!r}"
+            )
         if fields["key_groups"] != self.key_groups:
             raise StateError(
                 f"key_groups: the checkpoint was made with key_groups={fields['key_groups']}, this query has "
@@ -238,7 +246,7 @@ class StateLog:
             one.check(fields)
             if fields["fingerprint"] != one.fingerprint or fields.get("spec") != one.spec.to_json():
                 _LOG.info("state goes on under a changed specification; each share is rewritten when it is visited")
-            elif "query" in fields or "query" not in self._fields():  # else it was signed before queries were told
+            elif fields.keys() >= self._fields().keys():  # else an earlier version has written it, or it was not signed
                 return
         self.seal()
 
@@ -248,8 +256,17 @@ class StateLog:
 
     def _fields(self) -> dict[str, Any]:
         one = self._identity
-        told = {"key_groups": one.key_groups, "shares": one.shares, "fingerprint": one.fingerprint, "types": one.types}
-        return told | ({"query": one.query} if one.query is not None and is_signing() else {})
+        told: dict[str, Any] = {
+            "key_groups": one.key_groups,
+            "shares": one.shares,
+            "fingerprint": one.fingerprint,
+            "types": one.types,
+        }
+        if one.query is not None and is_signing():
+            told["query"] = one.query
+        if one.time_zone is not None:
+            told["time_zone"] = one.time_zone
+        return told
 
     def _remove(self, entries: list[Entry]) -> None:
         for entry in entries:

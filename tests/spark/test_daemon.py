@@ -32,32 +32,34 @@ def test_workers_begin_with_it_and_draw_different_numbers(spark):
     assert {Path(row.pyspark) for row in rows} == {PACKAGE / "__init__.py"}  # and not out of Spark's archive
 
 
-def test_a_script_takes_sparks_archives_off_the_path_and_nothing_else(monkeypatch, tmp_path):
-    script = interpreter.quick_python()
+def test_a_script_takes_sparks_archives_off_the_path_and_nothing_else():
+    context = Context("local[2]")
+    interpreter.start_quickly(context)
     archives = [str(PACKAGE / "python/lib" / name) for name in ("pyspark.zip", "py4j-0.10.9.9-src.zip")]
-    archives[1] = str(next((PACKAGE / "python/lib").glob("py4j-*.zip")))
-    asks = [
-        script,
-        "-c",
-        "import os, pyspark, sys; print(os.environ['PYTHONPATH'], pyspark.__file__, *sys.argv[1:], sep='\\n')",
-    ]
+    asks = "import os, pyspark, sys; print(os.environ['PYTHONPATH'], pyspark.__file__, *sys.argv[1:], sep='\\n')"
     for path, kept in [
         ([*archives, "/a b", "/c"], "/a b:/c"),
-        (archives, archives[1]),  # the last one has no separator behind it
-        (["/a b", archives[0]], f"/a b:{archives[0]}"),
+        (["/a b", archives[0], "/c"], f"/a b:{archives[0]}:/c"),
     ]:
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
-        answer = subprocess.run([*asks, "x y"], capture_output=True, text=True, timeout=60, check=True, env=environment)
+        given = os.environ | context.environment | {"PYTHONPATH": os.pathsep.join(path)}
+        command = [context.pythonExec, "-c", asks, "x y"]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=given)
         assert answer.stdout.splitlines()[::2] == [kept, "x y"]
 
 
 def test_there_is_no_script_for_another_spark_or_where_none_may_run(monkeypatch, tmp_path):
+    def python() -> str:
+        context = Context("local[2]")
+        interpreter.start_quickly(context)
+        return context.pythonExec
+
     monkeypatch.setenv("SPARK_HOME", str(PACKAGE))
-    assert interpreter.quick_python() is not None
+    assert python().endswith("python.sh")
     monkeypatch.setattr(interpreter.os, "access", lambda *_: False)
-    assert interpreter.quick_python() is None
+    assert python() == "python3"
+    monkeypatch.undo()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    assert interpreter.quick_python() is None
+    assert python() == "python3"
 
 
 class Conf(dict):
@@ -70,6 +72,7 @@ class Context:
 
     def __init__(self, master: str, **conf: str) -> None:
         self.master, self._conf = master, Conf({key.replace("_", "."): value for key, value in conf.items()})
+        self.environment: dict[str, str] = {}
         self.pythonExec = "python3"
 
     def getConf(self) -> dict[str, str]:  # noqa: N802

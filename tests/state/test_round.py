@@ -14,7 +14,7 @@ from fastwin.operators.general.repeating import GeneralRound, RowTimer, is_unmar
 from fastwin.run.planner import plan
 from fastwin.run.replica import open_replica
 from fastwin.state.chunks import read_meta
-from fastwin.state.refresh import Refresh, Repeated, Round
+from fastwin.state.refresh import MOST_TURNS, Refresh, Repeated, Round
 from tests.support import newer_specs, stored_specs, stored_streams
 from tests.support.newer_specs import JOIN, joined_rows
 from tests.support.stored_steps import Step, rebuilt, run, steps
@@ -154,6 +154,17 @@ def test_a_turn_looks_at_what_it_repeats(name, monkeypatch):
         found[keys] = max(looked)
     assert found[100_000] < 3 * 100_000 // 64
     assert found[1_000] < 60
+
+
+def test_a_round_of_many_groups_is_over_after_some_hundred_deltas():
+    stream, groups, turn, deltas = open_replica(plan(MANY["aligned"], SCHEMA), coalesce=True), 32_768, 0, 0
+    stream.process(rows_of(np.arange(5_000)))
+    stream.delta()
+    while turn < groups:
+        stream.process(rows_of(np.arange(1)))
+        turn += read_meta(stream.delta(Refresh(groups, tuple(range(groups)), turn)))["refreshed"]
+        deltas += 1
+    assert deltas <= MOST_TURNS == 256
 
 
 def test_rows_of_a_group_that_nothing_repeats_are_an_error():

@@ -35,6 +35,7 @@ cdef class OpenEnds:
     cdef int64_t total              # pairs with an end not before `since`
     cdef int64_t level              # keys that have the end `since`
     cdef int64_t since
+    cdef object places              # what the ends are counted by; None: by themselves
     cdef object counted             # starts and counts of the panes as they were last seen: int64[panes] each
     cdef uint64_t* marks            # while counting: rows that have not been counted; NULL: nobody has asked
     cdef object latest              # by key id: the start of its last pane that was counted; int64[]
@@ -58,6 +59,13 @@ cdef class OpenEnds:
     def nbytes(self):
         """Bytes that it takes, about."""
         return self.counted.nbytes + self.latest.nbytes + 100 * len(self.changes)
+
+    def go_by(self, object places):
+        """Says by which table ends are told, as their places there; what was counted by another one is forgotten."""
+        if places is not self.places:
+            self.places = places
+            self.since = INT64_MIN
+            self._start_over()
 
     def count(self, const int64_t[::1] first not None, const int64_t[::1] last not None, int64_t since):
         """Returns how many pairs there are with an end not before ``since``, which never goes back.

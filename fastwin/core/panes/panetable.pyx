@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from libc.stdint cimport INT64_MIN
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t
@@ -279,39 +278,6 @@ cdef class PaneTable:
         """Returns the first pane start at or after ``at_least`` in ms, or None. O(log panes)."""
         cdef Py_ssize_t at = self.lower_bound(at_least)
         return None if at == self.known.count else self.known.panes[at].start
-
-    def count_ends(self, const int64_t[::1] first not None, const int64_t[::1] last not None, int64_t step):
-        """Counts distinct pairs of a key and one of the ends ``first[i], first[i] + step, ... last[i]`` of its panes.
-
-        first, last: int64[panes], for each pane in order; all on one grid of ``step``, 1 to 2**61, within +-2**62, and
-        neither descends. Raises ValueError for another number of panes or another step. O(rows + keys).
-        """
-        cdef Py_ssize_t i
-        cdef idx_t slot
-        cdef int64_t total = 0, since
-        cdef int64_t* done
-        cdef Head* head
-        check_length("first", first.shape[0], self.known.count)
-        check_length("last", last.shape[0], self.known.count)
-        check_duration("step", step, 1)
-        done = <int64_t*> malloc(self.keys.top * sizeof(int64_t) + 1)
-        if done == NULL:
-            raise MemoryError(f"PaneTable: no memory to count the windows of {self.keys.top} keys")
-        with nogil:
-            order_panes(&self.known)
-            for i in range(self.keys.top):
-                done[i] = INT64_MIN
-            for i in range(self.known.count):
-                slot = self.known.panes[i].newest
-                while slot != NONE:
-                    head = self.rows.head(slot)
-                    since = max(first[i], done[head.key] + step) if done[head.key] != INT64_MIN else first[i]
-                    if last[i] >= since:
-                        total += (last[i] - since) // step + 1
-                    done[head.key] = last[i]
-                    slot = head.link
-        free(done)
-        return total
 
     def slots_of(self, ts_t start):
         """Returns the slots of the rows of the pane at ``start``, if there is one, oldest first: int32[rows]."""

@@ -124,8 +124,11 @@ class CalendarSlicing:
         known, at = self._known, self._at(starts)
         first = at + 1
         if watermark > MIN_TIMESTAMP:
-            first = np.maximum(first, self._bound_after(watermark - lateness + 1))
+            first = np.maximum(first, self.first_end(watermark - lateness + 1))
         return first, known.last_ends[at].astype(np.int64)
+
+    def first_end(self, t: int) -> int:
+        return self._bound_after(t)
 
     def ends_at(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._known.bounds[ends]

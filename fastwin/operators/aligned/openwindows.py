@@ -2,7 +2,7 @@
 
 from fastwin.core.panes.openends import OpenEnds
 from fastwin.core.panes.panetable import PaneTable
-from fastwin.operators.aligned.slicing import Slicing, within
+from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.lateness import Lateness
 from fastwin.times import MIN_TIMESTAMP
 
@@ -13,12 +13,12 @@ def open_windows_over(panes: PaneTable, ends: OpenEnds, slicing: Slicing, waterm
     """Counts pairs of a key and a window over one of its slices that is not cleaned yet.
 
     panes: a row for each (key, slice). ends: of these. O(1), but O(slices + rows made since the last call) where
-    windows share slices, and O(rows) with calendars.
+    windows share slices, and O(rows) where the table of a calendar has changed since.
     """
     if not slicing.shared:
         return len(panes)
-    starts, kept = panes.starts(), lateness.at(watermark)
-    if slicing.bounds is not None:
-        return panes.count_ends(*slicing.kept_ends(starts, watermark, kept), slicing.step)
-    since = MIN_TIMESTAMP if watermark == MIN_TIMESTAMP else within(slicing.end_after(watermark - kept + 1))
-    return ends.count(*slicing.kept_ends(starts, MIN_TIMESTAMP, 0), since)
+    since = MIN_TIMESTAMP
+    if watermark != MIN_TIMESTAMP:
+        since = slicing.first_end(watermark - lateness.at(watermark) + 1)
+    ends.go_by(slicing.bounds)
+    return ends.count(*slicing.kept_ends(panes.starts(), MIN_TIMESTAMP, 0), since)

@@ -125,6 +125,9 @@ class Slicing(Protocol):
         Where none is, the last end comes before the first one. ``ends_at`` tells their times.
         """
 
+    def first_end(self, t: int) -> int:
+        """Returns the first end of a window later than t, as ``kept_ends`` gives ends."""
+
     def ends_at(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the times of ends as ``kept_ends`` gives them: int64[n]."""
 
@@ -245,8 +248,11 @@ class SlidingSlicing(_Regular):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         first = starts - (starts - self.offset - self.size) % self.slide + self.slide
         if watermark > MIN_TIMESTAMP:
-            first = np.maximum(first, within(self.end_after(watermark - lateness + 1)))
+            first = np.maximum(first, self.first_end(watermark - lateness + 1))
         return first, self.last_ends(starts)
+
+    def first_end(self, t: int) -> int:
+        return within(self.end_after(t))
 
     def end_behind(self, end: int, windows: int) -> int:
         return end + windows * self.slide
@@ -330,8 +336,11 @@ class CumulativeSlicing(_Regular):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         first = starts + self.step
         if watermark > MIN_TIMESTAMP:
-            first = np.maximum(first, within(self.end_after(watermark - lateness + 1)))
+            first = np.maximum(first, self.first_end(watermark - lateness + 1))
         return first, self.last_ends(starts)
+
+    def first_end(self, t: int) -> int:
+        return within(self.end_after(t))
 
     def end_behind(self, end: int, windows: int) -> int:
         return end + windows * self.step

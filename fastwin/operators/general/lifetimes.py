@@ -1,13 +1,14 @@
 """Lifetimes: which keys have state with a time to live, and when to look at them next."""
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["Lifetime", "Lifetimes", "lifetimes_of"]
 
+_SPARE = 64  # entries that nothing stands behind any more, however few keys there are
 _MARK = "\0"  # a lifetime is kept beside the state, as a plain tuple, under the state's name behind this
 
 
@@ -33,7 +34,7 @@ def lifetimes_of(values: dict[str, Any]) -> list[Lifetime]:
 
 
 class Lifetimes:
-    """One clock's keys with state that ends. Each has one entry, however often it is written. O(log keys) a look."""
+    """One clock's keys with state that ends, each with about two entries at most. O(log keys) a look, amortised."""
 
     def __init__(self, event: bool) -> None:
         self.event = event
@@ -45,6 +46,9 @@ class Lifetimes:
         if key not in self._next or time < self._next[key]:
             self._next[key] = time
             heappush(self._heap, (time, key))
+            if len(self._heap) > 2 * len(self._next) + _SPARE:  # the others are of keys that were forgotten since
+                self._heap = [(time, key) for key, time in self._next.items()]
+                heapify(self._heap)
 
     def forget(self, key: int) -> None:
         """Takes back what was noted for a key."""

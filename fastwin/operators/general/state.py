@@ -48,8 +48,7 @@ def allocated(operator: Any) -> int:
 def settle(operator: Any) -> None:
     """Releases the keys whose per-key state was cleared, and gives up a journal that outweighs the state."""
     timers, state, table = operator.timer_service, operator.state, operator.table
-    for key in [key for key in state.dirty_keys if key in state.keys and not state.keys[key]]:
-        state.forget_key(key)
+    state.settle()
     if timers.journal is not None:
         changes = len(timers.journal) + len(table.removed) + len(state.dirty_keys)
         if changes > 2 * (len(table) + len(state.keys)) + FEWEST_CHANGES:

@@ -10,6 +10,7 @@ cdef class UserState:
     cdef readonly list windows          # by slot: dicts by name; None for none
     cdef readonly dict keys             # by key id: dicts by name; these keys are retained
     cdef readonly set dirty_keys        # of keys, since the last snapshot or delta; retained, too
+    cdef readonly set touched           # those of them that the last call has changed
     cdef readonly tuple lifetimes       # of state with a time to live: by processing time, by event time
 
     cdef int fit(self) except -1

@@ -20,6 +20,7 @@ cdef class UserState:
         self.windows = []
         self.keys = {}
         self.dirty_keys = set()
+        self.touched = set()
         self.lifetimes = Lifetimes(False), Lifetimes(True)
 
     cdef int fit(self) except -1:
@@ -51,10 +52,19 @@ cdef class UserState:
                 lifetimes.forget(key)
 
     def change_key(self, idx_t key):
-        """Notes that the state of a key has changed since the last snapshot or delta."""
+        """Notes that the state of a key has changed since the last snapshot or delta, and since the last call."""
+        self.touched.add(key)
         if key not in self.dirty_keys:
             self.dirty_keys.add(key)
             self.table.keys.retain(key)
+
+    def settle(self):
+        """Drops the state of the keys that the last call has left without any. O(keys whose state it has changed)."""
+        for key in self.touched:
+            values = self.keys.get(key)
+            if values is not None and not values:
+                self.forget_key(key)
+        self.touched.clear()
 
     def expire(self, bint event, ts_t now):
         """Removes what is over of the keys' state, on one clock. O(log keys) for each key that is looked at."""

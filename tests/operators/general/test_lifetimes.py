@@ -217,3 +217,30 @@ class Aggregating(fw.ProcessWindowFunction):
 def test_all_kinds_of_state_end(function):
     result = STARTED.process(function, output="seen int").run(rows(("a", 5), ("a", 25), ("a", 65)))
     assert result.main["seen"].to_pylist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize("ttl_time", ["event", "processing"])
+def test_what_is_noted_of_keys_does_not_grow_with_saves(ttl_time):
+    stream = spec(ttl=10**6, ttl_time=ttl_time).open(schema=SCHEMA)
+    stream.advance_processing_time(100)
+    stream.process(rows(*((str(key), 5) for key in range(300))))
+    stream.advance_watermark(9)
+    for turn in range(30):
+        stream.snapshot()
+        noted = sum(len(one._heap) for one in stream._operator.state.lifetimes)
+        assert 300 <= noted <= 2 * 300 + 65, turn
+
+
+def test_a_call_looks_at_the_keys_alone_whose_state_it_has_changed():
+    stream = spec().open(schema=SCHEMA)
+    state = None
+    for end in (10, 20):
+        stream.process(rows(*((str(key), end - 5) for key in range(300))))
+        stream.advance_watermark(end - 1)
+        state = stream._operator.state
+        if end == 10:
+            stream.snapshot()
+    assert (len(state.dirty_keys), len(state.touched)) == (300, 0)
+    stream.process(rows(("a", 25)))
+    stream.advance_watermark(29)
+    assert (len(state.dirty_keys), len(state.touched)) == (301, 0)

@@ -166,6 +166,20 @@ def test_the_record_knows_its_query(handle, other, says):
         StateLog(handle, other).sign()
 
 
+def test_times_without_a_zone_are_read_in_one_zone_for_ever(handle):
+    log = StateLog(handle, ME)
+    log.sign()
+    append(log, log.load(0), b"s")
+    berlin, utc = (StateLog(handle, replace(ME, time_zone=zone)) for zone in ("Europe/Berlin", "UTC"))
+    berlin.sign()  # what tells of no zone takes that of the next start
+    with pytest.raises(StateError, match=r"read in 'Europe/Berlin', and spark.sql.session.timeZone is 'UTC' now"):
+        utc.sign()
+    berlin.save(berlin.load(0))
+    with pytest.raises(StateError, match=r"set it to 'Europe/Berlin'"):
+        utc.load(0)
+    StateLog(handle, ME).load(0)  # whoever reads no times needs no zone
+
+
 def test_the_record_goes_on_with_the_query(handle):
     StateLog(handle, ME).sign()
     longer = replace(ME, fingerprint="cd" * 16, spec=replace(SPEC, lateness_ms=20))
