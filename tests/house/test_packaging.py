@@ -110,7 +110,8 @@ def test_sdist_has_what_is_not_code(sdist: Path, folder: str) -> None:
 
 
 def test_wheel_has_modules_and_stubs(wheel: zipfile.ZipFile) -> None:
-    assert _having(".py", ".pyi", ".pxd", "py.typed", ".html", ".css", ".js") <= set(wheel.namelist())
+    assert _having(".py", ".pyi", ".pxd", "py.typed", ".html", ".css", ".js", ".sh") <= set(wheel.namelist())
+    assert wheel.getinfo("spark_glue/python.sh").external_attr >> 16 & 0o100  # Spark executes it
 
 
 @pytest.mark.long
