@@ -21,6 +21,7 @@ def main() -> int:
         "json", nargs="?", type=Path, help="pytest-benchmark's JSON of an earlier run: only report on it"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything runs")
+    parser.add_argument("--keep", action="store_true", help="put the works into results/latest.json, for those there")
     parser.add_argument("--only", metavar="NAME", help="works or files whose name matches, as pytest's -k does")
     known, rest = _split(sys.argv[1:])
     arguments = parser.parse_args(known)
@@ -30,7 +31,7 @@ def main() -> int:
         source = RESULTS / "raw.json"
         status = _run(source, arguments.quick, arguments.only, rest)
     whole = arguments.json is None and not arguments.only and not rest and status == 0
-    return _report(source, whole) or status
+    return _report(source, whole, arguments.keep and status == 0) or status
 
 
 def _split(given: list[str]) -> tuple[list[str], list[str]]:
@@ -48,7 +49,7 @@ def _run(target: Path, quick: bool, only: str | None, rest: list[str]) -> int:
     return subprocess.run(command, cwd=HERE.parent, env=environment, check=False).returncode
 
 
-def _report(source: Path, whole: bool) -> int:
+def _report(source: Path, whole: bool, keep: bool) -> int:
     if not source.is_file() or not source.stat().st_size:
         print(f"{source}: there is no result", file=sys.stderr)
         return 1
@@ -58,8 +59,10 @@ def _report(source: Path, whole: bool) -> int:
         print(f"{source}: nothing was measured", file=sys.stderr)
         return 1
     print(report.table(summary))
-    # What is kept in the repository comes from whole runs only, in which nothing failed.
-    stem = "latest" if whole and summary["scale"] == "full" else "partial"
+    # What is kept in the repository comes from runs in which nothing failed.
+    stem = "latest" if (whole or keep) and summary["scale"] == "full" else "partial"
+    if keep and stem == "latest" and (kept := RESULTS / "latest.json").exists():
+        summary = report.joined(json.loads(kept.read_text()), summary)
     (RESULTS / f"{stem}.json").write_text(json.dumps(summary, indent=1) + "\n")
     picture = RESULTS / ("chart.png" if stem == "latest" else "partial.png")
     chart.draw(summary, picture)

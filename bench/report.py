@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bench.race import OURS
 from bench.scale import amount
 
-__all__ = ["speedups", "summarise", "table"]
+__all__ = ["joined", "speedups", "summarise", "table"]
 
+_SAME = ("cpu", "cores", "peer_threads")  # of machines whose works stand in one table
 _MACHINE = ("system", "machine", "cores", "peer_threads", "load_at_start", "python_version")
 
 
@@ -24,7 +25,8 @@ def summarise(raw: dict[str, Any]) -> dict[str, Any]:
             continue
         scales.add(info["scale"])
         work = works.setdefault(
-            info["work"], {key: info[key] for key in ("work", "label", "unit", "bar")} | {"contenders": []}
+            info["work"],
+            {key: info[key] for key in ("work", "label", "unit", "bar")} | {"made": raw["datetime"], "contenders": []},
         )
         seconds = stats.get("data") or [stats["min"], stats["median"]]
         work["contenders"].append(
@@ -39,8 +41,6 @@ def summarise(raw: dict[str, Any]) -> dict[str, Any]:
                 "notes": info["notes"],
             }
         )
-    # what is held to a bar comes first
-    ordered = sorted(works.values(), key=lambda work: work["bar"] is None)
     machine = raw["machine_info"]
     commit = raw.get("commit_info", {})
     return {
@@ -49,8 +49,24 @@ def summarise(raw: dict[str, Any]) -> dict[str, Any]:
         "scale": " and ".join(sorted(scales)),
         "machine": {key: machine.get(key) for key in _MACHINE} | {"cpu": machine.get("cpu", {}).get("brand_raw")},
         "versions": machine.get("versions", {}),
-        "works": ordered,
+        "works": _ordered(works.values()),
     }
+
+
+def joined(kept: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
+    """Returns a summary with the works beside its own that were measured before, on such a machine and of such a size.
+
+    The contenders of a work are always of one run. Works of another machine are left out.
+    """
+    works: dict[str, dict[str, Any]] = {}
+    if kept["scale"] == summary["scale"] and all(kept["machine"][key] == summary["machine"][key] for key in _SAME):
+        works = {work["work"]: {"made": kept["made"]} | work for work in kept["works"]}
+    works |= {work["work"]: work for work in summary["works"]}
+    return summary | {"works": _ordered(works.values())}
+
+
+def _ordered(works: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(works, key=lambda work: work["bar"] is None)  # what is held to a bar comes first
 
 
 def speedups(work: dict[str, Any]) -> Iterator[tuple[dict[str, Any], float]]:
