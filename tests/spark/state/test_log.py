@@ -167,14 +167,13 @@ def test_the_record_knows_its_query(handle, other, says):
 
 
 def test_times_without_a_zone_are_read_in_one_zone_for_ever(handle):
-    log = StateLog(handle, ME)
-    log.sign()
-    append(log, log.load(0), b"s")
     berlin, utc = (StateLog(handle, replace(ME, time_zone=zone)) for zone in ("Europe/Berlin", "UTC"))
+    StateLog(handle, ME).sign()
     berlin.sign()  # what tells of no zone takes that of the next start
     with pytest.raises(StateError, match=r"read in 'Europe/Berlin', and spark.sql.session.timeZone is 'UTC' now"):
         utc.sign()
-    berlin.save(berlin.load(0))
+    handle.key = 0
+    append(berlin, berlin.load(0), b"s")
     with pytest.raises(StateError, match=r"set it to 'Europe/Berlin'"):
         utc.load(0)
     StateLog(handle, ME).load(0)  # whoever reads no times needs no zone
@@ -336,8 +335,10 @@ def book(rows: int, deltas: int) -> DeltaLog:
         (900, 8, 1, 32, True),
         (10**7, 32, 1, 511, False),  # no more than 512
         (10**7, 32, 1, 512, True),
-        (10**7, 300, 1, 599, False),  # but twice the groups, of which each may leave one
-        (10**7, 300, 1, 600, True),
+        (10**7, 300, 1, 511, False),  # of many groups as well: a round repeats several at a time
+        (10**7, 300, 1, 512, True),
+        (900, 40, 1, 79, False),  # but twice the groups, of which each may leave one
+        (900, 40, 1, 80, True),
     ],
 )
 def test_when_a_round_begins(state_rows, groups, rows, deltas, begins):
