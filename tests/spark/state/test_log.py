@@ -11,6 +11,7 @@ import fastwin as fw
 from fastwin.errors import StateError
 from fastwin.state.identity import StateAggregate, StateSpec
 from fastwin.state.signing import KEY_VARIABLE
+from spark_glue.plan.keygroups import LEDGER_ID
 from spark_glue.state import log as state_log
 from spark_glue.state.book import DeltaLog, Entry
 from spark_glue.state.log import CHUNK_BYTES, INLINE_BYTES, Head, Identity, StateLog, head_in
@@ -168,6 +169,7 @@ def test_the_record_knows_its_query(handle, other, says):
 
 def test_times_without_a_zone_are_read_in_one_zone_for_ever(handle):
     berlin, utc = (StateLog(handle, replace(ME, time_zone=zone)) for zone in ("Europe/Berlin", "UTC"))
+    handle.key = LEDGER_ID
     StateLog(handle, ME).sign()
     berlin.sign()  # what tells of no zone takes that of the next start
     with pytest.raises(StateError, match=r"read in 'Europe/Berlin', and spark.sql.session.timeZone is 'UTC' now"):
