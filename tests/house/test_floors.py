@@ -32,7 +32,8 @@ FLOORS = [
 ]
 # The rooms of the glue, likewise; all of them stand above fastwin's.
 GLUE_FLOORS = [
-    "interpreter plan",
+    "plan",
+    "interpreter",
     "state session",
     "stages",
     "watermarks",
