@@ -17,7 +17,8 @@ _SHOWN = 60
 
 
 def blocks_of(table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -> tuple[list[Block], Written]:
-    """Returns the blocks of a table of panes, and which panes are left out: older than ``floor``, or of too long a key.
+    """Returns the blocks of a table of panes; and which panes are left out, older than ``floor`` or of too long a key,
+    with the starts of the first and the last of the others.
 
     starts: int64, of the panes, ms. floor: on the grid of blocks, ms. Of a pane that is there twice, the last counts.
     Raises SpecError for a column that cannot be what the layout says.
@@ -42,5 +43,12 @@ def blocks_of(table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -
             expired += 1
         else:
             blocks.setdefault((key, at), {})[start] = cells
-    left_out = Written(expired=expired, refused=refused, refused_key=min(too_long, default="")[:_SHOWN])
-    return [Block(key, at, list(panes.items())) for (key, at), panes in blocks.items()], left_out
+    kept = [start for panes in blocks.values() for start in panes]
+    told = Written(
+        expired=expired,
+        refused=refused,
+        refused_key=min(too_long, default="")[:_SHOWN],
+        first=min(kept, default=None),
+        last=max(kept, default=None),
+    )
+    return [Block(key, at, list(panes.items())) for (key, at), panes in blocks.items()], told

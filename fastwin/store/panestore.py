@@ -218,13 +218,11 @@ class PaneStore(ABC):
         goal = checked_watermark(watermark, layout, int(starts.max()) + layout.pane_ms if len(starts) else None)
         reached = max(meta.watermark or FIRST_MS, goal or FIRST_MS)
         floor = layout.block.start_of(reached - layout.retention_ms)
-        blocks, left_out = blocks_of(table, layout, starts, floor)
-        kept = starts[starts >= floor]
-        first = int(kept.min()) if len(kept) else None
-        self._changed = earliest(self._changed, first)
-        written = self._write(layout, blocks, revision, reached) + left_out
+        blocks, told = blocks_of(table, layout, starts, floor)
+        self._changed = earliest(self._changed, told.first)
+        written = self._write(layout, blocks, revision, reached) + told
         if advance and (len(starts) or goal is not None):
-            self._end_batch(self.meta(), goal, first)
+            self._end_batch(self.meta(), goal, written.first)
         self.warn_of(written)
         return written
 

@@ -122,21 +122,31 @@ class Step:
 @dataclass(frozen=True)
 class Written:
     """What ``put`` has done: panes stored; left alone as a newer revision is there; left out as older than retention;
-    left out as their key is too long, and how the text of such a key begins."""
+    left out as their key is too long, and how the text of such a key begins.
+
+    first, last: starts of the first and the last pane that was not left out, ms; None: all were. They do not count when
+    two of these are compared.
+    """
 
     stored: int = 0
     outdated: int = 0
     expired: int = 0
     refused: int = 0
     refused_key: str = ""
+    first: int | None = field(default=None, repr=False, compare=False)
+    last: int | None = field(default=None, repr=False, compare=False)
 
     def __add__(self, other: Written) -> Written:
+        firsts = [at for at in (self.first, other.first) if at is not None]
+        lasts = [at for at in (self.last, other.last) if at is not None]
         return Written(
             self.stored + other.stored,
             self.outdated + other.outdated,
             self.expired + other.expired,
             self.refused + other.refused,
             self.refused_key or other.refused_key,
+            min(firsts, default=None),
+            max(lasts, default=None),
         )
 
 

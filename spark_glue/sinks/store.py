@@ -3,11 +3,10 @@
 import logging
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, is_remote
 from pyspark.sql import functions as F
 
@@ -32,10 +31,6 @@ _REPORT = (
     "stored long, outdated long, expired long, refused long, refused_key string, first long, last long, "
     "problem string, server string"
 )
-
-_Done = tuple[Written, int | None, int | None]
-"""What was written, and the starts of the first and the last pane, ms."""
-
 
 def to_store(
     url: str,
@@ -138,11 +133,11 @@ class StoreSink:
         self._last = batch_id
         panes = frame.select(*(F.col(quoted(name)) for name in self._columns))
         write = self._from_driver if store.one_writer else self._from_executors
-        written, first, last = write(panes, (self._epoch, batch_id))
+        written = write(panes, (self._epoch, batch_id))
         mark = None if query is None else (query, batch_id)
-        end = self._end(store, frame, last)
+        end = self._end(store, frame, written.last)
         if end is not None or mark is not None:
-            store.advance_watermark(end, first, mark=mark)
+            store.advance_watermark(end, written.first, mark=mark)
         left_out = written.expired + written.refused
         _LOG.debug("to_store: batch %d: %d panes were put, %d left out", batch_id, written.stored, left_out)
         return written
@@ -150,7 +145,7 @@ class StoreSink:
     def _end(self, store: PaneStore, frame: DataFrame, last: int | None) -> int | None:
         """Returns up to where all panes are there now, ms: by the stream's watermark, which goes on in quiet times.
 
-        last: the start of the last pane that was written. None: neither tells.
+        last: the start of the last pane that was not left out. None: neither tells.
         """
         query = query_of(frame)
         ends = [] if last is None else [last + window_of(self._panes)[0]]
@@ -192,10 +187,10 @@ class StoreSink:
         _LOG.warning("to_store: the store goes on without the batches that it has lost, as accept_loss=True says")
         store.accept_loss()
 
-    def _from_driver(self, panes: DataFrame, revision: Revision) -> _Done:
+    def _from_driver(self, panes: DataFrame, revision: Revision) -> Written:
         """Fetches a bounded number of panes at a time, whole partitions, and puts them."""
         assert self._store is not None
-        done: _Done = Written(), None, None
+        done = Written()
         schema = arrow_schema(panes.schema)
         alone = partitions_of(panes) == 1  # then nothing needs to be counted, nor kept for a second look
         if not alone:
@@ -203,19 +198,18 @@ class StoreSink:
         try:
             for some in [panes] if alone else _portions(panes):
                 table = some.toArrow().cast(schema)
-                written = self._store.put(table, revision, advance=False)
-                done = _joined(done, (written, *_bounds(table)))
+                done += self._store.put(table, revision, advance=False)
         finally:
             if not alone:
                 panes.unpersist()
         return done
 
-    def _from_executors(self, panes: DataFrame, revision: Revision) -> _Done:
+    def _from_executors(self, panes: DataFrame, revision: Revision) -> Written:
         """Lets every task put its own rows."""
         assert self._store is not None
         schema = arrow_schema(panes.schema)
         writer = _writer(self._url, self._panes, self._retention, revision, schema, self._patience)
-        done: _Done = Written(), None, None
+        done = Written()
         for row in panes.mapInArrow(writer, _REPORT).collect():
             if row.problem is not None:
                 raise StoreError(row.problem)
@@ -224,9 +218,8 @@ class StoreSink:
                     "to_store: a task has put its panes into another server than the one where the batch began, as in "
                     "a failover that not all know of yet; the batch is to be put again"
                 )
-            written = Written(row.stored, row.outdated, row.expired, row.refused, row.refused_key)
-            done = _joined(done, (written, row.first, row.last))
-        self._store.warn_of(done[0])
+            done += Written(*(row[field.name] for field in fields(Written)))
+        self._store.warn_of(done)
         return done
 
 
@@ -237,17 +230,6 @@ def _without_sink(frame: DataFrame, query: str) -> set[int]:
     if folder is None:
         return nothing
     return told("the micro-batches of rescale", lambda: CheckpointFiles(spark, folder).without_sink(), nothing)
-
-
-def _joined(one: _Done, other: _Done) -> _Done:
-    firsts = [done[1] for done in (one, other) if done[1] is not None]
-    lasts = [done[2] for done in (one, other) if done[2] is not None]
-    return one[0] + other[0], min(firsts, default=None), max(lasts, default=None)
-
-
-def _bounds(table: pa.Table) -> tuple[int | None, int | None]:
-    found = pc.min_max(table["window_start"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())).as_py()
-    return found["min"], found["max"]
 
 
 def _portions(panes: DataFrame) -> Iterator[DataFrame]:
@@ -280,7 +262,7 @@ def _writer(
     """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        done: _Done = Written(), None, None
+        done = Written()
         problem = None
         opened: list[PaneStore] = []
 
@@ -294,8 +276,7 @@ def _writer(
             for batch in batches:
                 if batch.num_rows:
                     table = pa.Table.from_batches([batch]).cast(schema)
-                    written = patiently(partial(put, table), patience)
-                    done = _joined(done, (written, *_bounds(table)))
+                    done += patiently(partial(put, table), patience)
         except StoreUnavailableError:
             raise
         except FastwinError as error:
@@ -303,9 +284,8 @@ def _writer(
         finally:
             for store in opened:
                 store.close()
-        written, first, last = done
         server = next((store.server for store in opened), None)
-        row = asdict(written) | {"first": first, "last": last, "problem": problem, "server": server}
+        row = asdict(done) | {"problem": problem, "server": server}
         texts = ("refused_key", "problem", "server")
         columns = [pa.array([value], pa.string() if name in texts else pa.int64()) for name, value in row.items()]
         yield pa.RecordBatch.from_arrays(columns, list(row))

@@ -7,12 +7,14 @@ import pytest
 
 from fastwin.errors import SpecError
 from fastwin.store import PaneStore, Written
-from tests.support.clicks import FIRST, HOUR
+from tests.support.clicks import FIRST, HOUR, MINUTE
 from tests.support.numbered_clicks import batch, spec
+
+TIME = pa.timestamp("ms", tz="UTC")
 
 
 def panes(*modules: str) -> pa.Table:
-    start = pa.array([FIRST] * len(modules), pa.timestamp("ms", tz="UTC"))
+    start = pa.array([FIRST] * len(modules), TIME)
     return pa.table({"module": list(modules), "window_start": start, "pv": [1] * len(modules)})
 
 
@@ -46,3 +48,20 @@ def test_a_writer_that_lags_behind_another(url):
             warnings.simplefilter("error")
             assert slow.put(batch(1)) == Written(expired=50)
         assert slow.watermark == FIRST + 5 * HOUR
+
+
+def test_the_store_does_not_say_that_it_has_what_was_left_out(url):
+    """Neither what is too old, nor what has too long a key: since is where the first pane is that was written."""
+    last = FIRST + 99 * 3 * MINUTE
+    with PaneStore.open(url, spec(), retention="1 hour") as store, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = store.put(panes("y" * 1_025), advance=False)
+        assert (done.first, done.last) == (None, None)
+        done = store.put(batch(99), advance=False)
+        assert (done.first, done.last) == (last, last)
+        store.advance_watermark(FIRST + 5 * HOUR, done.first)
+        store.put(panes("y" * 1_025).set_column(1, "window_start", pa.array([last - 3 * MINUTE], TIME)))
+        done = store.put(pa.concat_tables([batch(0), batch(98)]), (1, 1), advance=False)
+        assert (done.stored, done.expired, done.first, done.last) == (50, 50, last - 3 * MINUTE, last - 3 * MINUTE)
+        assert store.put(batch(1), (1, 2), advance=False).first is None
+        assert store.meta().since == last

@@ -4,6 +4,7 @@ import contextlib
 import re
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import redis
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StoreError
-from fastwin.store import PaneStore
+from fastwin.store import PaneStore, Written
+from tests.support import numbered_clicks
 from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
 from tests.support.redis_server import RedisServer
 from tests.support.spark_streams import Source, start
@@ -217,6 +219,19 @@ def test_panes_that_are_left_out(spark, url):
     sink.close()
     with PaneStore.open(url, read_only=True) as store:
         assert store.keys()["module"].to_pylist() == ["module 0", "module 1"]
+
+
+def test_a_query_that_lags_behind_another(spark, url):
+    """All its panes are left out, and the store does not say that it has them."""
+    done = []
+    for number in (99, 0):
+        sink = spark_glue.to_store(url, numbered_clicks.spec(), retention="1 hour")
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            done.append(sink(spark.createDataFrame(numbered_clicks.batch(number).to_pandas()), 0))
+        sink.close()
+    assert done == [Written(stored=50), Written(expired=50)]
+    with PaneStore.open(url, read_only=True) as store:
+        assert (store.meta().since, store.watermark) == (FIRST + 99 * 3 * MINUTE, FIRST + 5 * HOUR)
 
 
 def test_portions_are_bounded(spark, tmp_path, monkeypatch):

@@ -133,7 +133,7 @@ def test_failover(spark, server):
     client.replicaof("127.0.0.1", 1)
     timer = threading.Timer(OUTAGE_SECONDS, client.replicaof, ["NO", "ONE"])
     timer.start()
-    written, _, _ = sink._from_executors(spark.createDataFrame(batch(0).to_pandas()), (epoch, 0))
+    written = sink._from_executors(spark.createDataFrame(batch(0).to_pandas()), (epoch, 0))
     timer.join()
     assert written.stored == 50
 
