@@ -112,8 +112,8 @@ def _default_step(length: int, layout: Layout) -> int:
     for step in (layout.pane_ms, layout.coarse_ms or layout.pane_ms):
         if length % step == 0 and length // step <= _POINTS:
             return step
-    return next(step for step in range(layout.pane_ms, length + 1, layout.pane_ms)
-                if length % step == 0 and length // step <= _POINTS)  # fmt: skip
+    panes = length // layout.pane_ms
+    return length // next(points for points in range(min(panes, _POINTS), 0, -1) if panes % points == 0)
 
 
 def _check_names(query: Query, known: tuple[str, ...]) -> None:

@@ -28,6 +28,8 @@ _VERSION = 2
 _OLDEST = 1
 """Of the first version: stores of RocksDB are read still; in Redis, each field of a pane had a name of its own."""
 
+_KEY = "key"
+
 _NUMBERS = (
     pa.types.is_integer,
     pa.types.is_floating,
@@ -89,11 +91,11 @@ class Layout:
 
     @staticmethod
     def checked(spec: SpecBuilder | None) -> SpecBuilder | None:
-        """Returns a spec. Raises SpecError for one whose windows cannot be put together from panes."""
+        """Returns a spec. Raises SpecError for one whose windows cannot be put together from panes, or not be shown."""
         if spec is not None:
             whole = spec.origin or spec
             whole.check_complete()
-            outputs_of(whole)
+            _outputs_of(whole)
             window_of(whole)
         return spec
 
@@ -105,7 +107,7 @@ class Layout:
         retention_ms: None: eight times the windows' size. Raises SpecError for what the store cannot take.
         """
         whole = spec.origin or spec
-        outputs = outputs_of(whole)
+        outputs = _outputs_of(whole)
         panes = spec if spec.origin is not None else pane_spec(spec, None)
         pane_ms, _, offset_ms = window_of(panes)
         window_ms, _, _ = window_of(whole)
@@ -219,6 +221,19 @@ def _read(text: str | bytes) -> Layout:
         )
     except (ValueError, KeyError, TypeError, pa.ArrowException) as problem:
         raise StoreError(f"store: its layout cannot be read, so it is none of fastwin's: {problem}") from None
+
+
+def _outputs_of(whole: Any) -> tuple[PaneOutput, ...]:
+    """Returns the outputs of a spec. Raises SpecError for one that the JSON API would show in place of the keys."""
+    outputs = outputs_of(whole)
+    for output in outputs:
+        if output.name == _KEY:
+            aggregate = dict(whole.ending.aggregates)[_KEY]
+            raise SpecError(
+                f"store: the aggregate {_KEY}={aggregate} has the name under which rows of the JSON API have their "
+                f"keys; give it another name"
+            )
+    return outputs
 
 
 def _check_kind(one: Field) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import fastwin as fw
 from fastwin.errors import SpecError, StoreError
+from fastwin.store import PaneStore
 from fastwin.store.cells import from_cells, pack, to_cells, unpack
 from fastwin.store.keytext import check_key_types, key_from_text, key_to_text, texts_of
 from fastwin.store.layout import Layout, Output
@@ -84,6 +85,18 @@ def test_layout_survives_as_text():
     assert Layout.from_json(before) == layout and Layout.from_json(before).version == 1
     with pytest.raises(StoreError, match="version 99"):
         Layout.from_json('{"version": 99}')
+
+
+def test_no_aggregate_takes_the_place_of_the_keys(tmp_path):
+    """In the rows of the JSON API, and on the page."""
+    spec = spec_of(pv=fw.Count(), key=fw.Max("v"))
+    told = re.escape("store: the aggregate key=Max('v') has the name under which rows of the JSON API have their keys;")
+    with pytest.raises(SpecError, match=told + " give it another name"):
+        Layout.of(spec, spec.panes().run(clicks(10)).main.schema)
+    for one in (spec, spec.panes()):
+        with pytest.raises(SpecError, match=told):
+            PaneStore.open(f"rocksdb:{tmp_path / 'store'}", one)
+    assert not (tmp_path / "store").exists()
 
 
 def test_means_of_large_ints_are_the_nearest_floats():
