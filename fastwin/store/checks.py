@@ -22,6 +22,7 @@ __all__ = [
     "checked_watermark",
     "checked_widths",
     "earliest",
+    "keys_at_once",
     "pane_starts",
 ]
 
@@ -129,11 +130,21 @@ def checked_widths(layout: Layout, window: Duration | None, step: Duration | Non
     return window_ms, step_ms
 
 
+def keys_at_once(layout: Layout, spans: Sequence[Span]) -> int:
+    """Returns of how many keys a question may read these spans; at least 1."""
+    return max(1, _MAX_PANES // max(1, _panes_of(layout, spans)))
+
+
 def check_size(layout: Layout, spans: Sequence[Span], keys: int) -> None:
     """Raises SpecError for a question that reads too many panes."""
-    widths = layout.pane_ms, layout.coarse_ms or layout.pane_ms
-    panes = keys * sum((span.end - span.start) // widths[span.level] for span in spans)
+    panes = keys * _panes_of(layout, spans)
     if panes > _MAX_PANES:
         raise SpecError(
             f"query: at most {_MAX_PANES:,} panes in one go, got {panes:,}; ask for fewer keys or less time"
         )
+
+
+def _panes_of(layout: Layout, spans: Sequence[Span]) -> int:
+    """Returns how many panes a key has at most in some spans."""
+    widths = layout.pane_ms, layout.coarse_ms or layout.pane_ms
+    return sum((span.end - span.start) // widths[span.level] for span in spans)

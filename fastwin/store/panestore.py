@@ -20,6 +20,7 @@ from fastwin.store.checks import (
     checked_watermark,
     checked_widths,
     earliest,
+    keys_at_once,
     pane_starts,
 )
 from fastwin.store.keytext import column_from_text, text_of, texts_of
@@ -28,7 +29,7 @@ from fastwin.store.losses import Losses, interrupted
 from fastwin.store.notices import Notices
 from fastwin.store.records import Block, Meta, Revision, Scan, Step, Written
 from fastwin.store.spans import FIRST_MS, Span, cover
-from fastwin.store.tables import merged_scan, series_table, window_table
+from fastwin.store.tables import in_portions, merged_scan, series_table, whole_window
 from fastwin.times import Duration, to_ms
 
 __all__ = ["PaneStore"]
@@ -115,6 +116,10 @@ class PaneStore(ABC):
     @abstractmethod
     def _key_texts(self) -> list[str]:
         """Returns the known keys as text, in order."""
+
+    def _texts_within(self, meta: Meta, start: int, end: int) -> list[str]:
+        """Returns the keys that have panes in ``[start, end)``, ms, as text, in order; maybe others that are known."""
+        return self._key_texts()
 
     @abstractmethod
     def _known_texts(self, texts: Sequence[str]) -> set[str]:
@@ -329,21 +334,25 @@ class PaneStore(ABC):
     ) -> pa.Table:
         """Returns the aggregates over ``[start, end)`` for each key that has panes there.
 
-        keys: values of the key column, tuples of several; None: all. end: ms, on the panes' grid; None: the watermark.
-        start: ms; None: one window before the end. Columns: key columns, window_start, window_end, aggregates.
-        coarse: whether a coarse pane is read where one fits: 43 panes for 24 h of 3 min and 1 h, instead of 480.
+        keys: values of the key column, tuples of several; None: all, in portions where they are many. end: ms, on the
+        panes' grid; None: the watermark. start: ms; None: one window before the end. Columns: key columns,
+        window_start, window_end, aggregates. coarse: whether a coarse pane is read where one fits: 43 panes for 24 h of
+        3 min and 1 h, instead of 480.
 
-        Raises SpecError for bounds off the grid, out of order, or too far apart, StoreError for an empty store.
+        Raises SpecError for bounds off the grid, out of order, or too far apart, and for too many keys that are named;
+        StoreError for an empty store.
         """
         meta = self._known()
         layout = meta.layout
         start, end = checked_bounds("query", meta, start, end)
-        texts = self._texts(layout, keys)
         spans = list(cover(start, end, layout.coarse if coarse else None))
-        scan = self._read(meta, texts, spans)
-        groups, _, columns = merged_scan(layout, scan, (end - start, end - start, start))
-        found = [texts[group] for group in groups.tolist()]
-        return window_table(layout, found, [start] * len(found), [end] * len(found), columns)
+
+        def answer(texts: Sequence[str]) -> pa.Table:
+            return whole_window(layout, texts, self._read(meta, texts, spans), start, end)
+
+        if keys is not None:
+            return answer(texts_of(keys, layout.keys))
+        return in_portions(answer, self._texts_within(meta, start, end), keys_at_once(layout, spans))
 
     def series(
         self,
@@ -366,7 +375,7 @@ class PaneStore(ABC):
         layout = meta.layout
         window_ms, step_ms = checked_widths(layout, window, step)
         start, end = checked_bounds("series", meta, start, end, step_ms)
-        texts = self._texts(layout, keys)
+        texts = self._key_texts() if keys is None else texts_of(keys, layout.keys)
         first = start + step_ms - window_ms
         coarse = layout.coarse
         fits = coarse is not None and not any(x % coarse.width_ms for x in (window_ms, step_ms, end - coarse.offset_ms))
@@ -374,9 +383,6 @@ class PaneStore(ABC):
         scan = self._read(meta, texts, spans)
         found = merged_scan(layout, scan, (window_ms, step_ms, first), (first, end - window_ms))
         return series_table(layout, texts, found, range(start + step_ms, end + 1, step_ms), window_ms)
-
-    def _texts(self, layout: Layout, keys: Sequence[Any] | None) -> list[str]:
-        return self._key_texts() if keys is None else texts_of(keys, layout.keys)
 
     def _read(self, meta: Meta, texts: Sequence[str], spans: Sequence[Span]) -> Scan:
         """Reads panes of a store that said ``meta``. Raises StoreUnavailableError if it is another one since."""

@@ -11,7 +11,18 @@ from fastwin.store.cells import Cell
 from fastwin.store.layout import Layout
 from fastwin.store.spans import LAST_MS
 
-__all__ = ["HISTORY", "STAMP_CHARACTERS", "Block", "Meta", "Revision", "Scan", "Step", "Written", "new_identity"]
+__all__ = [
+    "HISTORY",
+    "STAMP_CHARACTERS",
+    "Block",
+    "Meta",
+    "Revision",
+    "Scan",
+    "Step",
+    "TooManyBytesError",
+    "Written",
+    "new_identity",
+]
 
 HISTORY = 64
 """Versions whose stamps a store remembers."""
@@ -159,6 +170,10 @@ class Block:
     panes: list[tuple[int, list[Cell]]]
 
 
+class TooManyBytesError(SpecError):
+    """A question reads too many bytes of panes."""
+
+
 @dataclass
 class Scan:
     """Panes as they were read: the index of the key, the start, and the cells of each field; nbytes: of the cells."""
@@ -182,12 +197,12 @@ class Scan:
             column.append(cell)
 
     def check_bytes(self) -> None:
-        """Raises SpecError for a question that reads too many bytes; called now and then while panes are added."""
+        """Raises TooManyBytesError where a question reads too many; called now and then while panes are added."""
         for column in self.cells:
             self.nbytes += sum(map(len, filter(None, column[self._counted :])))
         self._counted = len(self.times)
         if self.nbytes > _MOST_BYTES:
-            raise SpecError(
+            raise TooManyBytesError(
                 f"query: at most {_MOST_BYTES:,} bytes of panes in one go, got {self.nbytes:,} in the first "
                 f"{self._counted:,} panes; ask for fewer keys or less time"
             )

@@ -40,6 +40,8 @@ _PIPELINE = 500
 _ATTEMPTS = 100
 _OLDEST_LAYOUT = 2
 _READ_KEYS = 20_000
+_SETS_AT_ONCE, _MEMBERS_AT_ONCE = 20, 1_000
+_MOST_BLOCKS = 10_000
 
 
 class RedisStore(PaneStore, schemes=SCHEMES):
@@ -201,6 +203,24 @@ class RedisStore(PaneStore, schemes=SCHEMES):
     def _key_texts(self) -> list[str]:
         with self._calls():
             return sorted(key.decode() for key in self._client.zrange(self._names.keys, 0, -1))
+
+    def _texts_within(self, meta: Meta, start: int, end: int) -> list[str]:
+        unit = places_of(meta.layout).unit
+        blocks = unit.starts(unit.start_of(start), end)
+        if len(blocks) > _MOST_BLOCKS:
+            return self._key_texts()
+        found: set[bytes] = set()
+        waiting = [(self._names.members(at), 0) for at in blocks]
+        with self._calls():
+            while waiting:
+                some, waiting = waiting[:_SETS_AT_ONCE], waiting[_SETS_AT_ONCE:]
+                pipeline = self._servers.pipeline()
+                for name, cursor in some:
+                    pipeline.sscan(name, cursor, count=_MEMBERS_AT_ONCE)
+                for (name, _), (cursor, members) in zip(some, pipeline.execute(), strict=True):
+                    found.update(members)
+                    waiting += [(name, cursor)] if cursor else []
+        return sorted(key.decode() for key in found)
 
     def _known_texts(self, texts: Sequence[str]) -> set[str]:
         with self._calls():

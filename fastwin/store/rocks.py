@@ -312,6 +312,14 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             iterator = self._database().iter()
         return [name[1:].decode() for name, _ in self._records(_KEY, _KEY + b"\xff", iterator)]
 
+    def _texts_within(self, meta: Meta, start: int, end: int) -> list[str]:
+        if not meta.identity:  # of before blocks were noted
+            return self._key_texts()
+        with self._lock:
+            iterator = self._database().iter()
+        first, last = (_block_key(at, "") for at in (meta.layout.block.start_of(start), end))
+        return sorted({name[len(first) :].decode() for name, _ in self._records(first, last, iterator)})
+
     def _known_texts(self, texts: Sequence[str]) -> set[str]:
         with self._lock:
             self._database()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from fastwin.store.cells import from_cells
 from fastwin.store.keytext import column_from_text
 from fastwin.store.layout import Layout
 from fastwin.store.merging import merge_windows, outputs
-from fastwin.store.records import Scan
+from fastwin.store.records import Scan, TooManyBytesError
 
-__all__ = ["merged_scan", "series_table", "window_table"]
+__all__ = ["in_portions", "merged_scan", "series_table", "whole_window"]
 
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -41,6 +42,34 @@ def merged_scan(
     return groups, starts, outputs(layout, merged)
 
 
+def whole_window(layout: Layout, texts: Sequence[str], scan: Scan, start: int, end: int) -> pa.Table:
+    """Returns the table of the window ``[start, end)``, ms, of those keys that have panes. texts: of the keys read."""
+    groups, _, columns = merged_scan(layout, scan, (end - start, end - start, start))
+    found = [texts[group] for group in groups.tolist()]
+    return _window_table(layout, found, [start] * len(found), [end] * len(found), columns)
+
+
+def in_portions(make: Callable[[Sequence[str]], pa.Table], texts: Sequence[str], most: int) -> pa.Table:
+    """Returns the tables that ``make`` returns for portions of the keys, one below the other.
+
+    most: how many keys are in a portion; fewer where these have too many bytes. One portion at a time is in memory.
+    Raises TooManyBytesError where one key has too many.
+    """
+    made: list[pa.Table] = []
+    first = 0
+    while first < len(texts) or not made:
+        some = texts[first : first + most]
+        try:
+            made.append(make(some))
+        except TooManyBytesError:
+            if len(some) < 2:
+                raise
+            most = len(some) // 2
+        else:
+            first += most
+    return pa.concat_tables(made)
+
+
 def series_table(layout: Layout, texts: list[str], found: Windows, ends: range, window_ms: int) -> pa.Table:
     """Returns the table of a series: for each key the windows of ``window_ms`` that end then, also without panes."""
     groups, starts, columns = found
@@ -50,7 +79,7 @@ def series_table(layout: Layout, texts: list[str], found: Windows, ends: range, 
     rows = pa.array(where, mask=where < 0)
     columns = _zeros_for_counts(layout, [column.take(rows) for column in columns])
     times = np.tile(np.arange(ends.start, ends.stop, ends.step, dtype=np.int64), len(texts))
-    return window_table(layout, [text for text in texts for _ in ends], times - window_ms, times, columns)
+    return _window_table(layout, [text for text in texts for _ in ends], times - window_ms, times, columns)
 
 
 def _zeros_for_counts(layout: Layout, columns: list[pa.Array]) -> list[pa.Array]:
@@ -61,7 +90,7 @@ def _zeros_for_counts(layout: Layout, columns: list[pa.Array]) -> list[pa.Array]
     ]
 
 
-def window_table(layout: Layout, texts: list[str], starts: Any, ends: Any, columns: list[pa.Array]) -> pa.Table:
+def _window_table(layout: Layout, texts: list[str], starts: Any, ends: Any, columns: list[pa.Array]) -> pa.Table:
     """Returns the table of results: key columns, window_start, window_end, aggregates."""
     bounds = [from_values(np.asarray(values, dtype=np.int64), None, _TIME) for values in (starts, ends)]
     fields = [

@@ -99,6 +99,7 @@ def test_store_of_before_blocks_were_listed(redis_server, looked_at):
         first = re.compile(rb":(3min|block):2024-01-01T00:")
         assert any(map(first.search, names(store)))
         store._client.delete("{fastwin}:blocks")
+        assert store.query(start=FIRST, end=FIRST + HOUR)["module"].to_pylist() == sorted(MODULES)
         store.put(batch(60), (1, 60))
         assert not any(map(first.search, names(store)))
 
@@ -111,6 +112,8 @@ def test_store_of_before_blocks_were_noted(tmp_path):
         store._db.delete_range(b"t", b"u")
         store._db[b"m"] = store._db[b"m"].replace(store.meta().identity.encode(), b"")
     (tmp_path / "store" / "FASTWIN").unlink()
+    with PaneStore.open(url, read_only=True) as reader:  # goes by the list of all keys until then
+        assert reader.query(start=FIRST, end=FIRST + HOUR)["module"].to_pylist() == sorted(MODULES)
     with PaneStore.open(url, spec(), retention="2 hours") as store:
         assert store.meta().identity == ""
         for number in range(50, 100, 5):

@@ -227,7 +227,7 @@ def test_questions_are_bounded_in_bytes(url, table, monkeypatch):
         with pytest.raises(
             SpecError, match=r"at most 5,000 bytes of panes in one go, got [5-9],\d+ in the first \d+ panes"
         ):
-            store.query()
+            store.query([f"module {i}" for i in range(5)])
         one = store.query(["module 1"])
         assert one.to_pylist() == [row for row in whole.to_pylist() if row["module"] == "module 1"]
 
