@@ -13,8 +13,9 @@ from fastwin.errors import FastwinError, StoreError, StoreUnavailableError
 from fastwin.serve.kept import Kept
 from fastwin.serve.lines import Chart, Lines
 from fastwin.serve.metrics import Metrics
-from fastwin.serve.params import CurrentRequest, Query, RequestError, SeriesRequest
+from fastwin.serve.params import MAX_ROWS, CurrentRequest, Query, RequestError, SeriesRequest
 from fastwin.serve.plain import plain
+from fastwin.serve.turns import Turns
 from fastwin.store import Meta, PaneStore, key_from_text, key_to_text, keys_to_text
 
 __all__ = ["Answers", "EmptyStoreError"]
@@ -26,6 +27,9 @@ _FRESH_SECONDS = 0.1
 
 _AT_ONCE = 4
 """How many may ask the store at once. More would take turns on the interpreter, and be no faster."""
+
+_WAITING = 100
+"""How many may wait for one of these, or for an answer that another makes. Each has a thread."""
 
 
 class EmptyStoreError(StoreError):
@@ -39,7 +43,8 @@ class _MovedError(StoreUnavailableError):
 class Answers:
     """Answers requests over one store, as JSON in UTF-8; safe to use from several threads.
 
-    kept_bytes: how much of the answers is kept, at most; the ones asked for longest ago go first.
+    kept_bytes: how much of the answers is kept, at most; the ones asked for longest ago go first. What is asked of
+    ``keys``, ``current`` and ``series`` may have to wait; where too many do already, they raise BusyError.
     """
 
     def __init__(
@@ -47,9 +52,9 @@ class Answers:
     ) -> None:
         self._open = open_store
         self._opened: PaneStore | None = None
-        self._kept = Kept(kept_bytes, metrics or Metrics())
-        self._free = threading.BoundedSemaphore(_AT_ONCE)
-        self._lines = Lines(self._store, self._kept, self._checked, self._free)
+        self._turns = Turns(_AT_ONCE, _WAITING)
+        self._kept = Kept(kept_bytes, metrics or Metrics(), self._turns)
+        self._lines = Lines(self._store, self._kept, self._checked, self._turns)
         self._seen: tuple[Meta, float] | None = None  # what the store said, and when
         self._lock = threading.Lock()
         self._looks = ThreadPoolExecutor(1, "fastwin-look")
@@ -115,7 +120,9 @@ class Answers:
         if name == "keys" and not query:
             return self._kept.get(("keys", meta.stamp))
         if name == "current":
-            return self._kept.get((CurrentRequest.of(query, meta.layout), meta.stamp))
+            asked = CurrentRequest.of(query, meta.layout)
+            found = self._kept.get((asked, meta.stamp))
+            return None if found is None else _cut(found, asked.limit)
         if name == "series":
             return self._kept.get((SeriesRequest.of(query, meta.layout), meta.stamp))
         return None
@@ -139,7 +146,7 @@ class Answers:
 
     def _keys_of(self, query: Query, meta: Meta) -> bytes:
         def answer() -> bytes:
-            with self._free:
+            with self._turns.one():
                 return _json({"keys": _texts(self._store().keys(), meta)})
 
         return self._once("keys", meta, None, answer)
@@ -156,13 +163,13 @@ class Answers:
         start = end - asked.window_ms
 
         def answer() -> bytes:
-            with self._free:
+            with self._turns.one():
                 table = self._store().query(keys, start, end)
-            if asked.sort is not None:
-                table = table.sort_by([(asked.sort, "descending")])
-            total, table = table.num_rows, table.slice(0, asked.limit)
+                if asked.sort is not None:
+                    table = table.sort_by([(asked.sort, "descending")])
+            total, table = table.num_rows, table.slice(0, MAX_ROWS)
             rows = _columns(table, meta)
-            found = {
+            head = {
                 "start": start,
                 "end": end,
                 "window_ms": asked.window_ms,
@@ -170,11 +177,11 @@ class Answers:
                 "version": meta.version,
                 "stamp": _stamp(meta),
                 "total": total,
-                "rows": [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)],
             }
-            return _json(found)
+            each = [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)]
+            return b"\n".join(map(_json, [head, *each]))
 
-        return self._once(asked, meta, start, answer)
+        return _cut(self._once(asked, meta, start, answer), asked.limit)
 
     def series(self, query: Query) -> bytes:
         """Answers /api/series: windows of a few keys, over time."""
@@ -253,6 +260,12 @@ class Answers:
 
 def _json(found: dict[str, Any]) -> bytes:
     return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _cut(lines: bytes, limit: int) -> bytes:
+    """Returns an answer with its first rows. lines: of JSON, what is beside the rows, then all rows."""
+    head, *rows = lines.split(b"\n", limit + 1)[: limit + 1]
+    return head[:-1] + b',"rows":[' + b",".join(rows) + b"]}"
 
 
 def _described(meta: Meta) -> dict[str, Any]:

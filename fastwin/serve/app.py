@@ -3,13 +3,14 @@
 import hmac
 import json
 import logging
+from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -21,6 +22,7 @@ from fastwin.serve import assets
 from fastwin.serve.answers import Answers, EmptyStoreError
 from fastwin.serve.metrics import CONTENT_TYPE, Metrics
 from fastwin.serve.params import RequestError
+from fastwin.serve.turns import BusyError
 from fastwin.serve.watching import Watching
 
 __all__ = ["Settings", "make_app"]
@@ -29,6 +31,8 @@ _MAX_QUERY = 8_192
 _MAX_PATH = 1_024
 _MAX_FIELDS = 200
 _NOT_READY = "The store does not answer as it should; the service's log says why."
+_MOST_ASKED, _MOST_PROBES = 128, 8  # threads; more than may wait for a turn, so that others have some
+_SOON = {"Retry-After": "2"}
 _KEPT = frozenset({"/api/store", "/api/keys", "/api/current", "/api/series"})
 _HEADERS = [
     (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -53,15 +57,17 @@ class Settings:
 
 def make_app(answers: Answers, settings: Settings, metrics: Metrics) -> ASGIApp:
     """Returns the application. Nothing that a client sends makes it answer with a stack trace."""
+    # Whoever watches the service does not wait behind those who ask.
+    asks, probes = ThreadPoolExecutor(_MOST_ASKED, "fastwin-ask"), ThreadPoolExecutor(_MOST_PROBES, "fastwin-probe")
     app = Starlette(
         routes=[
             Route("/", _page),
             Route("/static/{name}", _static),
             Route("/healthz", _healthy),
-            Route("/readyz", _answer(answers, "ready", _NOT_READY)),
-            Route("/metrics", _metrics(answers, metrics)),
+            Route("/readyz", _answer(answers, "ready", probes, _NOT_READY)),
+            Route("/metrics", _metrics(answers, metrics, probes)),
             Route("/api/settings", _settings(settings)),
-            *(Route(f"/api/{name}", _answer(answers, name)) for name in ("store", "keys", "current", "series")),
+            *(Route(f"/api/{name}", _answer(answers, name, asks)) for name in ("store", "keys", "current", "series")),
         ],
         exception_handlers={HTTPException: _http_error, Exception: _any_error},
     )
@@ -150,8 +156,10 @@ def _any_error(request: Request, problem: Exception) -> Response:
     return _error(500, "Something went wrong here; the service's log says what.")
 
 
-def _answer(answers: Answers, name: str, public: str | None = None) -> Callable[[Request], Awaitable[Response]]:
-    """public: what to say of a store that fails where no token is asked for; None: what is wrong."""
+def _answer(
+    answers: Answers, name: str, threads: Executor, public: str | None = None
+) -> Callable[[Request], Awaitable[Response]]:
+    """threads: that ask. public: what to say of a store that fails where no token is asked for; None: what is wrong."""
     ask = getattr(answers, name)
 
     async def handle(request: Request) -> Response:
@@ -160,7 +168,9 @@ def _answer(answers: Answers, name: str, public: str | None = None) -> Callable[
         except ValueError:
             return _error(400, f"At most {_MAX_FIELDS} parameters are read.")
         try:
-            found = await run_in_threadpool(ask, query)
+            found = await get_running_loop().run_in_executor(threads, ask, query)
+        except BusyError as problem:
+            return _error(problem.status, str(problem), _SOON)
         except RequestError as problem:
             return _error(problem.status, str(problem))
         except SpecError as problem:
@@ -173,7 +183,7 @@ def _answer(answers: Answers, name: str, public: str | None = None) -> Callable[
                 "error": sentence if empty or public is None else public,
                 "reason": "empty" if empty else "store",
             }
-            return JSONResponse(content, 503, {"Retry-After": "2"})
+            return JSONResponse(content, 503, _SOON)
         return Response(found, media_type="application/json", headers={"Cache-Control": "no-store"})
 
     return handle
@@ -193,9 +203,9 @@ def _settings(settings: Settings) -> Callable[[Request], Awaitable[Response]]:
     return handle
 
 
-def _metrics(answers: Answers, metrics: Metrics) -> Callable[[Request], Awaitable[Response]]:
+def _metrics(answers: Answers, metrics: Metrics, threads: Executor) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
-        found = await run_in_threadpool(lambda: metrics.text(answers.meta()))
+        found = await get_running_loop().run_in_executor(threads, lambda: metrics.text(answers.meta()))
         return Response(found, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
     return handle

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from fastwin.serve.metrics import Metrics
+from fastwin.serve.turns import Turns
 
 __all__ = ["Kept"]
 
@@ -13,12 +14,13 @@ __all__ = ["Kept"]
 class Kept:
     """Answers, and what they are made of, by their questions; safe to use from several threads.
 
-    most: bytes of all of them, with their questions; the ones asked for longest ago go first.
+    most: bytes of all of them, with their questions; the ones asked for longest ago go first. turns: of those who wait.
     """
 
-    def __init__(self, most: int, metrics: Metrics) -> None:
+    def __init__(self, most: int, metrics: Metrics, turns: Turns) -> None:
         self._most = most
         self._metrics = metrics
+        self._turns = turns
         self._all: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._making: dict[Hashable, threading.Lock] = {}
         self._lock = threading.Lock()
@@ -46,14 +48,14 @@ class Kept:
     def once(self, question: Hashable, make: Callable[[], tuple[bytes, bool]]) -> bytes:
         """Returns a kept answer, or makes it; of many that ask the same at once, one makes it and the others wait.
 
-        make: returns the answer, and whether it may be kept.
+        make: returns the answer, and whether it may be kept. Raises BusyError where too many wait already.
         """
         found = self.get(question)
         if found is not None:
             return found
         with self._lock:
             lock = self._making.setdefault(question, threading.Lock())
-        with lock:
+        with self._turns.behind(lock):
             found = self.get(question)
             if found is not None:
                 return found

@@ -14,6 +14,7 @@ import pyarrow as pa
 from fastwin.serve.kept import Kept
 from fastwin.serve.params import MAX_KEYS
 from fastwin.serve.plain import plain
+from fastwin.serve.turns import Turns
 from fastwin.store import Meta, PaneStore, keys_to_text
 from fastwin.store.spans import cover
 
@@ -87,7 +88,7 @@ class Lines:
 
     A line that goes on takes with it the others of its chart that were asked for lately. So the first who asks after a
     batch makes the newest windows for all. checked: looks whether the store is the same behind a read from a time on,
-    and returns what it says now. free: how many may ask the store at once.
+    and returns what it says now. turns: of those who ask the store.
     """
 
     def __init__(
@@ -95,9 +96,9 @@ class Lines:
         store: Callable[[], PaneStore],
         kept: Kept,
         checked: Callable[[Meta, int | None], Meta],
-        free: threading.BoundedSemaphore,
+        turns: Turns,
     ) -> None:
-        self._store, self._kept, self._checked, self._free = store, kept, checked, free
+        self._store, self._kept, self._checked, self._turns = store, kept, checked, turns
         self._lock = threading.Lock()
         self._asked: OrderedDict[tuple[int, int, int], dict[str, tuple[Key, float]]] = OrderedDict()
         self._locks = [threading.Lock() for _ in range(_CHARTS)]
@@ -105,10 +106,11 @@ class Lines:
     def of(self, meta: Meta, chart: Chart, keys: dict[str, Key]) -> dict[str, bytes]:
         """Returns the line of each key as a JSON object: ``key``, and a list for each aggregate.
 
-        keys: the values of the keys by their texts. Raises as ``PaneStore.series``, and what ``checked`` raises.
+        keys: the values of the keys by their texts. Raises as ``PaneStore.series``, what ``checked`` raises, and
+        BusyError.
         """
         self._note(chart.group, keys)
-        with self._locks[hash(chart.group) % _CHARTS]:  # who waits here finds the lines of the chart made
+        with self._turns.behind(self._locks[hash(chart.group) % _CHARTS]):  # who waits finds the chart's lines made
             found = {text: self._line(meta, chart, text) for text in keys}
             if missing := [text for text, line in found.items() if line is None]:
                 made = self._go_on(meta, chart, missing) if chart.end == meta.watermark else {}
@@ -194,7 +196,7 @@ class Lines:
     def _read(self, meta: Meta, chart: Chart, keys: dict[str, Key]) -> tuple[dict[str, Values], bool]:
         """Reads the lines of keys from the store; returns also whether all is of the version of ``meta``."""
         ends, found = chart.ends(), {}
-        with self._free:
+        with self._turns.one():
             if _reads_less_one_by_one(meta, chart):
                 found = self._one_by_one(meta, chart, keys)
             else:

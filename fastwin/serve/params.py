@@ -1,7 +1,7 @@
 """Parameters of requests: checked and bounded before anything is read from the store."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -37,13 +37,14 @@ class RequestError(Exception):
 
 @dataclass(frozen=True)
 class CurrentRequest:
-    """The aggregates of one window. keys: as text; None: all. window_ms. end_ms: None: the watermark. limit: rows.
-    sort: the aggregate whose highest value comes first; None: none can be sorted by."""
+    """The aggregates of one window. keys: as text; None: all. window_ms. end_ms: None: the watermark. limit: rows; it
+    is no part of the question, as it is cut out of one answer. sort: the aggregate whose highest value comes first;
+    None: none can be sorted by."""
 
     keys: tuple[str, ...] | None
     window_ms: int
     end_ms: int | None
-    limit: int
+    limit: int = field(compare=False)
     sort: str | None
 
     @classmethod
