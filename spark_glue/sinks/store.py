@@ -32,6 +32,7 @@ _REPORT = (
     "problem string, server string"
 )
 
+
 def to_store(
     url: str,
     spec: fw.WindowSpec,
@@ -188,7 +189,7 @@ class StoreSink:
         store.accept_loss()
 
     def _from_driver(self, panes: DataFrame, revision: Revision) -> Written:
-        """Fetches a bounded number of panes at a time, whole partitions, and puts them."""
+        """Fetches whole partitions, some together if they are small, and puts a bounded number of panes at a time."""
         assert self._store is not None
         done = Written()
         schema = arrow_schema(panes.schema)
@@ -198,7 +199,8 @@ class StoreSink:
         try:
             for some in [panes] if alone else _portions(panes):
                 table = some.toArrow().cast(schema)
-                done += self._store.put(table, revision, advance=False)
+                for first in range(0, max(table.num_rows, 1), _ROWS_AT_ONCE):
+                    done += self._store.put(table.slice(first, _ROWS_AT_ONCE), revision, advance=False)
         finally:
             if not alone:
                 panes.unpersist()

@@ -6,14 +6,12 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 import fastwin as fw
@@ -23,6 +21,7 @@ from fastwin.store import PaneStore, Written
 from fastwin.times import to_ms
 from spark_glue.apps.console import fresh_folder, kept_folder, stderr_to
 from spark_glue.apps.pvuv.accesslog import first_lines, parse_lines
+from spark_glue.apps.pvuv.malformed import Malformed
 from spark_glue.apps.pvuv.modules import Counted, Events, module_of
 from spark_glue.apps.pvuv.progress import Batches, Clock
 from spark_glue.apps.pvuv.requests import requests_of
@@ -91,7 +90,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> i
         clock.at("starting Spark, which is a Java program")
         sink = spark_glue.to_store(url, spec, retention=arguments.retention)
         page = spark = None
-        batches = Batches(clock.say)
+        batches, malformed = Batches(clock.say), Malformed(out / "malformed.log", clock.say)
         try:
             with stderr_to(out / "spark.log"):
                 spark = spark_glue.session("fastwin pvuv", arguments.master, _settings(arguments))
@@ -101,7 +100,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> i
                 page = _serve(url, arguments.port)
             requests = requests_of(spark, lines, out / "end", made, copies=spool is not None)
             frame = spark_glue.apply(spec.panes(), requests, watermark=arguments.watermark, key_groups=_KEY_GROUPS)
-            sinks = spark_glue.route(main=sink, bad=_malformed_to(out / "malformed.log"))
+            sinks = spark_glue.route(main=sink, bad=malformed)
             writer = frame.writeStream.queryName("pvuv").option("checkpointLocation", str(out / "checkpoint"))
             if arguments.follow:  # no more often than somebody looks whether there is something new
                 writer = writer.trigger(processingTime=f"{_LOOK_SECONDS} seconds")
@@ -126,7 +125,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> i
             sink.close()
             if page is not None and sys.exc_info()[0] is not None:
                 page.terminate()
-    _report(url, arguments, batches, sink.written, clock, out)
+    _report(url, arguments, batches, sink.written, malformed.left_out, clock, out)
     if page is not None:
         page.wait()
     return 0
@@ -244,18 +243,6 @@ def _drain(query: StreamingQuery, batches: Batches) -> None:
         raise failed[0]
 
 
-def _malformed_to(path: Path) -> Callable[[DataFrame, int], None]:
-    """Returns a sink that keeps malformed lines."""
-
-    def keep(frame: DataFrame, batch_id: int) -> None:
-        lines = [row.line for row in frame.where("line is not null").select("line").collect()]
-        with path.open("a", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines)
-
-    path.touch()
-    return keep
-
-
 def _told(counted: Counted) -> str:
     if counted == "requests":
         return "all requests count"
@@ -274,8 +261,9 @@ def _without_password(url: str) -> str:
 
 
 def _report(
-    url: str, arguments: argparse.Namespace, batches: Batches, written: Written, clock: Clock, out: Path
+    url: str, arguments: argparse.Namespace, batches: Batches, written: Written, left_out: int, clock: Clock, out: Path
 ) -> None:
+    """left_out: how many malformed lines are not in their file."""
     with PaneStore.open(url, read_only=True) as store:
         meta = store.meta()
         found: Any = None if meta is None or meta.watermark is None else store.query().sort_by([("pv", "descending")])
@@ -291,7 +279,8 @@ def _report(
     print(f"\n{told['events']:,} events, {lines}; {written.stored + written.expired:,} panes{kept}")
     print(_seconds(clock, batches))
     if told["malformed"]:
-        print(f"Malformed lines: {os.path.relpath(out / 'malformed.log')}")
+        without = f", without {left_out:,} of them" if left_out else ""
+        print(f"Malformed lines: {os.path.relpath(out / 'malformed.log')}{without}")
     if not arguments.serve:
         print(f"The page:        fastwin serve --store {_without_password(url)}")
     if found is not None and found.num_rows:

@@ -16,6 +16,7 @@ __all__ = ["COUNTS", "requests_of"]
 COUNTS = "lines"
 """The name of the counters in a micro-batch's progress: events, malformed, skipped, newest_ms."""
 
+_FILES_AT_ONCE = 1_000
 _COLUMNS = "module string, ts timestamp, visitor string, line string, events bigint, skipped bigint"
 _SCHEMA = pa.schema(
     [
@@ -35,9 +36,10 @@ def requests_of(spark: SparkSession, lines: Path, end: Path, made: Events, *, co
     lines: a folder of logs, plain or with Hadoop's endings for compressed ones. end: an empty folder; a file of JSON
     with ``ms`` put there later is one event of no module, which brings the watermark to that time; of several files,
     each is read by a micro-batch of its own. copies: whether ``lines`` has copies, which Spark deletes when it has read
-    them.
+    them. A micro-batch takes 1,000 logs at most, the oldest first.
     """
     reader = spark.readStream.option("cleanSource", "delete" if copies else "off")
+    reader = reader.option("maxFilesPerTrigger", _FILES_AT_ONCE)
     text = reader.text(re.sub(r"([\\*?{}\[\],])", r"\\\1", str(lines)))
     parsed = text.mapInArrow(_parsing(made), _COLUMNS)
     parsed = parsed.observe(

@@ -234,22 +234,25 @@ def test_a_query_that_lags_behind_another(spark, url):
         assert (store.meta().since, store.watermark) == (FIRST + 99 * 3 * MINUTE, FIRST + 5 * HOUR)
 
 
-def test_portions_are_bounded(spark, tmp_path, monkeypatch):
-    """The driver fetches partition after partition where there is much, and the operator runs once."""
+@pytest.mark.parametrize("partitions", [1, 8])
+def test_portions_are_bounded(spark, tmp_path, monkeypatch, partitions):
+    """The driver fetches partition after partition where there is much, and puts a part after the other."""
     from spark_glue.sinks import store as module
 
     monkeypatch.setattr(module, "_ROWS_AT_ONCE", 50)
     table = clicks(1_000, hours=30)
     url = f"rocksdb:{tmp_path / 'store'}"
     sink = spark_glue.to_store(url, SPEC)
-    frame = spark.createDataFrame(SPEC.panes().run(table).main.to_pandas()).repartition(8)
-    fetched = []
-    put = PaneStore.put
+    panes = SPEC.panes().run(table).main
+    frame = spark.createDataFrame(panes.to_pandas()).repartition(partitions)
+    fetched, parts = [], []
+    put, inner = PaneStore.put, module._portions
     monkeypatch.setattr(
-        PaneStore, "put", lambda self, panes, *a, **k: fetched.append(len(panes)) or put(self, panes, *a, **k)
+        PaneStore, "put", lambda self, panes, *a, **k: parts.append(len(panes)) or put(self, panes, *a, **k)
     )
-    sink(frame, 0)
-    assert len(fetched) == 8 and max(fetched) < 300
+    monkeypatch.setattr(module, "_portions", lambda panes: (fetched.append(1) or one for one in inner(panes)))
+    assert sink(frame, 0).stored == panes.num_rows
+    assert len(fetched) == (8 if partitions == 8 else 0) and max(parts) == 50 and sum(parts) == panes.num_rows
     store = sink._store
     end = store.watermark
     assert {k: r["pv"] for k, r in by_module(store.query(end=end)).items()} == {

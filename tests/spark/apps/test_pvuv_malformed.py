@@ -1,0 +1,45 @@
+"""``fastwin pvuv`` over folders with much that is no access log: so much is kept, and the rest is counted."""
+
+import pytest
+from pyspark.sql import DataFrame
+
+from spark_glue.apps.pvuv.malformed import Malformed
+from spark_glue.apps.pvuv.modules import Events
+from spark_glue.apps.pvuv.requests import requests_of
+
+GOOD = '1.2.3.4 - - [17/May/2015:10:0{}:03 +0000] "GET /blog HTTP/1.1" 200 5 "-" "Agent/1"'
+
+
+@pytest.mark.parametrize("most", [10, 11, 25])
+def test_malformed_lines_of_a_micro_batch_are_bounded(spark, tmp_path, monkeypatch, most):
+    monkeypatch.setattr("spark_glue.apps.pvuv.malformed._MOST_LINES", most)
+    monkeypatch.setattr(DataFrame, "collect", lambda self: pytest.fail("all were fetched"))
+    lines = [f"line {number}" for number in range(10)] + ["x" * 20_000]
+    frame = spark.createDataFrame([(line,) for line in [*lines, None, None]], "line string").repartition(3)
+    said: list[str] = []
+    keep = Malformed(tmp_path / "malformed.log", said.append)
+    for batch in range(2):
+        keep(frame, batch)
+    kept = (tmp_path / "malformed.log").read_text().splitlines()
+    assert len(kept) == 2 * min(most, 11) and set(kept) <= {*lines[:10], "x" * 8_192}
+    assert keep.left_out == (2 if most == 10 else 0)
+    told = [f"batch {batch}: malformed.log has 10 malformed lines of it, and 1 not" for batch in range(2)]
+    assert said == (told if most == 10 else [])
+
+
+def test_a_folder_takes_several_micro_batches(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("spark_glue.apps.pvuv.requests._FILES_AT_ONCE", 2)
+    logs, end = tmp_path / "logs", tmp_path / "end"
+    for folder in (logs, end):
+        folder.mkdir()
+    for number in range(3):
+        (logs / f"{number}.log").write_text(GOOD.format(number) + "\n")
+    frame = requests_of(spark, logs, end, Events("path"), copies=False).select("module", "visitor")
+    found: list[list[str]] = []
+
+    def keep(batch: DataFrame, _: int) -> None:
+        found.append([row.module for row in batch.collect()])
+
+    writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert [rows for rows in found if rows] == [["/blog"] * 2, ["/blog"]]
