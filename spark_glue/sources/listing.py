@@ -68,6 +68,7 @@ class Listing:
         self._limits = limits
         self._late_ns = limits.late_ms * _NS_PER_MS
         self._fixed: list[Found] | None = None
+        self._quiet: tuple[Offset, list[Found]] | None = None  # the last offset and listing, where nothing was new
         self._old: set[Found] | None = None  # read, and too old for an offset to say so
         self._sum = 0  # of their numbers
         self._groups: dict[Found, tuple[int, ...]] = {}
@@ -84,9 +85,12 @@ class Listing:
         been unreadable for too long, and for more of them than an offset can name.
         """
         listed = self._folder.found() if self._fixed is None else self._fixed
+        if self._quiet == (start, listed):
+            return start
         fresh = self._fresh(start, listed)
         self._groups = {one: self._groups[one] for one in fresh if one in self._groups}
         taken = self._taken(fresh, unlimited)
+        self._quiet = None if fresh else (start, listed)
         if not taken:
             return start
         now = time.time_ns()
@@ -105,7 +109,7 @@ class Listing:
             "oldest": oldest,
             "seen": [one.token for one in young if one.time_ns <= newest],
             "ahead": [[one.time_ns, [one.token]] for one in young if one.time_ns > newest],
-            "gone": _gone(start, {one.token for one in listed}, oldest),
+            "gone": _gone(start, listed, oldest),
             "unread": _as_told(self._unread([one for one in fresh if one in waiting and one.time_ns < oldest])),
             "old": [len(old), self._sum],
         }
@@ -145,7 +149,9 @@ class Listing:
         gone = _tokens(start.get("gone", []))
         seen = gone.union(start["seen"], _tokens(start.get("ahead", [])))
         unread = {name for name, _, _ in start["unread"]}
-        old = {one for one in listed if one.time_ns < oldest and one.name not in unread and one.token not in gone}
+        old = {one for one in listed if one.time_ns < oldest and one.name not in unread}
+        if gone:  # a token costs more than all else here
+            old = {one for one in old if one.token not in gone}
         if self._old is None:
             self._check_old(old, oldest, *start["old"])
             self._grow_old(old)
@@ -260,14 +266,17 @@ def _tokens(told: Sequence[Sequence[Any]]) -> set[str]:
     return {token for _, tokens in told for token in tokens}
 
 
-def _gone(start: Offset, listed: set[str], oldest: int) -> list[list[Any]]:
+def _gone(start: Offset, listed: Sequence[Found], oldest: int) -> list[list[Any]]:
     """Returns the tokens of files that were read and are gone: ``[[time, tokens]]``, each file no newer than its time,
     ns. Those of which all are old are left out.
 
-    listed: the tokens of what is there. An offset may have been written when such files were forgotten.
+    listed: what is there. An offset may have been written when such files were forgotten.
     """
-    told = [*start.get("gone", []), *start.get("ahead", []), [start["newest"] or 0, start["seen"]]]
-    kept = [[time_ns, [token for token in tokens if token not in listed]] for time_ns, tokens in told]
+    gone, before = start.get("gone", []), start["oldest"]
+    told = [*gone, *start.get("ahead", []), [start["newest"] or 0, start["seen"]]]
+    # What was seen and is young is no older than that, so it needs no tokens of what is.
+    there = {one.token for one in listed if gone or before is None or one.time_ns >= before}
+    kept = [[time_ns, [token for token in tokens if token not in there]] for time_ns, tokens in told]
     return [[time_ns, tokens] for time_ns, tokens in kept if tokens and time_ns >= oldest]
 
 

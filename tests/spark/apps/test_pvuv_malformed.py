@@ -13,9 +13,9 @@ GOOD = '1.2.3.4 - - [17/May/2015:10:0{}:03 +0000] "GET /blog HTTP/1.1" 200 5 "-"
 @pytest.mark.parametrize("most", [10, 11, 25])
 def test_malformed_lines_of_a_micro_batch_are_bounded(spark, tmp_path, monkeypatch, most):
     monkeypatch.setattr("spark_glue.apps.pvuv.malformed._MOST_LINES", most)
-    monkeypatch.setattr(DataFrame, "collect", lambda self: pytest.fail("all were fetched"))
     lines = [f"line {number}" for number in range(10)] + ["x" * 20_000]
     frame = spark.createDataFrame([(line,) for line in [*lines, None, None]], "line string").repartition(3)
+    monkeypatch.setattr(type(frame), "collect", lambda self: pytest.fail("all were fetched"))
     said: list[str] = []
     keep = Malformed(tmp_path / "malformed.log", said.append)
     for batch in range(2):

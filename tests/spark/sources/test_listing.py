@@ -5,7 +5,7 @@ import os
 import pytest
 
 from fastwin.errors import SourceError
-from spark_glue.sources.folder import Folder
+from spark_glue.sources.folder import Folder, Found
 from spark_glue.sources.listing import files_of, first_offset
 from tests.support.listed_files import FIRST_S, listing, names, put, put_bytes, through_text
 
@@ -171,6 +171,28 @@ def test_footers_of_a_backlog_are_read_once(tmp_path, monkeypatch):
     assert sorted(opened) == [f"{second:02d}.parquet" for second in range(60)]
     assert known.next(offset) is offset
     assert known._groups == {}  # what has been taken is not kept
+
+
+def test_files_that_were_read_cost_little(tmp_path, monkeypatch):
+    """However many there are: a digest is made of those alone that are young, and once; none is looked at again where
+    nothing has changed."""
+    for second in range(50):
+        put(tmp_path, f"{second}.parquet", second)
+    known = listing(tmp_path)
+    put(tmp_path, "new.parquet", 200)
+    offset = through_text(known.next(first_offset()))
+    assert len(offset["seen"]) == 1
+    made = []
+    digest = Found._digest
+    monkeypatch.setattr(Found, "_digest", lambda one, size: made.append(one.name) or digest(one, size))
+    assert known.next(offset) is offset
+    put(tmp_path, "newer.parquet", 201)
+    offset = through_text(known.next(offset))
+    assert names(offset) == ["newer.parquet"] and made == ["newer.parquet"]
+    assert known.next(offset) is offset
+    monkeypatch.setattr(known, "_fresh", lambda *_: pytest.fail("all were looked at once more"))
+    again = through_text(offset)
+    assert known.next(again) is again and made == ["newer.parquet"]
 
 
 def replaced(folder, name: str, second: int, rows: int) -> None:
