@@ -26,16 +26,17 @@ cdef class KeyTable:
     cdef readonly idx_t live
     cdef idx_t free, newest, null_id
     cdef idx_t dying, dying_n   # chained: keys that release_later() has left without rows
+    cdef readonly int64_t walked    # ids passed so far, those in use or not, to make the index or the texts anew
 
     cdef void _free_arrays(self) noexcept nogil
     cdef int _reserve(self, Py_ssize_t extra) except -1 nogil
     cdef int _grow(self, Py_ssize_t capacity) except -1 nogil
     cdef int _rehash(self, Py_ssize_t size) except -1 nogil
-    cdef idx_t _new_id(self) noexcept nogil
     cdef idx_t _add(self, uint64_t h) except -1 nogil
     cdef idx_t _null(self) except -1 nogil
     cdef void _forget(self, idx_t key) noexcept nogil
     cdef int bury(self) except -1 nogil
+    cdef void _lower_top(self) noexcept nogil
     cdef void _start_over(self) noexcept nogil
     cdef int intern_few(self, const int64_t* values, const uint8_t* valid, Py_ssize_t n, idx_t* ids) except -1 nogil
 
@@ -66,6 +67,19 @@ cdef class KeyTable:
 
     cdef inline uint64_t hash_of(self, idx_t key) noexcept nogil:
         return self.texts.texts[key].hash if self.is_bytes else self.hash_int(self.ints[key])
+
+    cdef inline idx_t _new_id(self) noexcept nogil:
+        cdef idx_t key = self.free
+        if key != NONE:
+            self.free = self.chain[key]
+        else:
+            key = self.top
+            self.top += 1
+        self.refs[key] = 0
+        self.chain[key] = self.newest
+        self.newest = key
+        self.live += 1
+        return key
 
     cdef inline void retain(self, idx_t key) noexcept nogil:
         self.refs[key] += 1

@@ -13,6 +13,7 @@ class KeyTable:
     capacity: int
     top: int
     live: int
+    walked: int
     def __init__(self, kind: Literal["int64", "bytes"]) -> None: ...
     def __len__(self) -> int: ...
     @property

@@ -109,25 +109,13 @@ cdef class KeyTable:
         if not renew_index(&self.index, sizeof(idx_t), size):
             with gil:
                 raise MemoryError(f"KeyTable: no memory for an index of {size}")
+        self.walked += self.top
         for key in range(self.top):
             if not self.is_bytes and key + AHEAD < self.top:
                 prefetch(<idx_t*> self.index.places + first_place(&self.index, self.hash_int(self.ints[key + AHEAD])))
             if self.refs[key] != FREE_ID and key != self.null_id:
                 self._enter(key, self.hash_of(key))
         return 0
-
-    cdef idx_t _new_id(self) noexcept nogil:
-        cdef idx_t key = self.free
-        if key != NONE:
-            self.free = self.chain[key]
-        else:
-            key = self.top
-            self.top += 1
-        self.refs[key] = 0
-        self.chain[key] = self.newest
-        self.newest = key
-        self.live += 1
-        return key
 
     cdef idx_t _add(self, uint64_t h) except -1 nogil:
         """Returns an id for a new key with this hash; the caller stores the key."""
@@ -183,18 +171,18 @@ cdef class KeyTable:
         return out
 
     cdef int bury(self) except -1 nogil:
-        """Forgets the keys that release_later() has left without rows: one by one if they are few, else by making the
-        index anew, and by emptying the table where no other is left."""
+        """Forgets the keys that release_later() has left without rows. Amortised O(1) for each of them: one by one if
+        they are few of the ids ever used, else by making the index anew, or emptying it where no other key is left."""
         cdef idx_t key = self.dying, after
-        cdef bint few = self.dying_n < self.live // 4
-        cdef Py_ssize_t size
-        if self.dying_n and self.dying_n == self.live:
+        cdef bint all_die = self.dying_n == self.live
+        cdef Py_ssize_t size = self.index.size, most = 32 * (<Py_ssize_t> self.dying_n + FIRST_CAPACITY)
+        cdef bint few = max(size, <Py_ssize_t> self.capacity) > most if all_die else self.dying_n < self.top // 4
+        if all_die and self.dying_n and not few:
             empty_index(&self.index, sizeof(idx_t))
             if self.is_bytes:
                 free_texts(&self.texts)
                 reserve_texts(&self.texts, self.capacity)
             self.live, self.null_id, key = 0, NONE, NONE
-            self._start_over()
         while key != NONE:
             after = self.chain[key]
             if few:
@@ -207,12 +195,24 @@ cdef class KeyTable:
                 self.refs[key], self.chain[key], self.free = FREE_ID, self.free, key
                 self.live -= 1
             key = after
-        if not few and self.dying_n and self.live:
-            size = self.index.size
+        if self.dying_n and self.live == 0:
+            self._start_over()
+        elif self.dying_n and not few:
             while size > 16 * (<Py_ssize_t> self.live + FIRST_CAPACITY):
                 size //= 2
+            self._lower_top()
             self._rehash(size)
         self.dying, self.dying_n = NONE, 0
+
+    cdef void _lower_top(self) noexcept nogil:
+        """Takes back the ids behind the last one in use, and hands out the free ones in order. O(ids ever used)."""
+        cdef idx_t key
+        while self.top and self.refs[self.top - 1] == FREE_ID:
+            self.top -= 1
+        self.free = NONE
+        for key in range(self.top - 1, -1, -1):
+            if self.refs[key] == FREE_ID:
+                self.chain[key], self.free = self.free, key
 
     cdef int intern_few(self, const int64_t* values, const uint8_t* valid, Py_ssize_t n, idx_t* ids) except -1 nogil:
         """Fills in the ids of up to KEYS_AT_ONCE keys, of which ``valid`` marks the null ones."""
@@ -281,7 +281,7 @@ cdef class KeyTable:
                 length = offsets[i + 1] - offsets[i]
                 key = self._find_text(hashes[i - first], text, length)
                 if key == NONE:
-                    reserve_text_bytes(&self.texts, length)
+                    self.walked += reserve_text_bytes(&self.texts, length)
                     key = self._add(hashes[i - first])
                     put_text(&self.texts, key, hashes[i - first], text, length)
                 ids[i] = key

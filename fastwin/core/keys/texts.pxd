@@ -120,15 +120,19 @@ cdef inline int reserve_texts(TextStore* store, Py_ssize_t ids) except -1 nogil:
     return 0
 
 
-cdef inline int reserve_text_bytes(TextStore* store, int64_t extra) except -1 nogil:
-    """Makes room for ``extra`` bytes; what was dropped is left behind. Amortised O(extra)."""
+cdef inline Py_ssize_t reserve_text_bytes(TextStore* store, int64_t extra) except -1 nogil:
+    """Makes room for ``extra`` bytes; what was dropped is left behind. Amortised O(extra).
+
+    Returns how many ids it had to pass for that.
+    """
     cdef int64_t capacity, used = 0
     cdef uint8_t* arena
     cdef Text* text
     cdef Py_ssize_t i
     if store.used + extra <= store.capacity:
         return 0
-    capacity = max(2 * (store.used - store.garbage + extra), <int64_t> FIRST_BYTES)
+    # Not less than a byte an id, so that passing all of them is rare where few of them have a text.
+    capacity = max(2 * (store.used - store.garbage + extra), <int64_t> FIRST_BYTES, <int64_t> store.ids)
     arena = <uint8_t*> new_region(store.arena, capacity)
     if arena == NULL:
         with gil:
@@ -144,7 +148,7 @@ cdef inline int reserve_text_bytes(TextStore* store, int64_t extra) except -1 no
     store.used = used
     store.garbage = 0
     store.capacity = capacity
-    return 0
+    return store.ids
 
 
 cdef inline size_t place_texts(TextStore* store, bint in_file) noexcept nogil:

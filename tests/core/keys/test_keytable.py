@@ -14,6 +14,15 @@ def marks(*valid: int) -> np.ndarray:
     return np.array(valid, np.uint8)
 
 
+def intern(table: KeyTable, names: np.ndarray) -> np.ndarray:
+    """Returns the ids of numbers, as keys of the table's kind."""
+    if not table.is_bytes:
+        return table.intern_int64(names)
+    found = [str(name).encode() for name in names.tolist()]
+    offsets = np.cumsum([0, *map(len, found)]).astype(np.int64)
+    return table.intern_bytes(offsets, np.frombuffer(b"".join(found), np.uint8))
+
+
 def test_equal_keys_have_one_id() -> None:
     table = KeyTable("int64")
     assert table.intern_int64(times(7, -3, 7)).tolist() == [0, 1, 0]
@@ -160,23 +169,68 @@ def test_many_keys_go_at_once(kind: str, left: int) -> None:
     """Keys of rows that are dropped together; a few, most or all of them."""
     panes = PaneTable(KeyTable(kind), accumulators())
     names = np.arange(400) * 7
-
-    def intern(values: np.ndarray) -> np.ndarray:
-        if kind == "int64":
-            return panes.keys.intern_int64(values)
-        texts = [str(value).encode() for value in values.tolist()]
-        offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
-        return panes.keys.intern_bytes(offsets, np.frombuffer(b"".join(texts), np.uint8))
-
-    ids = intern(names)
+    ids = intern(panes.keys, names)
     panes.add(ids, np.zeros(400, np.int64), no_columns(400))
     panes.add(ids[:left], np.ones(left, np.int64), no_columns(left))
     panes.keys.sweep()
     panes.drop_before(1)
     panes._check()
     assert len(panes.keys) == left
-    again = intern(names)
+    again = intern(panes.keys, names)
     assert again[:left].tolist() == ids[:left].tolist()
     panes.keys.sweep()
     panes._check()
     assert len(panes.keys) == left
+
+
+@pytest.mark.parametrize("kind", ["int64", "bytes"])
+@pytest.mark.parametrize("far", ["first", "last"])
+def test_after_a_peak_of_keys_small_windows_pass_few_ids(kind: str, far: str) -> None:
+    """A key that is far ahead, the first or the last that came, keeps the table from being empty."""
+    peak, rounds = 20_000, 300
+    panes = PaneTable(KeyTable(kind), accumulators())
+    starts = np.zeros(peak, np.int64)
+    starts[0 if far == "first" else -1] = 10**9
+    panes.add(intern(panes.keys, np.arange(peak)), starts, no_columns(peak))
+    panes.keys.sweep()
+    panes.drop_before(1)
+    before = panes.keys.walked
+    for now in range(1, rounds):
+        panes.add(intern(panes.keys, np.array([peak + now])), times(now), no_columns(1))
+        panes.keys.sweep()
+        panes.drop_before(now + 1)
+        assert len(panes.keys) == 1
+    panes._check()
+    assert panes.keys.walked - before <= peak, "each window passes all ids that were ever in use"
+    assert panes.keys.top < (10 if far == "first" else peak + 1)
+    names = np.arange(3 * peak, 5 * peak)
+    assert len(set(intern(panes.keys, names).tolist())) == len(names)
+    panes.keys._check()
+
+
+@pytest.mark.parametrize("kind", ["int64", "bytes"])
+def test_all_of_few_keys_go_after_many(kind: str) -> None:
+    """The index and the arrays are large then, and are not emptied for each of them."""
+    panes = PaneTable(KeyTable(kind), accumulators())
+    for now, n in enumerate([5_000, 1, 2, 300, 1, 5_000, 3]):
+        panes.add(intern(panes.keys, np.arange(n) + now), np.full(n, now), no_columns(n))
+        panes.keys.sweep()
+        panes.drop_before(now + 1)
+        panes._check()
+        assert len(panes.keys) == panes.keys.top == 0
+
+
+def test_texts_of_few_keys_among_many_ids_are_moved_rarely() -> None:
+    table, written = KeyTable("bytes"), 0
+    ids = intern(table, np.arange(20_000))
+    table.retain_ids(ids[-1:])
+    table.sweep()
+    before = table.walked
+    for i in range(500):
+        text = str(i).encode() * 300
+        written += len(text)
+        table.intern_bytes(*texts(text))
+        table.sweep()
+    table._check()
+    assert table.walked > before
+    assert table.walked - before <= 2 * written, f"{table.walked - before} ids were passed for {written} bytes"
