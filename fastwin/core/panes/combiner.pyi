@@ -12,8 +12,9 @@ class WindowCombiner:
     """Collects fired windows, one row for each (key, window), in a store of their own."""
 
     panes: PaneTable
+    shared: bool
     rows: RowStore
-    def __init__(self, panes: PaneTable) -> None: ...
+    def __init__(self, panes: PaneTable, shared: bool = True) -> None: ...
     def fire(self, keys: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None: ...
     def add_firing(
         self,

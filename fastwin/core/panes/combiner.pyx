@@ -16,18 +16,21 @@ cdef enum:
 cdef class WindowCombiner:
     """Collects fired windows, one row for each (key, window), in a store of their own.
 
-    panes: where the windows' panes are read from.
+    panes: where the windows' panes are read from. shared: whether windows share panes; else each is the one pane that
+    starts with it, which is found without the order of panes.
     """
 
     cdef readonly PaneTable panes
+    cdef readonly bint shared
     cdef readonly RowStore rows
     cdef RowStore stack         # rows that hold a pane of the key at hand and all behind it
     cdef idx_t* found           # the panes of the key at hand, in time order
     cdef idx_t* stacked         # and their rows of the stack
     cdef Py_ssize_t capacity
 
-    def __cinit__(self, PaneTable panes not None):
+    def __cinit__(self, PaneTable panes not None, bint shared=True):
         self.panes = panes
+        self.shared = shared
         self.rows = panes.accumulators.new_rows()
         self.stack = panes.accumulators.new_rows()
 
@@ -40,8 +43,9 @@ cdef class WindowCombiner:
         """Adds a row for each (key, window) ``(keys[i], [starts[i], ends[i]))``, the merge of its panes.
 
         Windows of one key that stand together, both bounds descending, share the work: O(panes between the earliest
-        start and the latest end + windows). A row without a pane is as a fresh one. Rows take the next slots
-        in the order given. Raises ValueError for unequal lengths, IndexError for an id that was never handed out.
+        start and the latest end + windows), after all panes are put in order. A row without a pane is as a fresh one.
+        Rows take the next slots in the order given. Raises ValueError for unequal lengths, IndexError for an id that was
+        never handed out.
         """
         cdef Py_ssize_t n = keys.shape[0], at = 0, until
         check_length("starts", starts.shape[0], n)
@@ -85,12 +89,24 @@ cdef class WindowCombiner:
     cdef int _fire_key(self, idx_t key, const int64_t* starts, const int64_t* ends, Py_ssize_t n) except -1:
         """Fires n windows of a key; those whose bounds descend together."""
         cdef Py_ssize_t at = 0, until
+        while at < n and not self.shared:
+            self._fire_pane(key, starts[at])
+            at += 1
         while at < n:
             until = at + 1
             while until < n and starts[until] <= starts[until - 1] and ends[until] <= ends[until - 1]:
                 until += 1
             self._fire_descending(key, starts + at, ends + at, until - at)
             at = until
+        return 0
+
+    cdef int _fire_pane(self, idx_t key, ts_t start) except -1:
+        """Fires a window that is one pane. O(1) expected, and it asks for no order of panes."""
+        cdef idx_t row, slot = self.panes.slot_of(key, start)
+        self.rows.reserve(1)
+        row = self.rows.alloc(key, start)
+        if slot != NONE:
+            self.panes.accumulators.merge(self.rows, &row, self.panes.rows, &slot, 1)
         return 0
 
     cdef int _fire_descending(self, idx_t key, const int64_t* starts, const int64_t* ends, Py_ssize_t n) except -1:

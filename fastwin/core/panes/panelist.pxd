@@ -3,7 +3,7 @@ cimport cython
 from libc.stdlib cimport free, qsort, realloc
 from libc.string cimport memcpy, memmove, memset
 
-from fastwin.core.typedefs cimport idx_t, ts_t, uint64_t
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
 from fastwin.core.memory.hashindex cimport (
     HashIndex, empty_index, empty_place, first_place, free_index, is_empty, next_place, resize_index, stir, take_out)
 from fastwin.core.memory.regions cimport bytes_in_file, free_region, placed_region
@@ -25,10 +25,13 @@ cdef struct PanePlace:          # of the index
     ts_t start
 
 cdef struct PaneList:
-    Pane** panes
+    Pane** block                # as allocated
+    Pane** panes                # in it, behind the places of those that were freed
     Py_ssize_t count
     Py_ssize_t ordered          # how many of them are by start, ascending; the others follow as they came
-    Py_ssize_t capacity
+    Py_ssize_t capacity         # of the block
+    int64_t moved               # how many panes have changed their places so far
+    Py_ssize_t indexed          # places in the indexes of all panes
     HashIndex index
     Pane* recent[RECENT]        # panes found lately, by their starts, stirred; NULL: none
 
@@ -77,12 +80,17 @@ cdef inline bint reserve_panes(PaneList* known) noexcept nogil:
     """Makes room for one more pane, and for putting them in order. Returns whether there was memory."""
     cdef Py_ssize_t need = 2 * known.count - known.ordered + 2, size = known.index.size
     cdef void* moved
-    if need > known.capacity:
-        moved = realloc(known.panes, (2 * need + FIRST_PLACES) * sizeof(Pane*))
-        if moved == NULL:
-            return False
-        known.panes = <Pane**> moved
-        known.capacity = 2 * need + FIRST_PLACES
+    if known.panes - known.block + need > known.capacity:
+        if known.panes != known.block:
+            memmove(known.block, known.panes, known.count * sizeof(Pane*))
+            known.panes = known.block
+            known.moved += known.count
+        if 2 * need > known.capacity:           # as much room again as there is need for, or this would come soon again
+            moved = realloc(known.block, (2 * need + FIRST_PLACES) * sizeof(Pane*))
+            if moved == NULL:
+                return False
+            known.block = known.panes = <Pane**> moved
+            known.capacity = 2 * need + FIRST_PLACES
     if 2 * (known.count + 1) <= size:
         return True
     return resize_index(&known.index, sizeof(PanePlace), max(2 * size, FIRST_PLACES), hash_in_place, &known.index)
@@ -103,33 +111,46 @@ cdef inline void append_pane(PaneList* known, Pane* pane) noexcept nogil:
     known.count += 1
 
 
+cdef inline void give_index(PaneList* known, Pane* pane, idx_t* index, Py_ssize_t size, bint direct) noexcept nogil:
+    """Replaces the index of a pane. NULL and 0: it has none then."""
+    free_region(pane.index)
+    known.indexed += size - pane.index_size
+    pane.index, pane.index_size, pane.direct = index, size, direct
+
+
 cdef inline int compare_starts(const void* a, const void* b) noexcept nogil:
     cdef ts_t first = (<Pane**> a)[0].start, second = (<Pane**> b)[0].start
     return (first > second) - (first < second)
 
 
 cdef inline void order_panes(PaneList* known) noexcept nogil:
-    """Puts all panes in order. O(panes + n log n) for n that are not."""
+    """Puts all panes in order. O(n log panes) for n that are not, and those behind the first of these move."""
     cdef Pane** panes = known.panes
     cdef Pane** others = panes + known.count         # there is room for them once more
-    cdef Py_ssize_t left = known.ordered, more = known.count - left, into = known.count
+    cdef Py_ssize_t left = known.ordered, more = known.count - left, low, high, middle
     if more == 0:
         return
     qsort(panes + left, more, sizeof(Pane*), compare_starts)
     memcpy(others, panes + left, more * sizeof(Pane*))
+    known.moved += more
     while more > 0:
-        into -= 1
-        if left > 0 and panes[left - 1].start > others[more - 1].start:
-            left -= 1
-            panes[into] = panes[left]
-        else:
-            more -= 1
-            panes[into] = others[more]
+        low, high = 0, left                 # of those in order, the ones behind the last of the others move in one go
+        while low < high:
+            middle = (low + high) >> 1
+            if panes[middle].start < others[more - 1].start:
+                low = middle + 1
+            else:
+                high = middle
+        memmove(panes + low + more, panes + low, (left - low) * sizeof(Pane*))
+        known.moved += left - low
+        left = low
+        more -= 1
+        panes[left + more] = others[more]
     known.ordered = known.count
 
 
 cdef inline void free_first_panes(PaneList* known, Py_ssize_t n) noexcept nogil:
-    """Frees the first n panes, which are in order, and their indexes."""
+    """Frees the first n panes, which are in order, and their indexes. Amortised O(n): no others are moved."""
     cdef HashIndex* index = &known.index
     cdef Py_ssize_t i
     if n == known.count:
@@ -137,12 +158,12 @@ cdef inline void free_first_panes(PaneList* known, Py_ssize_t n) noexcept nogil:
     for i in range(n):
         if n < known.count:
             take_out(index, sizeof(PanePlace), place_of(index, known.panes[i].start), hash_in_place, index)
-        free_region(known.panes[i].index)
+        give_index(known, known.panes[i], NULL, 0, False)
         free(known.panes[i])
     known.count -= n
     known.ordered = known.count
     memset(known.recent, 0, sizeof(known.recent))
-    memmove(known.panes, known.panes + n, known.count * sizeof(Pane*))
+    known.panes = known.panes + n if known.count else known.block
     if index.size > FIRST_PLACES and 16 * known.count < index.size:
         # Without memory for a smaller index, this one does as well.
         resize_index(index, sizeof(PanePlace), max(index.size // 4, FIRST_PLACES), hash_in_place, index)
@@ -151,7 +172,7 @@ cdef inline void free_first_panes(PaneList* known, Py_ssize_t n) noexcept nogil:
 cdef inline void free_panes(PaneList* known) noexcept nogil:
     free_first_panes(known, known.count)
     free_index(&known.index)
-    free(known.panes)
+    free(known.block)
 
 
 cdef inline size_t place_panes(PaneList* known, bint in_file) noexcept nogil:
@@ -168,8 +189,6 @@ cdef inline size_t place_panes(PaneList* known, bint in_file) noexcept nogil:
 
 
 cdef inline Py_ssize_t bytes_of_panes(const PaneList* known) noexcept nogil:
-    """Returns how many bytes are allocated."""
-    cdef Py_ssize_t i, total = known.capacity * sizeof(Pane*) + known.index.size * sizeof(PanePlace)
-    for i in range(known.count):
-        total += sizeof(Pane) + known.panes[i].index_size * sizeof(idx_t)
-    return total
+    """Returns how many bytes are allocated. O(1)."""
+    return (known.capacity * sizeof(Pane*) + known.index.size * sizeof(PanePlace)
+            + known.count * sizeof(Pane) + known.indexed * sizeof(idx_t))

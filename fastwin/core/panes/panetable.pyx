@@ -12,10 +12,10 @@ from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index
 from fastwin.core.keys.keytable cimport KeyTable
 from fastwin.core.memory.pages cimport prefetch
-from fastwin.core.memory.regions cimport free_region, new_region
+from fastwin.core.memory.regions cimport new_region
 from fastwin.core.rows.rowstore cimport Head
 from fastwin.core.panes.panelist cimport (
-    append_pane, bytes_of_panes, follows_all, free_first_panes, free_panes, order_panes, place_panes,
+    append_pane, bytes_of_panes, follows_all, free_first_panes, free_panes, give_index, order_panes, place_panes,
     reserve_panes)
 from fastwin.core.panes.visits cimport Chains, chains_of, fill_index, follow, list_rows, place, put
 from fastwin.core.panes.slices cimport Slicer, slicer_over, slices_of
@@ -52,6 +52,11 @@ cdef class PaneTable:
     def count(self):
         """How many panes there are."""
         return self.known.count
+
+    @property
+    def moved(self):
+        """How many panes have changed their places in the list of all so far, to keep it in order."""
+        return self.known.moved
 
     @property
     def nbytes(self):
@@ -102,10 +107,7 @@ cdef class PaneTable:
                 raise MemoryError(f"PaneTable: no memory for an index of {size}")
         memset(index, 0xFF, size * sizeof(idx_t))
         fill_index(index, size, direct, pane, self.rows)
-        free_region(pane.index)
-        pane.index = index
-        pane.index_size = size
-        pane.direct = direct
+        give_index(&self.known, pane, index, size, direct)
         return 0
 
     cdef idx_t ensure_row(self, Pane* pane, idx_t key) except -1 nogil:
@@ -339,7 +341,7 @@ cdef class PaneTable:
 
     def _check(self):
         """Raises AssertionError where an invariant does not hold. O(rows)."""
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, places = 0
         cdef idx_t slot, total = 0, rows
         cdef Pane* pane
         self.rows._check()
@@ -358,4 +360,6 @@ cdef class PaneTable:
                 slot = self.rows.head(slot).link
             assert rows == pane.count, f"pane {pane.start}: {rows} rows, not {pane.count}"
             total += rows
+            places += pane.index_size
         assert total == self.rows.live, f"{total} rows in panes, {self.rows.live} in the store"
+        assert places == self.known.indexed, f"{places} places in indexes, counted {self.known.indexed}"

@@ -67,7 +67,7 @@ class AlignedOperator(PanesOperator):
         self._accumulators = config.new_accumulators(HEAD_CELLS) if accumulators is None else accumulators
         self._panes = PaneTable(self._keys, self._accumulators)
         self._slider = self._new_slider()
-        self._combiner = WindowCombiner(self._panes)
+        self._combiner = WindowCombiner(self._panes, slicing.shared)
         self._open_ends = OpenEnds(self._panes, slicing.step)
         self.chain = Chain()
         self.watermark = self._quiet_until = MIN_TIMESTAMP

@@ -63,6 +63,24 @@ def test_each_element_fires_with_those_before_it() -> None:
     panes._check()
 
 
+def test_windows_of_one_pane_need_no_order_of_panes() -> None:
+    n, found = 500, []
+    for shared in (True, False):
+        panes = filled()
+        combiner = WindowCombiner(panes, shared)
+        keys = panes.keys.intern_int64(np.arange(5, 7)).repeat(n)
+        starts = np.tile(np.arange(n, 0, -1), 2) * 10  # the newest first
+        before = panes.moved
+        combiner.add_firing(keys, starts, no_columns(2 * n), np.ones(2 * n, np.int64), starts, starts + 10)
+        combiner.fire(ids(0, 0, 1, 0), times(20, 0, 0, -10), times(30, 10, 10, 0))
+        found.append(collected(combiner))
+        assert shared or panes.moved == before
+        combiner.rows._check()
+        panes._check()
+    assert found[0] == found[1]
+    assert found[1][-4:] == [(0, 20, 2), (0, 0, 1), (1, 0, 0), (0, -10, 0)]
+
+
 def test_panes_are_left_alone() -> None:
     panes = filled()
     panes.rows.clear_dirty()

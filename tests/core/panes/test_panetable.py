@@ -130,3 +130,30 @@ def test_index_that_becomes_a_hashed_one_within_a_block(before: int) -> None:
     panes.feed(None, values, None, np.zeros(n, dtype=np.int64), 0, 1, 0, 0, no_columns(n))
     panes._check()
     assert counts(panes, 0) == np.bincount(values).tolist()
+
+
+def test_panes_that_go_one_by_one_leave_others_in_their_places() -> None:
+    panes, n = pane_table(), 2_000
+    key = panes.keys.intern_int64(times(7))
+    panes.add(np.repeat(key, n), np.arange(n), no_columns(n))
+    before = panes.moved
+    for now in range(n):
+        panes.add(key, times(n + now), no_columns(1))
+        panes.drop_before(now + 1)
+        assert panes.count == n
+    panes._check()
+    assert panes.moved - before <= 4 * n, f"{panes.moved - before} panes were moved for {n} that went"
+    panes.drop_before(2 * n - 1)
+    panes.add(np.repeat(key, 3), times(5 * n, 3 * n, 4 * n), no_columns(3))
+    assert panes.starts().tolist() == [2 * n - 1, 3 * n, 4 * n, 5 * n]
+    panes._check()
+
+
+def test_panes_in_front_of_all_others_move_each_of_them_once() -> None:
+    panes, n = pane_table(), 1_000
+    key = panes.keys.intern_int64(times(7))
+    panes.add(np.repeat(key, n), np.arange(n), no_columns(n))
+    before = panes.moved
+    panes.add(np.repeat(key, n), np.arange(-1, -n - 1, -1), no_columns(n))
+    assert panes.starts().tolist() == list(range(-n, n))
+    assert panes.moved - before <= 4 * n

@@ -297,3 +297,16 @@ def test_late_elements_that_fire_together_take_room_for_their_windows_alone(slic
     tracemalloc.stop()
     assert found.main.num_rows == 480 + slices - 1
     assert peak < 20_000 * 480
+
+
+@pytest.mark.parametrize("coalesce", [False, True])
+@pytest.mark.parametrize("slide", [None, 25])
+def test_late_elements_newest_first_need_no_order_of_slices(slide: int | None, coalesce: bool) -> None:
+    n = 500
+    stream = spec_of(10, slide, lateness=10**6, coalesce=coalesce).open()
+    stream.advance_watermark(10**6)
+    times = [start + 1 for start in range((slide or 10) * n, 0, -(slide or 10))]
+    late = fired(stream.process(table(*times)))
+    assert sorted(late) == sorted((time - 1, time + 9, 1) for time in times)
+    assert stream._operator._panes.moved == 0
+    assert fired(stream.process(table(*times[:1]))) == [(times[0] - 1, times[0] + 9, 2)]
