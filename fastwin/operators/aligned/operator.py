@@ -26,7 +26,7 @@ from fastwin.operators.aligned.looking import Slices, held_windows
 from fastwin.operators.aligned.openwindows import open_windows_over
 from fastwin.operators.aligned.scattered import order_by_slices
 from fastwin.operators.aligned.slicing import Slicing, within
-from fastwin.operators.batch import Batch
+from fastwin.operators.batch import Batch, rows_between
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.lateness import Lateness
@@ -205,17 +205,18 @@ class AlignedOperator(PanesOperator):
                 self._slider.add(ids, starts_passed, batch.columns)
             return
         step = max(1, _FLUSH_ROWS // max(1, min(lateness // slicing.step + 1, slicing.covering)))
+        all_ids = KeyCodec.intern(self._keys, batch.keys)
         for at in range(0, len(batch), step):
-            part, panes = batch.select(np.arange(at, min(at + step, len(batch)))), starts_passed[at : at + step]
+            ids, panes = all_ids[at : at + step], starts_passed[at : at + step]
+            columns = [rows_between(column, at, at + len(ids)) for column in batch.columns]
             windows = slicing.late_windows(panes, self.watermark, lateness)
             if not len(windows.ends):
-                ids = self._add(part, panes)
+                self._panes.add(ids, panes, columns)
             else:
-                ids = KeyCodec.intern(self._keys, part.keys)
-                self._combiner.add_firing(ids, panes, part.columns, windows.counts, windows.starts, windows.ends)
+                self._combiner.add_firing(ids, panes, columns, windows.counts, windows.starts, windows.ends)
                 yield from self._take_fired(windows.ends)
             if slicing.shared:
-                self._slider.add(ids, panes, part.columns)
+                self._slider.add(ids, panes, columns)
 
     def _fire_coalesced(self, ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
         """Fires each (key, window) that late elements have touched once, in order of window end.

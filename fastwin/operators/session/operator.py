@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastwin.columns.keys import EncodedKeys, KeyCodec
+from fastwin.columns.values import ValueColumn
 from fastwin.core.accumulators.exchange import renumber_rows, tidy_rows
 from fastwin.core.keys.keyorder import KeyOrder
 from fastwin.core.panes.slices import all_within
@@ -22,7 +23,7 @@ from fastwin.core.sessions.scan import END_CELL, places_by_time, sessions_of_key
 from fastwin.core.sessions.sessiontable import HEAD_CELLS, SessionTable
 from fastwin.core.sessions.sessiontimers import SessionTimers
 from fastwin.errors import StateError
-from fastwin.operators.batch import Batch
+from fastwin.operators.batch import Batch, rows_between
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, end_firings, in_rows, slots_of_key
 from fastwin.operators.lateness import Lateness
@@ -130,16 +131,22 @@ class SessionOperator(EventTimeOperator):
         backwards = np.count_nonzero(times[1:] < times[:-1] - 4 * self._gap)
         return batch.select(np.argsort(times, kind="stable")) if backwards * 16 > len(times) else batch
 
-    def _add(self, batch: Batch, fired: RowStore | None = None) -> NDArray[np.int32]:
-        """Adds elements; returns the row each one went to, -1 for late ones. fired: see SessionTable.add."""
-        return self._add_with_ids(batch, fired)[0]
+    def _add(self, batch: Batch) -> NDArray[np.int32]:
+        """Adds elements; returns the row each one went to, -1 for late ones."""
+        return self._add_of(KeyCodec.intern(self._keys, batch.keys), batch.times, batch.columns)
 
-    def _add_with_ids(self, batch: Batch, fired: RowStore | None = None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        ids = KeyCodec.intern(self._keys, batch.keys)
+    def _add_of(
+        self,
+        ids: NDArray[np.int32],
+        times: NDArray[np.int64],
+        columns: list[ValueColumn],
+        fired: RowStore | None = None,
+    ) -> NDArray[np.int32]:
+        """Adds elements of keys by their ids, as ``_add`` does. fired: see SessionTable.add."""
         lateness = self._lateness.at(self.watermark)
-        slots, armed = self._sessions.add(ids, batch.times, self._gap, self.watermark, lateness, batch.columns, fired)
+        slots, armed = self._sessions.add(ids, times, self._gap, self.watermark, lateness, columns, fired)
         self._arm(armed)
-        return slots, ids
+        return slots
 
     def _arm(self, slots: NDArray[np.int32]) -> None:
         """Sets a timer for each session: for its firing, or for its cleanup if its end has passed."""
@@ -152,10 +159,12 @@ class SessionOperator(EventTimeOperator):
             np.argsort(-batch.times[passed], kind="stable")
         ]
         slots = np.empty(len(batch), dtype=np.int32)
-        slots[order], ids = self._add_with_ids(batch.select(order))
+        batch = batch.select(order)
+        ids = KeyCodec.intern(self._keys, batch.keys)
+        slots[order] = self._add_of(ids, batch.times, batch.columns)
         touched = passed[order] & (slots[order] >= 0)
         if self._config.lateness_ms and touched.any():
-            found = self._sessions.covering(ids[touched], batch.times[order][touched])
+            found = self._sessions.covering(ids[touched], batch.times[touched])
             found = np.unique(found)
             self._fire(found[self._sessions.ends(found) - 1 <= self.watermark], fed.main)
         return slots
@@ -220,13 +229,15 @@ class SessionOperator(EventTimeOperator):
     def _process_one_by_one(self, batch: Batch, fed: Fed) -> NDArray[np.int32]:
         """Takes elements in their order; one that leaves its session passed fires it at once."""
         slots = np.empty(len(batch), dtype=np.int32)
+        ids = KeyCodec.intern(self._keys, batch.keys)
         owns = len(self._accumulators.owned) > 0
         at, step = 0, _FIRST_LATE if owns else _FLUSH_ROWS
         while at < len(batch):
-            part = slice(at, at + step)
-            at += step
+            part = slice(at, min(at + step, len(batch)))
+            at = part.stop
             fired = self._accumulators.new_rows()
-            slots[part] = self._add(batch.select(np.arange(len(batch))[part]), fired)
+            columns = [rows_between(column, part.start, part.stop) for column in batch.columns]
+            slots[part] = self._add_of(ids[part], batch.times[part], columns, fired)
             if len(fired):
                 fed.main += self._results(fired, fired.slots())
             if owns:
