@@ -8,16 +8,13 @@ from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.keys.keytable cimport KeyTable
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.rows.rowstore cimport RowStore
+from fastwin.core.sessions.removals cimport Removals, put_removal
 from fastwin.core.sessions.sessionlist cimport NEAR, Guides, Session, drop_guide, search_far
 
 cdef enum:
     BLOCK = 512                 # elements that find their sessions before their values are added
     FETCHED = 128               # keys whose sessions are fetched before they are looked for
     END = 3                     # the cell of a session's end
-
-cdef struct Removal:            # a session saved once and merged into another since; it keeps its key retained
-    ts_t start
-    idx_t key
 
 cdef struct Intervals:          # elements or sessions from elsewhere, on their way into the table
     Py_ssize_t n
@@ -45,8 +42,7 @@ cdef class SessionTable:
     cdef idx_t* cursor          # by key id: the session touched last, or any other; NONE: the key has none
     cdef Py_ssize_t capacity
     cdef Guides guides          # to the sessions of keys that have many
-    cdef Removal* removed
-    cdef Py_ssize_t removed_n, removed_capacity
+    cdef Removals removed
 
     cdef int _reserve(self, Py_ssize_t extra) except -1 nogil
     cdef int _settle(self, Work* work, RowStore others, const idx_t* from_slots) except -1 nogil
@@ -143,9 +139,7 @@ cdef class SessionTable:
         """Frees an unlinked row that was merged into another; room for its removal is there."""
         cdef Session* session = self.at(slot)
         if session.saved != INT64_MIN:
-            self.removed[self.removed_n].key = session.head.key
-            self.removed[self.removed_n].start = session.saved
-            self.removed_n += 1
+            put_removal(&self.removed, session.head.key, session.saved)
         else:
             self.keys.release(session.head.key)
         self.rows.release(slot)

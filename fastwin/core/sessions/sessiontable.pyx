@@ -11,6 +11,7 @@ from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.memory.bounds cimport check_ids, check_length
 from fastwin.core.keys.keytable cimport KeyTable
 from fastwin.core.rows.rowstore cimport RowStore
+from fastwin.core.sessions.removals cimport bytes_of_removals, drop_removal, free_removals, reserve_removals
 from fastwin.core.sessions.sessionlist cimport Guide, Session, Stop, free_guides, guide_at, is_there
 from fastwin.core.timemath cimport check_duration, check_times, is_past
 
@@ -39,10 +40,11 @@ cdef class SessionTable:
         blank = accumulators.blank()
         blank[4] = INT64_MIN
         self.rows = RowStore(blank, accumulators.owned)
+        self.removed.free = NONE
 
     def __dealloc__(self):
         free(self.cursor)
-        free(self.removed)
+        free_removals(&self.removed)
         free_guides(&self.guides)
 
     def __len__(self):
@@ -52,10 +54,15 @@ cdef class SessionTable:
     def nbytes(self):
         """Bytes allocated, the keys left out."""
         guides = self.guides.capacity * sizeof(Guide) + self.guides.stops_n * sizeof(Stop)
-        return self.rows.nbytes + self.capacity * sizeof(idx_t) + self.removed_capacity * sizeof(Removal) + guides
+        return self.rows.nbytes + self.capacity * sizeof(idx_t) + bytes_of_removals(&self.removed) + guides
+
+    @property
+    def looked(self):
+        """How many removals have been looked at so far, to forget them."""
+        return self.removed.looked
 
     cdef int _reserve(self, Py_ssize_t extra) except -1 nogil:
-        cdef Py_ssize_t need = self.keys.capacity, room
+        cdef Py_ssize_t need = self.keys.capacity
         cdef void* moved
         if need > self.capacity:
             moved = realloc(self.cursor, need * sizeof(idx_t))
@@ -65,14 +72,9 @@ cdef class SessionTable:
             self.cursor = <idx_t*> moved
             memset(self.cursor + self.capacity, 0xFF, (need - self.capacity) * sizeof(idx_t))
             self.capacity = need
-        if self.removed_n + extra > self.removed_capacity:
-            room = 2 * (self.removed_n + extra)
-            moved = realloc(self.removed, room * sizeof(Removal))
-            if moved == NULL:
-                with gil:
-                    raise MemoryError(f"SessionTable: no memory for {room} removals")
-            self.removed = <Removal*> moved
-            self.removed_capacity = room
+        if not reserve_removals(&self.removed, extra, need):
+            with gil:
+                raise MemoryError(f"SessionTable: no memory for {self.removed.n + extra} removals of {need} keys")
         self.rows.reserve(extra)
         return 0
 
@@ -220,12 +222,12 @@ cdef class SessionTable:
         return 0
 
     def drop(self, const idx_t[::1] slots not None):
-        """Frees sessions that are over for good, and the keys that no row holds any more. O(n).
+        """Frees sessions that are over for good, and the keys that no row holds any more. Amortised O(n).
 
         They are none of the removals(), and a key without sessions has none: who keeps a copy knows from
         the watermark. Raises IndexError for a slot that holds no session; those before it are freed.
         """
-        cdef Py_ssize_t i, kept = 0, n = slots.shape[0]
+        cdef Py_ssize_t i, n = slots.shape[0]
         cdef idx_t key
         try:
             for i in range(n):
@@ -237,13 +239,8 @@ cdef class SessionTable:
                 self._unlink(slots[i])
                 self.rows.release(slots[i])
                 self.keys.release_later(key)
-            for i in range(self.removed_n):
-                if self.cursor[self.removed[i].key] == NONE:
-                    self.keys.release_later(self.removed[i].key)
-                else:
-                    self.removed[kept] = self.removed[i]
-                    kept += 1
-            self.removed_n = kept
+                while self.cursor[key] == NONE and drop_removal(&self.removed, key):
+                    self.keys.release_later(key)
         finally:
             self.keys.bury()
         self.rows.trim()
@@ -321,9 +318,10 @@ cdef class SessionTable:
         cdef Session* session
         check_ids("changed", changed, self.rows.top)
         keys, starts = [], []
-        for i in range(self.removed_n):
-            keys.append(self.removed[i].key)
-            starts.append(self.removed[i].start)
+        for i in range(self.removed.top):
+            if self.removed.places[i].key != NONE:
+                keys.append(self.removed.places[i].key)
+                starts.append(self.removed.places[i].start)
         for i in range(changed.shape[0]):
             session = self.at(changed[i])
             if session.saved != INT64_MIN and session.saved != session.head.start:
@@ -337,12 +335,15 @@ cdef class SessionTable:
         Raises IndexError for a slot that was never used.
         """
         cdef Py_ssize_t i
+        cdef idx_t key
         check_ids("slots", slots, self.rows.top)
         for i in range(slots.shape[0]):
             self.at(slots[i]).saved = self.at(slots[i]).head.start
-        for i in range(self.removed_n):
-            self.keys.release(self.removed[i].key)
-        self.removed_n = 0
+        for i in range(self.removed.top):
+            key = self.removed.places[i].key
+            while key != NONE and drop_removal(&self.removed, key):
+                self.keys.release(key)
+        self.removed.top, self.removed.free = 0, NONE
         self.rows.clear_dirty()
 
     def _farthest(self):
@@ -365,7 +366,7 @@ cdef class SessionTable:
 
     def _check(self):
         """Raises AssertionError where an invariant does not hold. O(sessions)."""
-        cdef idx_t slot, key, before, later
+        cdef idx_t slot, key, before, later, removals = 0
         self.rows._check()
         self.keys._check()
         held = np.zeros(self.keys.top, dtype=np.int64)
@@ -384,7 +385,12 @@ cdef class SessionTable:
             slot = self.cursor[key]
             if slot != NONE:
                 assert self.rows.is_live(slot) and self.at(slot).head.key == key, f"key {key}: stale cursor"
-        for i in range(self.removed_n):
-            held[self.removed[i].key] += 1
+        for i in range(self.removed.top):
+            key = self.removed.places[i].key
+            if key != NONE:
+                removals += 1
+                held[key] += 1
+                assert self.cursor[key] != NONE, f"key {key} has removals, and no session"
+        assert removals == self.removed.n, f"{removals} removals, counted {self.removed.n}"
         for key in range(self.keys.top):
             assert held[key] <= self.keys.refs[key] or held[key] == 0, f"key {key}: {held[key]} rows hold it unasked"

@@ -187,6 +187,46 @@ def test_key_outlives_its_sessions_while_a_removal_names_it_not_after() -> None:
     assert table.removals(slots())[0].tolist() == []
 
 
+def test_sessions_that_go_leave_the_removals_of_other_keys_alone() -> None:
+    table, n = session_table(), 300
+    add(table, *range(0, 40 * n, 20))
+    table.saved(table.rows.slots())
+    joined = add(table, *range(10, 40 * n, 40))[0]  # two of them become one, and both are removals but for one
+    keys, starts = table.removals(table.rows.dirty_slots())
+    assert len(keys) == 2 * n
+    before = table.looked
+    for other in range(n):
+        table.drop(slots(*add(table, 0, key=100 + other)[0]))
+        table.drop(slots())
+    assert table.looked - before <= 2 * n
+    assert [sorted(found.tolist()) for found in table.removals(table.rows.dirty_slots())] == [
+        sorted(keys.tolist()), sorted(starts.tolist())
+    ]  # fmt: skip
+    table.drop(slots(*joined[1:]))
+    assert len(table.removals(slots())[0]) == n
+    add(table, 10**6, key=7)
+    table.drop(slots(joined[0]))
+    table._check()
+    assert table.removals(slots())[0].tolist() == []
+    assert len(table.keys) == 1
+
+
+def test_removals_are_forgotten_when_they_are_saved() -> None:
+    table = session_table()
+    for key in (5, 6, 5):
+        start = 0 if key == 6 or not len(table) else 1_000
+        add(table, start, start + 20, start + 40, key=key)
+        table.saved(table.rows.slots())
+        add(table, start + 10, start + 30, key=key)
+    assert len(table.removals(slots())[0]) == 2
+    table.saved(table.rows.slots())
+    assert table.removals(slots())[0].tolist() == []
+    found = table.rows.slots()
+    table.drop(found)
+    table._check()
+    assert len(table.keys) == 0
+
+
 @pytest.mark.parametrize("where", ["anywhere", "the first one", "in front of all", "late"])
 def test_a_search_passes_few_of_many_sessions(where: str) -> None:
     table = session_table()
