@@ -35,6 +35,9 @@ from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["Apart", "FirstsOperator", "InWindows"]
 
+# Elements that are looked at together, each as often as there are windows over it.
+_TOGETHER = 1 << 18
+
 
 class Seen(NamedTuple):
     """Elements that were handed out: their places, and the bounds of their windows, ms."""
@@ -84,12 +87,16 @@ class InWindows:
     def add(self, panes: PaneTable, ids: NDArray[np.int32], times: NDArray, watermark: int, lateness: int) -> Seen:
         starts, _ = self.slicing.assign(times)
         first, last = self.slicing.kept_ends(starts, watermark, lateness)
-        counts, ends = expanded(first, last, self.slicing.step)
-        ends = self.slicing.ends_at(ends)
-        places = np.repeat(np.arange(len(ids)), counts)
-        firsts = add_firsts(panes, ids[places], ends)
-        places, ends = places[firsts], ends[firsts]
-        return Seen(places, starts_of(self.slicing, ends), ends)
+        step = max(1, _TOGETHER // self.slicing.covering)
+        found: list[Seen] = []
+        for at in range(0, max(len(ids), 1), step):
+            counts, ends = expanded(first[at : at + step], last[at : at + step], self.slicing.step)
+            ends = self.slicing.ends_at(ends)
+            places = np.repeat(np.arange(at, at + len(counts)), counts)
+            firsts = add_firsts(panes, ids[places], ends)
+            places, ends = places[firsts], ends[firsts]
+            found.append(Seen(places, starts_of(self.slicing, ends), ends))
+        return found[0] if len(found) == 1 else Seen(*map(np.concatenate, zip(*found, strict=True)))
 
     def windows(self, rows: RowStore, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         ends = rows.starts(slots)

@@ -24,6 +24,7 @@ from fastwin.operators.aligned.slicing import Slicing, Windows, within
 from fastwin.operators.batch import Batch
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.kept import looking
+from fastwin.operators.kept.bands import end_of_band, first_end, late_bands
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.keptrows import NUMBERS, ByArrival, KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
@@ -128,11 +129,7 @@ class RowsOperator(EventTimeOperator):
 
     def _first_end(self) -> int | None:
         """Returns the first end of a window with rows that has not passed; None: there is none. O(log slices)."""
-        if not len(self._slices):
-            return None
-        at = np.searchsorted(self._slices, self._slicing.first_kept(self.watermark, 0))
-        first, last = self._slicing.kept_ends(self._slices[at : at + 1], self.watermark, 0)
-        return int(self._slicing.ends_at(first)[0]) if len(first) and first[0] <= last[0] else None
+        return first_end(self._slicing, self._slices, self.watermark)
 
     def _refire(self, elements: _Elements, places: NDArray[np.int64], before: int) -> Iterator[pa.RecordBatch]:
         """Fires the windows that have passed and that some elements are in.
@@ -143,9 +140,23 @@ class RowsOperator(EventTimeOperator):
         """
         if not len(places):
             return
-        ids, starts, since, _ = elements
         lateness = self._lateness.at(self.watermark)
-        windows = self._slicing.late_windows(starts[places], self.watermark, lateness)
+        if self._config.coalesce:
+            for band in late_bands(self._slicing, elements.starts[places], self.watermark, lateness, _TOGETHER):
+                late = places[band.places]
+                yield from self._results(self._touched(elements, late, band.until, band.until - band.before))
+            return
+        fired = self._touched(elements, places, self.watermark, lateness)
+        firings = np.flatnonzero(fired.slots >= before)
+        firings = firings[np.lexsort((fired.ends[firings], fired.slots[firings]))]
+        if len(firings):
+            for some in self._pick.upto(self._kept.columns, fired, firings):
+                yield from self._results(some)
+
+    def _touched(self, elements: _Elements, places: NDArray[np.int64], watermark: int, lateness: int) -> Fired:
+        """Returns the rows of windows that some elements are in: of those that have passed, and are kept so long."""
+        ids, starts, since, _ = elements
+        windows = self._slicing.late_windows(starts[places], watermark, lateness)
         takes = windows.ends >= np.repeat(since[places], windows.counts)
         of, firsts, ends = np.repeat(places, windows.counts)[takes], windows.starts[takes], windows.ends[takes]
         pairs = _Pairs(ends)
@@ -154,18 +165,10 @@ class RowsOperator(EventTimeOperator):
         latest = np.flatnonzero(np.diff(of, prepend=-1))
         first = np.append(latest[1:], len(of))[: len(latest)] - 1
         slots = self._pruner.by_slice().rows_between(ids[of[latest]], firsts[first], ends[latest], self._slices)
-        windows = self._slicing.late_windows(self._kept.number("start")[slots], self.watermark, lateness)
+        windows = self._slicing.late_windows(self._kept.number("start")[slots], watermark, lateness)
         fired = self._fired(slots, windows)
         fired = fired.select(np.isin(fired.ends, pairs.ends))
-        fired = fired.select(np.isin(pairs.of(fired.keys, fired.ends), touched))
-        if self._config.coalesce:
-            yield from self._results(fired)
-            return
-        firings = np.flatnonzero(fired.slots >= before)
-        firings = firings[np.lexsort((fired.ends[firings], fired.slots[firings]))]
-        if len(firings):
-            for some in self._pick.upto(self._kept.columns, fired, firings):
-                yield from self._results(some)
+        return fired.select(np.isin(pairs.of(fired.keys, fired.ends), touched))
 
     # --- time ---
 
@@ -178,26 +181,13 @@ class RowsOperator(EventTimeOperator):
             return []
         results: list[pa.RecordBatch] = []
         while self._next_end is not None and self._next_end - 1 <= watermark:
-            results += self._results(self._due(self._until(watermark)))
+            count = self._kept.by_start.count
+            until = end_of_band(self._slicing, self._next_end, watermark, count, _TOGETHER)
+            results += self._results(self._due(until))
             self._next_end = self._first_end()
         self.watermark = watermark
         self._clean()
         return results
-
-    def _until(self, watermark: int) -> int:
-        """Returns a watermark up to which not too many rows fire together, or those of one window alone."""
-        assert self._next_end is not None
-        slicing, most = self._slicing, self._slicing.covering
-        count, first = self._kept.by_start.count, slicing.start_of(self._next_end)
-        if count(first, watermark) * most <= _TOGETHER:
-            return watermark
-        windows, until = 1, self._next_end - 1
-        while True:
-            windows *= 2
-            more = slicing.end_behind(self._next_end, windows - 1) - 1
-            if not until < more < watermark or count(first, more) * min(windows, most) > _TOGETHER:
-                return until
-            until = more
 
     def _due(self, watermark: int) -> Fired:
         """Moves the watermark; returns the rows of the windows that it passes."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.buffers import is_fixed_width, roomy_text, text_values
+from fastwin.operators.parts import parts_within
 
 __all__ = ["Pieces", "cut"]
 
@@ -112,19 +113,8 @@ class Pieces:
 
 
 def cut(sizes: NDArray[np.int64], most: int | None = None) -> Iterator[slice]:
-    """Yields parts of sizes: as many as are at most ``most`` together, or one that is more. Of none, one empty part.
-
-    most: None: MOST_BYTES.
-    """
-    most = MOST_BYTES if most is None else most
-    ends, at = np.cumsum(sizes), 0
-    while True:
-        before = int(ends[at - 1]) if at else 0
-        end = max(int(np.searchsorted(ends, before + most, side="right")), at + 1)
-        yield slice(at, end)
-        at = end
-        if at >= len(sizes):
-            return
+    """Yields parts of sizes, see ``parts_within``. most: None: MOST_BYTES."""
+    return parts_within(sizes, MOST_BYTES if most is None else most)
 
 
 def _bytes_between(array: pa.Array, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:

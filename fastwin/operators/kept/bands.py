@@ -1,0 +1,80 @@
+"""Bands: which windows fire together, so that their rows, each as often as there are windows over it, are not too many.
+
+A band is an interval of watermarks: the windows that pass in it fire together. Times in ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastwin.operators.aligned.slicing import Slicing
+
+__all__ = ["Band", "end_of_band", "first_end", "late_bands"]
+
+
+class Band(NamedTuple):
+    """Windows with before < end - 1 <= until, and the places of the elements that are in some of them."""
+
+    before: int
+    until: int
+    places: NDArray[np.int64]
+
+
+def first_end(slicing: Slicing, slices: NDArray[np.int64], watermark: int) -> int | None:
+    """Returns the first end of a window over slices that has not passed; None: there is none. O(log slices).
+
+    slices: their starts, ascending: int64[n].
+    """
+    if not len(slices):
+        return None
+    at = np.searchsorted(slices, slicing.first_kept(watermark, 0))
+    first, last = slicing.kept_ends(slices[at : at + 1], watermark, 0)
+    return int(slicing.ends_at(first)[0]) if len(first) and first[0] <= last[0] else None
+
+
+def end_of_band(slicing: Slicing, end: int, watermark: int, count: Callable[[int, int], int], most: int) -> int:
+    """Returns the last watermark of the band that begins with the window at ``end``; ``watermark`` at most.
+
+    count: returns how many rows are in slices that start from one time to another. Each as often as there are windows
+    over it, they are at most ``most``, or those of one window alone.
+    """
+    covering, first = slicing.covering, slicing.start_of(end)
+    if count(first, watermark) * covering <= most:
+        return watermark
+    windows, until = 1, end - 1
+    while True:
+        windows *= 2
+        more = slicing.end_behind(end, windows - 1) - 1
+        if not until < more < watermark or count(first, more) * min(windows, covering) > most:
+            return until
+        until = more
+
+
+def late_bands(slicing: Slicing, starts: NDArray[np.int64], watermark: int, lateness: int, most: int) -> Iterator[Band]:
+    """Yields bands of the windows that late elements fire once more, in order; mostly one.
+
+    starts: of the elements' slices: int64[n]. most: as in ``end_of_band``, of these elements.
+    """
+    before = watermark - lateness
+    if len(starts) * slicing.covering <= most:
+        yield Band(before, watermark, np.arange(len(starts)))
+        return
+    order = np.argsort(starts, kind="stable")
+    in_order = starts[order]
+    slices = np.unique(in_order)
+
+    def between(first: int, last: int) -> slice:
+        return slice(int(np.searchsorted(in_order, first)), int(np.searchsorted(in_order, last, side="right")))
+
+    def count(first: int, last: int) -> int:
+        part = between(first, last)
+        return part.stop - part.start
+
+    while (end := first_end(slicing, slices, before)) is not None and end - 1 <= watermark:
+        until = end_of_band(slicing, end, watermark, count, most)
+        yield Band(before, until, np.sort(order[between(slicing.start_of(end), until)]))
+        before = until
