@@ -14,8 +14,9 @@ from fastwin.core.panes.marks import MARK_CELLS, pass_windows
 from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.operators.aligned.operator import AlignedOperator
-from fastwin.operators.aligned.slicing import Slicing, clamped
+from fastwin.operators.aligned.slicing import Slicing, Windows, clamped
 from fastwin.operators.config import Config
+from fastwin.operators.parts import parts_within
 from fastwin.operators.protocol import Beside
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import row_order
@@ -25,6 +26,8 @@ from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["FillingOperator"]
 
+# Windows without elements that are found at once, but for those that one window ends; bytes of the keys of a batch.
+_TOGETHER, _MOST_BYTES = 1 << 20, 1 << 30
 _CELLS = [f"c{cell}" for cell in range(HEAD_CELLS, HEAD_CELLS + MARK_CELLS)]
 
 
@@ -51,22 +54,57 @@ class FillingOperator(AlignedOperator):
         for fired in super()._results(rows, slots, ends):
             part = slice(at, at + fired.num_rows)
             at = part.stop
-            yield self._filled(fired, rows.keys(slots[part]), ends[part])
+            yield from self._filled(fired, rows.keys(slots[part]), ends[part])
 
-    def _filled(self, fired: pa.RecordBatch, keys: NDArray[np.int32], ends: NDArray[np.int64]) -> pa.RecordBatch:
-        """Returns the results of windows, and those of the gaps that they end."""
+    def _filled(
+        self, fired: pa.RecordBatch, keys: NDArray[np.int32], ends: NDArray[np.int64]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the results of windows, and those of the gaps that they end; each batch is in order of ends.
+
+        It is one, unless that had too many rows or too much text.
+        """
         order = np.argsort(ends, kind="stable")  # those of a late element come with the latest first
         places, afters, untils = pass_windows(self._marks, keys[order], ends[order], self._gap)
-        gaps = self._slicing.between(afters, untils)
-        if not len(gaps.ends):
-            return fired
-        self.counters.fired += len(gaps.ends)
-        first = pa.array(np.zeros(len(gaps.ends), np.int32))
-        values = [column.take(first) for column in self._empty]
-        ids = np.repeat(keys[order[places]], gaps.counts)
-        filled = self._config.result(self._keys, ids, gaps.starts, gaps.ends, values)
-        order = np.argsort(np.concatenate([gaps.ends, ends]), kind="stable")
-        return pa.concat_batches([filled, fired]).take(pa.array(order))
+        counts = self._slicing.count_between(afters, untils)
+        if not counts.any():
+            yield fired
+            return
+        filled = np.zeros(len(order), np.int64)
+        np.add.at(filled, places, counts)
+        for part in parts_within(filled, _TOGETHER):
+            mine = np.flatnonzero((places >= part.start) & (places < part.stop))
+            gaps = self._slicing.between(afters[mine], untils[mine])
+            yield from self._together(fired, keys, ends, order[part], order[np.repeat(places[mine], gaps.counts)], gaps)
+
+    def _together(
+        self,
+        fired: pa.RecordBatch,
+        keys: NDArray[np.int32],
+        ends: NDArray[np.int64],
+        some: NDArray[np.int64],
+        ended_by: NDArray[np.int64],
+        gaps: Windows,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the results of some windows that fired, with those of gaps, in order of ends.
+
+        some: their places in ``fired``. ended_by: of each window of the gaps, the place of the one that ends its gap.
+        """
+        n, of = len(ended_by), np.concatenate([ended_by, some])
+        order = np.argsort(np.concatenate([gaps.ends, ends[some]]), kind="stable")
+        for part in parts_within(self._key_bytes(keys)[of[order]], _MOST_BYTES):
+            at = order[part]
+            empty, there = at[at < n], at[at >= n]
+            self.counters.fired += len(empty)
+            nothing = pa.array(np.zeros(len(empty), np.int32))
+            values = [column.take(nothing) for column in self._empty]
+            filled = self._config.result(self._keys, keys[of[empty]], gaps.starts[empty], gaps.ends[empty], values)
+            back = np.empty(len(at), np.int64)
+            back[np.argsort(at >= n, kind="stable")] = np.arange(len(at))
+            yield pa.concat_batches([filled, fired.take(pa.array(of[there]))]).take(pa.array(back))
+
+    def _key_bytes(self, keys: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Returns how many bytes of text each key has: int64[n]."""
+        return np.diff(self._keys.take_bytes(keys)[0]) if self._keys.is_bytes else np.zeros(len(keys), np.int64)
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
         """Fires windows, with those of gaps that end; forgets keys that have had none for too long."""

@@ -137,6 +137,9 @@ class Slicing(Protocol):
     def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
         """Returns the windows that end after ``afters[i]`` and before ``untils[i]``, both ends of windows; by i."""
 
+    def count_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns how many windows ``between`` returns for each i: int64[n]."""
+
 
 def expanded(first: NDArray, last: NDArray, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns how many ends ``first, first + step, ... last`` there are for each row, and all of them, last first."""
@@ -261,6 +264,9 @@ class SlidingSlicing(_Regular):
         counts, ends = expanded(afters + self.slide, untils - self.slide, self.slide)
         return Windows(counts, ends - self.size, ends)
 
+    def count_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.maximum((untils - afters) // self.slide - 1, 0)
+
 
 @dataclass(frozen=True)
 class CumulativeSlicing(_Regular):
@@ -348,3 +354,6 @@ class CumulativeSlicing(_Regular):
     def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
         counts, ends = expanded(afters + self.step, untils - self.step, self.step)
         return Windows(counts, ends - 1 - (ends - 1 - self.offset) % self.max_size, ends)
+
+    def count_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.maximum((untils - afters) // self.step - 1, 0)

@@ -190,6 +190,77 @@ def test_what_has_no_empty_windows(make: Any, said: str) -> None:
         make()
 
 
+def many_that_come_back(keys: list[str]) -> pa.Table:
+    """Each key has a window at the beginning and one later."""
+    times = [5] * len(keys) + [205 + 10 * i for i in range(len(keys))]
+    return pa.table({"k": keys * 2, "ts": pa.array(times, pa.int64()), "v": [1.0] * len(times)})
+
+
+@pytest.mark.parametrize(
+    "windows", [TEN, fw.SlidingEventTimeWindows.of(30, 10), fw.CumulativeEventTimeWindows.of(30, 10)]
+)
+def test_long_keys_that_come_back_at_once_go_into_several_batches(
+    windows: fw.WindowAssigner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = BASE.window(windows, **EMPTY).allowed_lateness(50).aggregate(n=fw.Count(), last=fw.Last("v"))
+    keys = ["k" * (i + 1) * 10 for i in range(20)]
+
+    def played() -> list[pa.Table]:
+        stream = spec.open()
+        stream.process(many_that_come_back(keys))
+        found = [stream.advance_watermark(430).main, stream.process(table(395, 385, key=keys[0])).main]
+        assert stream.metrics.fired == sum(len(part) for part in found)
+        return found
+
+    expected = played()
+    assert expected[0].column("n").num_chunks == 1
+    monkeypatch.setattr("fastwin.operators.aligned.filling._MOST_BYTES", 2_000)
+    found = played()
+    assert [part.to_pylist() for part in found] == [part.to_pylist() for part in expected]
+    sizes = [sum(map(len, chunk.to_pylist())) for chunk in found[0].column("k").chunks]
+    assert len(sizes) > 10
+    assert max(sizes) <= 2_000
+
+
+@pytest.mark.parametrize(
+    ("windows", "step"),
+    [(TEN, 1), (fw.CalendarEventTimeWindows.of("1 day", time_zone="Europe/Berlin"), 8_640_000)],
+    ids=["tumbling", "calendar"],
+)
+def test_gaps_of_many_windows_are_filled_in_parts(
+    windows: fw.WindowAssigner, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = fw.key_by("k").event_time("ts", unit="ms").window(windows, **EMPTY).aggregate(n=fw.Count())
+    rows = many_that_come_back([f"k{i}" for i in range(30)])
+    rows = rows.set_column(1, "ts", pa.array([time * step for time in rows["ts"].to_pylist()], pa.int64()))
+
+    def ordered(main: pa.Table) -> list[tuple]:
+        return sorted(zip(*(main[name].to_pylist() for name in ("window_end", "k", "n")), strict=True))
+
+    def main() -> pa.Table:
+        stream = spec.open()
+        stream.process(rows)
+        return stream.advance_watermark(1_000 * step).main
+
+    expected, most, asked = main(), 100, []
+    slicing = type(plan(spec, rows.schema).slicing())
+    between = slicing.between
+
+    def noted(on: Any, afters: Any, untils: Any) -> Any:
+        found = between(on, afters, untils)
+        asked.append(len(found.ends))
+        return found
+
+    monkeypatch.setattr("fastwin.operators.aligned.filling._TOGETHER", most)
+    monkeypatch.setattr(slicing, "between", noted)
+    found = main()
+    assert ordered(found) == ordered(expected)
+    assert len(asked) > 5
+    assert max(asked) <= most
+    for chunk in found["window_end"].chunks:
+        assert chunk.to_pylist() == sorted(chunk.to_pylist())
+
+
 def test_a_changelog_inserts_empty_windows() -> None:
     spec = BASE.window(TEN, fill="empty", longest_gap=timedelta(seconds=1)).with_changelog().aggregate(n=fw.Count())
     assert spec.run(table(5, 25)).main["change"].to_pylist() == ["insert"] * 3
