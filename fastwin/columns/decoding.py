@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.buffers import text_values, validity
+from fastwin.columns.buffers import validity
 
 __all__ = [
     "converted",
@@ -69,13 +69,22 @@ def _wide(kind: pa.DataType) -> pa.DataType:
     return pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
 
 
+def _has_views(kind: pa.DataType) -> bool:
+    """Whether a type is a dictionary of views."""
+    return bool(pa.types.is_dictionary(kind)) and _is_view(kind.value_type)
+
+
+def _sizes(array: pa.Array) -> NDArray[np.int32]:
+    """Returns how many bytes each of some views has, or more: what lies under nulls counts as it is."""
+    views = array.buffers()[1]
+    if views is None or not len(array):
+        return np.zeros(0, np.int32)
+    return np.maximum(np.frombuffer(views, np.int32)[4 * array.offset : 4 * (array.offset + len(array)) : 4], 0)
+
+
 def _viewed_bytes(array: pa.Array) -> int:
     """Returns how many bytes views have, or more: what lies under nulls counts as it is."""
-    views = array.buffers()[1]
-    if views is None:
-        return 0
-    sizes = np.frombuffer(views, np.int32)[4 * array.offset : 4 * (array.offset + len(array)) : 4]
-    return int(np.maximum(sizes, 0).sum(dtype=np.int64))
+    return int(_sizes(array).sum(dtype=np.int64))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -177,15 +186,16 @@ def converted(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array 
     """Returns an array cast to ``kind``. Raises ArrowInvalid where that loses something.
 
     Arrow's own cast of lists of nulls, even to the same type, gives them too few values: reading these may end the
-    process.
+    process. It has none of a dictionary of views to what is no dictionary.
     """
     if array.type == kind:
         return array
-    if not pa.types.is_nested(array.type) or not _has_nulls_alone(array.type):
+    of_views = _has_views(array.type) and not pa.types.is_dictionary(kind)
+    if not of_views and not (pa.types.is_nested(array.type) and _has_nulls_alone(array.type)):
         return array.cast(kind)
     if isinstance(array, pa.ChunkedArray):
         return pa.chunked_array([converted(chunk, kind) for chunk in array.chunks], kind)
-    return pa.array(array.to_pylist(), kind)
+    return converted(decoded(array), kind) if of_views else pa.array(array.to_pylist(), kind)
 
 
 def _has_nulls_alone(kind: pa.DataType) -> bool:
@@ -202,8 +212,11 @@ def encoded(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | 
 def decoded(array: pa.Array) -> pa.Array:
     """Returns an array of dictionary or view type as one of its ``decoded_type``; others as they are.
 
-    Views of more text or bytes than offsets of 32 bits reach have some of 64.
+    Views of more text or bytes than offsets of 32 bits reach have some of 64. O(values), however many more a dictionary
+    of views has.
     """
+    if _has_views(array.type) and len(array.dictionary) > len(array):
+        array = _views_at(array.dictionary, array.indices)
     kind = _without_views(array.type)
     if _is_view(array.type) and _viewed_bytes(array) > _MOST_BYTES:
         kind = _wide(array.type)
@@ -242,26 +255,38 @@ def _with_unit(kind: pa.DataType, unit: str) -> pa.DataType:
 
 
 def take_column(column: pa.Array, indices: pa.Array) -> pa.Array:
-    """Returns the values at the given indices; the type stays, also where Arrow itself cannot take it."""
+    """Returns the values at the given indices; the type stays, also where Arrow itself cannot take it.
+
+    O(values taken) for views, and for dictionaries of views, which stay as they are.
+    """
     if _is_view(column.type):
         return _taken_views(column, indices)
+    if _has_views(column.type):
+        found = column.indices.take(indices)
+        return pa.DictionaryArray.from_arrays(found, column.dictionary, ordered=column.type.ordered, safe=False)
     kind = _without_views(column.type)
     return converted(converted(column, kind).take(indices), column.type)
 
 
 def _taken_views(column: pa.Array, indices: pa.Array) -> pa.Array:
-    """Takes from views, which Arrow cannot, and makes them of so much at a time as it can."""
-    wide = column.cast(_wide(column.type))
-    found = wide.take(indices)
-    ends, _ = text_values(found)
-    if ends[-1] - ends[0] <= _MOST_BYTES:
-        return found.cast(column.type)
-    pieces, at = [], 0
-    while at < len(found):
-        stop = max(int(ends.searchsorted(ends[at] + _MOST_BYTES, side="right")) - 1, at + 1)
-        pieces.append(wide.take(indices[at:stop]).cast(column.type))
+    """Takes from views, which Arrow cannot, with a copy of their text alone, of so much at a time as one buffer has."""
+    found = _views_at(column, indices)
+    pieces, at, ends = [], 0, _sizes(found).cumsum(dtype=np.int64)
+    while at < len(found) or not pieces:
+        before = int(ends[at - 1]) if at else 0
+        stop = max(int(ends.searchsorted(before + _MOST_BYTES, side="right")), at + 1)
+        pieces.append(found[at:stop].cast(_wide(column.type)).cast(column.type))
         at = stop
-    return pa.concat_arrays(pieces)
+    return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+
+
+def _views_at(column: pa.Array, indices: pa.Array) -> pa.Array:
+    """Returns the views at the given indices, over the text of all."""
+    if not len(column):  # so all indices are null
+        return pa.nulls(len(indices), column.type)
+    marks, views, *text = column.buffers()
+    plain = pa.Array.from_buffers(pa.binary(16), len(column), [marks, views], -1, column.offset).take(indices)
+    return pa.Array.from_buffers(column.type, len(plain), [*plain.buffers(), *text], -1, plain.offset)
 
 
 def take_rows(rows: pa.RecordBatch, indices: NDArray[np.int64]) -> pa.RecordBatch:

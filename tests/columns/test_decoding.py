@@ -64,3 +64,50 @@ def test_a_bad_row_among_large_views_is_dropped(most: int, monkeypatch: pytest.M
     assert main["k"].type == pa.string()
     assert sorted(main["k"].to_pylist(), key=str) == sorted(VIEWS.to_pylist()[1:], key=str)
     assert [row["k"] for row in main.to_pylist()] == [row["last"] for row in main.to_pylist()]
+
+
+# Buffers know their pool, so it lives as long as they may.
+POOL = pa.proxy_memory_pool(pa.default_memory_pool())
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([f"the text {i} of many" for i in range(100_000)]).cast(pa.string_view()),
+        pa.array([f"the text {i} of many" for i in range(100_000)])
+        .dictionary_encode()
+        .cast(pa.dictionary(pa.int32(), pa.string_view())),
+    ],
+    ids=["views", "dictionary of views"],
+)
+@pytest.mark.parametrize("call", [take_column, lambda column, _: decoded(column[17:20])], ids=["take", "decode"])
+def test_a_few_of_many_views_cost_no_more_than_they_are(column: pa.Array, call: Callable) -> None:
+    indices, before = pa.array([7, 99_999, 7]), pa.default_memory_pool()
+    assert column.nbytes > 3_000_000
+    pa.set_memory_pool(POOL)
+    try:
+        found = call(column, indices)
+    finally:
+        pa.set_memory_pool(before)
+    assert 0 < POOL.max_memory() < 100_000
+    wanted = [7, 99_999, 7] if found.type == column.type else [17, 18, 19]
+    assert found.to_pylist() == [f"the text {i} of many" for i in wanted]
+
+
+def test_a_dictionary_of_views_is_taken_as_it_is() -> None:
+    column = TEXT.cast(pa.dictionary(pa.int32(), pa.string_view()))[1:]
+    found = take_column(column, pa.array([3, None, 0]))
+    found.validate(full=True)
+    assert found.type == column.type
+    assert found.to_pylist() == ["b", None, "b"]
+    assert found.dictionary.buffers()[1].address == column.dictionary.buffers()[1].address
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+def test_views_of_nothing_are_taken(kind: pa.DataType) -> None:
+    for column in (pa.array([], kind), pa.nulls(3, kind), pa.nulls(3, kind)[3:]):
+        found = take_column(column, pa.array([None, None], pa.int64()))
+        found.validate(full=True)
+        assert found == pa.nulls(2, kind)
+        words = pa.DictionaryArray.from_arrays(pa.array([None], pa.int32()), column)
+        assert decoded(words).to_pylist() == [None]
