@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastwin.columns.buffers import int64_values
 from fastwin.columns.checking import Limits
-from fastwin.columns.decoding import converted, decoded, decoded_type
+from fastwin.columns.decoding import converted, decoded, decoded_type, encoded, take_rows
 from fastwin.errors import SpecError
 from fastwin.run.timelimits import time_limits
 from fastwin.run.windowspec import WindowSpec
@@ -56,7 +58,8 @@ class Bound:
         held |= {SIDE: pa.repeat(pa.scalar(side, pa.int8()), n), TIME: times}
         held |= {name: rows.column(own) for name, own in self.columns[side]}
         columns = [held[field.name] if field.name in held else pa.nulls(n, field.type) for field in self.schema]
-        return _table(columns, self.schema)
+        columns = [converted(one, field.type) for one, field in zip(columns, self.schema, strict=True)]
+        return pa.table(columns, schema=self.schema)
 
     def _key(self, name: str, column: Any, kind: pa.DataType) -> Any:
         """Returns a key column in the type that both inputs have together."""
@@ -75,12 +78,9 @@ class Bound:
 
     def own_rows(self, side: int, rows: pa.Table) -> pa.Table:
         """Returns those rows of both inputs that are of one, with its own columns."""
-        mine = rows.filter(pc.equal(rows[SIDE], side))
+        own = [take_rows(some, np.flatnonzero(int64_values(some.column(SIDE)) == side)) for some in rows.to_batches()]
+        mine = pa.Table.from_batches(own, rows.schema)
         names = dict(zip(self.sides[side].keys, self.spec.keys, strict=True))
         names |= {own: name for name, own in self.columns[side]}
         schema = self.schemas[side]
-        return _table([mine[names[name]] for name in schema.names], schema)
-
-
-def _table(columns: list[Any], schema: pa.Schema) -> pa.Table:
-    return pa.table([converted(one, field.type) for one, field in zip(columns, schema, strict=True)], schema=schema)
+        return pa.table([encoded(mine[names[field.name]], field.type) for field in schema], schema=schema)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
@@ -127,20 +128,27 @@ class JoinStream(ShownStream):
         if isinstance(stream, TracedStream):
             stream.count_from(self._calls)
         results = [stream.process(pa.concat_tables(united))] if united else []
+        with _failing(stream):
+            results.append(self._advance(self._follow(newest, newest_rows)))
+            return self._result(results)
+
+    def _follow(self, newest: list[int], newest_rows: list[pa.Table | None]) -> list[tuple[pa.Table, int, Side] | None]:
+        """Moves the watermarks behind the newest times, if they follow the data; returns the elements that move them.
+
+        newest, newest_rows: of a call, for each input: its last time, ms, and the row that has it; None: it has none.
+        """
         moved: list[tuple[pa.Table, int, Side] | None] = [None, None]
-        if self._delays is not None:
-            now = _now_ms()
-            self._clocks = self._clocks.hear(newest, now)
-            for side, delay in enumerate(self._delays):
-                rows, reached = newest_rows[side], newest[side] - delay - 1
-                if rows is None:
-                    continue
-                if reached > self._watermarks[side]:
-                    self._watermarks[side], moved[side] = reached, (rows, newest[side], SIDES[side])
-            if self._idle_ms is not None:
-                self._let_idle_go_on(self._delays, self._idle_ms, now)
-        results.append(self._advance(moved))
-        return self._result(results)
+        if self._delays is None:
+            return moved
+        now = _now_ms()
+        self._clocks = self._clocks.hear(newest, now)
+        for side, delay in enumerate(self._delays):
+            rows, reached = newest_rows[side], newest[side] - delay - 1
+            if rows is not None and reached > self._watermarks[side]:
+                self._watermarks[side], moved[side] = reached, (rows, newest[side], SIDES[side])
+        if self._idle_ms is not None:
+            self._let_idle_go_on(self._delays, self._idle_ms, now)
+        return moved
 
     def _check_unit(self, bound: Bound, side: int, times: NDArray[np.int64]) -> None:
         """Warns if int64 times of one input look like those of another unit, until that is settled."""
@@ -191,7 +199,8 @@ class JoinStream(ShownStream):
         self._calls += 1
         if self._stream is None:
             return Result(pa.table({}), pa.table({}), pa.table({}), {})
-        return self._result([self._advance()])
+        with _failing(self._stream):
+            return self._result([self._advance()])
 
     def _result(self, results: list[Result]) -> Result:
         bound = self._bound
@@ -313,6 +322,16 @@ class JoinStream(ShownStream):
     def _check_invariants(self) -> None:
         if self._stream is not None:
             self._stream._check_invariants()
+
+
+@contextmanager
+def _failing(stream: Stream) -> Iterator[None]:
+    """An error within fails the stream: rows have been taken, or windows have fired, and what came of it is lost."""
+    try:
+        yield
+    except BaseException as problem:
+        stream._fail(problem)
+        raise
 
 
 def _now_ms() -> int:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from fastwin.columns.decoding import take_rows
 from fastwin.errors import SpecError
 from fastwin.operators.protocol import Operator
 from fastwin.run.planner import Plan
@@ -62,7 +63,7 @@ class TracedStream(Stream):
         self.count_from(call)
         if element is not None:
             rows, time, side = element
-            self._mover = self._keys_of(rows, np.array([0]))[0], time, side
+            self._mover = self._keys_of(rows.slice(0, 1))[0], time, side
         try:
             return self.advance_watermark(watermark)
         finally:
@@ -100,7 +101,7 @@ class TracedStream(Stream):
             moved = (self._journal.calls, before, operator.watermark)
             if newest > MIN_TIMESTAMP and self._newest is not None:
                 rows, at = self._newest
-                (key,) = self._keys_of(rows, np.array([at]))
+                (key,) = self._keys_of(rows.slice(at, 1))
                 self._journal.note(Moved(*moved, "element", key, newest))
             else:
                 self._journal.note(Moved(*moved, "idle"))
@@ -116,15 +117,12 @@ class TracedStream(Stream):
         assert self._plan is not None
         places = np.flatnonzero(marks)
         self._journal.skip(max(len(places) - self._journal.most, 0))
-        places = places[-self._journal.most :]
-        if self._spec.time_column is None:
-            times = [self._clock] * len(places)
-        else:
-            times = self._plan.times(rows)[places].tolist()
-        sides: list[Side] = [None] * len(places)
+        rows = take_rows(rows, places[-self._journal.most :])
+        times = [self._clock] * rows.num_rows if self._spec.time_column is None else self._plan.times(rows).tolist()
+        sides: list[Side] = [None] * rows.num_rows
         if SIDE in rows.schema.names:
-            sides = [SIDES[side] for side in rows.column(SIDE).take(pa.array(places)).to_pylist()]
-        for key, time, side in zip(self._keys_of(rows, places), times, sides, strict=True):
+            sides = [SIDES[side] for side in rows.column(SIDE).to_pylist()]
+        for key, time, side in zip(self._keys_of(rows), times, sides, strict=True):
             self._journal.note(Late(self._journal.calls, key, time, operator.watermark, self._journal.moved, side))
 
     def _advance(self, advance: Callable[[Operator], list[pa.RecordBatch]]) -> Result:
@@ -143,14 +141,10 @@ class TracedStream(Stream):
         if operator.watermark > MIN_TIMESTAMP:
             self._journal.note(Moved(self._journal.calls, MIN_TIMESTAMP, operator.watermark, "restore"))
 
-    def _keys_of(self, rows: pa.RecordBatch | pa.Table, places: np.ndarray | None = None) -> list[Any]:
-        """Returns the keys of some rows: scalars for one key column, else tuples."""
-        columns = [rows.column(name) for name in self._spec.keys]
-        if places is not None:
-            columns = [column.take(pa.array(places)) for column in columns]
-        values = [column.to_pylist() for column in columns]
-        n = rows.num_rows if places is None else len(places)
-        return values[0] if len(values) == 1 else list(zip(*values, strict=True)) or [()] * n
+    def _keys_of(self, rows: pa.RecordBatch | pa.Table) -> list[Any]:
+        """Returns the keys of rows: scalars for one key column, else tuples."""
+        values = [rows.column(name).to_pylist() for name in self._spec.keys]
+        return values[0] if len(values) == 1 else list(zip(*values, strict=True)) or [()] * rows.num_rows
 
     def _note_fired(self, main: list[pa.RecordBatch], by: _Cause) -> None:
         count = sum(rows.num_rows for rows in main)

@@ -50,6 +50,23 @@ def test_a_late_element_and_the_one_that_made_it_late() -> None:
     assert stream.why("b", at=35).late == ()
 
 
+@pytest.mark.parametrize("keys", [("k",), ("k", "other"), ()])
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.dictionary(pa.int32(), pa.string_view())], ids=str)
+def test_keys_that_are_views_are_told(keys: tuple[str, ...], kind: pa.DataType) -> None:
+    spec = fw.key_by(*keys).event_time("ts", unit="ms").window(fw.TumblingEventTimeWindows.of(10))
+    stream = spec.aggregate(n=fw.Count()).open(watermark=5, trace=2)
+    for times in ([3, 12], [31, 30], [7, 8, 9]):
+        texts = pa.array([f"key {time}" for time in times])
+        column = (texts.dictionary_encode() if pa.types.is_dictionary(kind) else texts).cast(kind)
+        stream.process(pa.table({"k": column, "other": column, "ts": pa.array(times, pa.int64())}))
+    told = [f"key {time}" if len(keys) == 1 else (f"key {time}",) * len(keys) for time in (8, 9, 31)]
+    late = [one for key in dict.fromkeys(told[:2]) for one in stream.why(key or None).late]
+    assert [(one.key, one.time, one.moved.key, one.moved.time) for one in late] == [
+        (told[0], 8, told[2], 31),
+        (told[1], 9, told[2], 31),
+    ]
+
+
 def test_the_watermark_was_moved_by_the_caller() -> None:
     stream = TENS.allowed_lateness(5).open(trace=100)
     stream.advance_watermark(20)

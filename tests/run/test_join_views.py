@@ -1,0 +1,65 @@
+"""Joins of frames whose text comes as views, as polars hands it in."""
+
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from fastwin.errors import StateError
+
+LEFT = pl.DataFrame({"k": ["a", "a"], "ts": [1_000, 2_000], "note": ["x", None]})
+RIGHT = pl.DataFrame({"k": ["a"], "at": [1_000], "w": ["a text that is too long to lie in its view"]})
+START, OTHER = fw.key_by("k").event_time("ts", unit="ms"), fw.key_by("k").event_time("at", unit="ms")
+MINUTES = fw.TumblingEventTimeWindows.of("1 minute")
+JOIN = fw.window_join(START.side_output_late_data(), OTHER, MINUTES)
+
+
+@pytest.mark.parametrize("kind", [pl.String, pl.Binary, pl.Categorical])
+@pytest.mark.parametrize("trace", [None, 10])
+def test_late_rows_are_handed_out_as_they_came(kind: Any, trace: int | None) -> None:
+    left, right = LEFT.with_columns(pl.col("k", "note").cast(kind)), RIGHT.with_columns(pl.col("k", "w").cast(kind))
+    stream = JOIN.open(trace=trace)
+    stream.process(left, right)
+    assert stream.advance_watermark(60_000).main.num_rows == 2
+    found = stream.process(left=left[::-1], right=right)
+    assert list(found.side) == ["late_left"]
+    late = found.side["late_left"]
+    late.validate(full=True)
+    assert late.schema == pa.table(left).schema
+    assert late.to_pylist() == pa.table(left[::-1]).to_pylist()
+    assert (stream.metrics.late, stream.metrics.num_late_records_dropped) == (2, 1)
+    if trace:
+        key = left["k"][0]
+        assert [(one.key, one.time, one.side) for one in stream.why(key).late] == [
+            (key, 2_000, "left"),
+            (key, 1_000, "left"),
+            (key, 1_000, "right"),
+        ]
+    main = stream.process(left.with_columns(ts=61_000), right.with_columns(at=62_000)).main
+    assert main.num_rows == 0
+    assert stream.advance_watermark(fw.MAX_TIMESTAMP).main.num_rows == 2
+
+
+def fails(*_: Any) -> pa.Table:
+    raise KeyError("no result")
+
+
+@pytest.mark.parametrize("watermark", [None, ("1 s", "1 s")])
+def test_a_stream_whose_result_cannot_be_made_has_failed(watermark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = JOIN.open(watermark)
+    stream.process(LEFT, RIGHT)
+    saved = stream.snapshot()
+    later = LEFT.with_columns(ts=90_000), RIGHT.with_columns(at=90_000)
+    calls = [lambda: stream.process(*later), lambda: stream.advance_watermark(70_000)]
+    for call in calls:
+        with monkeypatch.context() as patched:
+            patched.setattr("fastwin.run.joinbound.Bound.own_rows", fails)
+            with pytest.raises(KeyError, match="no result"):
+                call()
+        for refused in (*calls, stream.snapshot):
+            with pytest.raises(StateError, match=r"failed in the middle of a batch \(KeyError: 'no result'\); restore"):
+                refused()
+        stream.restore(saved)
+    assert stream.advance_watermark(fw.MAX_TIMESTAMP).main.num_rows == 2
