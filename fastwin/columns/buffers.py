@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 _KEPT_TEXTS = 1 << 16
+_MOST_BYTES = 2**31 - 1  # that offsets of 32 bits reach
 _STORED_AS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
@@ -34,7 +35,7 @@ def is_fixed_width(kind: pa.DataType) -> bool:
         return False
 
 
-def roomy_text(array: pa.Array) -> pa.Array:
+def roomy_text(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Returns text or bytes with offsets of 64 bits, so that arrays may be put together to any size; others stay."""
     if pa.types.is_string(array.type):
         return array.cast(pa.large_string())
@@ -154,7 +155,10 @@ def from_int64(values: NDArray[np.int64], valid: NDArray | None, kind: pa.DataTy
 def from_text(
     offsets: NDArray[np.int64], data: NDArray[np.uint8], valid: NDArray | None, kind: pa.DataType
 ) -> pa.Array:
-    """Returns the array of type ``kind`` whose values text_values() had given."""
+    """Returns the array of type ``kind`` whose values text_values() had given.
+
+    Text or bytes that offsets of 32 bits do not reach have some of 64.
+    """
     n = len(offsets) - 1
     if pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind):
         width = kind.bit_width // 8
@@ -164,7 +168,7 @@ def from_text(
             data = whole.reshape(-1)
         return pa.Array.from_buffers(kind, n, [_bitmap(valid), pa.py_buffer(data)])
     wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
-    if not wide and offsets[-1] > 2**31 - 1:
+    if not wide and offsets[-1] > _MOST_BYTES:
         kind = pa.large_string() if pa.types.is_string(kind) else pa.large_binary()
         wide = True
     ends = offsets if wide else offsets.astype(np.int32)

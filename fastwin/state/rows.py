@@ -1,13 +1,13 @@
 """Rows of a store as the tables of a chunk, and back."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.buffers import from_text, text_values
+from fastwin.columns.buffers import from_text, roomy_text, text_values
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.accumulators.exchange import adopt_rows
@@ -29,6 +29,8 @@ __all__ = [
     "save_rows",
     "some_rows",
 ]
+
+_WIDE: Final = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
 def save_rows(
@@ -83,13 +85,19 @@ def key_rows(codec: KeyCodec, keys: KeyTable, ids: NDArray[np.int32]) -> pa.Tabl
 
 
 def load_keys(codec: KeyCodec, keys: KeyTable, saved: pa.Table) -> NDArray[np.int32]:
-    """Returns the ids of saved keys, interned anew."""
-    columns = [column.combine_chunks() for column in saved.columns[1:]]
+    """Returns the ids of saved keys, interned anew. Those of much text were saved with offsets of 64 bits."""
+    columns = [_in_one(column) for column in saved.columns[1:]]
     kinds = [field.type for field in codec.out_fields]
-    if [column.type for column in columns] != kinds:
+    known = [(kind, _WIDE.get(kind, kind)) for kind in kinds]
+    if len(columns) != len(kinds) or any(column.type not in one for column, one in zip(columns, known, strict=True)):
         raise StateError(f"state: key columns of {[str(c.type) for c in columns]}, the spec's are {[*map(str, kinds)]}")
     plain = KeyCodec(tuple(codec.out_fields))
     return KeyCodec.intern(keys, plain.encode(columns, saved.num_rows))
+
+
+def _in_one(column: pa.ChunkedArray) -> pa.Array:
+    """Returns a column as one array, however much text it has."""
+    return (roomy_text(column) if column.num_chunks > 1 else column).combine_chunks()
 
 
 def load_rows(tables: Mapping[str, pa.Table], ids: NDArray[np.int32], wanted: list[str]) -> dict[str, NDArray]:

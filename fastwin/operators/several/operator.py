@@ -215,7 +215,7 @@ class SeveralOperator(WatermarkOperator):
         blob = self._config.encode_state(
             kind,
             self.watermark,
-            {"keys": pa.concat_tables(keys), "rows": pa.concat_tables(rows)}
+            {"keys": pa.concat_tables(keys, promote_options="permissive"), "rows": pa.concat_tables(rows)}
             | {name: pa.concat_tables(tables[name] for tables in marks) for name in _MARKS if marks},
             newest=self.newest,
             chain=self.chain,
