@@ -18,7 +18,12 @@ from fastwin.columns.buffers import (
 from fastwin.columns.decoding import decoded, decoded_type
 from fastwin.columns.packed import packed
 from fastwin.columns.units import PER_SECOND
-from fastwin.core.sketches.hyperloglog import redis_hash_int64, redis_hash_text, redis_hash_uint64
+from fastwin.core.sketches.hyperloglog import (
+    redis_hash_float64,
+    redis_hash_int64,
+    redis_hash_text,
+    redis_hash_uint64,
+)
 
 __all__ = ["Reading", "Stored", "ValueColumn", "can_hash", "from_sortable", "hashes", "stored_as", "value_column"]
 
@@ -53,7 +58,7 @@ def stored_as(kind: pa.DataType) -> Stored | None:
 
 def value_column(column: pa.Array, reading: Reading) -> ValueColumn:
     """Returns the values of an array, read in one way."""
-    if reading == "hash" and pa.types.is_dictionary(column.type):
+    if reading == "hash" and pa.types.is_dictionary(column.type) and len(column.dictionary) <= len(column):
         return _dictionary_hashes(column)
     if reading != "valid" or pa.types.is_dictionary(column.type):
         column = decoded(column)
@@ -165,7 +170,7 @@ def hashes(column: pa.Array) -> NDArray[np.int64]:
     if pa.types.is_date(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.large_string())
     elif pa.types.is_floating(kind):
-        column = _as_repr(column)
+        return _float_hashes(column)
     elif pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
         return _time_hashes(column)
     kind = column.type
@@ -176,11 +181,10 @@ def hashes(column: pa.Array) -> NDArray[np.int64]:
     return redis_hash_text(*text_values(column))
 
 
-def _as_repr(column: pa.Array) -> pa.Array:
-    """Returns floats as text; each distinct value is written once."""
+def _float_hashes(column: pa.Array) -> NDArray[np.int64]:
+    """Hashes each distinct value once: its text takes long to find."""
     codes = from_int64(int64_values(column), None, pa.int64()).dictionary_encode()
-    texts = [repr(value) for value in codes.dictionary.to_numpy().view(np.float64).tolist()]
-    return pa.array(texts, pa.large_string()).take(codes.indices)
+    return redis_hash_float64(codes.dictionary.to_numpy().view(np.float64))[codes.indices.to_numpy()]
 
 
 def _time_hashes(column: pa.Array) -> NDArray[np.int64]:
@@ -197,7 +201,7 @@ def _time_hashes(column: pa.Array) -> NDArray[np.int64]:
 
 
 def _dictionary_hashes(column: pa.DictionaryArray) -> tuple[NDArray, NDArray[np.bool_] | None]:
-    """Hashes the values of a dictionary once."""
+    """Hashes the values of a dictionary once. It has no more than there are rows: a slice may have one of far more."""
     values, known = hashes(column.dictionary), validity(decoded(column.dictionary))
     marks = None if known is None else known.view(np.bool_)
     indices = int64_values(column.indices)

@@ -5,11 +5,12 @@ from numpy.typing import NDArray
 
 from fastwin.core.accumulators.accumulator_set import Accumulator
 
-__all__ = ["HyperLogLog", "Sketch", "redis_hash_int64", "redis_hash_text", "redis_hash_uint64"]
+__all__ = ["HyperLogLog", "Sketch", "redis_hash_float64", "redis_hash_int64", "redis_hash_text", "redis_hash_uint64"]
 
 def redis_hash_text(offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8]) -> NDArray[np.int64]: ...
 def redis_hash_int64(values: NDArray[np.int64]) -> NDArray[np.int64]: ...
 def redis_hash_uint64(values: NDArray[np.uint64]) -> NDArray[np.int64]: ...
+def redis_hash_float64(values: NDArray[np.float64]) -> NDArray[np.int64]: ...
 
 @final
 class HyperLogLog(Accumulator):

@@ -6,7 +6,8 @@ import numpy as np
 
 cimport cython
 
-from libc.string cimport memset
+from cpython.mem cimport PyMem_Free
+from libc.string cimport memset, strlen
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint32_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport VALUE, Accumulator as Base, Column, Merge, Take
@@ -25,10 +26,14 @@ from fastwin.core.sketches.registers cimport index_of, is_all, is_list, is_table
 from fastwin.core.sketches.registers cimport raise_at_once, raise_register, save_form
 from fastwin.errors import SketchError
 
-__all__ = ["HyperLogLog", "Sketch", "redis_hash_int64", "redis_hash_text", "redis_hash_uint64"]
+__all__ = ["HyperLogLog", "Sketch", "redis_hash_float64", "redis_hash_int64", "redis_hash_text", "redis_hash_uint64"]
 
 cdef enum:
     AHEAD = 8
+
+cdef extern from "Python.h":
+    int Py_DTSF_ADD_DOT_0
+    char* PyOS_double_to_string(double value, char form, int precision, int flags, int* found) except NULL
 
 
 def redis_hash_text(const offset_t[::1] offsets not None, const uint8_t[::1] data not None):
@@ -70,6 +75,22 @@ def redis_hash_uint64(const uint64_t[::1] values not None):
     with nogil:
         for i in range(n):
             view[i] = <int64_t> hash_of_number(values[i], False)
+    return out
+
+
+def redis_hash_float64(const double[::1] values not None):
+    """Returns the hash of the shortest text that reads back as each value, Python's repr, as Redis has it: int64[n].
+
+    O(n). Raises MemoryError where there is no room for a text.
+    """
+    cdef Py_ssize_t i, n = values.shape[0]
+    cdef char* text
+    out = np.empty(n, dtype=np.int64)
+    cdef int64_t[::1] view = out
+    for i in range(n):
+        text = PyOS_double_to_string(values[i], b"r", 0, Py_DTSF_ADD_DOT_0, NULL)  # what repr() calls
+        view[i] = <int64_t> murmur(<const uint8_t*> text, <int64_t> strlen(text))
+        PyMem_Free(text)
     return out
 
 

@@ -9,7 +9,13 @@ from fastwin import hyperloglog
 from fastwin.columns.buffers import text_values
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.accumulators.exchange import adopt_rows, tidy_rows
-from fastwin.core.sketches.hyperloglog import HyperLogLog, redis_hash_int64, redis_hash_text, redis_hash_uint64
+from fastwin.core.sketches.hyperloglog import (
+    HyperLogLog,
+    redis_hash_float64,
+    redis_hash_int64,
+    redis_hash_text,
+    redis_hash_uint64,
+)
 
 REGISTERS = 16_384
 CELL = 3
@@ -138,3 +144,19 @@ def test_unsigned_numbers_hash_as_their_text_does(values: list[int]) -> None:
 
 def test_numbers_at_the_powers_of_ten_hash_as_their_text_does() -> None:
     assert np.array_equal(redis_hash_int64(np.array(EDGES, np.int64)), _hashes_of_text(EDGES))
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.floats(),
+            st.floats(width=32),
+            st.integers(0, 2**64 - 1).map(lambda bits: float(np.array(bits, np.uint64).view(np.float64))),
+            st.floats(-(2.0**-1022), 2.0**-1022),
+            st.sampled_from([sign * 10.0**power for power in range(-325, 309) for sign in (1, -1)]),
+        )
+    )
+)
+def test_floats_hash_as_their_repr_does(values: list[float]) -> None:
+    texts = pa.array([repr(value) for value in values], pa.large_string())
+    assert np.array_equal(redis_hash_float64(np.array(values, np.float64)), redis_hash_text(*text_values(texts)))
