@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +15,12 @@ __all__ = ["as_table", "check_names", "has_small_chunks", "tells_no_types"]
 _SMALL_BATCH = 65_536
 
 
-def as_table(data: Any, names: Iterable[str] = ()) -> pa.Table:
+def as_table(data: Any, names: Iterable[str] = (), reads: Callable[[str], bool] | None = None) -> pa.Table:
     """Returns an input as an Arrow table: a Table or RecordBatch, a pandas or polars DataFrame, or
     anything else with Arrow's PyCapsule interface. Raises SpecError for other things.
 
     names: columns that are asked for; a pandas frame that has one of them in its index gives it as a column.
+    reads: tells whether a column is read. Of frames with rows, others are not converted: they are of nulls. None: all.
     """
     if isinstance(data, pa.Table):
         return data
@@ -27,9 +28,9 @@ def as_table(data: Any, names: Iterable[str] = ()) -> pa.Table:
         return pa.Table.from_batches([data])
     try:
         if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
-            return _without_objects(data, pa.table(data))
+            return _without_objects(data, pa.table(data), reads)
         if hasattr(data, "iloc") and hasattr(data, "columns"):
-            return pa.Table.from_pandas(_with_index(data, names), preserve_index=False)
+            return _from_pandas(_with_index(data, names), reads)
     except (pa.ArrowException, ValueError, TypeError) as problem:
         raise SpecError(f"table: this {type(data).__name__} cannot be read as Arrow: {problem}") from problem
     raise SpecError(
@@ -37,10 +38,21 @@ def as_table(data: Any, names: Iterable[str] = ()) -> pa.Table:
     )
 
 
-def _without_objects(frame: Any, table: pa.Table) -> pa.Table:
+def _from_pandas(frame: Any, reads: Callable[[str], bool] | None) -> pa.Table:
+    """Returns a frame's table, of which those columns are converted that are read; see ``as_table``."""
+    if reads is None or not len(frame):
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    labels = [label for label in frame.columns if not isinstance(label, str) or reads(label)]
+    table = pa.Table.from_pandas(frame, columns=labels, preserve_index=False)
+    told = dict(zip(labels, zip(table.column_names, table.columns, strict=True), strict=True))
+    columns = [told.get(label) or (label, pa.nulls(len(frame))) for label in frame.columns]
+    return pa.table([column for _, column in columns], [name for name, _ in columns])
+
+
+def _without_objects(frame: Any, table: pa.Table, reads: Callable[[str], bool] | None) -> pa.Table:
     """Returns a frame's table; polars gives columns of Python objects as addresses, which nobody may take for values.
 
-    Without rows, such a column is one of nulls. Raises SpecError if there are rows.
+    Without rows, and where it is not read, such a column is one of nulls. Raises SpecError for others.
     """
     dtypes = getattr(frame, "dtypes", None)
     if not isinstance(dtypes, list):
@@ -49,11 +61,11 @@ def _without_objects(frame: Any, table: pa.Table) -> pa.Table:
         if str(dtype) != "Object":
             continue
         name = table.field(i).name
-        if table.num_rows:
+        if table.num_rows and (reads is None or reads(name)):
             raise SpecError(
                 f"column {name!r} is of Python objects, which Arrow has no type for; cast it, or leave it out"
             )
-        table = table.set_column(i, name, pa.nulls(0))
+        table = table.set_column(i, name, pa.nulls(table.num_rows))
     return table
 
 

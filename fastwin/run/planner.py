@@ -25,7 +25,7 @@ from fastwin.operators.batch import Batch
 from fastwin.operators.config import TIME_TYPE, WINDOW_FIELD, Config, ResultColumn, members_of
 from fastwin.operators.general.config import GeneralConfig, Program, PythonAggregate, info_fields
 from fastwin.operators.general.operator import GeneralOperator
-from fastwin.operators.general.planning import check_assigner, reads_rows, waits_for_clock
+from fastwin.operators.general.planning import check_assigner, waits_for_clock
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.firsts import FirstsOperator
 from fastwin.operators.kept.operator import RowsOperator
@@ -36,7 +36,7 @@ from fastwin.operators.several.feeding import feeders, slicing_of
 from fastwin.operators.several.operator import SeveralOperator
 from fastwin.run.choice import Explanation, choose, explained, trigger_of
 from fastwin.run.keptplans import check_rows_ending, kept_config, kept_operator
-from fastwin.run.reading import columns_mentioned, kind_of, read_aggregates
+from fastwin.run.reading import kind_of, read_aggregates, reads_rows, takes_all
 from fastwin.run.results import Result
 from fastwin.run.timelimits import time_limits
 from fastwin.run.windowtime import timed, timed_schema
@@ -52,7 +52,7 @@ from fastwin.windows.named_windows import NamedWindows
 from fastwin.windows.session import EventTimeSessionWindows
 from fastwin.windows.sliding import SlidingEventTimeWindows
 
-__all__ = ["Plan", "columns_read", "plan", "result_before_input", "schema_before_input"]
+__all__ = ["Plan", "plan", "result_before_input", "schema_before_input"]
 
 
 _OPERATORS: dict[str, type[Operator]] = {
@@ -245,17 +245,6 @@ class Plan:
         return migrated(chunk, self.config, migrate)
 
 
-def _takes_all(spec: SpecBuilder, operator: str) -> bool:
-    """Whether all columns of the input are read: late or bad rows are handed back, rows are kept, or code sees them."""
-    rows = _reads_rows(spec) if operator == "general" else isinstance(spec.ending, RowsEnding)
-    return spec.late_output or spec.bad_row_policy == "divert" or rows
-
-
-def columns_read(spec: SpecBuilder) -> list[str] | None:
-    """Returns the columns that a complete spec may read of its input; None for all of them."""
-    return None if _takes_all(spec, choose(spec)[0]) else columns_mentioned(spec)
-
-
 def plan(spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden: Collection[str] = ()) -> Plan:
     """Binds a spec to the schema of its input.
 
@@ -276,17 +265,17 @@ def plan(spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden:
     if general and spec.fill_ms is not None:
         raise SpecError("window: fill='empty' does not run on the general operator")
     operator, why = ("general", "it was asked for") if general else choose(spec)
-    sees_rows = operator == "general" and _reads_rows(spec)
+    sees_rows = operator == "general" and reads_rows(spec)
     keeps_rows = isinstance(spec.ending, RowsEnding) and operator != "general"
-    takes_all = _takes_all(spec, operator)
-    if takes_all:
+    all_read = takes_all(spec, operator)
+    if all_read:
         duplicates = {name for name in schema.names if schema.names.count(name) > 1}
         if duplicates:
             raise SpecError(f"input: columns named twice: {', '.join(sorted(duplicates))}")
         if spec.bad_row_policy == "divert" and BAD_REASON in schema.names:
             raise SpecError(f"bad_rows: result.bad adds the column {BAD_REASON!r}, which the input has; rename it")
     time_columns = [] if spec.time_column is None else [spec.time_column]
-    names = schema.names if takes_all else list(dict.fromkeys([*spec.keys, *time_columns, *inputs.names]))
+    names = schema.names if all_read else list(dict.fromkeys([*spec.keys, *time_columns, *inputs.names]))
     names = names or schema.names[:1]  # something that tells how many rows there are
     if not names:
         raise SpecError("input: it has no columns")
@@ -325,11 +314,6 @@ def plan(spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden:
     if keeps_rows:
         config = kept_config(spec, config, visible)
     return Plan(spec, operator, why, input_schema, config, inputs, program)
-
-
-def _reads_rows(spec: SpecBuilder) -> bool:
-    """Whether Python code sees elements, or windows keep them."""
-    return bool(_ending(spec).sees_elements or spec.eviction or reads_rows(spec.assigner, trigger_of(spec)))
 
 
 def _makes_columns_again(spec: SpecBuilder) -> bool:

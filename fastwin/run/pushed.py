@@ -16,7 +16,8 @@ from fastwin.columns.values import ValueColumn
 from fastwin.core.keys.keycolumns import encode_rows
 from fastwin.errors import SpecError
 from fastwin.operators.batch import Batch
-from fastwin.run.planner import Plan, columns_read
+from fastwin.run.planner import Plan
+from fastwin.run.reading import columns_read
 from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MIN_TIMESTAMP
 

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 from fastwin.aggregates.aggregate import ARRIVALS, EVENT_TIMES, Aggregate
 from fastwin.columns.decoding import decoded_type, without_run_ends
-from fastwin.columns.expressions import Operand, computed_type, words_of
+from fastwin.columns.expressions import Computed, Operand, computed_type, words_of
 from fastwin.columns.inputs import Inputs, Source
 from fastwin.errors import SpecError
 from fastwin.operators.config import ResultColumn
+from fastwin.operators.general import planning
+from fastwin.run.choice import choose, trigger_of
 from fastwin.spec.builder import SpecBuilder
+from fastwin.spec.rowendings import RowsEnding
 
-__all__ = ["columns_mentioned", "columns_named", "kind_of", "read_aggregates"]
+__all__ = [
+    "columns_mentioned",
+    "columns_named",
+    "columns_read",
+    "kind_of",
+    "read_aggregates",
+    "reads_column",
+    "reads_rows",
+    "takes_all",
+]
 
 
 def columns_named(spec: SpecBuilder) -> list[str]:
@@ -25,6 +39,32 @@ def columns_mentioned(spec: SpecBuilder) -> list[str]:
     """Returns the columns of the input that a spec names, and others that its expressions may mean."""
     mentioned = [word for operand in _operands(spec) for word in words_of(operand)]
     return list(dict.fromkeys([*columns_named(spec), *mentioned]))
+
+
+def columns_read(spec: SpecBuilder) -> list[str] | None:
+    """Returns the columns that a complete spec may read of its input; None for all of them."""
+    return None if takes_all(spec, choose(spec)[0]) else columns_mentioned(spec)
+
+
+def reads_column(spec: SpecBuilder) -> Callable[[str], bool] | None:
+    """Returns what tells whether a complete spec may read the column of a name; None: it reads all, or any one."""
+    named = frozenset(columns_named(spec))
+    if not named or takes_all(spec, choose(spec)[0]):
+        return None
+    texts = [operand.text for operand in _operands(spec) if isinstance(operand, Computed)]
+    return lambda name: name in named or any(name in text for text in texts)
+
+
+def takes_all(spec: SpecBuilder, operator: str) -> bool:
+    """Whether all columns of the input are read: late or bad rows are handed back, rows are kept, or code sees them."""
+    rows = reads_rows(spec) if operator == "general" else isinstance(spec.ending, RowsEnding)
+    return spec.late_output or spec.bad_row_policy == "divert" or rows
+
+
+def reads_rows(spec: SpecBuilder) -> bool:
+    """Whether Python code sees elements, or windows keep them."""
+    assert spec.ending is not None
+    return bool(spec.ending.sees_elements or spec.eviction or planning.reads_rows(spec.assigner, trigger_of(spec)))
 
 
 def _operands(spec: SpecBuilder) -> list[Operand]:

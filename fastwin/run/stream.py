@@ -22,7 +22,7 @@ from fastwin.run.datawatermark import DataWatermark
 from fastwin.run.guard import Guard, alone
 from fastwin.run.planner import Plan
 from fastwin.run.pushed import PushedRows
-from fastwin.run.reading import columns_mentioned, columns_named
+from fastwin.run.reading import columns_mentioned, columns_named, reads_column
 from fastwin.run.restoring import restored
 from fastwin.run.results import Metrics, Result
 from fastwin.run.showing import ShownStream
@@ -78,6 +78,7 @@ class Stream(Questions, ShownStream):
         self._failed: str | None = None
         self._unit_checked = False
         self._guard = Guard("stream", _LOOKS)
+        self._reads = reads_column(spec)
         self._pushed = PushedRows(spec, schema)
         self._empty: Result | None = None
         if plan is not None:
@@ -92,6 +93,7 @@ class Stream(Questions, ShownStream):
 
     def _take_plan(self, plan: Plan, operator: Operator) -> None:
         self._plan, self._operator = plan, operator
+        self._reads = frozenset(plan.input_columns).__contains__
         self._pushed.bind(plan, quick=self._limits.max_future_skew_ms is None)
         self._empty = None
 
@@ -99,7 +101,8 @@ class Stream(Questions, ShownStream):
     def process(self, data: Any) -> Result:
         """Takes elements, in their order; returns what fires at once, and late and bad rows.
 
-        data: pyarrow Table or RecordBatch, pandas or polars DataFrame; all calls with the same columns.
+        data: pyarrow Table or RecordBatch, pandas or polars DataFrame; all calls with the same columns. Those that the
+            spec does not read may hold anything.
         Raises SpecError if the columns do not suit, BadRowError as the policy says.
         """
         return self._process(data)
@@ -130,7 +133,7 @@ class Stream(Questions, ShownStream):
             raise
 
     def _process(self, data: Any) -> Result:
-        table = as_table(data, columns_mentioned(self._spec))
+        table = as_table(data, columns_mentioned(self._spec), self._reads)
         self._refuse_if_failed()
         if self._operator is None and tells_no_types(data, table, columns_named(self._spec)):
             return planner.result_before_input(self._spec)

@@ -34,7 +34,7 @@ from fastwin.run.divided import run_divided
 from fastwin.run.fresh import new_operator
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
-from fastwin.run.reading import columns_mentioned
+from fastwin.run.reading import columns_mentioned, reads_column
 from fastwin.run.results import Result
 from fastwin.run.sample import Part, has_few_windows, middle
 from fastwin.spec.builder import SpecBuilder
@@ -57,7 +57,8 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         raise SpecError(f"threads: must be an int of at least 1, got {threads!r}")
     if threads == 1:
         return run(spec, data)
-    table = as_table(data, columns_mentioned(spec))
+    spec.check_complete()
+    table = as_table(data, columns_mentioned(spec), reads_column(spec))
     if table.num_rows < _FEW_ROWS:
         return run(spec, table if table.num_rows else data)  # a frame without rows may tell no types
     plan = planner.plan(spec, table.schema)

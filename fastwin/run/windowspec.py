@@ -32,7 +32,8 @@ class WindowSpec(SpecBuilder):
     def run(self, table: Any, *, threads: int = 1) -> Result:
         """Runs over a bounded input and fires everything at its end.
 
-        table: pyarrow Table or RecordBatch, pandas or polars DataFrame. Returns a Result.
+        table: pyarrow Table or RecordBatch, pandas or polars DataFrame. Columns that the spec does not read may hold
+            anything. Returns a Result.
         threads: how many take part. The rows are the same, but for the last bits of float64 results that are put
             together from parts. Where there are many elements for each key and window, threads take pieces of the
             input, and rows are in order of their window ends. Else they divide the keys, or pairs of key and window;

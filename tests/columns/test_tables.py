@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
@@ -153,3 +154,61 @@ def test_an_index_that_nobody_asks_for_is_no_column() -> None:
     assert as_table(frame, ["k", "t"]).column_names == ["k", "t"]
     with pytest.raises(SpecError, match="there is no column 'ts'"):
         fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(5)).aggregate(n=fw.Count()).run(frame)
+
+
+MIXED = pd.DataFrame({"t": [1, 2], "v": [1, 2], "a b": [3, 4], "notes": [1, "a"]})
+OBJECTS = pl.DataFrame(
+    {"t": [1, 2], "v": [1, 2], "a b": [3, 4], "notes": [{1}, {2}]}, schema_overrides={"notes": pl.Object}
+)
+ALL = fw.key_by().event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(10))
+
+
+@pytest.mark.parametrize("frame", [MIXED, OBJECTS], ids=["pandas", "polars"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_columns_that_are_not_read_may_be_of_anything(frame: object, threads: int) -> None:
+    spec = ALL.aggregate(total=fw.Sum("v"), n=fw.Count(where=pc.field("a b") > 3))
+    assert spec.run(frame, threads=threads).main.select(["total", "n"]).to_pylist() == [{"total": 3, "n": 1}]
+    stream = spec.open()
+    for _ in range(2):
+        stream.process(frame)
+    assert stream.advance_watermark(10).main["total"].to_pylist() == [6]
+    assert spec.timeline(frame) is not None
+    assert ALL.aggregate(n=fw.Count()).run(frame).timeline(rows=frame) is not None
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ALL.side_output_late_data().aggregate(total=fw.Sum("v")),
+        ALL.bad_rows("divert").aggregate(total=fw.Sum("v")),
+        ALL.deduplicate(),
+        ALL.aggregate(total=fw.Sum("notes")),
+    ],
+    ids=["late rows", "bad rows", "rows", "named"],
+)
+@pytest.mark.parametrize("frame", [MIXED, OBJECTS], ids=["pandas", "polars"])
+def test_columns_that_are_read_must_be_of_a_type(spec: fw.WindowSpec, frame: object) -> None:
+    with pytest.raises(SpecError, match="notes"):
+        spec.run(frame)
+
+
+def test_a_column_that_is_missing_is_told_with_all_that_there_are() -> None:
+    for operand in ("w", pc.field("w") + 1):
+        with pytest.raises(SpecError, match=r"no column 'w'; the input has t, v, a b, notes$"):
+            ALL.aggregate(total=fw.Sum(operand)).run(MIXED)
+    stream = ALL.aggregate(total=fw.Sum("v")).open()
+    stream.process(MIXED)
+    with pytest.raises(SpecError, match=r"column 'v' is missing; the input has t, a b, notes$"):
+        stream.process(MIXED.drop(columns="v"))
+
+
+def test_only_what_is_read_is_converted() -> None:
+    table = as_table(MIXED, (), {"t", "v"}.__contains__)
+    assert table.schema == pa.schema([("t", pa.int64()), ("v", pa.int64()), ("a b", pa.null()), ("notes", pa.null())])
+    numbered = MIXED.rename(columns={"a b": 7, "v": 8})
+    assert as_table(numbered, (), {"t"}.__contains__).schema.field("7").type == pa.int64()
+    clock = fw.key_by().processing_time().window(fw.TumblingProcessingTimeWindows.of(10)).aggregate(n=fw.Count())
+    stream = clock.open()
+    for _ in range(2):
+        stream.process(MIXED[["t", "v"]])
+    assert stream.advance_processing_time(10).main["n"].to_pylist() == [4]
