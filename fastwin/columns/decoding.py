@@ -26,6 +26,7 @@ __all__ = [
     "take_rows",
     "taken",
     "taken_type",
+    "within_reach",
     "without_run_ends",
 ]
 
@@ -271,7 +272,8 @@ def take_column(column: pa.Array, indices: pa.Array) -> pa.Array:
 def _taken_views(column: pa.Array, indices: pa.Array) -> pa.Array:
     """Takes from views, which Arrow cannot, with a copy of their text alone, of so much at a time as one buffer has."""
     found = _views_at(column, indices)
-    pieces, at, ends = [], 0, _sizes(found).cumsum(dtype=np.int64)
+    pieces: list[pa.Array] = []
+    at, ends = 0, _sizes(found).cumsum(dtype=np.int64)
     while at < len(found) or not pieces:
         before = int(ends[at - 1]) if at else 0
         stop = max(int(ends.searchsorted(before + _MOST_BYTES, side="right")), at + 1)
@@ -293,3 +295,17 @@ def take_rows(rows: pa.RecordBatch, indices: NDArray[np.int64]) -> pa.RecordBatc
     """Returns the rows at the given indices; the types stay."""
     wanted = pa.array(indices)
     return pa.RecordBatch.from_arrays([take_column(column, wanted) for column in rows.columns], schema=rows.schema)
+
+
+def within_reach(rows: pa.RecordBatch) -> list[slice]:
+    """Returns where to cut rows so that offsets of 32 bits reach all text of each column of views, or one row's."""
+    found, left = [], [(0, rows.num_rows)]
+    while left:
+        at, end = left.pop()
+        views = (column[at:end] for column in rows.columns if _is_view(column.type))
+        if end - at > 1 and any(_viewed_bytes(column) > _MOST_BYTES for column in views):
+            middle = (at + end) // 2
+            left += [(middle, end), (at, middle)]
+        else:
+            found.append(slice(at, end))
+    return found

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
-from fastwin.columns.decoding import take_rows
+from fastwin.columns.decoding import take_rows, within_reach
 from fastwin.core.memory.gather import take
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Operator, WatermarkOperator
@@ -123,6 +123,8 @@ def run_share(plan: Plan, parts: list[Part]) -> list[pa.RecordBatch]:
         return operator.run(whole)
     if len(parts) > 1 and may_be_joined(plan, parts):
         parts = [joined(plan, parts)]
+    if plan.keeps_rows:
+        parts = [(rows[at], times[at]) for rows, times in parts for at in within_reach(rows)]
     pieces, firsts = _pieces(plan, operator, parts)
     return run_pieces(operator, pieces, firsts, lambda piece: operator.process(plan.batch(*piece)).main)
 

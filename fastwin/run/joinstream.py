@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.checking import good_rows
+from fastwin.columns.decoding import within_reach
 from fastwin.columns.schemas import check_time_type, conform
 from fastwin.columns.tables import as_table
 from fastwin.columns.units import warn_of_unit
@@ -116,7 +117,8 @@ class JoinStream(ShownStream):
                 continue
             spec = bound.sides[side]
             assert spec.time_column is not None
-            for rows in conform(table, bound.schemas[side]).combine_chunks().to_batches():
+            batches = conform(table, bound.schemas[side]).combine_chunks().to_batches()
+            for rows in (some[at] for some in batches for at in within_reach(some)):
                 checked = good_rows(rows, spec.time_column, spec.bad_row_policy, bound.limits(side))
                 self._check_unit(bound, side, checked.times)
                 bad += checked.bad

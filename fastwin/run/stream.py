@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastwin.columns.checking import Checked, Limits, good_rows
-from fastwin.columns.decoding import take_rows
+from fastwin.columns.decoding import take_rows, within_reach
 from fastwin.columns.schemas import conform
 from fastwin.columns.tables import as_table, has_small_chunks, tells_no_types
 from fastwin.columns.units import warn_of_unit
@@ -171,6 +171,8 @@ class Stream(Questions, ShownStream):
     ) -> list[pa.RecordBatch]:
         """Gives rows with their times to the operator; returns what fires, and adds to what is late."""
         assert self._plan is not None
+        if self._plan.keeps_rows:
+            parts = [(rows[at], times[at]) for rows, times in parts for at in within_reach(rows)]
         main: list[pa.RecordBatch] = []
         for rows, times in parts:
             fed = operator.process(self._plan.batch(rows, times))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import fastwin as fw
-from fastwin.columns.decoding import converted, decoded, take_column, taken
+from fastwin.columns.decoding import converted, decoded, take_column, taken, within_reach
 
 LISTS = pa.array([[None] * 3, [None], None, [None] * 5, []], pa.list_(pa.null()))
 TEXT = pa.array(list("abcab")).dictionary_encode()
@@ -111,3 +111,17 @@ def test_views_of_nothing_are_taken(kind: pa.DataType) -> None:
         assert found == pa.nulls(2, kind)
         words = pa.DictionaryArray.from_arrays(pa.array([None], pa.int32()), column)
         assert decoded(words).to_pylist() == [None]
+
+
+def test_rows_are_cut_where_their_text_is_more_than_one_array_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["x" * size for size in (0, 5, 5, 1, 20, 3, 3, 3, 3)]
+    rows = pa.record_batch({"n": range(9), "text": pa.array(texts, pa.string_view()), "other": pa.array(texts)})
+    assert within_reach(rows) == [slice(0, 9)]
+    assert within_reach(rows[:0]) == [slice(0, 0)]
+    monkeypatch.setattr("fastwin.columns.decoding._MOST_BYTES", 11)
+    found = within_reach(rows)
+    assert [at for one in found for at in range(one.start, one.stop)] == list(range(9))
+    sizes = [sum(map(len, texts[at])) for at in found]
+    assert all(size <= 11 for at, size in zip(found, sizes, strict=True) if at.stop - at.start > 1)
+    assert max(sizes) == 20
+    assert within_reach(rows.select(["n", "other"])) == [slice(0, 9)]

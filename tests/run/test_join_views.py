@@ -1,4 +1,4 @@
-"""Joins of frames whose text comes as views, as polars hands it in."""
+"""Joins, and others that keep rows, of frames whose text comes as views, as polars hands it in."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin.columns.decoding import decoded
 from fastwin.errors import StateError
 
 LEFT = pl.DataFrame({"k": ["a", "a"], "ts": [1_000, 2_000], "note": ["x", None]})
@@ -63,3 +64,54 @@ def test_a_stream_whose_result_cannot_be_made_has_failed(watermark: Any, monkeyp
                 refused()
         stream.restore(saved)
     assert stream.advance_watermark(fw.MAX_TIMESTAMP).main.num_rows == 2
+
+
+def told(key: Any, window: fw.TimeWindow, left: list, right: list) -> Any:
+    yield "".join(row.text or "" for row in left), sum(len(row.word or "") for row in right)
+
+
+N = 60
+TEXTS = pl.DataFrame(
+    {
+        "k": [f"key {i % 5}" for i in range(N)],
+        "ts": [7 * i % 50 for i in range(N)],
+        "text": [None if i % 9 == 4 else f"{i}" * (i % 11) for i in range(N)],
+    }
+)
+WORDS = TEXTS.select("k", at="ts", word="text")
+KEPT: dict[str, Any] = {
+    "top": START.window(fw.TumblingEventTimeWindows.of(10)).top(3, by="ts"),
+    "last": START.window(fw.SlidingEventTimeWindows.of(20, 10)).deduplicate("last"),
+    "first": START.window(fw.TumblingEventTimeWindows.of(10)).deduplicate(),
+    "join": fw.window_join(START, OTHER, fw.TumblingEventTimeWindows.of(10), "full"),
+    "co_group": fw.co_group(START, OTHER, fw.TumblingEventTimeWindows.of(10), told, output="said string, n bigint"),
+}
+
+
+def results(name: str, **threads: int) -> list[list[dict[str, Any]]]:
+    """The rows of a run, and of a stream that is fed twice."""
+    frames = [TEXTS, WORDS] if name in ("join", "co_group") else [TEXTS]
+    stream = KEPT[name].open()
+    found = [KEPT[name].run(*frames, **threads), stream.process(*(frame[:40] for frame in frames))]
+    found += [stream.process(*(frame[40:] for frame in frames)), stream.advance_watermark(fw.MAX_TIMESTAMP)]
+    return [sorted(one.main.to_pylist(), key=repr) for one in found]
+
+
+@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_of_more_text_than_one_array_has_room_for(
+    name: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {} if name in ("join", "co_group") else {"threads": threads}
+    wanted, kept = results(name), []
+
+    def keeping(array: pa.Array) -> pa.Array:
+        kept.append(decoded(array))
+        return kept[-1]
+
+    monkeypatch.setattr("fastwin.operators.kept.config.decoded", keeping)
+    monkeypatch.setattr("fastwin.columns.decoding._MOST_BYTES", 40)
+    monkeypatch.setattr("fastwin.run.threads._FEW_ROWS", 10)
+    assert results(name, **given) == wanted
+    assert {one.type for one in kept} >= {pa.string(), pa.int64()}
+    assert pa.large_string() not in {one.type for one in kept}
