@@ -44,8 +44,8 @@ cdef class WindowCombiner:
 
         Windows of one key that stand together, both bounds descending, share the work: O(panes between the earliest
         start and the latest end + windows), after all panes are put in order. A row without a pane is as a fresh one.
-        Rows take the next slots in the order given. Raises ValueError for unequal lengths, IndexError for an id that was
-        never handed out.
+        Rows take the next slots in the order given. Raises ValueError for unequal lengths, IndexError for an id that
+        was never handed out.
         """
         cdef Py_ssize_t n = keys.shape[0], at = 0, until
         check_length("starts", starts.shape[0], n)

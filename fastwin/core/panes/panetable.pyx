@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t
@@ -13,7 +13,6 @@ from fastwin.core.memory.hashindex cimport seed_index
 from fastwin.core.keys.keytable cimport KeyTable
 from fastwin.core.memory.pages cimport prefetch
 from fastwin.core.memory.regions cimport new_region
-from fastwin.core.rows.rowstore cimport Head
 from fastwin.core.panes.panelist cimport (
     append_pane, bytes_of_panes, follows_all, free_first_panes, free_panes, give_index, order_panes, place_panes,
     reserve_panes)
