@@ -11,7 +11,8 @@ from bench.scale import amount
 
 __all__ = ["joined", "speedups", "summarise", "table"]
 
-_SAME = ("cpu", "cores", "peer_threads")  # of machines whose works stand in one table
+_SAME = ("cpu", "cpu_kind", "cores", "peer_threads")  # of machines whose works stand in one table
+_CPU_KIND = ("family", "model", "stepping", "l2_cache_size")  # a virtual machine's processor may have a brand alone
 _MACHINE = ("system", "machine", "cores", "peer_threads", "load_at_start", "python_version")
 
 
@@ -42,12 +43,14 @@ def summarise(raw: dict[str, Any]) -> dict[str, Any]:
             }
         )
     machine = raw["machine_info"]
+    cpu = machine.get("cpu", {})
     commit = raw.get("commit_info", {})
     return {
         "made": raw["datetime"],
         "commit": {key: commit.get(key) for key in ("id", "dirty")},
         "scale": " and ".join(sorted(scales)),
-        "machine": {key: machine.get(key) for key in _MACHINE} | {"cpu": machine.get("cpu", {}).get("brand_raw")},
+        "machine": {key: machine.get(key) for key in _MACHINE}
+        | {"cpu": cpu.get("brand_raw"), "cpu_kind": [cpu.get(key) for key in _CPU_KIND]},
         "versions": machine.get("versions", {}),
         "works": _ordered(works.values()),
     }
@@ -59,7 +62,9 @@ def joined(kept: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
     The contenders of a work are always of one run. Works of another machine are left out.
     """
     works: dict[str, dict[str, Any]] = {}
-    if kept["scale"] == summary["scale"] and all(kept["machine"][key] == summary["machine"][key] for key in _SAME):
+    if kept["scale"] == summary["scale"] and all(
+        kept["machine"].get(key) == summary["machine"].get(key) for key in _SAME
+    ):
         works = {work["work"]: {"made": kept["made"]} | work for work in kept["works"]}
     works |= {work["work"]: work for work in summary["works"]}
     return summary | {"works": _ordered(works.values())}

@@ -9,7 +9,7 @@ from bench.report import joined
 
 def summary(made: str, cpu: str = "fast", scale: str = "full", **rates: float) -> dict[str, Any]:
     works = [{"work": name, "bar": None, "made": made, "contenders": [rate]} for name, rate in rates.items()]
-    machine = {"cpu": cpu, "cores": 2, "peer_threads": 2, "load_at_start": 0.1}
+    machine = {"cpu": "a brand", "cpu_kind": [cpu], "cores": 2, "peer_threads": 2, "load_at_start": 0.1}
     return {"made": made, "scale": scale, "machine": machine, "works": works}
 
 
