@@ -16,6 +16,7 @@ __all__ = [
     "is_fixed_width",
     "repeated",
     "roomy_text",
+    "sortable",
     "stored",
     "text_values",
     "truths",
@@ -106,6 +107,22 @@ def int64_values(array: pa.Array) -> NDArray[np.int64]:
     unsigned = pa.types.is_unsigned_integer(kind)
     values = stored(array, np.dtype(f"u{width}") if unsigned else _STORED_AS[width])
     return values.view(np.int64) if width == 8 else values.astype(np.int64)
+
+
+def sortable(array: pa.Array) -> NDArray[np.int64] | None:
+    """Returns numbers in the order of the values of an array without nulls: int64[n]; NaN is above all other floats.
+
+    None: the type has no such numbers, as text and decimals.
+    """
+    kind = array.type
+    if pa.types.is_floating(kind):
+        bits = int64_values(array)
+        return bits ^ (bits >> 63 & np.iinfo(np.int64).max)
+    if pa.types.is_integer(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind):
+        if pa.types.is_interval(kind):
+            return None
+        return int64_values(array) ^ (np.iinfo(np.int64).min if kind == pa.uint64() else 0)
+    return None
 
 
 def text_values(array: pa.Array) -> tuple[NDArray[np.int32] | NDArray[np.int64], NDArray[np.uint8]]:

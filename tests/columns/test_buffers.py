@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
-from fastwin.columns.buffers import int64_values, stored, text_values
+from fastwin.columns.buffers import int64_values, sortable, stored, text_values
 from fastwin.columns.decoding import decoded
 from tests.support.columns import KEY_TYPES, column_of, readable
 
@@ -115,3 +116,33 @@ def test_booleans_that_are_all_null(offset: int) -> None:
     spec = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count("v"))
     times = pa.array([5] * len(nothing), pa.int64())
     assert spec.run(pa.table({"k": nothing, "t": times, "v": nothing})).main["n"].to_pylist() == [0]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([-1, 5, -(2**63), 2**63 - 1, 0, 5]),
+        pa.array([2**64 - 1, 0, 2**63, 2**63 - 1], pa.uint64()),
+        pa.array([-7, 7, 0], pa.int8()),
+        pa.array([200, 7, 0], pa.uint8()),
+        pa.array([0.0, -0.0, -1.5, float("nan"), float("-inf"), float("inf"), 5e-324, -5e-324]),
+        pa.array([1.5, -2.5, float("nan")], pa.float32()),
+        pa.array(np.array([1.5, -2.5, np.nan], np.float16)),
+        pa.array([True, False, True]),
+        pa.array([3, -4, 0], pa.timestamp("us", "UTC")),
+        pa.array([3, -4, 0], pa.date32()),
+        pa.array([3, -4, 0], pa.duration("s")),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_numbers_in_the_order_of_values(array: pa.Array) -> None:
+    numbers = sortable(array)
+    assert numbers is not None
+    array = array.cast(pa.float32()) if array.type == pa.float16() else array
+    ranks = pc.rank(array, sort_keys="ascending", tiebreaker="dense").to_pylist()
+    assert np.unique(numbers, return_inverse=True)[1].tolist() == [rank - 1 for rank in ranks]
+
+
+def test_text_and_decimals_have_no_numbers_of_their_order() -> None:
+    assert sortable(pa.array(["a"])) is None
+    assert sortable(pa.array([1], pa.decimal128(5, 2))) is None

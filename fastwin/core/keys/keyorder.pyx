@@ -6,6 +6,7 @@ from libc.stdint cimport INT64_MIN
 from libc.stdlib cimport free, malloc
 
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
+from fastwin.core.memory.bits cimport bits_of
 from fastwin.core.memory.bounds cimport check_ids, check_int64, check_length
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch_to_write
 from fastwin.core.memory.radixsort cimport sort_in_place
@@ -14,15 +15,6 @@ from fastwin.core.timemath cimport between, check_duration, check_time
 cdef enum:
     NUMBER_BITS = 63            # for a time and an element's number together
     AHEAD = 16                  # elements whose places are fetched before it is their turn
-
-
-cdef int bits_of(uint64_t number) noexcept nogil:
-    cdef int bits = 0
-    while number >> bits:
-        bits += 1
-        if bits == 64:
-            break
-    return bits
 
 
 cdef class KeyOrder:

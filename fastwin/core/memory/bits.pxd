@@ -4,6 +4,7 @@ from fastwin.core.typedefs cimport idx_t, uint64_t
 cdef extern from *:
     int _popcount "__builtin_popcountll"(uint64_t word) noexcept nogil
     int _lowest_bit "__builtin_ctzll"(uint64_t word) noexcept nogil
+    int _leading_zeros "__builtin_clzll"(uint64_t word) noexcept nogil
 
 
 cdef inline bint has_bit(const uint64_t* bits, idx_t at) noexcept nogil:
@@ -43,3 +44,8 @@ cdef inline void list_bits(const uint64_t* bits, idx_t n, idx_t* out) noexcept n
             out[found] = 64 * word + _lowest_bit(left)
             found += 1
             left &= left - 1
+
+
+cdef inline int bits_of(uint64_t number) noexcept nogil:
+    """Returns how many bits a number needs: 0 for 0."""
+    return 64 - _leading_zeros(number) if number else 0

@@ -1,19 +1,82 @@
-"""The order of rows by several columns of int64."""
+"""The order of rows by several columns of int64, and which values a column has."""
 
 import numpy as np
 
 cimport cython
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
+from fastwin.core.memory.bits cimport bits_of
 from fastwin.core.memory.bounds cimport check_int64, check_length
-from fastwin.core.memory.radixsort cimport radix_sort
+from fastwin.core.memory.radixsort cimport radix_sort, sort_words
 
-__all__ = ["ordered"]
+__all__ = ["distinct", "ordered"]
+
+cdef enum:
+    WORD_BITS = 64
+    RECENT_BITS = 12
+    RECENT = 1 << RECENT_BITS   # values that distinct() remembers
 
 cdef struct Placed:
     int64_t value
     int64_t place
+
+
+@cython.final
+cdef class Column:
+    """The values of a column, at least one, as numbers from 0 on: how many steps they are above the least one."""
+
+    cdef const int64_t[::1] values
+    cdef uint64_t low, most, step
+
+    def __cinit__(self, const int64_t[::1] values):
+        cdef int64_t low = values[0], high = values[0]
+        cdef Py_ssize_t i
+        for i in range(values.shape[0]):
+            low = min(low, values[i])
+            high = max(high, values[i])
+        self.values, self.low, self.step = values, <uint64_t> low, 1
+        self.most = difference(<uint64_t> high, self.low)
+
+    cdef int width(self) noexcept:
+        """Returns how many bits its numbers need."""
+        return bits_of(self.most // self.step)
+
+    cdef void take_longest_steps(self) noexcept:
+        """Counts in the longest steps that meet all values: the bounds of windows need few bits then."""
+        cdef uint64_t step = 0, above
+        cdef Py_ssize_t i
+        for i in range(self.values.shape[0]):
+            above = difference(<uint64_t> self.values[i], self.low)
+            if step == 0 or above % step:
+                step = common_divisor(above, step)
+                if step == 1:
+                    return
+        self.step = step if step else 1
+
+    @cython.overflowcheck(False)
+    cdef void put_behind(self, uint64_t[::1] packed) noexcept:
+        """Moves what is packed up, and puts the numbers below."""
+        cdef int width = self.width()
+        cdef Py_ssize_t i
+        if self.step == 1:
+            for i in range(packed.shape[0]):
+                packed[i] = packed[i] << width | difference(<uint64_t> self.values[i], self.low)
+        else:
+            for i in range(packed.shape[0]):
+                packed[i] = packed[i] << width | difference(<uint64_t> self.values[i], self.low) // self.step
+
+
+@cython.overflowcheck(False)
+cdef inline uint64_t difference(uint64_t high, uint64_t low) noexcept nogil:
+    return high - low
+
+
+cdef uint64_t common_divisor(uint64_t a, uint64_t b) noexcept nogil:
+    while b:
+        a, b = b, a % b
+    return a
 
 
 def ordered(list columns not None):
@@ -27,49 +90,56 @@ def ordered(list columns not None):
     for column in columns:
         check_length("columns", len(column), len(columns[0]))
         check_int64("columns", column)
-    packed = one_column(columns)
-    return sorted_by(columns) if packed is None else sorted_by([packed])
+    cdef Py_ssize_t n = len(columns[0])
+    if n == 0:
+        return np.empty(0, dtype=np.int32), 0
+    cdef list numbered = [Column(column) for column in columns]
+    cdef int bits = bits_of(<uint64_t> (n - 1)), width = width_of(numbered)
+    if width + bits > WORD_BITS:
+        for one in numbered:
+            (<Column> one).take_longest_steps()
+        width = width_of(numbered)
+    if width + bits > WORD_BITS:
+        return sorted_by(columns)
+    packed = np.zeros(n, dtype=np.uint64)
+    for one in numbered:
+        (<Column> one).put_behind(packed)
+    return sorted_words(packed, width, bits)
 
 
-cdef object one_column(list columns):
-    """Returns one column of the same order as several: each has the bits that its values need; None: they need more
-    than 63."""
-    cdef list lows = [], widths = []
-    cdef int64_t low, high
-    cdef int width
-    if not len(columns[0]):
-        return None
-    for column in columns:
-        low, high = range_of(column)
-        lows.append(low)
-        widths.append((int(high) - int(low)).bit_length())
-    if sum(widths) > 63:
-        return None
-    out = np.zeros(len(columns[0]), dtype=np.int64)
-    for column, low, width in zip(columns, lows, widths):
-        put_behind(out, column, low, width)
-    return out
+cdef int width_of(list numbered):
+    cdef int width = 0
+    for one in numbered:
+        width += (<Column> one).width()
+    return width
 
 
-cdef tuple range_of(const int64_t[::1] values):
-    """Returns the least and the greatest of values, at least one."""
-    cdef int64_t low = values[0], high = values[0]
-    cdef Py_ssize_t i
-    for i in range(values.shape[0]):
-        low = min(low, values[i])
-        high = max(high, values[i])
-    return low, high
-
-
-@cython.overflowcheck(False)
-cdef void put_behind(int64_t[::1] packed, const int64_t[::1] values, int64_t low, int width) noexcept:
-    cdef Py_ssize_t i
-    for i in range(values.shape[0]):
-        packed[i] = packed[i] << width | <int64_t> (<uint64_t> values[i] - <uint64_t> low)
+cdef tuple sorted_words(uint64_t[::1] packed, int width, int bits):
+    """Sorts by numbers of ``width`` bits, each with its place, of ``bits`` bits, in one word: see ordered()."""
+    cdef Py_ssize_t i, n = packed.shape[0], ties = 0, falls = 0
+    cdef uint64_t mask = ((<uint64_t> 1) << bits) - 1
+    cdef bint done = True
+    out = np.empty(n, dtype=np.int32)
+    cdef idx_t[::1] places = out
+    with nogil:
+        for i in range(1, n):
+            falls += packed[i] < packed[i - 1]
+        for i in range(n):
+            packed[i] = packed[i] << bits | <uint64_t> i
+        if falls:
+            done = sort_words(&packed[0], n, bits, width)
+        if done:
+            for i in range(n):
+                places[i] = <idx_t> (packed[i] & mask)
+            for i in range(1, n):
+                ties += packed[i] >> bits == packed[i - 1] >> bits
+    if not done:
+        raise MemoryError(f"ordered: no memory to sort {n} rows")
+    return out, ties
 
 
 cdef tuple sorted_by(list columns):
-    """Sorts by columns, see ordered()."""
+    """Sorts by columns that need more bits than a word has, see ordered()."""
     cdef const int64_t[::1] values
     cdef Py_ssize_t i, n = len(columns[0]), field = 0, ties = 0
     cdef Placed* rows
@@ -103,3 +173,26 @@ cdef tuple sorted_by(list columns):
     for i in range(1, n):
         ties += same[i]
     return out, ties
+
+
+@cython.overflowcheck(False)
+cdef inline Py_ssize_t recent_place(int64_t value) noexcept nogil:
+    return <Py_ssize_t> ((<uint64_t> value * <uint64_t> 0x9E3779B97F4A7C15) >> (WORD_BITS - RECENT_BITS))
+
+
+def distinct(const int64_t[::1] values not None):
+    """Returns the values that there are, each once, ascending: int64. O(n) where there are few."""
+    cdef Py_ssize_t i, at, n = 0
+    cdef int64_t[RECENT] recent
+    cdef uint8_t[RECENT] known
+    check_int64("values", values)
+    out = np.empty(values.shape[0], dtype=np.int64)
+    cdef int64_t[::1] found = out
+    with nogil:
+        memset(known, 0, sizeof(known))
+        for i in range(values.shape[0]):
+            at = recent_place(values[i])
+            if not known[at] or recent[at] != values[i]:
+                known[at], recent[at], found[n] = 1, values[i], values[i]
+                n += 1
+    return np.unique(out[:n])

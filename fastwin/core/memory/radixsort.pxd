@@ -7,6 +7,9 @@ from fastwin.core.typedefs cimport int64_t, ts_t, uint64_t
 
 cdef enum:
     FEW_RECORDS = 48            # always sorted by insertion
+    FEW_WORDS = 1 << 14         # fewer are sorted by short digits: their counts cost less
+    SHORT_DIGIT = 8
+    LONG_DIGIT = 11
 
 cdef struct Timed:
     ts_t time
@@ -60,6 +63,45 @@ cdef inline bint radix_sort(void* records, Py_ssize_t n, Py_ssize_t size, const 
             source, target = target, source
     if source != records:
         memcpy(records, source, n * size)
+    free(spare)
+    return True
+
+
+cdef inline bint sort_words(uint64_t* words, Py_ssize_t n, int first, int width) noexcept nogil:
+    """Sorts words by ``width`` bits, those from bit ``first`` on, at most 64 with those below. Stable. Returns whether
+    there was memory. O(n)."""
+    cdef int longest = SHORT_DIGIT if n < FEW_WORDS else LONG_DIGIT
+    cdef int passes = max((width + longest - 1) // longest, 1)
+    cdef int digit = (width + passes - 1) // passes, k, shift
+    cdef uint64_t mask = ((<uint64_t> 1) << digit) - 1, word
+    cdef Py_ssize_t kinds = <Py_ssize_t> mask + 1, i, total, count
+    cdef uint64_t* spare = <uint64_t*> malloc(n * sizeof(uint64_t) + passes * kinds * sizeof(Py_ssize_t))
+    cdef uint64_t* source = words
+    cdef uint64_t* target = spare
+    cdef Py_ssize_t* counts
+    cdef Py_ssize_t* before
+    if spare == NULL:
+        return False
+    counts = <Py_ssize_t*> (spare + n)
+    memset(counts, 0, passes * kinds * sizeof(Py_ssize_t))
+    for i in range(n):
+        word = words[i] >> first
+        for k in range(passes):
+            counts[k * kinds + <Py_ssize_t> (word & mask)] += 1
+            word >>= digit
+    for k in range(passes):
+        before, shift, total = counts + k * kinds, first + k * digit, 0
+        for i in range(kinds):
+            count = before[i]
+            before[i] = total
+            total += count
+        for i in range(n):
+            word = source[i] >> shift & mask
+            target[before[word]] = source[i]
+            before[word] += 1
+        source, target = target, source
+    if source != words:
+        memcpy(words, source, n * sizeof(uint64_t))
     free(spare)
     return True
 

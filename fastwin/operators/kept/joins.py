@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fastwin.columns.exact import Exact
 from fastwin.columns.pythonvalues import exact_values
 from fastwin.columns.row import Row, Rows, RowType
+from fastwin.core.rows.firings import pairs_between, sides_apart
 from fastwin.errors import UserFunctionError
 from fastwin.operators.general.returned import row_maker, to_arrays
 from fastwin.operators.kept.picks import Fired, counts_of
@@ -52,7 +53,7 @@ class _OfTwo:
 
     def upto(self, rows: Pieces, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
         """Yields the rows of the firings that have results: a row of each firing is a result, or two are."""
-        begins, rights = fired.begins(), np.cumsum(_sides(rows.take(fired.slots, [SIDE])[0]))
+        begins, rights = fired.begins(), np.cumsum(_sides(rows.take(fired.slots, [SIDE])[0]), dtype=np.int64)
         first = firsts_of(begins)[firings]
         of_window = rights[firings] - np.where(first, rights[first - 1], 0)
         lefts, rights = self._wide(firings + 1 - first - of_window, of_window)
@@ -65,18 +66,15 @@ class _OfTwo:
         """Returns how many rows of each input each window has."""
         _, _, rights = self._groups(rows, fired)
         counts = counts_of(fired).to_numpy()
-        return {"left_rows": pa.array(counts - rights), "right_rows": pa.array(rights.astype(np.int64))}
+        return {"left_rows": pa.array(counts - rights), "right_rows": pa.array(rights)}
 
     def _groups(self, rows: Pieces, fired: Fired) -> tuple[Fired, NDArray[np.int64], NDArray[np.int64]]:
         """Returns the rows with those of the left input first in each group; where groups begin, and their right rows.
 
         Both: int64[groups]; the former has one more, the end.
         """
-        sides = _sides(rows.take(fired.slots, [SIDE])[0])
-        fired = fired.select(np.lexsort((fired.slots, sides, fired.groups)))
-        begins = np.flatnonzero(fired.begins())
-        rights = np.add.reduceat(sides, begins) if len(begins) else begins
-        return fired, np.append(begins, len(fired)), rights
+        order, begins, rights = sides_apart(fired.groups, _sides(rows.take(fired.slots, [SIDE])[0]))
+        return fired.select(order), begins, rights
 
 
 class Pairs(_OfTwo):
@@ -94,29 +92,18 @@ class Pairs(_OfTwo):
         wide_left, wide_right = self._wide(lefts, rights)
         ends = np.cumsum(wide_left * wide_right)
         for at in range(0, int(ends[-1]) if len(ends) else 0, _TOGETHER):
-            number = np.arange(at, min(at + _TOGETHER, int(ends[-1])))
-            group = np.searchsorted(ends, number, side="right")
-            place = number - (ends[group] - wide_left[group] * wide_right[group])
-            left, right = np.divmod(place, wide_right[group])
-            first = begins[group]
+            group, left, right = pairs_between(begins, rights, ends, at, min(at + _TOGETHER, int(ends[-1])))
             sides = [
-                (_slots(fired, first + left, lefts[group] == 0), [name for name, _ in self._ending.left]),
-                (
-                    _slots(fired, first + lefts[group] + right, rights[group] == 0),
-                    [name for name, _ in self._ending.right],
-                ),
+                (np.where(places < 0, -1, fired.slots[places]), [name for name, _ in columns])
+                for places, columns in ((left, self._ending.left), (right, self._ending.right))
             ]
             for part in cut(rows.sizes(*sides[0]) + rows.sizes(*sides[1])):
                 columns = [column for slots, names in sides for column in rows.take(slots[part], names)]
-                yield fired.select(first[part]), columns
+                yield fired.select(begins[group[part]]), columns
 
 
-def _slots(fired: Fired, places: NDArray[np.int64], missing: NDArray[np.bool_]) -> NDArray[np.int64]:
-    return np.where(missing, -1, fired.slots[np.where(missing, 0, places)])
-
-
-def _sides(column: pa.Array) -> NDArray[np.int64]:
-    return column.to_numpy(zero_copy_only=False).astype(np.int64)
+def _sides(column: pa.Array) -> NDArray[np.int8]:
+    return column.to_numpy()
 
 
 class CoGroup(_OfTwo):

@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastwin.columns.keys import EncodedKeys, KeyCodec
+from fastwin.columns.decoding import take_rows
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
+from fastwin.core.memory.ordering import distinct
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import SpecError, StateError
 from fastwin.operators.aligned.openwindows import open_windows_over
@@ -29,7 +31,7 @@ from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.keptrows import NUMBERS, ByArrival, KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
 from fastwin.operators.kept.pieces import Pieces
-from fastwin.operators.kept.pruning import Pruner
+from fastwin.operators.kept.pruning import Pruner, worth_keeping
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
 from fastwin.state.chain import Chain
@@ -53,6 +55,12 @@ class _Elements(NamedTuple):
     starts: NDArray[np.int64]
     since: NDArray[np.int64]
     columns: pa.RecordBatch
+
+    def select(self, places: NDArray[np.int64] | None) -> _Elements:
+        """Returns the elements at some places, ascending; None: all."""
+        if places is None or len(places) == len(self.ids):
+            return self
+        return _Elements(self.ids[places], self.starts[places], self.since[places], take_rows(self.columns, places))
 
 
 class RowsOperator(EventTimeOperator):
@@ -97,12 +105,13 @@ class RowsOperator(EventTimeOperator):
             batch, starts = batch.select(taken), starts[taken]
             lateness = lateness if isinstance(lateness, int) else lateness[taken]
         ids = KeyCodec.intern(self._keys, batch.keys)
-        self._keys.retain_ids(ids)
         assert batch.rows is not None
         columns = self._config.kept_columns(batch.rows)
         since = _each(lateness, lambda ms: within(slicing.end_after(watermark - ms + 1)))
         elements = _Elements(ids, starts, np.broadcast_to(since, ids.shape), columns)
         passed = starts < slicing.first_unpassed(watermark)
+        if not passed.any():  # else a row may be the first one of a window for a while, and that fires
+            elements = elements.select(worth_keeping(self._pick, columns, ids, starts))
         before = self._kept.top
         self._add(elements)
         fed.main = list(self._refire(elements, np.flatnonzero(passed), before))
@@ -114,6 +123,7 @@ class RowsOperator(EventTimeOperator):
         ids, starts, since, columns = elements
         if not len(ids):
             return
+        self._keys.retain_ids(ids)
         arrivals = self._arrived + np.arange(len(ids))
         self._arrived += len(ids)
         self._kept.add(columns, key=ids, start=starts, arrival=arrivals, since=since)
@@ -121,7 +131,7 @@ class RowsOperator(EventTimeOperator):
         self._next_end = self._first_end()
 
     def _note_slices(self, starts: NDArray[np.int64]) -> None:
-        fresh, there = np.unique(starts), self._slices
+        fresh, there = distinct(starts), self._slices
         at = np.searchsorted(there, fresh)
         new = at == np.searchsorted(there, fresh, side="right")
         if new.any():
@@ -193,7 +203,7 @@ class RowsOperator(EventTimeOperator):
         """Moves the watermark; returns the rows of the windows that it passes."""
         before, self.watermark = self.watermark, watermark
         assert self._next_end is not None
-        slots = self._kept.between(self._slicing.start_of(self._next_end), watermark)
+        slots = np.sort(self._kept.between(self._slicing.start_of(self._next_end), watermark))
         windows = self._slicing.late_windows(self._kept.number("start")[slots], watermark, watermark - before)
         return self._fired(slots, windows)
 

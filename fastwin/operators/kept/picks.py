@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fastwin.columns.buffers import int64_values
+from fastwin.columns.buffers import int64_values, sortable
+from fastwin.core.memory.ordering import ordered
+from fastwin.core.rows.firings import best_of
 from fastwin.operators.kept.pieces import Pieces, cut
 from fastwin.operators.kept.upto import best_upto, rows_upto
 
 __all__ = ["Best", "Fired", "Latest", "Pick", "counts_of", "places_in_groups"]
+
+# So many results of a firing are found by insertion; more of them by sorting all its rows.
+_MOST_INSERTED = 32
 
 
 @dataclass(frozen=True)
 class Fired:
     """Rows of windows that fire: each row once for each firing.
 
-    slots: of the rows, among all that are kept. keys: their ids. starts, ends: of the windows, ms. groups: a number of
-    each firing, ascending, so that its rows come together.
+    slots: of the rows, among all that are kept; those of a firing ascend until some are picked. keys: their ids.
+    starts, ends: of the windows, ms. groups: a number of each firing, ascending, so that its rows come together.
     """
 
     slots: NDArray[np.int64]
@@ -36,8 +41,11 @@ class Fired:
     def in_order(
         cls, slots: NDArray[np.int64], keys: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> Fired:
-        """Returns rows in order of ends, keys and arrival, of one firing for each (key, window)."""
-        order = np.lexsort((slots, keys, ends))
+        """Returns rows in order of ends, keys and arrival, of one firing for each (key, window).
+
+        slots: ascending, so that those of a (key, window) are.
+        """
+        order, _ = ordered([ends, keys.astype(np.int64)])
         return cls.grouped(slots[order], keys[order], starts[order], ends[order])
 
     @classmethod
@@ -104,20 +112,31 @@ class _OfOne:
 
     prunes = True
 
+    latest: ClassVar[bool] = False
+    """Whether of rows with equal values the last one to arrive is picked, and not the first."""
+
     def __init__(self, n: int) -> None:
         self._n = n
 
     def lateness(self, columns: pa.RecordBatch, allowed_ms: int) -> int:
         return allowed_ms
 
-    def _ranked(self, rows: Pieces, fired: Fired) -> NDArray[np.int64]:
-        """Returns the places of all rows, in each firing those to be picked first."""
+    def _values(self, rows: Pieces, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns a number for each row, of which the least are picked first."""
         raise NotImplementedError
 
+    def _ranked(self, rows: Pieces, fired: Fired) -> NDArray[np.int64]:
+        """Returns the places of all rows, in each firing those to be picked first."""
+        columns = [fired.groups, self._values(rows, fired.slots)]
+        if self.latest:
+            columns.append(~fired.slots)
+        return ordered(columns)[0].astype(np.int64)
+
     def best(self, rows: Pieces, fired: Fired) -> Fired:
+        if self._n <= _MOST_INSERTED:
+            return fired.select(best_of(fired.groups, self._values(rows, fired.slots), self._n, self.latest))
         found = fired.select(self._ranked(rows, fired))
-        begins = found.begins()
-        return found.select(begins if self._n == 1 else places_in_groups(begins) < self._n)
+        return found.select(places_in_groups(found.begins()) < self._n)
 
     def upto(self, rows: Pieces, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
         begins = fired.begins()
@@ -155,15 +174,16 @@ class Latest(_OfOne):
     column: of the event time; None: it is the same for all rows of a key.
     """
 
+    latest: ClassVar[bool] = True
+
     def __init__(self, column: str | None) -> None:
         super().__init__(1)
         self._column = column
 
-    def _ranked(self, rows: Pieces, fired: Fired) -> NDArray[np.int64]:
+    def _values(self, rows: Pieces, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         if self._column is None:
-            return np.lexsort((~fired.slots, fired.groups))
-        times = int64_values(rows.take(fired.slots, [self._column])[0])
-        return np.lexsort((~fired.slots, ~times, fired.groups))
+            return np.zeros(len(slots), np.int64)
+        return ~int64_values(rows.take(slots, [self._column])[0])
 
     def results(self, rows: Pieces, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         found = self.best(rows, fired)
@@ -178,16 +198,15 @@ class Best(_OfOne):
         super().__init__(n)
         self._by, self._ascending = by, ascending
 
-    def _ranked(self, rows: Pieces, fired: Fired) -> NDArray[np.int64]:
-        values = rows.gathered(self._by, fired.slots)
+    def _values(self, rows: Pieces, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        values = rows.gathered(self._by, slots)
+        if not values.null_count and (numbers := sortable(values)) is not None:
+            return numbers if self._ascending else ~numbers
         # Nulls are last, and NaN is above all other numbers.
-        order = pc.rank(_rankable(values), sort_keys="ascending", tiebreaker="dense").to_numpy()
-        order = order.astype(np.int64)
-        if not self._ascending and values.null_count:
-            order = np.where(values.is_valid().to_numpy(zero_copy_only=False), -order, 1)
-        elif not self._ascending:
-            order = -order
-        return np.lexsort((fired.slots, order, fired.groups))
+        order = pc.rank(_rankable(values), sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
+        if self._ascending:
+            return order
+        return np.where(values.is_valid().to_numpy(zero_copy_only=False), -order, 1) if values.null_count else -order
 
     def results(self, rows: Pieces, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         found = self.best(rows, fired)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.memory.ordering import ordered
 from fastwin.operators.kept.byslice import BySlice, Taken
 from fastwin.operators.kept.keptrows import KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
+from fastwin.operators.kept.pieces import Pieces
 from fastwin.times import MAX_TIMESTAMP
 
-__all__ = ["Pruner"]
+__all__ = ["Pruner", "worth_keeping"]
 
 # With fewer new rows nothing is pruned, unless it has to be.
 _FEW = 4096
@@ -65,7 +68,7 @@ class Pruner:
             return
         if self._by_slice is None and not (more and self._pruned):
             slots = kept.slots()
-            slots = slots[np.lexsort((slots, kept.keys(slots), kept.number("start")[slots]))]
+            slots = slots[_by_slice(kept.keys(slots), kept.number("start")[slots])]
             wanted = self._picked(slots)
         else:
             by_slice = self.by_slice()
@@ -78,12 +81,8 @@ class Pruner:
 
     def _picked(self, slots: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Tells which rows are picked among those of their key and slice, which come together: bool[slots]."""
-        keys, starts, places = self._kept.keys(slots), self._kept.number("start")[slots], np.arange(len(slots))
-        # Slices take the place of windows. The starts of these are not looked at, and tell afterwards which rows it is.
-        found = self._pick.best(self._kept.columns, Fired.grouped(slots.astype(np.int64), keys, places, starts))
-        wanted = np.zeros(len(slots), np.bool_)
-        wanted[found.starts] = True
-        return wanted
+        keys, starts = self._kept.keys(slots), self._kept.number("start")[slots]
+        return _picked(self._pick, self._kept.columns, slots, keys, starts)
 
     def _drop(self, slots: NDArray) -> None:
         self._keys.release_ids(self._kept.keys(slots))
@@ -115,3 +114,34 @@ class Pruner:
         assert 2 * self._kept.gone <= len(self._kept), f"{self._kept.gone} gaps between {len(self._kept)} rows"
         if self._by_slice is not None:
             self._by_slice._check()
+
+
+def worth_keeping(
+    pick: Pick, rows: pa.RecordBatch, keys: NDArray[np.int32], starts: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """Returns the places of those rows that a window may pick, though all others come, ascending; None: of all.
+
+    rows: their columns; all are in the same windows of their slice. starts: of their slices, ms. O(rows).
+    """
+    if not pick.prunes or len(keys) < _FEW:
+        return None
+    order = _by_slice(keys, starts)
+    wanted = np.empty(len(order), np.bool_)
+    wanted[order] = _picked(pick, Pieces(rows.schema, rows), order, keys[order], starts[order])
+    return np.flatnonzero(wanted)
+
+
+def _by_slice(keys: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Returns the places of rows, slice by slice, and in these key by key; those of a key and slice as they came."""
+    return ordered([starts, keys.astype(np.int64)])[0]
+
+
+def _picked(
+    pick: Pick, rows: Pieces, slots: NDArray[np.int32], keys: NDArray[np.int32], starts: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Tells which rows, given by slots, are picked among those of their key and slice, which come together."""
+    # Slices take the place of windows. The starts of these are not looked at, and tell afterwards which rows it is.
+    found = pick.best(rows, Fired.grouped(slots.astype(np.int64), keys, np.arange(len(slots)), starts))
+    wanted = np.zeros(len(slots), np.bool_)
+    wanted[found.starts] = True
+    return wanted

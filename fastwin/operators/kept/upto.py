@@ -20,12 +20,12 @@ class Shown(NamedTuple):
 
 
 def rows_upto(begins: NDArray[np.bool_], firings: NDArray[np.int64]) -> Shown:
-    """Returns the rows of a window up to each firing, firing by firing. O(these).
+    """Returns the rows of a window up to each firing, firing by firing, in each in their order. O(these).
 
     begins: marks of the first row of each window. firings: the places of the last row of each.
     """
-    counts, places = expanded(firsts_of(begins)[firings], firings, 1)
-    return Shown(places, np.repeat(np.arange(len(firings)), counts))
+    counts, places = expanded(-firings, -firsts_of(begins)[firings], 1)  # the last one comes first there
+    return Shown(-places, np.repeat(np.arange(len(firings)), counts))
 
 
 def best_upto(begins: NDArray[np.bool_], ranked: NDArray[np.int64], firings: NDArray[np.int64], n: int) -> Shown:

@@ -1,21 +1,22 @@
-"""ordered(): the order of rows by several columns, held to numpy's lexsort."""
+"""ordered(): the order of rows by several columns, held to numpy's lexsort; distinct(), to its unique."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastwin.core.memory.ordering import ordered
+from fastwin.core.memory.ordering import distinct, ordered
 
 FEW = st.integers(-2, 2)
 MANY = st.integers(-(2**40), 2**40)
+STEPS = st.integers(-3, 3).map(lambda step: step * 86_400_000 + 2**45)
 ALL = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-(2**63), 2**63 - 1, -1, 0])
 
 
 @st.composite
 def columns(draw: st.DrawFn) -> list[np.ndarray]:
     n = draw(st.integers(0, 80))
-    kinds = draw(st.lists(st.sampled_from([FEW, MANY, ALL]), min_size=1, max_size=4))
+    kinds = draw(st.lists(st.sampled_from([FEW, MANY, STEPS, ALL]), min_size=1, max_size=4))
     return [np.array(draw(st.lists(kind, min_size=n, max_size=n)), dtype=np.int64) for kind in kinds]
 
 
@@ -34,6 +35,34 @@ def test_columns_that_just_fit_into_one_or_do_not(width):
     low = np.array([2**width - 1, 0, 5 % 2**width, 0, 2**width - 1], dtype=np.uint64).view(np.int64)
     for given_columns in ([high, low], [low, high], [low], [high]):
         assert ordered(given_columns)[0].tolist() == np.lexsort(given_columns[::-1]).tolist()
+
+
+@pytest.mark.parametrize("columns_n", [1, 2, 3])
+@pytest.mark.parametrize("high", [1, 1_000, 2**29, 2**62])
+def test_many_rows_are_sorted_by_long_digits(high, columns_n):
+    random = np.random.default_rng(high + columns_n)
+    many = [random.integers(-high, high, 20_000) for _ in range(columns_n)]
+    assert ordered(many)[0].tolist() == np.lexsort(many[::-1]).tolist()
+    in_order = [column[np.lexsort(many[::-1])] for column in many]
+    assert ordered(in_order)[0].tolist() == list(range(20_000))
+
+
+def test_bounds_of_windows_take_few_bits_beside_other_columns():
+    random = np.random.default_rng(3)
+    starts = random.integers(-(2**14), 2**14, 20_000) * 86_400_000  # 42 bits, or 15 in steps of a day
+    keys = random.integers(0, 2**31, 20_000)
+    assert ordered([starts, keys])[0].tolist() == np.lexsort((keys, starts)).tolist()
+
+
+@given(st.lists(FEW | MANY | ALL, max_size=80))
+def test_distinct_values(values):
+    found = distinct(np.array(values, np.int64))
+    assert found.tolist() == sorted(set(values))
+
+
+def test_distinct_of_more_values_than_it_remembers():
+    values = np.random.default_rng(5).integers(-6_000, 6_000, 50_000)
+    assert distinct(values).tolist() == np.unique(values).tolist()
 
 
 def test_what_it_refuses():

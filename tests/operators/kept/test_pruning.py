@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
@@ -130,3 +131,28 @@ def test_rows_that_are_put_in_order_let_go_of_their_keys() -> None:
     pruner.drop_before(100)
     keys.sweep()
     assert len(keys) == 0
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_of_a_large_batch_only_rows_that_a_window_picks_are_kept(name: str) -> None:
+    stream = SPECS[name].open(schema=SCHEMA)
+    stream.process(rows_of(np.arange(20_000), 0, 0))
+    few, each = {"last": 1, "top": 2}[name], 2_000
+    stream.process(rows_of(np.repeat(np.arange(3), each), 0, 1))  # fewer rows than are kept: nothing is pruned
+    assert stream.metrics.state_rows == 20_000 + 3 * few
+    found = stream.advance_watermark(10_000).main
+    assert max(found.filter(pc.less(found["k"], 3))["v"].to_pylist()) == 1
+    assert stream.metrics.state_rows == 0
+
+
+def test_a_large_late_batch_shows_each_row_that_is_the_best_for_a_while() -> None:
+    late = SPECS["top"].allowed_lateness("1 minute", coalesce=False)
+    found = []
+    for n in (5_000, 40):  # above and below what is looked at first
+        stream = late.open(schema=SCHEMA)
+        stream.process(rows_of(np.zeros(1), 0, 0))
+        stream.advance_watermark(1_500)
+        rows = pa.table([np.zeros(n, np.int64), np.zeros(n, np.int64), np.arange(n)], schema=SCHEMA)
+        found.append(stream.process(rows).main)
+    assert len(found[0]) > 5_000
+    assert found[0].slice(0, len(found[1])).equals(found[1])

@@ -1,0 +1,80 @@
+"""Kernels over rows of firings, held to loops over lists."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastwin.core.rows.firings import best_of, pairs_between, sides_apart
+
+VALUES = st.integers(-3, 3) | st.sampled_from([-(2**63), 2**63 - 1])
+SIZES = st.lists(st.integers(1, 9), max_size=8)
+
+
+def _groups(sizes: list[int]) -> np.ndarray:
+    return np.repeat(np.arange(len(sizes), dtype=np.int64) * 7 - 3, sizes)
+
+
+@given(SIZES, st.data(), st.integers(1, 5), st.booleans())
+def test_the_best_of_each_group_are_those_that_sorting_puts_first(sizes, data, n, last):
+    groups = _groups(sizes)
+    values = data.draw(st.lists(VALUES, min_size=len(groups), max_size=len(groups)))
+    wanted = []
+    for group in dict.fromkeys(groups.tolist()):
+        rows = [i for i in range(len(groups)) if groups[i] == group]
+        wanted += sorted(rows, key=lambda i: (values[i], -i if last else i))[:n]
+    assert best_of(groups, np.array(values, np.int64), n, last).tolist() == wanted
+
+
+def test_more_than_a_group_has_gives_all_of_it():
+    groups, values = np.array([1, 1, 2], np.int64), np.array([5, 4, 9], np.int64)
+    assert best_of(groups, values, 1_000).tolist() == [1, 0, 2]
+
+
+@given(SIZES, st.data())
+def test_left_rows_come_first_in_each_group(sizes, data):
+    groups = _groups(sizes)
+    sides = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(groups), max_size=len(groups))), np.int8)
+    order, begins, rights = sides_apart(groups, sides)
+    assert order.tolist() == np.lexsort((np.arange(len(groups)), sides, groups)).tolist()
+    assert begins.tolist() == np.cumsum([0, *sizes]).tolist()
+    assert rights.tolist() == [int(sides[a:b].sum()) for a, b in zip(begins, begins[1:], strict=False)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(any), max_size=8),
+    st.booleans(),
+    st.booleans(),
+    st.data(),
+)
+def test_pairs_are_those_of_two_loops(counts, lone_left, lone_right, data):
+    pairs, ends, at = [], [], 0
+    for group, (left, right) in enumerate(counts):
+        lefts = list(range(at, at + left)) or ([-1] if lone_right else [])
+        rights = list(range(at + left, at + left + right)) or ([-1] if lone_left else [])
+        pairs += [(group, one, other) for one in lefts for other in rights]
+        ends.append(len(pairs))
+        at += left + right
+    begins = np.cumsum([0, *(left + right for left, right in counts)])
+    rights_of = np.array([right for _, right in counts], np.int64)
+    first = data.draw(st.integers(0, len(pairs)))
+    last = data.draw(st.integers(first, len(pairs)))
+    found = pairs_between(begins, rights_of, np.array(ends, np.int64), first, last)
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == pairs[first:last]
+
+
+def test_what_they_refuse():
+    groups = np.zeros(2, np.int64)
+    with pytest.raises(ValueError, match="n: must be at least 1, got 0"):
+        best_of(groups, groups, 0)
+    with pytest.raises(ValueError, match="values: needs 2 values"):
+        best_of(groups, np.zeros(3, np.int64), 1)
+    with pytest.raises(ValueError, match="sides: needs 2 values"):
+        sides_apart(groups, np.zeros(1, np.int8))
+    begins, rights, ends = np.array([0, 2]), np.array([1]), np.array([1])
+    with pytest.raises(IndexError, match=r"pairs: there are 1, got \[0, 2\)"):
+        pairs_between(begins, rights, ends, 0, 2)
+    with pytest.raises(IndexError, match=r"pairs: there are 0, got \[0, 1\)"):
+        pairs_between(np.array([0]), rights[:0], ends[:0], 0, 1)
+    with pytest.raises(ValueError, match="begins: needs 2 values"):
+        pairs_between(begins[:1], rights, ends, 0, 1)
