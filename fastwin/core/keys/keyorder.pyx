@@ -5,7 +5,7 @@ import numpy as np
 from libc.stdint cimport INT64_MIN
 from libc.stdlib cimport free, malloc
 
-from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t
 from fastwin.core.memory.bits cimport bits_of
 from fastwin.core.memory.bounds cimport check_ids, check_int64, check_length
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch_to_write

@@ -236,13 +236,19 @@ class SlidingSlicing(_Regular):
         self, starts: NDArray[np.int64], watermark: int, lateness: int, afters: NDArray[np.int64] | None = None
     ) -> Windows:
         grid = self.offset + self.size
-        first = np.maximum(
-            starts - (starts - grid) % self.slide + self.slide, within(self.end_after(watermark - lateness + 1))
+        earliest, latest = (
+            within(self.end_after(watermark - lateness + 1)),
+            within(_floor(watermark + 1, self.slide, grid)),
         )
+        if self.slide >= self.size and afters is None:  # a slice is a window
+            ends = starts + self.size
+            takes = (ends >= earliest) & (ends <= latest)
+            ends = ends if takes.all() else ends[takes]
+            return Windows(takes.astype(np.int64), ends - self.size, ends)
+        first = np.maximum(starts - (starts - grid) % self.slide + self.slide, earliest)
         if afters is not None:
             first = np.maximum(first, afters + self.slide)
-        last = starts - (starts - self.offset) % self.slide + self.size
-        last = np.minimum(last, within(_floor(watermark + 1, self.slide, grid)))
+        last = np.minimum(starts - (starts - self.offset) % self.slide + self.size, latest)
         counts, ends = expanded(first, last, self.slide)
         return Windows(counts, ends - self.size, ends)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fastwin.core.memory.ordering import ordered
 from fastwin.times import MAX_TIMESTAMP
 
 __all__ = ["ByStart"]
@@ -71,5 +72,5 @@ class ByStart:
 
 
 def _in_order(starts: NDArray[np.int64], places: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    order = np.argsort(starts, kind="stable")  # O(n) where these are two sorted runs
+    order, _ = ordered([starts])
     return starts[order], places[order]

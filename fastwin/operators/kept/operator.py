@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.columns.decoding import take_rows
+from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.memory.ordering import distinct
 from fastwin.core.rows.rowstore import RowStore
