@@ -63,7 +63,7 @@ def test_windows_hold_what_their_panes_hold(dtype: str, data: st.DataObject) -> 
             rows = {place: values for place, values in rows.items() if place[0] >= kept}
 
 
-@settings(max_examples=3)  # one is some hundred thousand comparisons
+@settings(max_examples=2)  # one is some hundred thousand comparisons
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(4,), (2, 6)]))
 def test_blocks_of_keys(seed: int, blocks: tuple[int, ...]) -> None:
     """More keys than a block takes, over windows whose stacks turn over many times."""
