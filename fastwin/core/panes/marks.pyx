@@ -6,6 +6,7 @@ from libc.stdint cimport INT64_MIN
 
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t
 from fastwin.core.memory.bounds cimport check_ids, check_length
+from fastwin.core.panes.panelist cimport Pane
 from fastwin.core.panes.panetable cimport PaneTable
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
 from fastwin.core.timemath cimport floor_to
@@ -20,22 +21,35 @@ cdef enum:
     LAST = 0                    # cells of a mark, see pass_windows()
     FIRST = 1
     BEFORE = 2
+    NEAR_PANES = 4              # that may hold a mark that is near to a window: from the one behind its own on back
+    OWN = 1
+
+cdef struct Near:               # panes of marks that are near to windows of one pane; NULL: there is none
+    bint known
+    ts_t start                  # of this pane
+    Pane* panes[NEAR_PANES]
 
 
 cdef inline int64_t* cells_of(PaneTable marks, idx_t slot) noexcept nogil:
     return (<int64_t*> marks.rows.head(slot)) + HEAD_CELLS
 
 
-cdef inline idx_t mark_of(PaneTable marks, idx_t key, ts_t end, int64_t gap) noexcept nogil:
-    """Returns the slot of the key's newest mark that is near to a window, or NONE."""
-    cdef ts_t start = floor_to(end, gap, 0) + gap
-    cdef idx_t slot = marks.slot_of(key, start)
-    cdef int _i
-    for _i in range(3):
-        if slot != NONE:
-            return slot
-        start -= gap
-        slot = marks.slot_of(key, start)
+cdef inline idx_t mark_of(Near* near, PaneTable marks, idx_t key, ts_t end, int64_t gap) noexcept nogil:
+    """Returns the slot of the key's newest mark that is near to a window, or NONE.
+
+    near: the panes around it, found anew unless they are those of the window before.
+    """
+    cdef idx_t slot = NONE
+    cdef int i
+    if not near.known or not near.start <= end < near.start + gap:
+        near.known, near.start = True, floor_to(end, gap, 0)
+        for i in range(NEAR_PANES):
+            near.panes[i] = marks.find_pane(near.start + (OWN - i) * gap)
+    for i in range(NEAR_PANES):
+        if near.panes[i] != NULL:
+            slot = marks.find_row(near.panes[i], key)
+            if slot != NONE:
+                return slot
     return slot
 
 
@@ -55,11 +69,12 @@ def pass_windows(PaneTable marks not None, const idx_t[::1] keys not None, const
     be no window in between. Raises ValueError for what is out of bounds, IndexError for an id that was never handed
     out. O(n) expected.
     """
-    cdef Py_ssize_t n = keys.shape[0], i, found = 0
+    cdef Py_ssize_t n = keys.shape[0], i, j, found = 0, skipped = 0
     cdef int64_t limit = (<int64_t> 1) << 62
     cdef ts_t end, last, first, before
-    cdef idx_t slot, other
+    cdef idx_t slot
     cdef int64_t* cells
+    cdef Near near
     check_length("ends", ends.shape[0], n)
     check_ids("keys", keys, marks.keys.top)
     if not 1 <= gap <= MOST_GAP:
@@ -69,43 +84,58 @@ def pass_windows(PaneTable marks not None, const idx_t[::1] keys not None, const
             raise ValueError(f"ends: must be within +-2**62 ms, got {ends[i]}")
     if marks.rows.stride < 8 * (HEAD_CELLS + MARK_CELLS):
         raise ValueError("marks: their rows have too few cells")
-    places = np.empty(2 * n, dtype=np.int64)
+    places, over = np.empty(2 * n, dtype=np.int64), np.empty(n, dtype=np.int64)
     afters, untils = np.empty_like(places), np.empty_like(places)
-    cdef int64_t[::1] place = places, after = afters, until = untils
+    cdef int64_t[::1] place = places, after = afters, until = untils, behind = over
+    near.known = False
     with nogil:
         for i in range(n):
             if i % BLOCK == 0:
                 marks.rows.reserve(min(BLOCK, n - i))
             end = ends[i]
-            slot = mark_of(marks, keys[i], end, gap)
+            slot = mark_of(&near, marks, keys[i], end, gap)
             first, before = end, INT64_MIN
             if slot != NONE:
                 cells = cells_of(marks, slot)
                 last = cells[LAST]
-                if end <= last:
-                    continue  # within the run, or before it: see below
+                if end <= last:     # within the run, or before it: see below
+                    behind[skipped] = i
+                    skipped += 1
+                    continue
                 if end - last > gap:
                     before = last
                 else:
                     first, before = cells[FIRST], cells[BEFORE]
                     place[found], after[found], until[found] = i, last, end
                     found += 1
-            other = marks.ensure_row(marks.ensure_pane(floor_to(end, gap, 0)), keys[i])
-            cells = cells_of(marks, other)
-            cells[LAST], cells[FIRST], cells[BEFORE] = end, first, before
-        for i in range(n - 1, -1, -1):
-            end = ends[i]
-            slot = mark_of(marks, keys[i], end, gap)
+            if near.panes[OWN] == NULL:
+                near.panes[OWN] = marks.ensure_pane(near.start)
+            if slot == NONE or marks.rows.head(slot).start != near.start:
+                slot = marks.ensure_row(near.panes[OWN], keys[i])
+            else:
+                marks.rows.mark(slot)
             cells = cells_of(marks, slot)
-            first, before = cells[FIRST], cells[BEFORE]
-            if end >= first or end <= before or first - end > gap:
-                continue
-            place[found], after[found], until[found] = i, end, first
-            found += 1
-            cells[FIRST] = end
-            if before != INT64_MIN and end - before <= gap:
+            cells[LAST], cells[FIRST], cells[BEFORE] = end, first, before
+        for j in range(skipped - 1, -1, -1):
+            i = behind[j]
+            end = ends[i]
+            slot = mark_of(&near, marks, keys[i], end, gap)
+            cells = cells_of(marks, slot)
+            first = cells[FIRST]
+            if cells[BEFORE] < end < first and first - end <= gap:
+                place[found], after[found], until[found] = i, end, first
+                found += 1
+                cells[FIRST] = end
+                marks.rows.mark(slot)
+        for j in range(skipped - 1, -1, -1):    # two runs join behind the earliest window between them
+            i = behind[j]
+            end = ends[i]
+            slot = mark_of(&near, marks, keys[i], end, gap)
+            cells = cells_of(marks, slot)
+            before = cells[BEFORE]
+            if end == cells[FIRST] and before != INT64_MIN and end - before <= gap:
                 place[found], after[found], until[found] = i, before, end
                 found += 1
                 cells[FIRST], cells[BEFORE] = before, INT64_MIN
-            marks.rows.mark(slot)
+                marks.rows.mark(slot)
     return places[:found], afters[:found], untils[:found]

@@ -41,6 +41,23 @@ def test_several_windows_before_the_first_have_none_of_them_between(marks: PaneT
     assert gaps(marks, (0, 20), (0, 50)) == [(1, 50, 80), (0, 20, 50)]
 
 
+def test_two_late_windows_between_two_runs_have_none_of_them_in_a_gap(marks: PaneTable) -> None:
+    assert gaps(marks, (0, 10), (0, 150)) == []
+    assert gaps(marks, (0, 70), (0, 90)) == [(1, 90, 150), (0, 70, 90), (0, 10, 70)]
+    assert gaps(marks, (0, 70), (0, 90)) == []
+
+
+def test_runs_go_on_from_pane_to_pane_of_marks(marks: PaneTable) -> None:
+    assert gaps(marks, *((0, end) for end in range(0, 1_000, 80))) == [
+        (i + 1, end, end + 80) for i, end in enumerate(range(0, 960, 80))
+    ]
+    assert gaps(marks, (0, 1_040), (1, 1_040), (0, 1_141), (1, 1_141), (0, 2_000)) == [(0, 960, 1_040)]
+    assert gaps(marks, (1, 1_100), (1, 1_120), (0, 1_950)) == [
+        (2, 1_950, 2_000), (1, 1_120, 1_141), (0, 1_100, 1_120), (0, 1_040, 1_100)
+    ]  # fmt: skip
+    marks._check()
+
+
 def test_far_ends_and_the_longest_gap(marks: PaneTable) -> None:
     far = 2**62
     assert gaps(marks, (0, -far), (1, far), (0, MOST_GAP - far), gap=MOST_GAP) == [(2, -far, MOST_GAP - far)]
