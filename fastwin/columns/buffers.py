@@ -17,6 +17,7 @@ __all__ = [
     "repeated",
     "roomy_text",
     "sortable",
+    "spread",
     "stored",
     "text_values",
     "truths",
@@ -190,6 +191,29 @@ def from_text(
         wide = True
     ends = offsets if wide else offsets.astype(np.int32)
     return pa.Array.from_buffers(kind, n, [_bitmap(valid), pa.py_buffer(ends), pa.py_buffer(data)])
+
+
+def spread(column: pa.Array, places: NDArray[np.int64], n: int, other: pa.Array) -> pa.Array:
+    """Returns n values: those of a column at the given places, int64[len(column)], and that of ``other`` elsewhere.
+
+    other: one value of the same type. Each place is one of 0 to n - 1.
+
+    >>> spread(pa.array([5, None]), np.array([3, 1]), 4, pa.array([0])).to_pylist()
+    [0, None, 0, 5]
+    """
+    kind = column.type
+    if not pa.types.is_primitive(kind) or kind.bit_width not in (8, 16, 32, 64):
+        found = np.zeros(n, np.int32)
+        found[places] = np.arange(1, len(column) + 1)
+        return pa.concat_arrays([other, column]).take(pa.array(found))
+    dtype = _STORED_AS[kind.bit_width // 8]
+    values = np.full(n, stored(other, dtype)[0])
+    values[places] = stored(column, dtype)
+    if not column.null_count and not other.null_count:
+        return from_values(values, None, kind)
+    valid, known = np.full(n, not other.null_count), validity(column)
+    valid[places] = True if known is None else known
+    return from_values(values, valid, kind)
 
 
 def repeated(text: str, n: int) -> pa.Array:

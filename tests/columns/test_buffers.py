@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
-from fastwin.columns.buffers import int64_values, sortable, stored, text_values
+from fastwin.columns.buffers import int64_values, sortable, spread, stored, text_values
 from fastwin.columns.decoding import decoded
 from tests.support.columns import KEY_TYPES, column_of, readable
 
@@ -146,3 +146,31 @@ def test_numbers_in_the_order_of_values(array: pa.Array) -> None:
 def test_text_and_decimals_have_no_numbers_of_their_order() -> None:
     assert sortable(pa.array(["a"])) is None
     assert sortable(pa.array([1], pa.decimal128(5, 2))) is None
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("filler", ["a value", "null"])
+@pytest.mark.parametrize(("name", "kind", "values"), KEY_TYPES, ids=[name for name, _, _ in KEY_TYPES])
+def test_values_among_others(name: str, kind: pa.DataType, values: list, filler: str, offset: int) -> None:
+    column = decoded(column_of(kind, values))
+    other = column[:1] if filler == "a value" else pa.nulls(1, column.type)
+    column = column[offset:]
+    places = np.arange(len(column), dtype=np.int64)[::-1] * 3 + 1
+    n = 3 * len(column) + 1
+    expected = other.to_pylist() * n
+    for place, value in zip(places.tolist(), column.to_pylist(), strict=True):
+        expected[place] = value
+    found = spread(column, places, n, other)
+    found.validate(full=True)
+    assert found.type == column.type
+    assert repr(found.to_pylist()) == repr(expected)
+    assert found.null_count == expected.count(None)
+
+
+def test_no_values_among_others_and_no_others() -> None:
+    nothing, zero = pa.array([], pa.int32()), pa.array([0], pa.int32())
+    assert spread(nothing, np.empty(0, np.int64), 2, zero).to_pylist() == [0, 0]
+    assert spread(nothing, np.empty(0, np.int64), 0, zero).to_pylist() == []
+    assert spread(pa.array([[1], None]), np.array([1, 0]), 2, pa.array([[]], pa.list_(pa.int64()))).to_pylist() == [
+        None, [1]
+    ]  # fmt: skip

@@ -137,18 +137,15 @@ class CalendarSlicing:
         bounds = self._known.bounds
         return int(bounds[min(max(self._bound_after(end) - 1, 0) + windows, len(bounds) - 1)])
 
-    def _cover_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> None:
+    def cover_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> None:
         # The windows between two ranges have not been asked for so far.
         while (apart := self._known.ranges_of(afters - 1) != self._known.ranges_of(untils - 1)).any():
             first, last = int(afters[apart][0]) - 1, int(untils[apart][0]) - 1
             self.cover(np.append(np.arange(first, last, _HALF_A_YEAR_MS), last))
 
-    def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
-        self._cover_between(afters, untils)
-        known = self._known
-        counts, ends = expanded(self._at(afters) + 1, self._at(untils) - 1, 1)
-        return Windows(counts, known.bounds[known.starts[ends]], known.bounds[ends])
+    def places_of(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._at(ends)
 
-    def count_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> NDArray[np.int64]:
-        self._cover_between(afters, untils)
-        return np.maximum(self._at(untils) - self._at(afters) - 1, 0)
+    def windows_at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        known = self._known
+        return known.bounds[known.starts[places]], known.bounds[places]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.buffers import spread
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.panes.marks import MARK_CELLS, pass_windows
 from fastwin.core.panes.panetable import PaneTable
+from fastwin.core.panes.rowsbyend import repeat_until, rows_by_end
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.operators.aligned.operator import AlignedOperator
-from fastwin.operators.aligned.slicing import Slicing, Windows, clamped
+from fastwin.operators.aligned.slicing import Slicing, clamped
 from fastwin.operators.config import Config
 from fastwin.operators.parts import parts_within
 from fastwin.operators.protocol import Beside
@@ -50,61 +52,72 @@ class FillingOperator(AlignedOperator):
         self._empty = config.values_of(self._accumulators, rows, nothing)
 
     def _results(self, rows: RowStore, slots: NDArray[np.int32], ends: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-        at = 0
-        for fired in super()._results(rows, slots, ends):
-            part = slice(at, at + fired.num_rows)
-            at = part.stop
-            yield from self._filled(fired, rows.keys(slots[part]), ends[part])
+        self.counters.fired += len(slots)
+        for part, values in self._config.values_in_parts(self._accumulators, rows, slots):
+            yield from self._filled(rows.keys(slots[part]), rows.starts(slots[part]), ends[part], values)
 
     def _filled(
-        self, fired: pa.RecordBatch, keys: NDArray[np.int32], ends: NDArray[np.int64]
+        self, keys: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64], values: list[pa.Array]
     ) -> Iterator[pa.RecordBatch]:
         """Yields the results of windows, and those of the gaps that they end; each batch is in order of ends.
 
         It is one, unless that had too many rows or too much text.
         """
+        slicing = self._slicing
         order = np.argsort(ends, kind="stable")  # those of a late element come with the latest first
-        places, afters, untils = pass_windows(self._marks, keys[order], ends[order], self._gap)
-        counts = self._slicing.count_between(afters, untils)
-        if not counts.any():
-            yield fired
+        ended_by, afters, untils = pass_windows(self._marks, keys[order], ends[order], self._gap)
+        slicing.cover_between(afters, untils)
+        firsts, lasts = slicing.places_of(afters) + 1, slicing.places_of(untils) - 1
+        some = firsts <= lasts
+        if not some.any():
+            yield self._config.result(self._keys, keys, starts, ends, values)
             return
+        ended_by, firsts, lasts = ended_by[some], firsts[some], lasts[some]
+        keys, places = keys[order], slicing.places_of(ends[order])
+        values = [column.take(pa.array(order)) for column in values]
         filled = np.zeros(len(order), np.int64)
-        np.add.at(filled, places, counts)
+        np.add.at(filled, ended_by, lasts - firsts + 1)
         for part in parts_within(filled, _TOGETHER):
-            mine = np.flatnonzero((places >= part.start) & (places < part.stop))
-            gaps = self._slicing.between(afters[mine], untils[mine])
-            yield from self._together(fired, keys, ends, order[part], order[np.repeat(places[mine], gaps.counts)], gaps)
+            mine = np.flatnonzero((ended_by >= part.start) & (ended_by < part.stop))
+            yield from self._together(
+                np.concatenate([keys[ended_by[mine]], keys[part]]),
+                np.concatenate([firsts[mine], places[part]]),
+                np.concatenate([lasts[mine], places[part]]),
+                [column[part] for column in values],
+                len(keys[part]),
+            )
 
     def _together(
         self,
-        fired: pa.RecordBatch,
         keys: NDArray[np.int32],
-        ends: NDArray[np.int64],
-        some: NDArray[np.int64],
-        ended_by: NDArray[np.int64],
-        gaps: Windows,
+        firsts: NDArray[np.int64],
+        lasts: NDArray[np.int64],
+        values: list[pa.Array],
+        fired: int,
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the results of some windows that fired, with those of gaps, in order of ends.
+        """Yields the results of gaps, and behind them in each end those of windows that have fired.
 
-        some: their places in ``fired``. ended_by: of each window of the gaps, the place of the one that ends its gap.
+        keys, firsts, lasts: runs of windows, see ``rows_by_end``; those of gaps come first. fired: how many follow, of
+        one window each. values: the results of these.
         """
-        n, of = len(ended_by), np.concatenate([ended_by, some])
-        order = np.argsort(np.concatenate([gaps.ends, ends[some]]), kind="stable")
-        for part in parts_within(self._key_bytes(keys)[of[order]], _MOST_BYTES):
-            at = order[part]
-            empty, there = at[at < n], at[at >= n]
-            self.counters.fired += len(empty)
-            nothing = pa.array(np.zeros(len(empty), np.int32))
-            values = [column.take(nothing) for column in self._empty]
-            filled = self._config.result(self._keys, keys[of[empty]], gaps.starts[empty], gaps.ends[empty], values)
-            back = np.empty(len(at), np.int64)
-            back[np.argsort(at >= n, kind="stable")] = np.arange(len(at))
-            yield pa.concat_batches([filled, fired.take(pa.array(of[there]))]).take(pa.array(back))
+        ids, at, places, bounds = rows_by_end(keys, firsts, lasts)
+        starts, ends = (repeat_until(each, bounds) for each in self._slicing.windows_at(places))
+        alone, at = keys[len(keys) - fired :], at[len(at) - fired :]
+        self.counters.fired += len(ids) - fired
+        values = [spread(column, at, len(ids), empty) for column, empty in zip(values, self._empty, strict=True)]
+        for part in self._parts(alone, ids):
+            some = [column[part] for column in values]
+            yield self._config.result(self._keys, ids[part], starts[part], ends[part], some)
 
-    def _key_bytes(self, keys: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Returns how many bytes of text each key has: int64[n]."""
-        return np.diff(self._keys.take_bytes(keys)[0]) if self._keys.is_bytes else np.zeros(len(keys), np.int64)
+    def _parts(self, keys: NDArray[np.int32], ids: NDArray[np.int32]) -> Iterable[slice]:
+        """Returns which rows go together so that their keys have not too many bytes. keys: all those of ``ids``."""
+        if not self._keys.is_bytes:
+            return [slice(0, len(ids))]
+        sizes = np.diff(self._keys.take_bytes(keys)[0])
+        if int(sizes.max()) * len(ids) <= _MOST_BYTES:
+            return [slice(0, len(ids))]
+        known, at = np.unique(keys, return_index=True)
+        return parts_within(sizes[at][np.searchsorted(known, ids)], _MOST_BYTES)
 
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
         """Fires windows, with those of gaps that end; forgets keys that have had none for too long."""

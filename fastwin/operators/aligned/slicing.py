@@ -34,9 +34,9 @@ def within(t: int) -> int:
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows that cover slices, have passed and are still kept; or those in gaps.
+    """Windows that cover slices, have passed and are still kept.
 
-    counts: int64[slices], how many for each slice, or gap. starts, ends: int64, their bounds, slice by slice, each
+    counts: int64[slices], how many for each slice. starts, ends: int64, their bounds, slice by slice, each
     slice's latest window first.
     """
 
@@ -134,11 +134,17 @@ class Slicing(Protocol):
     def end_behind(self, end: int, windows: int) -> int:
         """Returns the end of the window so many ends behind the one at ``end``, as far as ends are known."""
 
-    def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
-        """Returns the windows that end after ``afters[i]`` and before ``untils[i]``, both ends of windows; by i."""
+    def cover_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> None:
+        """Is told of gaps of whose windows it will be asked: they end after ``afters[i]`` and before ``untils[i]``.
 
-    def count_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns how many windows ``between`` returns for each i: int64[n]."""
+        Both are ends of windows: int64[n].
+        """
+
+    def places_of(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns numbers of ends of windows, of which neighbours differ by one, until the next ``cover``: int64[n]."""
+
+    def windows_at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns starts and ends of the windows of which ``places_of`` gives these numbers: int64[n] each."""
 
 
 def expanded(first: NDArray, last: NDArray, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -162,6 +168,9 @@ class _Regular:
 
     def ends_at(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
         return ends
+
+    def cover_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> None:
+        """Does nothing, as ``cover``."""
 
 
 @dataclass(frozen=True)
@@ -266,12 +275,12 @@ class SlidingSlicing(_Regular):
     def end_behind(self, end: int, windows: int) -> int:
         return end + windows * self.slide
 
-    def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
-        counts, ends = expanded(afters + self.slide, untils - self.slide, self.slide)
-        return Windows(counts, ends - self.size, ends)
+    def places_of(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ends // self.slide
 
-    def count_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.maximum((untils - afters) // self.slide - 1, 0)
+    def windows_at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        ends = places * self.slide + (self.offset + self.size) % self.slide
+        return ends - self.size, ends
 
 
 @dataclass(frozen=True)
@@ -357,9 +366,9 @@ class CumulativeSlicing(_Regular):
     def end_behind(self, end: int, windows: int) -> int:
         return end + windows * self.step
 
-    def between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> Windows:
-        counts, ends = expanded(afters + self.step, untils - self.step, self.step)
-        return Windows(counts, ends - 1 - (ends - 1 - self.offset) % self.max_size, ends)
+    def places_of(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ends // self.step
 
-    def count_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.maximum((untils - afters) // self.step - 1, 0)
+    def windows_at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        ends = places * self.step + self.offset % self.step
+        return ends - 1 - (ends - 1 - self.offset) % self.max_size, ends
