@@ -11,9 +11,11 @@ from fastwin.core.accumulators.accumulator_set cimport NO_VALUE, NULL_VALUE, VAL
 from fastwin.core.accumulators.accumulator_set cimport Take, bits_of, check_column, has, into, number_behind
 from fastwin.core.accumulators.accumulator_set cimport taken, values_at, wanted
 from fastwin.core.accumulators.totals cimport add_float, float_sum
+from fastwin.core.bags.adding cimport add_numbers
 from fastwin.core.bags.codes cimport code_of_float, code_of_text, float_of_code
-from fastwin.core.bags.records cimport MOST_WORDS, compare_texts
-from fastwin.core.bags.runs cimport Run, add_record, is_run, merge_runs, order_texts, run_in, settle
+from fastwin.core.bags.firstwords cimport MOST_WORDS
+from fastwin.core.bags.records cimport compare_texts
+from fastwin.core.bags.runs cimport Run, add_record, has_numbers, is_run, merge_runs, order_texts, run_in, settle
 from fastwin.core.keys.hashing cimport hash_bytes
 from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.int128 cimport int128
@@ -84,6 +86,9 @@ cdef class Bag(Base):
         cdef bint floats = self.kind == FLOAT and self.time < 0
         cdef char* row
         if self.reads:
+            return
+        if n and has_numbers(&self.shape) and self.shape.limit == INT64_MAX:
+            self.starved |= not add_numbers(rows, stride, self.at, self.seen, slots, n, &column, floats, &self.shape)
             return
         if self.time >= 0:
             times = <const int64_t*> values_at(&column, self.time)

@@ -5,27 +5,26 @@ are never collapsed, so the error holds for all quantiles, and two sketches of t
 """
 
 cimport cython
-from libc.math cimport INFINITY, NAN, ceil, exp, fabs, isnan, log, log1p
-from libc.stdint cimport INT64_MAX, INT64_MIN
+from libc.math cimport INFINITY, NAN, exp, fabs, log
+from libc.stdint cimport INT64_MAX
 
-from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t
+from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport NO_VALUE, NULL_VALUE, VALUE, Accumulator as Base, Column, Merge
 from fastwin.core.accumulators.accumulator_set cimport Take, bits_of, check_column, has, into, taken, wanted
-from fastwin.core.bags.records cimport MOST_WORDS, Shape
-from fastwin.core.bags.runs cimport Run, add_record, is_run, merge_runs, run_in, settle
+from fastwin.core.bags.buckets cimport HIGHEST_BUCKET, LARGEST, LOWEST_BUCKET, NAN_BUCKET, Scale, bucket_of, set_scale
+from fastwin.core.bags.counters cimport (
+    add_bucket, count_value, counters_in, is_counted, make_run, place_of, settle_counts)
+from fastwin.core.bags.records cimport Shape
+from fastwin.core.bags.runs cimport Run, is_run, merge_runs, run_in
+from fastwin.core.memory.equal cimport are_one
+from fastwin.core.memory.owned cimport block_in
+from fastwin.core.memory.pages cimport prefetch_to_write
 
 __all__ = ["Quantile"]
 
-cdef extern from "<float.h>":
-    const double SMALLEST "DBL_MIN"
-    const double LARGEST "DBL_MAX"
-
-# A bucket's number is a record's key: 0 for numbers nearer to zero than SMALLEST, from 1 up for larger ones, below for
-# negative ones; and these.
 cdef enum:
-    HIGHEST_EXPONENT = 710      # of e, what a double has
-
-cdef const uint8_t* NO_TEXT = <const uint8_t*> <const char*> b""
+    AT_ONCE = 256               # values whose buckets are found before they are counted
+    AHEAD = 8                   # values
 
 
 cdef struct Cells:
@@ -43,8 +42,8 @@ cdef class Quantile(Base):
     """
 
     cdef Shape shape
-    cdef double q, scale, shrink
-    cdef int64_t middle         # what is added to the number of a bucket of values above 0
+    cdef Scale scale
+    cdef double q, shrink
     cdef Quantile source
     cdef bint reads
 
@@ -54,9 +53,8 @@ cdef class Quantile(Base):
         if not 0 <= q <= 1 or not 0.00001 <= error < 1:
             raise ValueError(f"Quantile: q must be from 0 to 1 and error from 0.00001 to below 1, got {q}, {error}")
         self.q = q
-        self.scale = 1 / log1p(2 * error / (1 - error))
+        set_scale(&self.scale, error)
         self.shrink = log(1 - error)            # from the upper end of a bucket to what stands for it
-        self.middle = <int64_t> ceil(HIGHEST_EXPONENT * self.scale)
         self.shape.words, self.shape.keys, self.shape.counts = 2, 1, 1
         self.shape.distinct, self.shape.limit = True, INT64_MAX
         self.cells = 3
@@ -69,29 +67,19 @@ cdef class Quantile(Base):
     cdef inline char* cell(self, const char* row) noexcept nogil:
         return <char*> row + (self.source.at if self.reads else self.at)
 
-    cdef inline int64_t bucket_of(self, double value) noexcept nogil:
-        cdef int64_t above
-        if isnan(value):
-            return INT64_MAX
-        if fabs(value) > LARGEST:
-            return INT64_MAX - 1 if value > 0 else INT64_MIN
-        if fabs(value) < SMALLEST:
-            return 0
-        above = self.middle + <int64_t> ceil(log(fabs(value)) * self.scale)
-        return above if value > 0 else -above
-
     @cython.cdivision(True)
     cdef inline double value_of(self, int64_t bucket, const Cells* cells) noexcept nogil:
         """What stands for the values of a bucket."""
         cdef double found
-        if bucket == INT64_MAX:
+        if bucket == NAN_BUCKET:
             return NAN
-        if bucket == INT64_MAX - 1 or bucket == INT64_MIN:
+        if bucket in (HIGHEST_BUCKET, LOWEST_BUCKET):
             return INFINITY if bucket > 0 else -INFINITY
         if bucket == 0:
             found = 0.0
         else:
-            found = exp(<double> ((bucket if bucket > 0 else -bucket) - self.middle) / self.scale + self.shrink)
+            found = exp(<double> ((bucket if bucket > 0 else -bucket) - self.scale.middle) / self.scale.scale
+                        + self.shrink)
             found = found if bucket > 0 else -found
         return min(max(found, cells.least), cells.most)
 
@@ -106,24 +94,46 @@ cdef class Quantile(Base):
         return 0
 
     cdef void add(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, Column column) noexcept nogil:
-        cdef const double* values = <const double*> column.values
-        cdef int64_t[MOST_WORDS] record
+        cdef Py_ssize_t at = 0
+        while at < n and not self.reads:
+            self.add_some(rows, stride, slots + at, min(n - at, <Py_ssize_t> AT_ONCE), &column, at)
+            at += AT_ONCE
+
+    cdef void add_some(self, char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t n, const Column* column,
+                       Py_ssize_t offset) noexcept nogil:
+        """Adds up to AT_ONCE values, at least one, from an offset of the column on."""
+        cdef const double* values = <const double*> column.values + offset
+        cdef const uint8_t* valid = column.valid + offset if column.valid != NULL else NULL
+        cdef int64_t[AT_ONCE] buckets
+        cdef const Shape* shape = &self.shape
+        cdef Py_ssize_t at = self.at, i
+        cdef uint64_t seen = self.seen
+        cdef bint one = are_one(slots, n)
         cdef double value
-        cdef Py_ssize_t i
         cdef char* row
         cdef Cells* cells
-        for i in range(n if not self.reads else 0):
-            if not has(column.valid, i):
+        for i in range(n):
+            buckets[i] = bucket_of(&self.scale, values[i])
+        for i in range(n):
+            # As in adding.pxd: what is missing in the cache is asked for some values ahead.
+            if not one and i + 3 * AHEAD < n:
+                prefetch_to_write(rows + slots[i + 3 * AHEAD] * stride + at)
+                prefetch_to_write(block_in(rows + slots[i + 2 * AHEAD] * stride + at))
+                prefetch_to_write(<void*> place_of(rows + slots[i + AHEAD] * stride + at, buckets[i + AHEAD]))
+            if not has(valid, i):
                 continue
             row = rows + slots[i] * stride
-            cells = <Cells*> (row + self.at)
+            cells = <Cells*> (row + at)
             value = values[i] + 0.0         # no -0.0
             if fabs(value) <= LARGEST:
-                cells.least, cells.most = min(cells.least, value), max(cells.most, value)
-            record[0], record[1] = self.bucket_of(value), 1
-            if not add_record(<char*> cells, &self.shape, record, NO_TEXT):
+                if value < cells.least:
+                    cells.least = value
+                if value > cells.most:
+                    cells.most = value
+            if not (is_counted(<char*> cells) and count_value(counters_in(<char*> cells), buckets[i])) and (
+                    not add_bucket(<char*> cells, buckets[i], shape)):
                 self.starved = True
-            bits_of(row)[0] |= self.seen
+            bits_of(row)[0] |= seen
 
     cdef void merge(self, Merge pairs) noexcept nogil:
         cdef Py_ssize_t i
@@ -132,8 +142,9 @@ cdef class Quantile(Base):
         for i in range(pairs.n if not self.reads else 0):
             cells, others = <Cells*> (into(&pairs, i) + self.at), <const Cells*> (taken(&pairs, i) + self.at)
             cells.least, cells.most = min(cells.least, others.least), max(cells.most, others.most)
-            # Putting the other run in order changes nothing of what it holds.
-            if not merge_runs(<char*> cells, <char*> others, &self.shape):
+            # Making a run of the other one, in order, changes nothing of what it holds.
+            if not (make_run(<char*> cells) and make_run(<char*> others) and (
+                    merge_runs(<char*> cells, <char*> others, &self.shape))):
                 self.starved = True
 
     cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:
@@ -144,7 +155,9 @@ cdef class Quantile(Base):
         cdef Run run
         for i in range(rows.n):
             cell = self.cell(wanted(rows, i))
-            marks[i] = VALUE if settle(cell, &self.shape) else NO_VALUE
+            marks[i] = VALUE if settle_counts(cell, &self.shape) else NO_VALUE
+            if marks[i] == NO_VALUE:
+                continue
             run = run_in(cell, &self.shape)
             total = 0
             for k in range(run.n):
@@ -159,7 +172,7 @@ cdef class Quantile(Base):
                 before += run.records[2 * k + 1]
                 k += 1
             bucket, cells = run.records[2 * k], <const Cells*> cell
-            if INT64_MIN < bucket < INT64_MAX - 1 and rank in (0, total - 1):
+            if LOWEST_BUCKET < bucket < HIGHEST_BUCKET and rank in (0, total - 1):
                 (<double*> values)[i] = cells.least if rank == 0 else cells.most
             else:
                 (<double*> values)[i] = self.value_of(bucket, cells)
@@ -168,7 +181,7 @@ cdef class Quantile(Base):
         raise MemoryError("Quantile: no memory to put the buckets of a window in order")
 
     cdef bint tidy(self, char* row) noexcept nogil:
-        return settle(row + self.at, &self.shape)
+        return settle_counts(row + self.at, &self.shape)
 
     cdef bint sound(self, const char* row) noexcept nogil:
         return is_run(row + self.at, &self.shape)

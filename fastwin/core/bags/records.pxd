@@ -1,11 +1,12 @@
-# Records of a few words each, which may have a text elsewhere: how they are compared, sorted, and made one.
+# Records of a few words each, which have a text elsewhere or a time: how they are compared, sorted, and made one. Those
+# of numbers alone are in firstwords.pxd.
 from libc.string cimport memcmp, memcpy
 
 from fastwin.core.typedefs cimport int64_t, uint8_t
+from fastwin.core.bags.firstwords cimport MOST_WORDS, put_record, sort_by_first
 from fastwin.core.memory.radixsort cimport FEW_RECORDS, radix_sort
 
 cdef enum:
-    MOST_WORDS = 5              # of a record
     SORTED_BY_HAND = 16         # records sorted by insertion before they are merged
 
 cdef struct Shape:
@@ -37,19 +38,6 @@ cdef inline int compare(const Shape* shape, const int64_t* a, const uint8_t* a_t
         return 0
     found = compare_texts(a_texts + a[i], a[i + 1], b_texts + b[i], b[i + 1])
     return -found if shape.turned else found
-
-
-cdef inline void put_record(int64_t* target, const int64_t* record, Py_ssize_t words) noexcept nogil:
-    # Not a loop: there are few, and as many each time.
-    target[0] = record[0]
-    if words > 1:
-        target[1] = record[1]
-    if words > 2:
-        target[2] = record[2]
-    if words > 3:
-        target[3] = record[3]
-    if words > 4:
-        target[4] = record[4]
 
 
 cdef inline bint ascends(const int64_t* records, Py_ssize_t n, const uint8_t* texts, const Shape* shape) noexcept nogil:
@@ -102,40 +90,28 @@ cdef inline void merge_sort(int64_t* records, int64_t* spare, Py_ssize_t n, cons
         memcpy(records, source, n * words * 8)
 
 
-cdef inline void insertion_sort_keys(int64_t* records, Py_ssize_t n, Py_ssize_t words) noexcept nogil:
-    """Sorts records by their first word."""
-    cdef Py_ssize_t i, k
-    cdef int64_t[MOST_WORDS] record
-    for i in range(1, n):
-        put_record(record, records + i * words, words)
-        k = i
-        while k > 0 and record[0] < records[(k - 1) * words]:
-            put_record(records + k * words, records + (k - 1) * words, words)
-            k -= 1
-        put_record(records + k * words, record, words)
-
-
 cdef inline bint sort_records(int64_t* records, int64_t* spare, Py_ssize_t n, const uint8_t* texts,
                               const Shape* shape) noexcept nogil:
     """Sorts records; spare: room for as many. Returns whether there was memory."""
     cdef Py_ssize_t[2] fields
+    cdef Py_ssize_t words = shape.words, i = 0, k
     if ascends(records, n, texts, shape):
         return True
-    if n < FEW_RECORDS and shape.words == 1:
-        insertion_sort_keys(records, n, 1)          # each of these is compiled for its width
-    elif n < FEW_RECORDS and shape.words == 2:
-        insertion_sort_keys(records, n, 2)
-    elif n < FEW_RECORDS and not shape.compares:
+    if shape.keys == 2 and n < FEW_RECORDS:
         insertion_sort(records, n, texts, shape)
-    elif shape.compares:
-        merge_sort(records, spare, n, texts, shape)
-    else:
-        fields[0], fields[1] = 8 * (shape.keys - 1), 0
-        if shape.words == 1:                        # so are these
-            return radix_sort(records, n, 8, fields, 1)
-        if shape.words == 2:
-            return radix_sort(records, n, 16, fields, 1)
-        return radix_sort(records, n, 8 * shape.words, fields, <int> shape.keys)
+        return True
+    if shape.keys == 2:
+        fields[0], fields[1] = 8, 0
+        return radix_sort(records, n, 8 * words, fields, 2)
+    if not (sort_by_first(records, spare, n, 3) if words == 3 else sort_by_first(records, spare, n, 4)):
+        return False
+    while i < n:                # text decides among those whose first words are equal
+        k = i + 1
+        while k < n and records[k * words] == records[i * words]:
+            k += 1
+        if not ascends(records + i * words, k - i, texts, shape):
+            merge_sort(records + i * words, spare, k - i, texts, shape)
+        i = k
     return True
 
 

@@ -9,7 +9,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
 
 from fastwin.core.typedefs cimport int64_t, uint8_t
-from fastwin.core.bags.records cimport MOST_WORDS, Shape, compare, put_record, sort_records, unite
+from fastwin.core.bags.firstwords cimport MOST_WORDS, merge_apart, put_record, take_in
+from fastwin.core.bags.records cimport Shape, compare, sort_records, unite
 from fastwin.core.memory.owned cimport Block, block_in, bytes_in, drop_block, put_block, reserve_block, size_in
 
 cdef enum:
@@ -17,6 +18,7 @@ cdef enum:
     FEW_BYTES = 256             # of a block that grows before its records are put in order
     MUCH_LARGER = 8             # than another run: it takes the records of that one singly
     SPARE_TEXT = 256            # bytes of text that no record has any more, beside as many as they have
+    FEW_SPARE = 256             # words that need no memory of their own while records are put in order
 
 cdef struct Run:                # a run as it lies in its blocks
     int64_t* records
@@ -84,23 +86,50 @@ cdef inline bint order_texts(char* cell, const Shape* shape) noexcept nogil:
     return True
 
 
+cdef inline bint has_numbers(const Shape* shape) noexcept nogil:
+    """Whether records are numbers, or a number each and how often it occurs."""
+    return shape.keys == 1 and shape.text == 0
+
+
 cdef inline bint settle(char* cell, const Shape* shape) noexcept nogil:
-    """Puts all records in order. Returns whether there was memory; without, all is as it was. Amortised O(log n) for
-    each record that has arrived, and O(1) where they arrived in order."""
+    """Puts all records in order. Returns whether there was memory; without, it holds what it held. Amortised O(log n)
+    for each record that has arrived, and O(1) where they arrived in order."""
     cdef Run run = run_in(cell, shape)
-    cdef Py_ssize_t words = shape.words, tail = run.n - run.ordered, i, k, out
-    cdef int64_t* behind = run.records + run.ordered * words
-    cdef int64_t* spare
-    cdef int found
+    cdef Py_ssize_t tail = run.n - run.ordered, words = tail * shape.words * (1 if has_numbers(shape) else 2)
+    cdef int64_t[FEW_SPARE] few
+    cdef int64_t* spare = few
     if tail == 0:
         return True
-    spare = <int64_t*> malloc(2 * tail * words * 8)
-    if spare == NULL:
-        return False
-    memcpy(spare, behind, tail * words * 8)
-    if not sort_records(spare, spare + tail * words, tail, run.texts, shape):
+    if words > FEW_SPARE:
+        spare = <int64_t*> malloc(words * 8)
+        if spare == NULL:
+            return False
+    if not has_numbers(shape):
+        tail = settle_texts(&run, tail, spare, shape)
+    elif shape.words == 1 and shape.distinct:       # each of these is compiled for what it is
+        tail = take_in(run.records, run.ordered, tail, spare, 1, True)
+    elif shape.words == 1:
+        tail = take_in(run.records, run.ordered, tail, spare, 1, False)
+    else:
+        tail = take_in(run.records, run.ordered, tail, spare, 2, True)
+    if spare != few:
         free(spare)
+    if tail < 0:
         return False
+    run.n = min(tail, shape.limit)
+    sorted_in(cell)[0] = run.n
+    block_in(cell).size = 8 + run.n * shape.words * 8
+    return tidy_texts(cell, shape) if shape.text else True
+
+
+cdef inline Py_ssize_t settle_texts(Run* run, Py_ssize_t tail, int64_t* spare, const Shape* shape) noexcept nogil:
+    """Puts the last records of a run of texts, or of elements, in order. spare: room for twice as many. Returns how
+    many there are then, -1 without memory."""
+    cdef Py_ssize_t words = shape.words, i, k, out, n
+    cdef int found
+    memcpy(spare, run.records + run.ordered * words, tail * words * 8)
+    if not sort_records(spare, spare + tail * words, tail, run.texts, shape):
+        return -1
     if shape.distinct:
         tail = unite(spare, tail, run.texts, shape)
     # From the back: what is written never reaches what is still to be read.
@@ -122,15 +151,11 @@ cdef inline bint settle(char* cell, const Shape* shape) noexcept nogil:
         out -= 1
         put_record(run.records + out * words, spare + k * words, words)
         k -= 1
-    free(spare)
     i += 1
-    run.n = run.ordered + tail - (out - i)
+    n = run.ordered + tail - (out - i)
     if out > i:
-        memmove(run.records + i * words, run.records + out * words, (run.n - i) * words * 8)
-    run.n = min(run.n, shape.limit)
-    sorted_in(cell)[0] = run.n
-    block_in(cell).size = 8 + run.n * words * 8
-    return tidy_texts(cell, shape) if shape.text else True
+        memmove(run.records + i * words, run.records + out * words, (n - i) * words * 8)
+    return n
 
 
 cdef inline bint make_room(char* cell, int64_t more) noexcept nogil:
@@ -161,6 +186,25 @@ cdef inline bint open_run(char* cell, const Shape* shape) noexcept nogil:
     block_in(cell).size = 8
     sorted_in(cell)[0] = 0
     return True
+
+
+cdef inline const uint8_t* end_of(const char* cell) noexcept nogil:
+    """Returns where the bytes of a block end; NULL: there is none."""
+    return bytes_in(cell) + size_in(cell) if block_in(cell) != NULL else NULL
+
+
+cdef inline int64_t* free_place(const char* cell, int64_t width) noexcept nogil:
+    """Returns where the next record of a run goes; NULL: there is no room for ``width`` bytes, or no run."""
+    cdef Block* block = block_in(cell)
+    if block == NULL or block.size == 0 or block.size + width > block.capacity:
+        return NULL
+    block.size += width
+    return <int64_t*> (<char*> (block + 1) + block.size - width)
+
+
+cdef inline const uint8_t* no_text() noexcept nogil:
+    """Returns where the text of a record without text begins."""
+    return <const uint8_t*> <const char*> b""
 
 
 cdef inline bint add_record(char* cell, const Shape* shape, int64_t* record, const uint8_t* text) noexcept nogil:
@@ -207,6 +251,14 @@ cdef inline bint merge_ordered(char* cell, const char* other, const Shape* shape
     if not reserve_block(fresh, 8 + (mine.n + theirs.n) * words * 8):
         return False
     out = sorted_in(fresh) + 1
+    if has_numbers(shape) and shape.limit == INT64_MAX:
+        if shape.words == 2:
+            n = merge_apart(out, mine.records, mine.n, theirs.records, theirs.n, 2, True)
+        elif shape.distinct:
+            n = merge_apart(out, mine.records, mine.n, theirs.records, theirs.n, 1, True)
+        else:
+            n = merge_apart(out, mine.records, mine.n, theirs.records, theirs.n, 1, False)
+        i, k = mine.n, theirs.n
     while n < shape.limit and (i < mine.n or k < theirs.n):
         if i == mine.n:
             found = 1

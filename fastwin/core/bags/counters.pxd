@@ -1,0 +1,231 @@
+# Counters: the buckets of a quantile side by side, in the block of a cell, where they take no more room than a run of
+# those that have a value: so a value is one addition. What is saved, merged and read is a run; see to_run().
+cimport cython
+from libc.stdint cimport INT64_MAX, UINT32_MAX
+from libc.string cimport memcpy, memset
+
+from fastwin.core.typedefs cimport int64_t, uint32_t, uint64_t, uint8_t
+from fastwin.core.bags.buckets cimport HIGHEST_BUCKET, LOWEST_BUCKET, NAN_BUCKET
+from fastwin.core.bags.firstwords cimport MOST_WORDS
+from fastwin.core.bags.records cimport Shape
+from fastwin.core.bags.runs cimport FEW_BYTES, Run, add_record, end_of, no_text, run_in, settle, sorted_in
+from fastwin.core.memory.owned cimport Block, block_in, bytes_in, drop_block, reserve_block, size_in
+
+cdef enum:
+    COUNTED = -1                # where a run says how many records are in order
+    MOST_BYTES = 32             # for each bucket that has a value
+    SLACK = 8                   # counters at either end for buckets to come, and more where there are many
+
+cdef struct Counters:           # uint32[span] for numbers above zero follow, and if need be as many for those below
+    int64_t mark                # COUNTED
+    int64_t first               # the bucket of the first counter
+    int64_t span
+    int64_t both                # 1: there are counters for numbers below zero too
+    int64_t lowest              # how many minus infinities there are,
+    int64_t zeros
+    int64_t highest             # infinities
+    int64_t nans
+
+
+cdef inline bint is_counted(const char* cell) noexcept nogil:
+    return block_in(cell) != NULL and block_in(cell).size > 0 and sorted_in(cell)[0] == COUNTED
+
+
+cdef inline Counters* counters_in(const char* cell) noexcept nogil:
+    return <Counters*> bytes_in(cell)
+
+
+cdef inline uint32_t* tallies_of(const Counters* counters) noexcept nogil:
+    return <uint32_t*> (counters + 1)
+
+
+@cython.overflowcheck(False)
+cdef inline const uint8_t* place_of(const char* cell, int64_t bucket) noexcept nogil:
+    """Returns where a bucket above zero is likely to be counted: it is fetched, and not read."""
+    if not is_counted(cell):
+        return end_of(cell)
+    return <const uint8_t*> (<uint64_t> tallies_of(counters_in(cell)) + 4 * (
+        <uint64_t> bucket - <uint64_t> counters_in(cell).first))
+
+
+@cython.overflowcheck(False)
+cdef inline bint count_value(Counters* counters, int64_t bucket) noexcept nogil:
+    """Counts one value of a bucket, if there is a counter for it, and that is not full."""
+    cdef uint64_t at = (<uint64_t> bucket if bucket > 0 else 0 - <uint64_t> bucket) - <uint64_t> counters.first
+    cdef uint32_t* tally
+    if at < <uint64_t> counters.span and (bucket > 0 or counters.both):
+        tally = tallies_of(counters) + at + (0 if bucket > 0 else counters.span)
+        if tally[0] == UINT32_MAX:
+            return False
+        tally[0] += 1
+    elif bucket == 0:
+        counters.zeros += 1
+    elif bucket == NAN_BUCKET:
+        counters.nans += 1
+    elif bucket == HIGHEST_BUCKET:
+        counters.highest += 1
+    elif bucket == LOWEST_BUCKET:
+        counters.lowest += 1
+    else:
+        return False
+    return True
+
+
+cdef inline Py_ssize_t count_kinds(const Counters* counters) noexcept nogil:
+    """Returns how many buckets have a value."""
+    cdef const uint32_t* tallies = tallies_of(counters)
+    cdef Py_ssize_t i
+    cdef uint32_t found = 0
+    for i in range(counters.span * (1 + counters.both)):
+        found += tallies[i] != 0
+    return found + (counters.lowest > 0) + (counters.zeros > 0) + (counters.highest > 0) + (counters.nans > 0)
+
+
+cdef inline bint pays(int64_t span, int64_t both, int64_t kinds) noexcept nogil:
+    """Whether counters take no more room than a run may. Any span: none is multiplied that is too large."""
+    return span <= MOST_BYTES * kinds and (
+        <int64_t> sizeof(Counters) + 4 * span * (1 + both) <= MOST_BYTES * kinds)
+
+
+cdef inline char* new_counters(char** fresh, int64_t first, int64_t span, int64_t both) noexcept nogil:
+    """Makes counters of a cell that has no block, all 0. Returns the cell; NULL: there was no memory."""
+    cdef char* cell = <char*> fresh
+    cdef int64_t size = <int64_t> sizeof(Counters) + 4 * span * (1 + both)
+    fresh[0] = NULL
+    if not reserve_block(cell, size):
+        return NULL
+    block_in(cell).size = size
+    memset(bytes_in(cell), 0, size)
+    counters_in(cell).mark = COUNTED
+    counters_in(cell).first, counters_in(cell).span, counters_in(cell).both = first, span, both
+    return cell
+
+
+cdef inline bint widen(char* cell, int64_t bucket) noexcept nogil:
+    """Makes counters for more buckets, up to a size that has none, if they pay. Returns whether they are there."""
+    cdef Counters* old = counters_in(cell)
+    cdef Counters* wide
+    cdef int64_t size = bucket if bucket > 0 else -bucket, first = old.first, end = old.first + old.span, slack
+    cdef char* block
+    cdef char* fresh
+    if first <= size < end or (bucket < 0 and not old.both):
+        return False
+    slack = SLACK + old.span // 4
+    if size < first:
+        first = max(size - slack, 1)
+    else:
+        end = size + slack + 1
+    if not pays(end - first, old.both, count_kinds(old)):
+        return False
+    fresh = new_counters(&block, first, end - first, old.both)
+    if fresh == NULL:
+        return False
+    wide = counters_in(fresh)
+    wide.lowest, wide.zeros, wide.highest, wide.nans = old.lowest, old.zeros, old.highest, old.nans
+    memcpy(tallies_of(wide) + (old.first - first), tallies_of(old), old.span * 4)
+    if old.both:
+        memcpy(tallies_of(wide) + wide.span + (old.first - first), tallies_of(old) + old.span, old.span * 4)
+    drop_block(cell)
+    (<Block**> cell)[0] = block_in(fresh)
+    return True
+
+
+cdef inline bint to_counters(char* cell, const Shape* shape) noexcept nogil:
+    """Makes counters of a run in order, if they pay. Returns whether they are there."""
+    cdef Run run = run_in(cell, shape)
+    cdef int64_t bucket, size, least = INT64_MAX, most = 0, both = 0, slack
+    cdef const int64_t* record
+    cdef Counters* counters
+    cdef Py_ssize_t i
+    cdef char* block
+    cdef char* fresh
+    for i in range(run.n):
+        bucket = run.records[2 * i]
+        if bucket in (LOWEST_BUCKET, 0, HIGHEST_BUCKET, NAN_BUCKET):
+            continue
+        if run.records[2 * i + 1] > UINT32_MAX:
+            return False
+        size = bucket if bucket > 0 else -bucket
+        least, most, both = min(least, size), max(most, size), both | (bucket < 0)
+    if most == 0 or most > INT64_MAX // 2 or not pays(most - least + 1, both, run.n):
+        return False
+    slack = SLACK + (most - least) // 8
+    least, most = max(least - slack, 1), most + slack
+    fresh = new_counters(&block, least, most - least + 1, both) if pays(most - least + 1, both, run.n) else NULL
+    if fresh == NULL:
+        return False
+    counters = counters_in(fresh)
+    for i in range(run.n):
+        record = run.records + 2 * i
+        if record[0] == LOWEST_BUCKET:
+            counters.lowest = record[1]
+        elif record[0] == 0:
+            counters.zeros = record[1]
+        elif record[0] == HIGHEST_BUCKET:
+            counters.highest = record[1]
+        elif record[0] == NAN_BUCKET:
+            counters.nans = record[1]
+        elif record[0] > 0:
+            tallies_of(counters)[record[0] - least] = <uint32_t> record[1]
+        else:
+            tallies_of(counters)[counters.span - record[0] - least] = <uint32_t> record[1]
+    drop_block(cell)
+    (<Block**> cell)[0] = block_in(fresh)
+    return True
+
+
+cdef inline int64_t* put_count(int64_t* place, int64_t bucket, int64_t count) noexcept nogil:
+    """Writes a record; returns where the next one goes, the same place where nothing was counted."""
+    place[0], place[1] = bucket, count
+    return place + 2 * (count != 0)
+
+
+cdef inline bint to_run(char* cell) noexcept nogil:
+    """Makes a run in order of counters, with room for as many records again. Returns whether there was memory."""
+    cdef Counters* counters = counters_in(cell)
+    cdef const uint32_t* tallies = tallies_of(counters)
+    cdef Py_ssize_t n = count_kinds(counters), i
+    cdef char* block = NULL
+    cdef char* fresh = <char*> &block
+    cdef int64_t* place
+    if not reserve_block(fresh, 8 + 16 * (2 * n + 1)):
+        return False
+    place = put_count(sorted_in(fresh) + 1, LOWEST_BUCKET, counters.lowest)
+    for i in range(counters.span - 1 if counters.both else -1, -1, -1):
+        place = put_count(place, -counters.first - i, tallies[counters.span + i])
+    place = put_count(place, 0, counters.zeros)
+    for i in range(counters.span):
+        place = put_count(place, counters.first + i, tallies[i])
+    place = put_count(place, HIGHEST_BUCKET, counters.highest)
+    put_count(place, NAN_BUCKET, counters.nans)
+    sorted_in(fresh)[0] = n
+    block_in(fresh).size = 8 + 16 * n
+    drop_block(cell)
+    (<Block**> cell)[0] = block_in(fresh)
+    return True
+
+
+cdef inline bint make_run(char* cell) noexcept nogil:
+    """Makes a cell a run, in any order. Returns whether there was memory."""
+    return not is_counted(cell) or to_run(cell)
+
+
+cdef inline bint settle_counts(char* cell, const Shape* shape) noexcept nogil:
+    """Makes a cell a run in order. Returns whether there was memory."""
+    return to_run(cell) if is_counted(cell) else settle(cell, shape)
+
+
+cdef inline bint add_bucket(char* cell, int64_t bucket, const Shape* shape) noexcept nogil:
+    """Adds a value of a bucket. Returns whether there was memory. Amortised O(log n)."""
+    cdef int64_t[MOST_WORDS] record
+    if not is_counted(cell) and size_in(cell) > FEW_BYTES and size_in(cell) + 16 > block_in(cell).capacity:
+        if not settle(cell, shape):
+            return False
+        to_counters(cell, shape)
+    if is_counted(cell):
+        if count_value(counters_in(cell), bucket) or (widen(cell, bucket) and count_value(counters_in(cell), bucket)):
+            return True
+        if not to_run(cell):
+            return False
+    record[0], record[1] = bucket, 1
+    return add_record(cell, shape, record, no_text())

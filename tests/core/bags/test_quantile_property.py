@@ -1,0 +1,121 @@
+"""Buckets of quantiles: what a row is saved as equals logarithms and counts of its values, whatever form it had."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastwin.core.bags.quantile import Quantile
+from tests.support.bags import ROWS, BagRows
+
+SMALLEST = 2.2250738585072014e-308
+NAN, HIGHEST, LOWEST = 2**63 - 1, 2**63 - 2, -(2**63)
+
+DRAWS = {
+    "uniform": lambda dice, n: dice.random(n),
+    "lognormal": lambda dice, n: dice.lognormal(0, 3, n),
+    "both signs": lambda dice, n: dice.normal(0, 10, n),
+    "below zero": lambda dice, n: -dice.lognormal(3, 1, n),
+    "integers": lambda dice, n: dice.integers(0, 300, n).astype(np.float64),
+    "far apart": lambda dice, n: np.exp(dice.uniform(-700, 700, n)) * dice.choice([-1.0, 1.0], n),
+    "special": lambda dice, n: dice.choice([0.0, -0.0, 5e-324, math.inf, -math.inf, math.nan, 1.0, -1.0], n),
+    "some special": lambda dice, n: np.where(
+        dice.random(n) < 0.02, dice.choice([0.0, math.inf, -math.inf, math.nan, 1e300, -1e-300], n), dice.random(n) + 1
+    ),
+    "growing": lambda dice, n: np.exp(np.linspace(0, 8, n)),
+    "shrinking": lambda dice, n: np.exp(-np.linspace(0, 8, n)),
+}
+sizes = st.sampled_from([1, 2, 15, 16, 17, 60, 129, 300, 2_000])
+steps = st.one_of(
+    st.tuples(st.just("add"), sizes, st.sampled_from(sorted(DRAWS))),
+    st.tuples(st.just("add"), sizes, st.sampled_from(sorted(DRAWS))),
+    st.tuples(st.just("merge"), st.integers(0, ROWS - 1), st.integers(0, ROWS - 1)),
+    st.tuples(st.just("read"), st.integers(0, ROWS - 1), st.none()),
+    st.tuples(st.just("ask"), st.none(), st.none()),
+)
+
+
+def bucket_of(value: float, error: float) -> int:
+    size = abs(value)
+    if math.isnan(value):
+        return NAN
+    if math.isinf(value):
+        return HIGHEST if value > 0 else LOWEST
+    if size < SMALLEST:
+        return 0
+    scale = 1 / math.log1p(2 * error / (1 - error))
+    found = math.ceil(710 * scale) + math.ceil(math.log(size) * scale)
+    return found if value > 0 else -found
+
+
+def rows_of(error: float) -> BagRows:
+    return BagRows(Quantile("float64", 0, 0.5, error), True, True)
+
+
+@given(st.lists(steps, min_size=1, max_size=8), st.integers(0, 2**32), st.sampled_from([0.01, 0.2, 0.0005]))
+def test_rows_are_saved_as_counted_buckets_in_order(taken: list[tuple], seed: int, error: float) -> None:
+    dice, rows = np.random.default_rng(seed), rows_of(error)
+    for name, first, second in taken:
+        if name == "add":
+            values = DRAWS[second](dice, first)
+            valid = dice.random(first) < 0.8 if dice.random() < 0.3 else None
+            to = dice.integers(0, ROWS, first) if dice.random() < 0.7 else np.zeros(first, np.int64)
+            rows.add(to, values, [bucket_of(value, error) for value in values.tolist()], valid)
+        elif name == "merge":
+            rows.merge(first, second)
+        elif name == "read":
+            rows.read_back(first)
+        else:
+            rows.members.results(rows.store, rows.slots)
+        if dice.random() < 0.3:
+            rows.check()
+    rows.check()
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("error", [0.00001, 0.01, 0.3, 0.999])
+def test_many_values_are_counted_by_their_logarithms(draw: str, error: float) -> None:
+    values, rows = DRAWS[draw](np.random.default_rng(5), 20_000), rows_of(error)
+    rows.add(np.zeros(len(values), np.int64), values, [bucket_of(value, error) for value in values.tolist()])
+    rows.check()
+
+
+@pytest.mark.parametrize("error", [0.00001, 0.003, 0.01, 0.5, 0.999])
+def test_values_at_the_bounds_of_buckets_are_where_the_logarithm_says(error: float) -> None:
+    scale, dice = 1 / math.log1p(2 * error / (1 - error)), np.random.default_rng(6)
+    powers = [math.exp(k / scale) for k in dice.integers(int(-708 * scale) + 1, int(709 * scale), 800).tolist()]
+    powers += [2.0**k for k in range(-1_022, 1_024, 7)] + [1.0, 10.0, 1e-5, SMALLEST, 1.7976931348623157e308]
+    values = [math.nextafter(one, to) for one in powers for to in (0, one, math.inf)]
+    values = np.array([value for value in values if SMALLEST <= value < math.inf] * 2)
+    values[: len(values) // 2] *= -1
+    rows = rows_of(error)
+    rows.add(np.zeros(len(values), np.int64), values, [bucket_of(value, error) for value in values.tolist()])
+    rows.check()
+
+
+def test_counts_grow_beyond_32_bits() -> None:
+    rows, values = rows_of(0.01), np.random.default_rng(7).random(3_000) + 1
+    keys = [bucket_of(value, 0.01) for value in values.tolist()]
+    full = keys[0]
+    rows.add_record(0, full, 2**32 - 4)
+    rows.add_record(1, full, 2**32 + 4)
+    for row in (0, 1, 0, 1):
+        rows.add(np.full(len(keys), row), values, keys)
+    rows.check()
+    assert rows.models[0][full] > 2**32
+    rows.merge(0, 1)
+    rows.check()
+
+
+def test_buckets_far_from_each_other_take_no_more_room_than_records() -> None:
+    rows = rows_of(0.01)
+    values = np.exp(np.random.default_rng(8).uniform(-700, 700, 2_000))
+    before = rows.store.nbytes
+    rows.add(np.zeros(len(values), np.int64), values, [bucket_of(value, 0.01) for value in values.tolist()])
+    assert rows.store.nbytes - before <= 32 * len(rows.models[0]) + 64
+    rows.add(
+        np.zeros(3_000, np.int64), np.linspace(1, 2, 3_000), [bucket_of(v, 0.01) for v in np.linspace(1, 2, 3_000)]
+    )
+    rows.check()
