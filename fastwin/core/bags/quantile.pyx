@@ -11,7 +11,7 @@ from libc.stdint cimport INT64_MAX
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport NO_VALUE, NULL_VALUE, VALUE, Accumulator as Base, Column, Merge
 from fastwin.core.accumulators.accumulator_set cimport Take, bits_of, check_column, has, into, taken, wanted
-from fastwin.core.bags.buckets cimport HIGHEST_BUCKET, LARGEST, LOWEST_BUCKET, NAN_BUCKET, Scale, bucket_of, set_scale
+from fastwin.core.bags.buckets cimport HIGHEST_BUCKET, LARGEST, LOWEST_BUCKET, NAN_BUCKET, Scale, find_buckets, set_scale
 from fastwin.core.bags.counters cimport (
     add_bucket, count_value, counters_in, is_counted, make_run, place_of, settle_counts)
 from fastwin.core.bags.records cimport Shape
@@ -105,6 +105,7 @@ cdef class Quantile(Base):
         cdef const double* values = <const double*> column.values + offset
         cdef const uint8_t* valid = column.valid + offset if column.valid != NULL else NULL
         cdef int64_t[AT_ONCE] buckets
+        cdef double[AT_ONCE] places
         cdef const Shape* shape = &self.shape
         cdef Py_ssize_t at = self.at, i
         cdef uint64_t seen = self.seen
@@ -112,8 +113,7 @@ cdef class Quantile(Base):
         cdef double value
         cdef char* row
         cdef Cells* cells
-        for i in range(n):
-            buckets[i] = bucket_of(&self.scale, values[i])
+        find_buckets(&self.scale, values, n, places, buckets)
         for i in range(n):
             # As in adding.pxd: what is missing in the cache is asked for some values ahead.
             if not one and i + 3 * AHEAD < n:
