@@ -1,5 +1,5 @@
 # Counters: the buckets of a quantile side by side, in the block of a cell, where they take no more room than a run of
-# those that have a value: so a value is one addition. What is saved, merged and read is a run; see to_run().
+# those that have a value: so a value is one addition. What is saved and read is a run; see to_run().
 cimport cython
 from libc.stdint cimport INT64_MAX, UINT32_MAX
 from libc.string cimport memcpy, memset
@@ -8,8 +8,8 @@ from fastwin.core.typedefs cimport int64_t, uint32_t, uint64_t, uint8_t
 from fastwin.core.bags.buckets cimport HIGHEST_BUCKET, LOWEST_BUCKET, NAN_BUCKET
 from fastwin.core.bags.firstwords cimport MOST_WORDS
 from fastwin.core.bags.records cimport Shape
-from fastwin.core.bags.runs cimport FEW_BYTES, Run, add_record, end_of, no_text, run_in, settle, sorted_in
-from fastwin.core.memory.owned cimport Block, block_in, bytes_in, drop_block, reserve_block, size_in
+from fastwin.core.bags.runs cimport FEW_BYTES, Run, add_record, end_of, merge_runs, no_text, run_in, settle, sorted_in
+from fastwin.core.memory.owned cimport Block, block_in, bytes_in, drop_block, put_block, reserve_block, size_in
 
 cdef enum:
     COUNTED = -1                # where a run says how many records are in order
@@ -128,6 +128,50 @@ cdef inline bint widen(char* cell, int64_t bucket) noexcept nogil:
     drop_block(cell)
     (<Block**> cell)[0] = block_in(fresh)
     return True
+
+
+cdef inline bint merge_counters(char* cell, const char* other) noexcept nogil:
+    """Adds the counts of other counters, if there is, or can be, a counter for each that is not full then. Returns
+    whether; else nothing has been added."""
+    cdef const Counters* theirs = counters_in(other)
+    cdef const uint32_t* more = tallies_of(theirs)
+    cdef Counters* mine = counters_in(cell)
+    cdef uint32_t* tallies
+    cdef uint64_t all_bits = 0
+    cdef Py_ssize_t i, sign
+    if theirs.both and not mine.both:
+        return False
+    if theirs.first < mine.first and not widen(cell, theirs.first):
+        return False
+    mine = counters_in(cell)
+    if theirs.first + theirs.span > mine.first + mine.span and not widen(cell, theirs.first + theirs.span - 1):
+        return False
+    mine = counters_in(cell)
+    for sign in range(1 + theirs.both):
+        tallies = tallies_of(mine) + sign * mine.span + (theirs.first - mine.first)
+        for i in range(theirs.span):
+            all_bits |= <uint64_t> tallies[i] + more[sign * theirs.span + i]
+    if all_bits > UINT32_MAX:
+        return False
+    for sign in range(1 + theirs.both):
+        tallies = tallies_of(mine) + sign * mine.span + (theirs.first - mine.first)
+        for i in range(theirs.span):
+            tallies[i] += more[sign * theirs.span + i]
+    mine.lowest += theirs.lowest
+    mine.zeros += theirs.zeros
+    mine.highest += theirs.highest
+    mine.nans += theirs.nans
+    return True
+
+
+cdef inline bint merge_counts(char* cell, char* other, const Shape* shape) noexcept nogil:
+    """Adds what another cell holds; that stays, maybe in another form. Returns whether there was memory. O(buckets)."""
+    if is_counted(other):
+        if size_in(cell) <= 8:
+            return put_block(cell, bytes_in(other), size_in(other))
+        if is_counted(cell) and merge_counters(cell, other):
+            return True
+    return make_run(cell) and make_run(other) and merge_runs(cell, other, shape)
 
 
 cdef inline bint to_counters(char* cell, const Shape* shape) noexcept nogil:

@@ -11,11 +11,12 @@ from libc.stdint cimport INT64_MAX
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport NO_VALUE, NULL_VALUE, VALUE, Accumulator as Base, Column, Merge
 from fastwin.core.accumulators.accumulator_set cimport Take, bits_of, check_column, has, into, taken, wanted
-from fastwin.core.bags.buckets cimport HIGHEST_BUCKET, LARGEST, LOWEST_BUCKET, NAN_BUCKET, Scale, find_buckets, set_scale
+from fastwin.core.bags.buckets cimport (
+    HIGHEST_BUCKET, LARGEST, LOWEST_BUCKET, NAN_BUCKET, Scale, find_buckets, set_scale)
 from fastwin.core.bags.counters cimport (
-    add_bucket, count_value, counters_in, is_counted, make_run, place_of, settle_counts)
+    add_bucket, count_value, counters_in, is_counted, merge_counts, place_of, settle_counts)
 from fastwin.core.bags.records cimport Shape
-from fastwin.core.bags.runs cimport Run, is_run, merge_runs, run_in
+from fastwin.core.bags.runs cimport Run, is_run, run_in
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.owned cimport block_in
 from fastwin.core.memory.pages cimport prefetch_to_write
@@ -142,9 +143,7 @@ cdef class Quantile(Base):
         for i in range(pairs.n if not self.reads else 0):
             cells, others = <Cells*> (into(&pairs, i) + self.at), <const Cells*> (taken(&pairs, i) + self.at)
             cells.least, cells.most = min(cells.least, others.least), max(cells.most, others.most)
-            # Making a run of the other one, in order, changes nothing of what it holds.
-            if not (make_run(<char*> cells) and make_run(<char*> others) and (
-                    merge_runs(<char*> cells, <char*> others, &self.shape))):
+            if not merge_counts(<char*> cells, <char*> others, &self.shape):
                 self.starved = True
 
     cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:
