@@ -119,3 +119,27 @@ def test_buckets_far_from_each_other_take_no_more_room_than_records() -> None:
         np.zeros(3_000, np.int64), np.linspace(1, 2, 3_000), [bucket_of(v, 0.01) for v in np.linspace(1, 2, 3_000)]
     )
     rows.check()
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("other", ["uniform", "both signs", "below zero", "integers", "some special", "shrinking"])
+def test_rows_of_many_values_are_merged(draw: str, other: str) -> None:
+    dice, rows = np.random.default_rng(9), rows_of(0.01)
+    for row, name, n in ((0, draw, 3_000), (1, other, 2_000), (1, other, 500)):
+        values = DRAWS[name](dice, n)
+        rows.add(np.full(n, row), values, [bucket_of(value, 0.01) for value in values.tolist()])
+    rows.merge(2, 0)  # a row that has nothing
+    rows.merge(0, 1)
+    rows.merge(0, 2)
+    rows.check()
+
+
+def test_counts_of_two_rows_grow_beyond_32_bits() -> None:
+    rows, values = rows_of(0.01), np.random.default_rng(10).random(3_000) + 1
+    keys = [bucket_of(value, 0.01) for value in values.tolist()]
+    for row in (0, 1):
+        rows.add_record(row, keys[0], 2**31 + 5)
+        rows.add(np.full(len(keys), row), values, keys)
+    rows.merge(0, 1)
+    rows.check()
+    assert rows.models[0][keys[0]] > 2**32
