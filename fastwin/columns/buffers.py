@@ -113,7 +113,8 @@ def int64_values(array: pa.Array) -> NDArray[np.int64]:
 def sortable(array: pa.Array) -> NDArray[np.int64] | None:
     """Returns numbers in the order of the values of an array without nulls: int64[n]; NaN is above all other floats.
 
-    None: the type has no such numbers, as text and decimals.
+    None: the type has no such numbers, as text and decimals. (What accumulators keep of values in order is said by
+    ``columns.values``: there floats stay floats, and text has bytes.)
     """
     kind = array.type
     if pa.types.is_floating(kind):

@@ -30,14 +30,9 @@ cdef class Column:
     cdef const int64_t[::1] values
     cdef uint64_t low, most, step
 
-    def __cinit__(self, const int64_t[::1] values):
-        cdef int64_t low = values[0], high = values[0]
-        cdef Py_ssize_t i
-        for i in range(values.shape[0]):
-            low = min(low, values[i])
-            high = max(high, values[i])
-        self.values, self.low, self.step = values, <uint64_t> low, 1
-        self.most = difference(<uint64_t> high, self.low)
+    def __cinit__(self, const int64_t[::1] values not None):
+        self.values, self.step = values, 1
+        find_range(values, &self.low, &self.most)
 
     cdef int width(self) noexcept:
         """Returns how many bits its numbers need."""
@@ -45,27 +40,11 @@ cdef class Column:
 
     cdef void take_longest_steps(self) noexcept:
         """Counts in the longest steps that meet all values: the bounds of windows need few bits then."""
-        cdef uint64_t step = 0, above
-        cdef Py_ssize_t i
-        for i in range(self.values.shape[0]):
-            above = difference(<uint64_t> self.values[i], self.low)
-            if step == 0 or above % step:
-                step = common_divisor(above, step)
-                if step == 1:
-                    return
-        self.step = step if step else 1
+        self.step = longest_step(self.values, self.low)
 
-    @cython.overflowcheck(False)
     cdef void put_behind(self, uint64_t[::1] packed) noexcept:
         """Moves what is packed up, and puts the numbers below."""
-        cdef int width = self.width()
-        cdef Py_ssize_t i
-        if self.step == 1:
-            for i in range(packed.shape[0]):
-                packed[i] = packed[i] << width | difference(<uint64_t> self.values[i], self.low)
-        else:
-            for i in range(packed.shape[0]):
-                packed[i] = packed[i] << width | difference(<uint64_t> self.values[i], self.low) // self.step
+        put_numbers(packed, self.values, self.low, self.step, self.width())
 
 
 @cython.overflowcheck(False)
@@ -73,10 +52,44 @@ cdef inline uint64_t difference(uint64_t high, uint64_t low) noexcept nogil:
     return high - low
 
 
+cdef void find_range(const int64_t[::1] values, uint64_t* least, uint64_t* most) noexcept nogil:
+    """Finds the least value, and how far above it the greatest one is."""
+    cdef int64_t low = values[0], high = values[0]
+    cdef Py_ssize_t i
+    for i in range(values.shape[0]):
+        low = min(low, values[i])
+        high = max(high, values[i])
+    least[0], most[0] = <uint64_t> low, difference(<uint64_t> high, <uint64_t> low)
+
+
+cdef uint64_t longest_step(const int64_t[::1] values, uint64_t low) noexcept nogil:
+    cdef uint64_t step = 0, above
+    cdef Py_ssize_t i
+    for i in range(values.shape[0]):
+        above = difference(<uint64_t> values[i], low)
+        if step == 0 or above % step:
+            step = common_divisor(above, step)
+            if step == 1:
+                break
+    return step if step else 1
+
+
 cdef uint64_t common_divisor(uint64_t a, uint64_t b) noexcept nogil:
     while b:
         a, b = b, a % b
     return a
+
+
+@cython.overflowcheck(False)
+cdef void put_numbers(uint64_t[::1] packed, const int64_t[::1] values, uint64_t low, uint64_t step,
+                      int width) noexcept nogil:
+    cdef Py_ssize_t i
+    if step == 1:
+        for i in range(packed.shape[0]):
+            packed[i] = packed[i] << width | (<uint64_t> values[i] - low)
+    else:
+        for i in range(packed.shape[0]):
+            packed[i] = packed[i] << width | (<uint64_t> values[i] - low) // step
 
 
 def ordered(list columns not None):
@@ -96,15 +109,24 @@ def ordered(list columns not None):
     cdef list numbered = [Column(column) for column in columns]
     cdef int bits = bits_of(<uint64_t> (n - 1)), width = width_of(numbered)
     if width + bits > WORD_BITS:
-        for one in numbered:
+        for one in sorted(numbered, key=width_alone, reverse=True):
             (<Column> one).take_longest_steps()
+            if (<Column> one).width() + bits > WORD_BITS:
+                break       # steps of the others do not help either
         width = width_of(numbered)
-    if width + bits > WORD_BITS:
+    if width >= WORD_BITS:
         return sorted_by(columns)
     packed = np.zeros(n, dtype=np.uint64)
     for one in numbered:
         (<Column> one).put_behind(packed)
+    if width + bits > WORD_BITS:
+        return sorted_by([packed.view(np.int64)])
     return sorted_words(packed, width, bits)
+
+
+def width_alone(Column column not None):
+    """Returns how many bits the numbers of a column need."""
+    return column.width()
 
 
 cdef int width_of(list numbered):

@@ -1,5 +1,5 @@
-# Stable sorting: of records by int64 fields, byte by byte (bytes that are all alike are passed over); and of numbers,
-# or of what has a time and 8 bytes more, which are often in order already.
+# Stable sorting: of records by int64 fields, byte by byte (bytes that are all alike are passed over); of words by some
+# of their bits; and of numbers, or of what has a time and 8 bytes more, which are often in order already.
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -68,7 +68,7 @@ cdef inline bint radix_sort(void* records, Py_ssize_t n, Py_ssize_t size, const 
 
 
 cdef inline bint sort_words(uint64_t* words, Py_ssize_t n, int first, int width) noexcept nogil:
-    """Sorts words by ``width`` bits, those from bit ``first`` on, at most 64 with those below. Stable. Returns whether
+    """Sorts words by ``width`` bits, those from bit ``first`` on, above which there are none. Stable. Returns whether
     there was memory. O(n)."""
     cdef int longest = SHORT_DIGIT if n < FEW_WORDS else LONG_DIGIT
     cdef int passes = max((width + longest - 1) // longest, 1)

@@ -56,8 +56,9 @@ def sides_apart(const int64_t[::1] groups not None, const int8_t[::1] sides not 
     cdef Py_ssize_t rows = groups.shape[0], i, at, left, right, count = 0, found = 0
     check_length("sides", sides.shape[0], rows)
     check_int64("groups", groups)
-    for i in range(rows):
-        count += i == 0 or groups[i] != groups[i - 1]
+    with nogil:
+        for i in range(rows):
+            count += i == 0 or groups[i] != groups[i - 1]
     out, out_begins, out_rights = (np.empty(some, dtype=np.int64) for some in (rows, count + 1, count))
     cdef int64_t[::1] order = out, begins = out_begins, rights = out_rights
     with nogil:
@@ -92,7 +93,7 @@ def pairs_between(const int64_t[::1] begins not None, const int64_t[::1] rights 
     begins, rights: of the groups, in which left rows come first, see ``sides_apart``. ends: how many pairs there are up
     to the end of each; a side without rows counts as one row if the group has any pairs: int64[groups]. Pairs go group
     by group, and by their left row. Raises ValueError for other lengths, IndexError for pairs that are not there.
-    O(last - first + log groups).
+    O(last - first + log groups), and the groups between them.
     """
     cdef Py_ssize_t count = rights.shape[0], group, i = 0, n, wide, rows, left, right
     cdef int64_t before

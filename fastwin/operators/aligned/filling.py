@@ -64,7 +64,8 @@ class FillingOperator(AlignedOperator):
         It is one, unless that had too many rows or too much text.
         """
         slicing = self._slicing
-        order = np.argsort(ends, kind="stable")  # those of a late element come with the latest first
+        in_order = not (ends[1:] < ends[:-1]).any()  # those of a late element come with the latest first
+        order = np.arange(len(ends)) if in_order else np.argsort(ends, kind="stable")
         ended_by, afters, untils = pass_windows(self._marks, keys[order], ends[order], self._gap)
         slicing.cover_between(afters, untils)
         firsts, lasts = slicing.places_of(afters) + 1, slicing.places_of(untils) - 1
@@ -74,7 +75,9 @@ class FillingOperator(AlignedOperator):
             return
         ended_by, firsts, lasts = ended_by[some], firsts[some], lasts[some]
         keys, places = keys[order], slicing.places_of(ends[order])
-        values = [column.take(pa.array(order)) for column in values]
+        if not in_order:
+            wanted = pa.array(order)
+            values = [column.take(wanted) for column in values]
         filled = np.zeros(len(order), np.int64)
         np.add.at(filled, ended_by, lasts - firsts + 1)
         for part in parts_within(filled, _TOGETHER):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastwin.core.memory.ordering import ordered
-from fastwin.times import MAX_TIMESTAMP
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["ByStart"]
 
@@ -30,10 +30,12 @@ class ByStart:
 
     def add(self, starts: NDArray[np.int64]) -> None:
         """Adds the places behind those that are known. starts: of their slices, int64[n]."""
+        live = np.flatnonzero(starts != MIN_TIMESTAMP)  # the others are of rows that are gone already
+        places = (self.known + live).astype(np.int32)
+        self.known += len(starts)
+        starts = starts[live]
         if not len(starts):
             return
-        places = np.arange(self.known, self.known + len(starts), dtype=np.int32)
-        self.known += len(starts)
         self._runs.append(_in_order(starts, places))
         while len(self._runs) > 1 and len(self._runs[-2][0]) < 2 * len(self._runs[-1][0]):
             last, before = self._runs.pop(), self._runs[-1]

@@ -31,7 +31,7 @@ from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.keptrows import NUMBERS, ByArrival, KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
 from fastwin.operators.kept.pieces import Pieces
-from fastwin.operators.kept.pruning import Pruner, worth_keeping
+from fastwin.operators.kept.pruning import Pruner
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
 from fastwin.state.chain import Chain
@@ -49,18 +49,18 @@ _TOGETHER = 1 << 18
 
 
 class _Elements(NamedTuple):
-    """Elements that are kept: ids of their keys, starts of their slices, first ends of windows that take them."""
+    """Elements: ids of their keys, starts of slices, first ends of windows that take them, numbers of arrival."""
 
     ids: NDArray[np.int32]
     starts: NDArray[np.int64]
     since: NDArray[np.int64]
+    arrivals: NDArray[np.int64]
     columns: pa.RecordBatch
 
-    def select(self, places: NDArray[np.int64] | None) -> _Elements:
-        """Returns the elements at some places, ascending; None: all."""
-        if places is None or len(places) == len(self.ids):
-            return self
-        return _Elements(self.ids[places], self.starts[places], self.since[places], take_rows(self.columns, places))
+    def select(self, places: NDArray[np.int64]) -> _Elements:
+        """Returns the elements at some places, ascending."""
+        numbers = (column[places] for column in (self.ids, self.starts, self.since, self.arrivals))
+        return _Elements(*numbers, take_rows(self.columns, places))
 
 
 class RowsOperator(EventTimeOperator):
@@ -108,24 +108,27 @@ class RowsOperator(EventTimeOperator):
         assert batch.rows is not None
         columns = self._config.kept_columns(batch.rows)
         since = _each(lateness, lambda ms: within(slicing.end_after(watermark - ms + 1)))
-        elements = _Elements(ids, starts, np.broadcast_to(since, ids.shape), columns)
+        arrivals = self._arrived + np.arange(len(ids))
+        self._arrived += len(ids)
+        elements = _Elements(ids, starts, np.broadcast_to(since, ids.shape), arrivals, columns)
         passed = starts < slicing.first_unpassed(watermark)
-        if not passed.any():  # else a row may be the first one of a window for a while, and that fires
-            elements = elements.select(worth_keeping(self._pick, columns, ids, starts))
+        # Without coalescing a late row that is the best for a while is a result.
+        if self._config.coalesce or not passed.any():
+            places = self._pruner.worth_keeping(columns, ids, starts)
+            if places is not None:
+                elements, passed = elements.select(places), passed[places]
         before = self._kept.top
         self._add(elements)
         fed.main = list(self._refire(elements, np.flatnonzero(passed), before))
-        if self._pick.prunes:
+        if self._pick.most is not None:
             self._pruner.prune_many()
         return fed
 
     def _add(self, elements: _Elements) -> None:
-        ids, starts, since, columns = elements
+        ids, starts, since, arrivals, columns = elements
         if not len(ids):
             return
         self._keys.retain_ids(ids)
-        arrivals = self._arrived + np.arange(len(ids))
-        self._arrived += len(ids)
         self._kept.add(columns, key=ids, start=starts, arrival=arrivals, since=since)
         self._note_slices(starts)
         self._next_end = self._first_end()
@@ -165,7 +168,7 @@ class RowsOperator(EventTimeOperator):
 
     def _touched(self, elements: _Elements, places: NDArray[np.int64], watermark: int, lateness: int) -> Fired:
         """Returns the rows of windows that some elements are in: of those that have passed, and are kept so long."""
-        ids, starts, since, _ = elements
+        ids, starts, since, *_ = elements
         windows = self._slicing.late_windows(starts[places], watermark, lateness)
         takes = windows.ends >= np.repeat(since[places], windows.counts)
         of, firsts, ends = np.repeat(places, windows.counts)[takes], windows.starts[takes], windows.ends[takes]

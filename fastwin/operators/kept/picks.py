@@ -20,7 +20,7 @@ from fastwin.operators.kept.upto import best_upto, rows_upto
 __all__ = ["Best", "Fired", "Latest", "Pick", "counts_of", "places_in_groups"]
 
 # So many results of a firing are found by insertion; more of them by sorting all its rows.
-_MOST_INSERTED = 32
+_MOST_INSERTED = 16
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,18 @@ class Fired:
 class Pick(Protocol):
     """What becomes of the rows of windows that fire."""
 
-    prunes: bool
-    """Whether rows of a slice that ``best`` leaves out can be dropped: no window over it will ever pick them."""
+    most: int | None
+    """How many rows of each firing ``best`` picks. Rows of a slice that it leaves out can be dropped: no window over it
+    will ever pick them. None: it picks all."""
 
     def lateness(self, columns: pa.RecordBatch, allowed_ms: int) -> int | NDArray[np.int64]:
         """Returns how late rows with these columns may be, ms: all the same, or each."""
 
     def best(self, rows: Pieces, fired: Fired) -> Fired:
-        """Returns the rows that are picked, in order. rows: the columns of all that are kept."""
+        """Returns the rows that are picked, in order. rows: the columns of all that are kept.
+
+        Those of each firing are in order of arrival, or have been picked; so they are for ``results``.
+        """
 
     def results(self, rows: Pieces, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         """Yields results: their keys and windows, and their columns."""
@@ -110,13 +114,12 @@ class Pick(Protocol):
 class _OfOne:
     """What is picked of the rows of one input: so many of each firing."""
 
-    prunes = True
-
     latest: ClassVar[bool] = False
     """Whether of rows with equal values the last one to arrive is picked, and not the first."""
 
     def __init__(self, n: int) -> None:
         self._n = n
+        self.most: int | None = n
 
     def lateness(self, columns: pa.RecordBatch, allowed_ms: int) -> int:
         return allowed_ms
@@ -155,7 +158,7 @@ class _OfOne:
         yield Fired.put_together(shown)
 
     def holds(self, rows: Pieces, fired: Fired) -> dict[str, pa.Array | pa.ChunkedArray]:
-        """Returns how many rows each window has, and which would be its results now."""
+        """Returns how many rows of each window are kept, and which would be its results now."""
         found = self.best(rows, fired) if len(fired) else fired
         begins = np.flatnonzero(found.begins()) if len(found) else np.empty(0, np.int64)
         edges, lists = np.append(begins, len(found)), []

@@ -14,10 +14,12 @@ from fastwin.operators.kept.picks import Fired, Pick
 from fastwin.operators.kept.pieces import Pieces
 from fastwin.times import MAX_TIMESTAMP
 
-__all__ = ["Pruner", "worth_keeping"]
+__all__ = ["Pruner"]
 
 # With fewer new rows nothing is pruned, unless it has to be.
 _FEW = 4096
+# Where a greater part of new rows may be picked, the others are not looked for.
+_MOST_STAY = 0.75
 
 
 class Pruner:
@@ -64,11 +66,11 @@ class Pruner:
         looks at all rows, and the second one finds out which slices they are in.
         """
         kept = self._kept
-        if not self._pick.prunes or kept.top == self._pruned:
+        if self._pick.most is None or kept.top == self._pruned:
             return
         if self._by_slice is None and not (more and self._pruned):
             slots = kept.slots()
-            slots = slots[_by_slice(kept.keys(slots), kept.number("start")[slots])]
+            slots = slots[_in_slices(kept.keys(slots), kept.number("start")[slots])]
             wanted = self._picked(slots)
         else:
             by_slice = self.by_slice()
@@ -83,6 +85,28 @@ class Pruner:
         """Tells which rows are picked among those of their key and slice, which come together: bool[slots]."""
         keys, starts = self._kept.keys(slots), self._kept.number("start")[slots]
         return _picked(self._pick, self._kept.columns, slots, keys, starts)
+
+    def worth_keeping(
+        self, rows: pa.RecordBatch, keys: NDArray[np.int32], starts: NDArray[np.int64]
+    ) -> NDArray[np.int64] | None:
+        """Returns the places of those of many new rows that a window may pick, though the others come: ascending.
+
+        None: of all, as hardly any can go, or ``prune`` is quicker. rows: their columns. All are in the same windows of
+        their slice. starts: of their slices, ms. O(rows), and what ``best`` takes.
+        """
+        most, n = self._pick.most, len(keys)
+        if most is None or n <= _FEW:
+            return None
+        order = _in_slices(keys, starts)
+        keys, starts = keys[order], starts[order]
+        stay = int(np.minimum(_sizes(keys, starts), most).sum())
+        if not self._kept.top and (stay == n or stay <= _MOST_STAY * n):
+            self._pruned = stay
+        if stay > _MOST_STAY * n:
+            return None
+        wanted = np.empty(n, np.bool_)
+        wanted[order] = _picked(self._pick, Pieces(rows.schema, rows), order, keys, starts)
+        return np.flatnonzero(wanted)
 
     def _drop(self, slots: NDArray) -> None:
         self._keys.release_ids(self._kept.keys(slots))
@@ -116,30 +140,24 @@ class Pruner:
             self._by_slice._check()
 
 
-def worth_keeping(
-    pick: Pick, rows: pa.RecordBatch, keys: NDArray[np.int32], starts: NDArray[np.int64]
-) -> NDArray[np.int64] | None:
-    """Returns the places of those rows that a window may pick, though all others come, ascending; None: of all.
-
-    rows: their columns; all are in the same windows of their slice. starts: of their slices, ms. O(rows).
-    """
-    if not pick.prunes or len(keys) < _FEW:
-        return None
-    order = _by_slice(keys, starts)
-    wanted = np.empty(len(order), np.bool_)
-    wanted[order] = _picked(pick, Pieces(rows.schema, rows), order, keys[order], starts[order])
-    return np.flatnonzero(wanted)
-
-
-def _by_slice(keys: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.int32]:
+def _in_slices(keys: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.int32]:
     """Returns the places of rows, slice by slice, and in these key by key; those of a key and slice as they came."""
     return ordered([starts, keys.astype(np.int64)])[0]
+
+
+def _sizes(keys: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns how many rows each key has in each slice, where these come together."""
+    new = np.ones(len(keys), np.bool_)
+    new[1:] = (keys[1:] != keys[:-1]) | (starts[1:] != starts[:-1])
+    return np.diff(np.flatnonzero(new), append=len(keys))
 
 
 def _picked(
     pick: Pick, rows: Pieces, slots: NDArray[np.int32], keys: NDArray[np.int32], starts: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Tells which rows, given by slots, are picked among those of their key and slice, which come together."""
+    if pick.most is not None and not (_sizes(keys, starts) > pick.most).any():
+        return np.ones(len(slots), np.bool_)
     # Slices take the place of windows. The starts of these are not looked at, and tell afterwards which rows it is.
     found = pick.best(rows, Fired.grouped(slots.astype(np.int64), keys, np.arange(len(slots)), starts))
     wanted = np.zeros(len(slots), np.bool_)

@@ -72,3 +72,12 @@ def test_what_it_refuses():
         ordered([np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.int64)])
     with pytest.raises(ValueError, match="Buffer dtype mismatch"):
         ordered([np.zeros(2, dtype=np.int32)])
+
+
+def test_columns_that_fit_into_a_word_without_places():
+    random = np.random.default_rng(9)
+    starts, keys = random.integers(0, 2**40, 3_000), random.integers(0, 2**20, 3_000) - 2**19  # 60 bits, and 12
+    assert ordered([starts, keys])[0].tolist() == np.lexsort((keys, starts)).tolist()
+    wide = random.integers(-(2**63), 2**63 - 1, 3_000)
+    assert ordered([wide])[0].tolist() == np.argsort(wide, kind="stable").tolist()
+    assert ordered([keys, wide])[0].tolist() == np.lexsort((wide, keys)).tolist()

@@ -1,5 +1,7 @@
 """Deduplicate and top answer as naive models do, and as the general operator; however they are saved and restored."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
@@ -7,12 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastwin as fw
-from fastwin.operators.kept import byslice
+from fastwin.operators.kept import byslice, picks, pruning
 from fastwin.run.planner import plan
 from tests.support.kept_models import ApartModel, FirstsModel, RowsModel, last_row, top_rows
 from tests.support.kept_steps import SCHEMA, follow, steps, windows
 
 LATENESS = st.sampled_from([0, 1, 10, 50])
+
+
+@contextmanager
+def few(pruned: bool) -> Iterator[None]:
+    """Has rows that no window picks go at once, as of large batches, or stay for long."""
+    with mock.patch.object(pruning, "_FEW", 0 if pruned else 4_096), mock.patch.object(pruning, "_MOST_STAY", 1.0):
+        yield
 
 
 def spec_of(assigner: Any, lateness: int) -> fw.WindowSpec:
@@ -26,17 +35,18 @@ def test_the_last_row_of_each_window(pair: Any, lateness: int, coalesce: bool, s
     bound = plan(spec, SCHEMA)
     assert bound.operator == "rows"
     # Late rows are few beside those kept, or many: then all are looked at.
-    with mock.patch.object(byslice, "_SCAN", 1 << 20 if scanned else 0):
+    with mock.patch.object(byslice, "_SCAN", 1 << 20 if scanned else 0), few(scanned):
         follow(bound, RowsModel(pair[1], last_row, lateness, coalesce), steps, coalesce)
 
 
-@given(windows, LATENESS, st.booleans(), st.integers(1, 4), st.booleans(), steps)
+@given(windows, LATENESS, st.booleans(), st.integers(1, 4), st.booleans(), st.booleans(), st.booleans(), steps)
 def test_the_best_rows_of_each_window(
-    pair: Any, lateness: int, coalesce: bool, n: int, ascending: bool, steps: Any
+    pair: Any, lateness: int, coalesce: bool, n: int, ascending: bool, pruned: bool, inserted: bool, steps: Any
 ) -> None:
     spec = spec_of(pair[0], lateness).top(n, by="v", ascending=ascending)
     model = RowsModel(pair[1], top_rows(n, ascending), lateness, coalesce)
-    follow(plan(spec, SCHEMA), model, steps, coalesce)
+    with few(pruned), mock.patch.object(picks, "_MOST_INSERTED", 16 if inserted else 0):
+        follow(plan(spec, SCHEMA), model, steps, coalesce)
 
 
 @settings(max_examples=20)

@@ -10,6 +10,7 @@ import pytest
 
 import fastwin as fw
 from fastwin.core.keys.keytable import KeyTable
+from fastwin.operators.kept import pruning
 from fastwin.operators.kept.keptrows import KeptRows
 from fastwin.operators.kept.pruning import Pruner
 
@@ -156,3 +157,26 @@ def test_a_large_late_batch_shows_each_row_that_is_the_best_for_a_while() -> Non
         found.append(stream.process(rows).main)
     assert len(found[0]) > 5_000
     assert found[0].slice(0, len(found[1])).equals(found[1])
+
+
+def test_a_late_row_in_a_large_batch_keeps_none_of_the_others() -> None:
+    stream = SPECS["last"].allowed_lateness("1 minute", coalesce=True).open(schema=SCHEMA)
+    stream.process(rows_of(np.arange(20_000), 2_000, 0))
+    stream.advance_watermark(1_500)
+    late, many = rows_of(np.zeros(1, np.int64), 0, 7), rows_of(np.zeros(5_000, np.int64), 2_000, 1)
+    fired = stream.process(pa.concat_tables([many, late]).combine_chunks()).main
+    assert fired["v"].to_pylist() == [7]
+    assert stream.metrics.state_rows == 20_000 + 2
+
+
+@pytest.mark.parametrize("kinds", [6_000, 3])  # all rows stay, or few
+def test_a_first_large_batch_is_looked_at_once(monkeypatch: pytest.MonkeyPatch, kinds: int) -> None:
+    looked: list[int] = []
+    in_slices = pruning._in_slices
+    monkeypatch.setattr(pruning, "_in_slices", lambda keys, starts: looked.append(len(keys)) or in_slices(keys, starts))
+    stream = SPECS["top"].open(schema=SCHEMA)
+    stream.process(rows_of(np.arange(12_000) % kinds, 0, 0))
+    assert looked == [12_000]
+    assert stream.metrics.state_rows == 2 * kinds
+    stream.delta()
+    assert looked == [12_000]
