@@ -59,8 +59,8 @@ class _Elements(NamedTuple):
 
     def select(self, places: NDArray[np.int64]) -> _Elements:
         """Returns the elements at some places, ascending."""
-        numbers = (column[places] for column in (self.ids, self.starts, self.since, self.arrivals))
-        return _Elements(*numbers, take_rows(self.columns, places))
+        ids, starts, since, arrivals, columns = self
+        return _Elements(ids[places], starts[places], since[places], arrivals[places], take_rows(columns, places))
 
 
 class RowsOperator(EventTimeOperator):
