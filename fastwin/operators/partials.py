@@ -147,9 +147,9 @@ class AlignedFeeder(AlignedOperator):
         part = self._parts.of_keys(self._keys, pieces)[rows.keys(slots)]
         slots = slots[np.argsort(part, kind="stable")]  # a radix sort for 16 bits
         ends = np.cumsum(np.bincount(part)).tolist()
-        codec, keys = self._config.codec, self._keys
+        shared = self._config.codec, self._keys, self._accumulators
         return [
-            self._parts.partial(number // pieces, **save_rows(codec, keys, rows, slots[begin:end], _START, 3))
+            self._parts.partial(number // pieces, **save_rows(*shared, rows, slots[begin:end], _START, 3))
             for number, (begin, end) in enumerate(pairwise([0, *ends]))
             if end > begin
         ]
@@ -205,7 +205,7 @@ class SessionFeeder:
             rows = sessions_of_keys(accumulators, self._elements, *keys, self._gap, self._batch.columns_at)
             slots = np.arange(len(rows), dtype=np.int32)
             places = rows.keys(slots)
-            table = row_cells(rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
+            table = row_cells(accumulators, rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
             bounds = [0, *np.searchsorted(places, self._ends).tolist()]
             for part, (begin, end) in enumerate(pairwise(bounds)):
                 if end > begin:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from fastwin.columns.keys import EncodedKeys
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
-from fastwin.core.accumulators.exchange import tidy_rows
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
@@ -369,8 +368,8 @@ class PanesOperator(EventTimeOperator, Protocol):
         return self._panes.place(in_file)
 
     def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
-        tidy_rows(self._accumulators, self._panes.rows, slots)
-        return save_rows(self._config.codec, self._keys, self._panes.rows, slots, {"start": 1}, HEAD_CELLS)
+        rows = self._panes.rows
+        return save_rows(self._config.codec, self._keys, self._accumulators, rows, slots, {"start": 1}, HEAD_CELLS)
 
     def _changed(self) -> bool:
         return len(self._panes.rows.dirty_slots()) > 0

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fastwin.columns.buffers import from_text, roomy_text, text_values
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
-from fastwin.core.accumulators.exchange import adopt_rows
+from fastwin.core.accumulators.exchange import adopt_rows, tidy_rows
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import StateError
@@ -34,14 +34,21 @@ _WIDE: Final = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
 def save_rows(
-    codec: KeyCodec, keys: KeyTable, rows: RowStore, slots: NDArray[np.int32], cells: dict[str, int], first_cell: int
+    codec: KeyCodec,
+    keys: KeyTable,
+    accumulators: AccumulatorSet,
+    rows: RowStore,
+    slots: NDArray[np.int32],
+    cells: dict[str, int],
+    first_cell: int,
 ) -> dict[str, pa.Table]:
     """Returns rows of a store as tables ``keys`` (the distinct keys) and ``rows`` (which point into it).
 
-    cells: head cells to keep, by column name. first_cell: where the accumulators begin.
+    accumulators: those of the rows, which are tidied: only so can another operator take them in, and equal rows have
+    equal bytes. cells: head cells to keep, by column name. first_cell: where the accumulators begin.
     """
     ids, key_of = by_appearance(rows.keys(slots), keys.top)
-    table = row_cells(rows, slots, cells, first_cell).add_column(0, "key", pa.array(key_of))
+    table = row_cells(accumulators, rows, slots, cells, first_cell).add_column(0, "key", pa.array(key_of))
     return {"keys": key_rows(codec, keys, ids), "rows": table}
 
 
@@ -62,8 +69,11 @@ def by_appearance(held: NDArray[np.int32], top: int) -> tuple[NDArray[np.int32],
     return held[new], (np.cumsum(new, dtype=np.int32) - np.int32(1))[first]
 
 
-def row_cells(rows: RowStore, slots: NDArray[np.int32], cells: dict[str, int], first_cell: int) -> pa.Table:
+def row_cells(
+    accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32], cells: dict[str, int], first_cell: int
+) -> pa.Table:
     """Returns rows of a store as a table without their keys. The rest is as in save_rows()."""
+    tidy_rows(accumulators, rows, slots)
     wanted = {**cells, **{f"c{cell}": cell for cell in range(first_cell, rows.stride // 8)}}
     plain = {name: cell for name, cell in wanted.items() if cell not in rows.owned_cells}
     found = dict(zip(plain, rows.gather(slots, np.array(list(plain.values()), dtype=np.int32)), strict=True))

@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given
@@ -219,3 +220,46 @@ def test_sessions_from_several_feeders_join_those_that_are_open(keys: int) -> No
     for turn in range(12):
         step(some(40, 5 * turn, 5 * turn + 30), 5 * turn - 1)
     step(some(0, 0, 1), fw.MAX_TIMESTAMP)
+
+
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        fw.TumblingEventTimeWindows.of(100),
+        fw.SlidingEventTimeWindows.of(300, 100),
+        fw.EventTimeSessionWindows.with_gap(60),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n", [40, 300, 5_000])
+def test_partials_of_many_values_give_what_a_run_gives(assigner, n):
+    """Of aggregates that keep values: as many as are held in another form than they are sent in."""
+    spec = spec_of(assigner).aggregate(
+        n=fw.Count(),
+        high=fw.Quantile("v", 0.9),
+        mid=fw.Median("v", 0.001),
+        distinct=fw.CountDistinct("v"),
+        often=fw.TopK("v", 3),
+        least=fw.Smallest("v", 4),
+        sketch=fw.HyperLogLog("v"),
+    )
+    table = pa.table(
+        {
+            "k": pa.array(np.arange(4 * n) // 4 % 2, pa.int64()),
+            "ts": pa.array(np.arange(4 * n) // n * 40, pa.int64()),
+            "v": np.tile(np.linspace(20, 100, n), 4),
+        }
+    )
+    plan = fw.plan(spec, table.schema)
+    stream = open_replica(plan, coalesce=True)
+    for begin in (0, 2 * n):
+        chunks = []
+        for task in range(2):
+            (rows,) = table.slice(begin + task * n, n).combine_chunks().to_batches()
+            feeder = plan.new_feeder(True, 8, 2)
+            feeder.add(plan.batch(rows, plan.times(rows)))
+            chunks += [partial.chunk for partial in feeder.partials(500, 500)]
+        stream.merge(chunks)
+        stream._check_invariants()
+    order = [("window_start", "ascending"), ("k", "ascending")]
+    assert stream.advance_watermark(fw.MAX_TIMESTAMP).main.sort_by(order).equals(spec.run(table).main.sort_by(order))

@@ -169,7 +169,8 @@ class FillingOperator(AlignedOperator):
         rows = self._marks.rows
         slots = rows.slots() if kind == "snapshot" else np.concatenate([rows.dirty_slots(), *unchanged])
         slots = row_order(self._keys, rows, slots)
-        saved = save_rows(self._config.codec, self._keys, rows, slots, {"start": 1}, HEAD_CELLS)
+        held = self._marks.accumulators
+        saved = save_rows(self._config.codec, self._keys, held, rows, slots, {"start": 1}, HEAD_CELLS)
         last = self._gone(int(rows.starts(slots).max())) if len(slots) else None
         return Beside({"mark_keys": saved["keys"], "marks": saved["rows"]}, len(slots), last)
 

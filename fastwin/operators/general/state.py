@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.core.accumulators.exchange import tidy_rows
 from fastwin.core.windows.windowtable import END_CELL, HEAD_CELLS
 from fastwin.errors import StateError
 from fastwin.operators.general.planning import reads_rows
@@ -77,8 +76,8 @@ def save(operator: Any, kind: Any, refresh: Refresh | None = None) -> bytes:
     codec, keys, rows = config.codec, table.keys, table.rows
     part = _part_of(operator, kind == "snapshot" or service.journal is None, refresh)
     slots = row_order(keys, rows, part.slots, END_CELL)
-    tidy_rows(operator.contents.accumulators, rows, slots)
-    tables = save_rows(codec, keys, rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
+    accumulators = operator.contents.accumulators
+    tables = save_rows(codec, keys, accumulators, rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
     tables["rows"] = (
         tables["rows"].append_column("flags", [table.flags(slots)]).append_column("panes", [table.panes(slots)])
     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.columns.values import ValueColumn
-from fastwin.core.accumulators.exchange import renumber_rows, tidy_rows
+from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keyorder import KeyOrder
 from fastwin.core.panes.slices import all_within
 from fastwin.core.rows.rowstore import RowStore
@@ -323,9 +323,8 @@ class SessionOperator(EventTimeOperator):
 
     def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
         """Returns the sessions, and for a delta those merged away."""
-        codec = self._config.codec
-        tidy_rows(self._accumulators, self._sessions.rows, slots)
-        tables = save_rows(codec, self._keys, self._sessions.rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
+        codec, cells = self._config.codec, {"start": 1, "end": END_CELL}
+        tables = save_rows(codec, self._keys, self._accumulators, self._sessions.rows, slots, cells, HEAD_CELLS)
         if kind == "delta":
             ids, starts = self._sessions.removals(slots)
             if len(ids):

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.keys import EncodedKeys
-from fastwin.core.accumulators.exchange import renumber_rows, tidy_rows
+from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.errors import StateError
 from fastwin.operators.aligned.looking import Slices
@@ -196,8 +196,8 @@ class SeveralOperator(WatermarkOperator):
     ) -> bytes:
         keys, rows, parts, marks = [], [], [], []
         for i, (level, held) in enumerate(zip(self._levels, slots, strict=True)):
-            tidy_rows(self._accumulators, level._rows, held)
-            tables = save_rows(self._config.codec, self._keys, level._rows, held, {"start": 1}, HEAD_CELLS)
+            shared = self._config.codec, self._keys, self._accumulators
+            tables = save_rows(*shared, level._rows, held, {"start": 1}, HEAD_CELLS)
             beside = level._beside(kind, unchanged[i] if unchanged else [])
             ends = [beside.last_end, level._last_end(tables["rows"]) if len(held) else None]
             last = max((end for end in ends if end is not None), default=None)
