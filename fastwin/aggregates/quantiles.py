@@ -27,9 +27,9 @@ class Quantile(Aggregate):
     NaN is above all other values, as in Max; infinities are what they are; numbers nearer to zero than 2.3e-308 count
     as zero. Takes integers, floats and decimals. Several quantiles of a column with the same error share their state.
 
-    A window keeps counts by bucket, at most 32 bytes for each: values that span a factor of ten fall into 2.3 / (2 *
-    relative_error) buckets, 115 at 1 %. Adding is O(1) where values lie close together, else O(log buckets), amortised;
-    two windows are merged in O(buckets).
+    A window keeps counts by bucket, at most 32 bytes for each, or about 300 for few: values that span a factor of ten
+    fall into 2.3 / (2 * relative_error) buckets, 115 at 1 %. Adding is O(1) where values lie close together, else
+    O(log buckets), and two windows are merged in O(buckets), all amortised.
 
     >>> import pyarrow as pa, fastwin as fw
     >>> spec = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of("1 minute"))

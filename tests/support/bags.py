@@ -7,7 +7,7 @@ import numpy as np
 from fastwin.core.accumulators.accumulator_set import Accumulator, AccumulatorSet
 from fastwin.core.accumulators.exchange import adopt_rows, tidy_rows
 
-__all__ = ["ROWS", "BagRows"]
+__all__ = ["CELL", "ROWS", "BagRows"]
 
 ROWS = 3
 CELL = 3
@@ -15,10 +15,10 @@ CELL = 3
 
 class BagRows:
     """Rows of an accumulator. Each step leaves what they hold, but for what it says. counts: that of each key, so that
-    an element is a record of two words; else of one. keys: those of values, int64[n]."""
+    an element is a record of two words; else of one. keys: those of values, int64[n]. readers: of the same cells."""
 
-    def __init__(self, member: Accumulator, distinct: bool, counts: bool) -> None:
-        self.members = AccumulatorSet([member])
+    def __init__(self, member: Accumulator, distinct: bool, counts: bool, *readers: Accumulator) -> None:
+        self.members = AccumulatorSet([member, *readers])
         self.store = self.members.new_rows()
         self.slots = self.store.fresh(np.zeros(ROWS, np.int32), np.zeros(ROWS, np.int64))
         self.models = [Counter[int]() for _ in range(ROWS)]
@@ -48,9 +48,17 @@ class BagRows:
     def add_record(self, row: int, key: int, count: int) -> None:
         """Puts a record into a saved row that has none of this key yet."""
         self.models[row][key] += count
+        self.write(row)
+
+    def write(self, row: int) -> None:
+        """Makes a row a saved one of what its model has."""
         data = np.array(self.wanted(row), np.int64).view(np.uint8)
         self.store.set_blobs(self.at(row), CELL, np.array([0, len(data)]), data)
         adopt_rows(self.members, self.store, self.at(row))
+
+    def is_counted(self, row: int) -> bool:
+        """Whether a row holds a counter for each bucket, instead of a run of records."""
+        return self.store.blobs(self.at(row), CELL)[1][:8].view(np.int64).tolist() == [-1]
 
     def wanted(self, row: int) -> list[int]:
         """What a row is saved as: how many records are in order, all, and these."""

@@ -8,7 +8,8 @@ from fastwin.core.typedefs cimport int64_t, uint32_t, uint64_t, uint8_t
 from fastwin.core.bags.buckets cimport HIGHEST_BUCKET, LOWEST_BUCKET, NAN_BUCKET
 from fastwin.core.bags.firstwords cimport MOST_WORDS
 from fastwin.core.bags.records cimport Shape
-from fastwin.core.bags.runs cimport FEW_BYTES, Run, add_record, end_of, merge_runs, no_text, run_in, settle, sorted_in
+from fastwin.core.bags.runs cimport (
+    FEW_BYTES, Run, add_record, end_of, enlarge, merge_runs, no_text, run_in, settle, sorted_in)
 from fastwin.core.memory.owned cimport Block, block_in, bytes_in, drop_block, put_block, reserve_block, size_in
 
 cdef enum:
@@ -259,13 +260,17 @@ cdef inline bint settle_counts(char* cell, const Shape* shape) noexcept nogil:
     return to_run(cell) if is_counted(cell) else settle(cell, shape)
 
 
+cdef inline bint settle_full(char* cell, const Shape* shape) noexcept nogil:
+    """Puts a run in order that has no room, and makes counters of it, or room. Returns whether there was memory."""
+    return settle(cell, shape) and (to_counters(cell, shape) or enlarge(cell, 16))
+
+
 cdef inline bint add_bucket(char* cell, int64_t bucket, const Shape* shape) noexcept nogil:
     """Adds a value of a bucket. Returns whether there was memory. Amortised O(log n)."""
     cdef int64_t[MOST_WORDS] record
-    if not is_counted(cell) and size_in(cell) > FEW_BYTES and size_in(cell) + 16 > block_in(cell).capacity:
-        if not settle(cell, shape):
-            return False
-        to_counters(cell, shape)
+    if not is_counted(cell) and size_in(cell) > FEW_BYTES and size_in(cell) + 16 > block_in(cell).capacity and (
+            not settle_full(cell, shape)):
+        return False
     if is_counted(cell):
         if count_value(counters_in(cell), bucket) or (widen(cell, bucket) and count_value(counters_in(cell), bucket)):
             return True

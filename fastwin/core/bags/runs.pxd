@@ -188,6 +188,12 @@ cdef inline bint open_run(char* cell, const Shape* shape) noexcept nogil:
     return True
 
 
+cdef inline bint enlarge(char* cell, int64_t width) noexcept nogil:
+    """Makes a run, of which much is in use, twice as large as that; so there is room for ``width`` more bytes. Returns
+    whether there was memory."""
+    return reserve_block(cell, size_in(cell) + max(size_in(cell), width))
+
+
 cdef inline const uint8_t* end_of(const char* cell) noexcept nogil:
     """Returns where the bytes of a block end; NULL: there is none."""
     return bytes_in(cell) + size_in(cell) if block_in(cell) != NULL else NULL
@@ -223,7 +229,7 @@ cdef inline bint add_record(char* cell, const Shape* shape, int64_t* record, con
     if size_in(cell) + width > block_in(cell).capacity:
         if size_in(cell) > FEW_BYTES and not settle(cell, shape):
             return False
-        if 2 * size_in(cell) > block_in(cell).capacity and not reserve_block(cell, 2 * block_in(cell).capacity):
+        if not enlarge(cell, width):
             return False
     if shape.text and not put_text(cell, record + shape.text, text):
         return False

@@ -1,4 +1,4 @@
-"""Buckets of quantiles: what a row is saved as equals logarithms and counts of its values, whatever form it had."""
+"""Buckets of quantiles: what a row is saved as, and what is read of it, equals logarithms and counts of its values."""
 
 import math
 
@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastwin.core.bags.quantile import Quantile
-from tests.support.bags import ROWS, BagRows
+from tests.support.bags import CELL, ROWS, BagRows
 
 SMALLEST = 2.2250738585072014e-308
 NAN, HIGHEST, LOWEST = 2**63 - 1, 2**63 - 2, -(2**63)
+QS = (0, 0.1, 0.5, 0.93, 1)
 
 DRAWS = {
     "uniform": lambda dice, n: dice.random(n),
@@ -33,6 +34,7 @@ steps = st.one_of(
     st.tuples(st.just("add"), sizes, st.sampled_from(sorted(DRAWS))),
     st.tuples(st.just("merge"), st.integers(0, ROWS - 1), st.integers(0, ROWS - 1)),
     st.tuples(st.just("read"), st.integers(0, ROWS - 1), st.none()),
+    st.tuples(st.just("copy"), st.integers(0, ROWS - 1), st.integers(0, ROWS - 1)),
     st.tuples(st.just("ask"), st.none(), st.none()),
 )
 
@@ -50,8 +52,63 @@ def bucket_of(value: float, error: float) -> int:
     return found if value > 0 else -found
 
 
-def rows_of(error: float) -> BagRows:
-    return BagRows(Quantile("float64", 0, 0.5, error), True, True)
+class QuantileRows(BagRows):
+    """Rows of buckets, of which several quantiles are read."""
+
+    def __init__(self, error: float) -> None:
+        owner = Quantile("float64", 0, QS[0], error)
+        super().__init__(owner, True, True, *(Quantile("float64", 0, q, error, owner) for q in QS[1:]))
+        self.error = error
+        self.ends = [(math.inf, -math.inf)] * ROWS
+
+    def add(self, rows: np.ndarray, values: np.ndarray, keys: list[int], valid: np.ndarray | None = None) -> None:
+        super().add(rows, values, keys, valid)
+        for i, (row, value) in enumerate(zip(rows.tolist(), values.tolist(), strict=True)):
+            if (valid is None or valid[i]) and math.isfinite(value):
+                self.ends[row] = (min(self.ends[row][0], value), max(self.ends[row][1], value))
+
+    def put(self, row: int, values: np.ndarray) -> None:
+        """Adds values to one row."""
+        self.add(np.full(len(values), row), values, [bucket_of(value, self.error) for value in values.tolist()])
+
+    def merge(self, row: int, other: int) -> None:
+        super().merge(row, other)
+        (least, most), (lower, higher) = self.ends[row], self.ends[other]
+        self.ends[row] = (min(least, lower), max(most, higher))
+
+    def copy(self, row: int, other: int) -> None:
+        """Makes a row a copy of another one, in the form that this has."""
+        ends = np.array([CELL + 1, CELL + 2], np.int32)
+        self.store.set_blobs(self.at(row), CELL, *self.store.blobs(self.at(other), CELL))
+        self.store.set_cells(self.at(row), ends, list(self.store.gather(self.at(other), ends)))
+        self.store.set_bits(self.at(row), self.store.bits(self.at(other)))
+        self.models[row], self.ends[row] = self.models[other].copy(), self.ends[other]
+
+    def quantile(self, row: int, q: float) -> float:
+        model, scale = self.models[row], 1 / math.log1p(2 * self.error / (1 - self.error))
+        last = model.total() - 1
+        rank = behind = int(q * last)
+        for key in sorted(model):
+            if behind < model[key]:
+                break
+            behind -= model[key]
+        if key in (LOWEST, HIGHEST, NAN):
+            return {LOWEST: -math.inf, HIGHEST: math.inf, NAN: math.nan}[key]
+        if rank in (0, last):
+            return self.ends[row][rank > 0]
+        size = math.exp((abs(key) - math.ceil(710 * scale)) / scale + math.log(1 - self.error)) if key else 0.0
+        return min(max(math.copysign(size, key), self.ends[row][0]), self.ends[row][1])
+
+    def check_results(self) -> None:
+        for q, (found, valid) in zip(QS, self.members.results(self.store, self.slots), strict=True):
+            for row in range(ROWS):
+                assert (valid is None or bool(valid[row])) == bool(self.models[row])
+                if self.models[row]:
+                    assert found[row] == pytest.approx(self.quantile(row, q), rel=1e-9, abs=0, nan_ok=True)
+
+
+def rows_of(error: float) -> QuantileRows:
+    return QuantileRows(error)
 
 
 @given(st.lists(steps, min_size=1, max_size=8), st.integers(0, 2**32), st.sampled_from([0.01, 0.2, 0.0005]))
@@ -67,10 +124,13 @@ def test_rows_are_saved_as_counted_buckets_in_order(taken: list[tuple], seed: in
             rows.merge(first, second)
         elif name == "read":
             rows.read_back(first)
+        elif name == "copy":
+            rows.copy(first, second)
         else:
-            rows.members.results(rows.store, rows.slots)
+            rows.check_results()
         if dice.random() < 0.3:
             rows.check()
+    rows.check_results()
     rows.check()
 
 
@@ -143,3 +203,29 @@ def test_counts_of_two_rows_grow_beyond_32_bits() -> None:
     rows.merge(0, 1)
     rows.check()
     assert rows.models[0][keys[0]] > 2**32
+
+
+def test_a_run_that_is_nearly_full_when_it_is_in_order_gets_room() -> None:
+    values, rows = np.exp(np.linspace(-600, 600, 100)), rows_of(0.01)  # too far apart for counters
+    for value in values.tolist():
+        rows.add_record(0, bucket_of(value, 0.01), 1)
+    del rows.models[0][bucket_of(values[-1], 0.01)]
+    rows.write(0)  # in a block for one record more
+    before = rows.store.nbytes
+    rows.put(0, values[:10])
+    grown = rows.store.nbytes
+    assert grown >= before + 16 * 90
+    rows.put(0, np.tile(values[:-1], 10))
+    assert rows.store.nbytes == grown
+    rows.check()
+
+
+def test_a_saved_run_without_records_takes_values() -> None:
+    rows = rows_of(0.01)
+    for row in range(2):
+        rows.store.set_blobs(rows.at(row), CELL, np.array([0, 8]), np.zeros(8, np.uint8))
+    rows.put(0, np.array([1.0, 2.0]))
+    rows.merge(0, 1)
+    rows.merge(1, 0)
+    rows.check_results()
+    rows.check()

@@ -109,3 +109,17 @@ def test_texts_with_equal_first_bytes_are_ordered_and_counted() -> None:
     rows = BagRows(Distinct("text"), True, False)
     rows.members.add_rows(rows.store, np.repeat(rows.slots[:1], len(words)), [column])
     assert rows.members.results(rows.store, rows.slots)[0][0].tolist() == [len(set(words)), 0, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kinds", [1, 9, 40, 700])
+def test_a_run_takes_at_most_twice_what_its_records_do(kind: str, kinds: int) -> None:
+    make, distinct, counts = KINDS[kind]
+    rows, dice = BagRows(make("int64"), distinct, counts), np.random.default_rng(kinds)
+    empty, record = rows.store.nbytes, 16 if counts else 8
+    for _ in range(20):
+        values = dice.integers(0, kinds, 300)
+        rows.add(np.zeros(300, np.int64), values, values.tolist())
+        held = len(rows.models[0]) if distinct else rows.models[0].total()
+        assert rows.store.nbytes - empty <= max(2 * record * held + 32, 350)
+    rows.check()
