@@ -17,6 +17,9 @@ cdef enum:
     MOST_BYTES = 32             # for each bucket that has a value
     SLACK = 8                   # counters at either end for buckets to come, and more where there are many
 
+cdef extern from *:
+    const int64_t MOST_VALUES "(INT64_C(1) << 53)"    # of a saved row: of more, a double does not tell each rank
+
 cdef struct Counters:           # uint32[span] for numbers above zero follow, and if need be as many for those below
     int64_t mark                # COUNTED
     int64_t first               # the bucket of the first counter
@@ -79,7 +82,7 @@ cdef inline Py_ssize_t count_kinds(const Counters* counters) noexcept nogil:
     cdef uint32_t found = 0
     for i in range(counters.span * (1 + counters.both)):
         found += tallies[i] != 0
-    return found + (counters.lowest > 0) + (counters.zeros > 0) + (counters.highest > 0) + (counters.nans > 0)
+    return found + (counters.lowest != 0) + (counters.zeros != 0) + (counters.highest != 0) + (counters.nans != 0)
 
 
 cdef inline bint pays(int64_t span, int64_t both, int64_t kinds) noexcept nogil:
@@ -188,7 +191,7 @@ cdef inline bint to_counters(char* cell, const Shape* shape) noexcept nogil:
         bucket = run.records[2 * i]
         if bucket in (LOWEST_BUCKET, 0, HIGHEST_BUCKET, NAN_BUCKET):
             continue
-        if run.records[2 * i + 1] > UINT32_MAX:
+        if not 0 < run.records[2 * i + 1] <= <int64_t> UINT32_MAX:
             return False
         size = bucket if bucket > 0 else -bucket
         least, most, both = min(least, size), max(most, size), both | (bucket < 0)
@@ -278,3 +281,15 @@ cdef inline bint add_bucket(char* cell, int64_t bucket, const Shape* shape) noex
             return False
     record[0], record[1] = bucket, 1
     return add_record(cell, shape, record, no_text())
+
+
+cdef inline bint is_countable(const char* cell, const Shape* shape) noexcept nogil:
+    """Tells whether the records of a run count as many values as there can be, so that those of many can be added."""
+    cdef Run run = run_in(cell, shape)
+    cdef int64_t left = MOST_VALUES
+    cdef Py_ssize_t i
+    for i in range(run.n):
+        if run.records[2 * i + 1] > left:
+            return False
+        left -= run.records[2 * i + 1]
+    return True

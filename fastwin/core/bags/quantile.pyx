@@ -14,7 +14,7 @@ from fastwin.core.accumulators.accumulator_set cimport Take, bits_of, check_colu
 from fastwin.core.bags.buckets cimport (
     HIGHEST_BUCKET, LARGEST, LOWEST_BUCKET, NAN_BUCKET, Scale, find_buckets, set_scale)
 from fastwin.core.bags.counters cimport (
-    add_bucket, count_value, counters_in, is_counted, merge_counts, place_of, settle_counts)
+    add_bucket, count_value, counters_in, is_countable, is_counted, merge_counts, place_of, settle_counts)
 from fastwin.core.bags.records cimport Shape
 from fastwin.core.bags.runs cimport Run, is_run, run_in
 from fastwin.core.memory.equal cimport are_one
@@ -183,4 +183,4 @@ cdef class Quantile(Base):
         return settle_counts(row + self.at, &self.shape)
 
     cdef bint sound(self, const char* row) noexcept nogil:
-        return is_run(row + self.at, &self.shape)
+        return is_run(row + self.at, &self.shape) and is_countable(row + self.at, &self.shape)

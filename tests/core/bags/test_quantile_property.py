@@ -229,3 +229,14 @@ def test_a_saved_run_without_records_takes_values() -> None:
     rows.merge(1, 0)
     rows.check_results()
     rows.check()
+
+
+def test_saved_counts_of_more_values_than_there_can_be_are_refused() -> None:
+    rows = rows_of(0.01)
+    rows.add_record(0, 5, 2**53 - 1)
+    rows.add_record(0, -7, 1)
+    with pytest.raises(ValueError, match="Quantile: a row holds what is none of its forms"):
+        rows.add_record(0, 6, 1)
+    for count in (2**53 + 1, 2**63 - 1):
+        with pytest.raises(ValueError, match="Quantile: a row holds what is none of its forms"):
+            rows_of(0.01).add_record(0, 5, count)
