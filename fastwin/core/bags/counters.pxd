@@ -1,5 +1,5 @@
 # Counters: the buckets of a quantile side by side, in the block of a cell, where they take no more room than a run of
-# those that have a value: so a value is one addition. What is saved and read is a run; see to_run().
+# those that have a value: so a value is one addition. What is saved is a run; see to_run().
 cimport cython
 from libc.stdint cimport INT64_MAX, UINT32_MAX
 from libc.string cimport memcpy, memset
@@ -9,7 +9,7 @@ from fastwin.core.bags.buckets cimport HIGHEST_BUCKET, LOWEST_BUCKET, NAN_BUCKET
 from fastwin.core.bags.firstwords cimport MOST_WORDS
 from fastwin.core.bags.records cimport Shape
 from fastwin.core.bags.runs cimport (
-    FEW_BYTES, Run, add_record, end_of, enlarge, merge_runs, no_text, run_in, settle, sorted_in)
+    FEW_BYTES, FIRST_RECORDS, Run, add_record, end_of, enlarge, merge_runs, no_text, run_in, settle, sorted_in)
 from fastwin.core.memory.owned cimport Block, block_in, bytes_in, drop_block, put_block, reserve_block, size_in
 
 cdef enum:
@@ -53,23 +53,23 @@ cdef inline const uint8_t* place_of(const char* cell, int64_t bucket) noexcept n
 
 
 @cython.overflowcheck(False)
-cdef inline bint count_value(Counters* counters, int64_t bucket) noexcept nogil:
-    """Counts one value of a bucket, if there is a counter for it, and that is not full."""
+cdef inline bint count_values(Counters* counters, int64_t bucket, int64_t n) noexcept nogil:
+    """Counts n values of a bucket, at least one, if there is a counter for it, and that is not full then."""
     cdef uint64_t at = (<uint64_t> bucket if bucket > 0 else 0 - <uint64_t> bucket) - <uint64_t> counters.first
     cdef uint32_t* tally
     if at < <uint64_t> counters.span and (bucket > 0 or counters.both):
         tally = tallies_of(counters) + at + (0 if bucket > 0 else counters.span)
-        if tally[0] == UINT32_MAX:
+        if <int64_t> tally[0] + n > <int64_t> UINT32_MAX:
             return False
-        tally[0] += 1
+        tally[0] += <uint32_t> n
     elif bucket == 0:
-        counters.zeros += 1
+        counters.zeros += n
     elif bucket == NAN_BUCKET:
-        counters.nans += 1
+        counters.nans += n
     elif bucket == HIGHEST_BUCKET:
-        counters.highest += 1
+        counters.highest += n
     elif bucket == LOWEST_BUCKET:
-        counters.lowest += 1
+        counters.lowest += n
     else:
         return False
     return True
@@ -105,21 +105,22 @@ cdef inline char* new_counters(char** fresh, int64_t first, int64_t span, int64_
     return cell
 
 
-cdef inline bint widen(char* cell, int64_t bucket) noexcept nogil:
-    """Makes counters for more buckets, up to a size that has none, if they pay. Returns whether they are there."""
+cdef inline bint widen(char* cell, int64_t bucket, int64_t kinds) noexcept nogil:
+    """Makes counters for more buckets, up to a size that has none, if they pay, where so many buckets at least have a
+    value soon. Returns whether they are there."""
     cdef Counters* old = counters_in(cell)
     cdef Counters* wide
     cdef int64_t size = bucket if bucket > 0 else -bucket, first = old.first, end = old.first + old.span, slack
     cdef char* block
     cdef char* fresh
-    if first <= size < end or (bucket < 0 and not old.both):
+    if first <= size < end or size > INT64_MAX // 2 or (bucket < 0 and not old.both):
         return False
     slack = SLACK + old.span // 4
     if size < first:
         first = max(size - slack, 1)
     else:
         end = size + slack + 1
-    if not pays(end - first, old.both, count_kinds(old)):
+    if not pays(end - first, old.both, max(kinds, count_kinds(old))):
         return False
     fresh = new_counters(&block, first, end - first, old.both)
     if fresh == NULL:
@@ -143,12 +144,13 @@ cdef inline bint merge_counters(char* cell, const char* other) noexcept nogil:
     cdef uint32_t* tallies
     cdef uint64_t all_bits = 0
     cdef Py_ssize_t i, sign
+    cdef int64_t end = theirs.first + theirs.span
     if theirs.both and not mine.both:
         return False
-    if theirs.first < mine.first and not widen(cell, theirs.first):
+    if theirs.first < mine.first and not widen(cell, theirs.first, count_kinds(theirs)):
         return False
     mine = counters_in(cell)
-    if theirs.first + theirs.span > mine.first + mine.span and not widen(cell, theirs.first + theirs.span - 1):
+    if end > mine.first + mine.span and not widen(cell, end - 1, count_kinds(theirs)):
         return False
     mine = counters_in(cell)
     for sign in range(1 + theirs.both):
@@ -166,16 +168,6 @@ cdef inline bint merge_counters(char* cell, const char* other) noexcept nogil:
     mine.highest += theirs.highest
     mine.nans += theirs.nans
     return True
-
-
-cdef inline bint merge_counts(char* cell, char* other, const Shape* shape) noexcept nogil:
-    """Adds what another cell holds; that stays, maybe in another form. Returns whether there was memory. O(buckets)."""
-    if is_counted(other):
-        if size_in(cell) <= 8:
-            return put_block(cell, bytes_in(other), size_in(other))
-        if is_counted(cell) and merge_counters(cell, other):
-            return True
-    return make_run(cell) and make_run(other) and merge_runs(cell, other, shape)
 
 
 cdef inline bint to_counters(char* cell, const Shape* shape) noexcept nogil:
@@ -228,15 +220,13 @@ cdef inline int64_t* put_count(int64_t* place, int64_t bucket, int64_t count) no
     return place + 2 * (count != 0)
 
 
-cdef inline bint to_run(char* cell) noexcept nogil:
-    """Makes a run in order of counters, with room for as many records again. Returns whether there was memory."""
-    cdef Counters* counters = counters_in(cell)
+cdef inline bint copy_run(const Counters* counters, char* fresh, bint doubled) noexcept nogil:
+    """Makes a run in order of counters, in a cell that has no block. doubled: with room for as many records again, else
+    for a few. Returns whether there was memory. O(span)."""
     cdef const uint32_t* tallies = tallies_of(counters)
     cdef Py_ssize_t n = count_kinds(counters), i
-    cdef char* block = NULL
-    cdef char* fresh = <char*> &block
     cdef int64_t* place
-    if not reserve_block(fresh, 8 + 16 * (2 * n + 1)):
+    if not reserve_block(fresh, 8 + 16 * (n + (n + 1 if doubled else FIRST_RECORDS))):
         return False
     place = put_count(sorted_in(fresh) + 1, LOWEST_BUCKET, counters.lowest)
     for i in range(counters.span - 1 if counters.both else -1, -1, -1):
@@ -248,19 +238,23 @@ cdef inline bint to_run(char* cell) noexcept nogil:
     put_count(place, NAN_BUCKET, counters.nans)
     sorted_in(fresh)[0] = n
     block_in(fresh).size = 8 + 16 * n
+    return True
+
+
+cdef inline bint to_run(char* cell, bint doubled) noexcept nogil:
+    """Makes a run in order of the counters of a cell, see copy_run()."""
+    cdef char* none = NULL
+    cdef char* fresh = <char*> &none
+    if not copy_run(counters_in(cell), fresh, doubled):
+        return False
     drop_block(cell)
     (<Block**> cell)[0] = block_in(fresh)
     return True
 
 
-cdef inline bint make_run(char* cell) noexcept nogil:
-    """Makes a cell a run, in any order. Returns whether there was memory."""
-    return not is_counted(cell) or to_run(cell)
-
-
 cdef inline bint settle_counts(char* cell, const Shape* shape) noexcept nogil:
     """Makes a cell a run in order. Returns whether there was memory."""
-    return to_run(cell) if is_counted(cell) else settle(cell, shape)
+    return to_run(cell, False) if is_counted(cell) else settle(cell, shape)
 
 
 cdef inline bint settle_full(char* cell, const Shape* shape) noexcept nogil:
@@ -268,19 +262,110 @@ cdef inline bint settle_full(char* cell, const Shape* shape) noexcept nogil:
     return settle(cell, shape) and (to_counters(cell, shape) or enlarge(cell, 16))
 
 
-cdef inline bint add_bucket(char* cell, int64_t bucket, const Shape* shape) noexcept nogil:
-    """Adds a value of a bucket. Returns whether there was memory. Amortised O(log n)."""
+cdef inline bint add_bucket(char* cell, int64_t bucket, int64_t n, const Shape* shape) noexcept nogil:
+    """Adds n values of a bucket, at least one. Returns whether there was memory. Amortised O(1) where there are
+    counters, else O(log buckets)."""
     cdef int64_t[MOST_WORDS] record
     if not is_counted(cell) and size_in(cell) > FEW_BYTES and size_in(cell) + 16 > block_in(cell).capacity and (
             not settle_full(cell, shape)):
         return False
     if is_counted(cell):
-        if count_value(counters_in(cell), bucket) or (widen(cell, bucket) and count_value(counters_in(cell), bucket)):
+        if count_values(counters_in(cell), bucket, n) or (
+                widen(cell, bucket, 0) and count_values(counters_in(cell), bucket, n)):
             return True
-        if not to_run(cell):
+        if not to_run(cell, True):
             return False
-    record[0], record[1] = bucket, 1
+    record[0], record[1] = bucket, n
     return add_record(cell, shape, record, no_text())
+
+
+cdef inline bint add_counts(char* cell, const char* other, const Shape* shape) noexcept nogil:
+    """Adds each record of a run to a cell that has counters: these stay, or are made anew, where they pay. Returns
+    whether there was memory. Amortised O(records) where there are counters for all, else O(span) beside that."""
+    cdef Run theirs = run_in(other, shape)
+    cdef Py_ssize_t i
+    for i in range(theirs.n):
+        if not add_bucket(cell, theirs.records[2 * i], theirs.records[2 * i + 1], shape):
+            return False
+    if not is_counted(cell):
+        if not settle(cell, shape):
+            return False
+        to_counters(cell, shape)
+    return True
+
+
+cdef inline bint merge_counts(char* cell, char* other, const Shape* shape) noexcept nogil:
+    """Adds what another cell holds; that stays, maybe in order now. Returns whether there was memory. O(span) of the
+    counters of both, at most eight times as many as have a value; of runs as merge_runs()."""
+    cdef char* none = NULL
+    cdef char* fresh = <char*> &none
+    cdef bint well
+    if size_in(other) <= 8:             # no block, or a run of no records
+        return True
+    if size_in(cell) <= 8:
+        return put_block(cell, bytes_in(other), size_in(other))
+    if is_counted(other):
+        if is_counted(cell) and merge_counters(cell, other):
+            return True
+        well = copy_run(counters_in(other), fresh, False) and merge_counts(cell, fresh, shape)
+        drop_block(fresh)
+        return well
+    if is_counted(cell):
+        return add_counts(cell, other, shape)
+    if not merge_runs(cell, other, shape):
+        return False
+    if size_in(cell) > FEW_BYTES and sorted_in(cell)[0] == run_in(cell, shape).n:
+        to_counters(cell, shape)        # what has been written anew: it costs no more than that
+    return True
+
+
+cdef inline int64_t values_in(const char* cell, const Shape* shape) noexcept nogil:
+    """Returns how many values a cell holds. O(records), or O(span)."""
+    cdef Run run
+    cdef const Counters* counters
+    cdef int64_t total = 0
+    cdef Py_ssize_t i
+    if is_counted(cell):
+        counters = counters_in(cell)
+        for i in range(counters.span * (1 + counters.both)):
+            total += <int64_t> tallies_of(counters)[i]
+        return total + counters.lowest + counters.zeros + counters.highest + counters.nans
+    run = run_in(cell, shape)
+    for i in range(run.n):
+        total += run.records[2 * i + 1]
+    return total
+
+
+cdef inline int64_t bucket_of_rank(const char* cell, const Shape* shape, int64_t rank) noexcept nogil:
+    """Returns the bucket of the value with ``rank`` values before it, below values_in(), of counters, or of a run in
+    order, which stay as they are. O(span), or O(records)."""
+    cdef Run run
+    cdef const Counters* counters
+    cdef const uint32_t* tallies
+    cdef Py_ssize_t i = 0
+    if not is_counted(cell):
+        run = run_in(cell, shape)
+        while i < run.n - 1 and run.records[2 * i + 1] <= rank:
+            rank -= run.records[2 * i + 1]
+            i += 1
+        return run.records[2 * i]
+    counters = counters_in(cell)
+    tallies = tallies_of(counters)
+    rank -= counters.lowest
+    if rank < 0:
+        return LOWEST_BUCKET
+    for i in range(counters.span - 1 if counters.both else -1, -1, -1):
+        rank -= <int64_t> tallies[counters.span + i]
+        if rank < 0:
+            return -counters.first - i
+    rank -= counters.zeros
+    if rank < 0:
+        return 0
+    for i in range(counters.span):
+        rank -= <int64_t> tallies[i]
+        if rank < 0:
+            return counters.first + i
+    return HIGHEST_BUCKET if rank < counters.highest else NAN_BUCKET
 
 
 cdef inline bint is_countable(const char* cell, const Shape* shape) noexcept nogil:

@@ -14,9 +14,10 @@ from fastwin.core.accumulators.accumulator_set cimport Take, bits_of, check_colu
 from fastwin.core.bags.buckets cimport (
     HIGHEST_BUCKET, LARGEST, LOWEST_BUCKET, NAN_BUCKET, Scale, find_buckets, set_scale)
 from fastwin.core.bags.counters cimport (
-    add_bucket, count_value, counters_in, is_countable, is_counted, merge_counts, place_of, settle_counts)
+    add_bucket, bucket_of_rank, count_values, counters_in, is_countable, is_counted, merge_counts, place_of,
+    settle_counts, values_in)
 from fastwin.core.bags.records cimport Shape
-from fastwin.core.bags.runs cimport Run, is_run, run_in
+from fastwin.core.bags.runs cimport is_run, settle
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.owned cimport block_in
 from fastwin.core.memory.pages cimport prefetch_to_write
@@ -131,8 +132,8 @@ cdef class Quantile(Base):
                     cells.least = value
                 if value > cells.most:
                     cells.most = value
-            if not (is_counted(<char*> cells) and count_value(counters_in(<char*> cells), buckets[i])) and (
-                    not add_bucket(<char*> cells, buckets[i], shape)):
+            if not (is_counted(<char*> cells) and count_values(counters_in(<char*> cells), buckets[i], 1)) and (
+                    not add_bucket(<char*> cells, buckets[i], 1, shape)):
                 self.starved = True
             bits_of(row)[0] |= seen
 
@@ -147,30 +148,21 @@ cdef class Quantile(Base):
                 self.starved = True
 
     cdef void take(self, const Take* rows, void* values, uint8_t* marks) noexcept nogil:
-        cdef Py_ssize_t i, k
-        cdef int64_t total, rank, before, bucket
+        cdef Py_ssize_t i
+        cdef int64_t total, rank, bucket
         cdef char* cell
         cdef const Cells* cells
-        cdef Run run
         for i in range(rows.n):
             cell = self.cell(wanted(rows, i))
-            marks[i] = VALUE if settle_counts(cell, &self.shape) else NO_VALUE
+            marks[i] = VALUE if is_counted(cell) or settle(cell, &self.shape) else NO_VALUE
             if marks[i] == NO_VALUE:
                 continue
-            run = run_in(cell, &self.shape)
-            total = 0
-            for k in range(run.n):
-                total += run.records[2 * k + 1]
+            total = values_in(cell, &self.shape)
             if total == 0:
                 marks[i] = NULL_VALUE
                 continue
             rank = <int64_t> (self.q * <double> (total - 1))
-            k = 0
-            before = 0
-            while before + run.records[2 * k + 1] <= rank:
-                before += run.records[2 * k + 1]
-                k += 1
-            bucket, cells = run.records[2 * k], <const Cells*> cell
+            bucket, cells = bucket_of_rank(cell, &self.shape, rank), <const Cells*> cell
             if LOWEST_BUCKET < bucket < HIGHEST_BUCKET and rank in (0, total - 1):
                 (<double*> values)[i] = cells.least if rank == 0 else cells.most
             else:

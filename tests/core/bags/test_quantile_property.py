@@ -205,6 +205,100 @@ def test_counts_of_two_rows_grow_beyond_32_bits() -> None:
     assert rows.models[0][keys[0]] > 2**32
 
 
+FORMS = {
+    "nothing": lambda dice: np.zeros(0),
+    "a value": lambda dice: np.array([1.5]),
+    "few": lambda dice: dice.random(12) + 1,
+    "few on both sides": lambda dice: dice.normal(0, 1, 12),
+    "far apart": lambda dice: np.exp(np.linspace(-600, 600, 200)),
+    "one far off": lambda dice: np.append(dice.random(400) + 1, 1e300),
+    "many": lambda dice: dice.random(3_000) + 1,
+    "many next to them": lambda dice: dice.random(3_000) + 2,
+    "many on both sides": lambda dice: dice.normal(0, 10, 3_000),
+    "special": lambda dice: DRAWS["special"](dice, 300),
+}
+
+
+@pytest.mark.parametrize("other", FORMS)
+@pytest.mark.parametrize("mine", FORMS)
+def test_rows_of_any_form_are_merged_and_the_other_one_keeps_its_form(mine: str, other: str) -> None:
+    dice, rows = np.random.default_rng(11), rows_of(0.01)
+    rows.put(0, FORMS[mine](dice))
+    rows.put(1, FORMS[other](dice))
+    counted = rows.is_counted(1)
+    for _ in range(2):
+        rows.merge(0, 1)
+        rows.check_results()
+    assert rows.is_counted(1) == counted == other.startswith("many")
+    assert rows.is_counted(0) or not counted or mine in ("far apart", "one far off", "few on both sides")
+    rows.put(0, FORMS["few"](dice))
+    rows.put(1, FORMS["few on both sides"](dice))
+    rows.check_results()
+    rows.check()
+
+
+@pytest.mark.parametrize("other", ["nothing", "a value", "few"])
+def test_counters_stay_where_little_is_merged(other: str) -> None:
+    rows = rows_of(0.01)
+    for row, form in ((0, "many"), (1, other)):
+        rows.put(row, FORMS[form](np.random.default_rng(12)))
+    for _ in range(3):
+        rows.merge(0, 1)
+        assert rows.is_counted(0)
+    rows.check()
+
+
+def test_counters_are_made_for_all_that_another_row_counts() -> None:
+    rows = rows_of(0.01)
+    rows.put(0, np.tile(np.linspace(20, 50, 40), 2))
+    rows.put(1, np.exp(np.random.default_rng(13).uniform(-7, 7, 5_000)))
+    assert rows.is_counted(0)
+    assert rows.is_counted(1)
+    held = rows.store.blobs(rows.at(1), CELL)[1].tolist()
+    rows.merge(0, 1)
+    assert rows.is_counted(0)
+    assert rows.store.blobs(rows.at(1), CELL)[1].tolist() == held
+    rows.check()
+
+
+def test_runs_that_are_merged_become_counters() -> None:
+    dice, rows = np.random.default_rng(14), rows_of(0.01)
+    for _ in range(30):
+        rows.copy(1, 2)
+        rows.put(1, dice.random(12) + 1)
+        rows.merge(0, 1)
+    assert rows.is_counted(0)
+    rows.check_results()
+    rows.check()
+
+
+def test_reading_leaves_counters_as_they_are() -> None:
+    dice, rows = np.random.default_rng(15), rows_of(0.01)
+    for row in range(ROWS):
+        rows.put(row, np.concatenate([dice.normal(0, 10, 2_000), DRAWS["special"](dice, row * 50)]))
+    before = [rows.store.blobs(rows.at(row), CELL)[1].tolist() for row in range(ROWS)], rows.store.nbytes
+    rows.check_results()
+    assert before == ([rows.store.blobs(rows.at(row), CELL)[1].tolist() for row in range(ROWS)], rows.store.nbytes)
+    assert all(rows.is_counted(row) for row in range(ROWS))
+    rows.read_back(0)
+    assert not rows.is_counted(0)
+    rows.check_results()
+    rows.put(0, dice.normal(0, 10, 2_000))
+    assert rows.is_counted(0)
+    rows.check_results()
+
+
+def test_a_copy_of_counters_goes_its_own_way() -> None:
+    dice, rows = np.random.default_rng(16), rows_of(0.01)
+    rows.put(0, dice.random(2_000) + 1)
+    rows.copy(1, 0)
+    assert rows.is_counted(1)
+    for row, values in ((0, dice.random(500) + 1.5), (1, dice.random(500) + 3), (0, -dice.random(9)), (1, np.zeros(5))):
+        rows.put(row, values)
+        rows.check_results()
+    rows.check()
+
+
 def test_a_run_that_is_nearly_full_when_it_is_in_order_gets_room() -> None:
     values, rows = np.exp(np.linspace(-600, 600, 100)), rows_of(0.01)  # too far apart for counters
     for value in values.tolist():
