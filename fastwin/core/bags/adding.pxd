@@ -13,12 +13,18 @@ cdef enum:
     AHEAD = 8                   # elements
 
 
+cdef inline void fetch_cells(char* rows, Py_ssize_t stride, const idx_t* slots, Py_ssize_t at) noexcept nogil:
+    """Asks for the cell of an element ahead of the first slot, and for the block of one for whose cell it asked before.
+
+    A row, its block and the end of that are three misses of the cache, each of which needs the one before: the last one
+    is asked for by the caller, AHEAD. There are 3 * AHEAD slots and one more."""
+    prefetch_to_write(rows + slots[3 * AHEAD] * stride + at)
+    prefetch_to_write(block_in(rows + slots[2 * AHEAD] * stride + at))
+
+
 cdef inline bint add_numbers(char* rows, Py_ssize_t stride, Py_ssize_t at, uint64_t seen, const idx_t* slots,
                              Py_ssize_t n, const Column* column, bint floats, const Shape* shape) noexcept nogil:
-    """Adds at least one number, each to its row, or null. at: of their cell. Returns whether there was memory.
-
-    A row, its block and the end of that are three misses of the cache, each of which needs the one before: they are
-    asked for some elements ahead."""
+    """Adds at least one number, each to its row, or null. at: of their cell. Returns whether there was memory."""
     cdef const int64_t* values = <const int64_t*> column.values
     cdef int64_t width = 8 * shape.words, flip = -<int64_t> shape.turned
     cdef bint one = are_one(slots, n), well = True
@@ -29,8 +35,7 @@ cdef inline bint add_numbers(char* rows, Py_ssize_t stride, Py_ssize_t at, uint6
     record[1] = 1               # the count, where there is one
     for i in range(n):
         if not one and i + 3 * AHEAD < n:
-            prefetch_to_write(rows + slots[i + 3 * AHEAD] * stride + at)
-            prefetch_to_write(block_in(rows + slots[i + 2 * AHEAD] * stride + at))
+            fetch_cells(rows, stride, slots + i, at)
             prefetch_to_write(<void*> end_of(rows + slots[i + AHEAD] * stride + at))
         if not has(column.valid, i):
             continue

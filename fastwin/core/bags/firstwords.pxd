@@ -9,7 +9,7 @@ from fastwin.core.memory.radixsort cimport radix_sort
 
 cdef enum:
     MOST_WORDS = 5              # of a record
-    FEW_WORDS = 32              # records that are sorted by insertion
+    BY_INSERTION = 32           # fewer records are sorted so
     DIGIT = 8                   # bits at most that one pass sorts by
     MOST_DIGITS = 4
     MORE_BITS = 4               # than the number of records has: so many tell most of them apart
@@ -93,7 +93,7 @@ cdef inline bint sort_by_first(int64_t* records, int64_t* spare, Py_ssize_t n, P
     cdef Py_ssize_t field = 0, i
     cdef bint ordered = True
     cdef int width, bits, passes
-    if n < FEW_WORDS:
+    if n < BY_INSERTION:
         return insert_each(records, n, words, n * n)
     least = most = before = records[0]
     for i in range(n):

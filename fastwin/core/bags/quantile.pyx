@@ -11,6 +11,7 @@ from libc.stdint cimport INT64_MAX
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport NO_VALUE, NULL_VALUE, VALUE, Accumulator as Base, Column, Merge
 from fastwin.core.accumulators.accumulator_set cimport Take, bits_of, check_column, has, into, taken, wanted
+from fastwin.core.bags.adding cimport AHEAD, fetch_cells
 from fastwin.core.bags.buckets cimport (
     HIGHEST_BUCKET, LARGEST, LOWEST_BUCKET, NAN_BUCKET, Scale, find_buckets, set_scale)
 from fastwin.core.bags.counters cimport (
@@ -19,14 +20,12 @@ from fastwin.core.bags.counters cimport (
 from fastwin.core.bags.records cimport Shape
 from fastwin.core.bags.runs cimport is_run, settle
 from fastwin.core.memory.equal cimport are_one
-from fastwin.core.memory.owned cimport block_in
 from fastwin.core.memory.pages cimport prefetch_to_write
 
 __all__ = ["Quantile"]
 
 cdef enum:
     AT_ONCE = 256               # values whose buckets are found before they are counted
-    AHEAD = 8                   # values
 
 
 cdef struct Cells:
@@ -117,10 +116,8 @@ cdef class Quantile(Base):
         cdef Cells* cells
         find_buckets(&self.scale, values, n, places, buckets)
         for i in range(n):
-            # As in adding.pxd: what is missing in the cache is asked for some values ahead.
             if not one and i + 3 * AHEAD < n:
-                prefetch_to_write(rows + slots[i + 3 * AHEAD] * stride + at)
-                prefetch_to_write(block_in(rows + slots[i + 2 * AHEAD] * stride + at))
+                fetch_cells(rows, stride, slots + i, at)
                 prefetch_to_write(<void*> place_of(rows + slots[i + AHEAD] * stride + at, buckets[i + AHEAD]))
             if not has(valid, i):
                 continue
