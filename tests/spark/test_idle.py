@@ -55,6 +55,7 @@ def fired(tables) -> int:
     return sum(part(rows, "main").num_rows for rows in tables.values())
 
 
+@pytest.mark.long
 def test_one_quiet_input_then_all_of_them_through_a_restart(spark, tmp_path):
     run = Run(spark, tmp_path)
     told = [(0, side(1, 5)), (1, side(3)), (0, side(12)), (0, side(31))]

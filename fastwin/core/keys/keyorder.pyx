@@ -6,7 +6,7 @@ from libc.stdint cimport INT64_MIN
 from libc.stdlib cimport free, malloc
 
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t
-from fastwin.core.memory.bits cimport bits_of
+from fastwin.core.memory.bits cimport bit_length
 from fastwin.core.memory.bounds cimport check_ids, check_int64, check_length
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch_to_write
 from fastwin.core.memory.radixsort cimport sort_in_place
@@ -42,8 +42,8 @@ cdef class KeyOrder:
                 self.first = min(self.first, times[i])
                 self.last = max(self.last, times[i])
                 bounds[ids[i] + 1] += 1
-        self.bits = bits_of(self.n)
-        self.ranked = bits_of(between(self.first, self.last)) + self.bits > NUMBER_BITS
+        self.bits = bit_length(self.n)
+        self.ranked = bit_length(between(self.first, self.last)) + self.bits > NUMBER_BITS
         if self.ranked:
             self.distinct, ranks = np.unique(times, return_inverse=True)
             times = ranks

@@ -46,6 +46,6 @@ cdef inline void list_bits(const uint64_t* bits, idx_t n, idx_t* out) noexcept n
             left &= left - 1
 
 
-cdef inline int bits_of(uint64_t number) noexcept nogil:
+cdef inline int bit_length(uint64_t number) noexcept nogil:
     """Returns how many bits a number needs: 0 for 0."""
     return 64 - _leading_zeros(number) if number else 0

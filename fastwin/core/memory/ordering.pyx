@@ -7,7 +7,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from fastwin.core.typedefs cimport idx_t, int64_t, uint8_t, uint64_t
-from fastwin.core.memory.bits cimport bits_of
+from fastwin.core.memory.bits cimport bit_length
 from fastwin.core.memory.bounds cimport check_int64, check_length
 from fastwin.core.memory.radixsort cimport radix_sort, sort_words
 
@@ -36,7 +36,7 @@ cdef class Column:
 
     cdef int width(self) noexcept:
         """Returns how many bits its numbers need."""
-        return bits_of(self.most // self.step)
+        return bit_length(self.most // self.step)
 
     cdef void take_longest_steps(self) noexcept:
         """Counts in the longest steps that meet all values: the bounds of windows need few bits then."""
@@ -107,12 +107,12 @@ def ordered(list columns not None):
     if n == 0:
         return np.empty(0, dtype=np.int32), 0
     cdef list numbered = [Column(column) for column in columns]
-    cdef int bits = bits_of(<uint64_t> (n - 1)), width = width_of(numbered)
+    cdef int bits = bit_length(<uint64_t> (n - 1)), width = width_of(numbered)
     if width + bits > WORD_BITS:
         for one in sorted(numbered, key=width_alone, reverse=True):
             (<Column> one).take_longest_steps()
-            if (<Column> one).width() + bits > WORD_BITS:
-                break       # steps of the others do not help either
+            if (<Column> one).width() >= WORD_BITS:
+                break       # whatever the others' steps are
         width = width_of(numbered)
     if width >= WORD_BITS:
         return sorted_by(columns)

@@ -245,10 +245,8 @@ class SlidingSlicing(_Regular):
         self, starts: NDArray[np.int64], watermark: int, lateness: int, afters: NDArray[np.int64] | None = None
     ) -> Windows:
         grid = self.offset + self.size
-        earliest, latest = (
-            within(self.end_after(watermark - lateness + 1)),
-            within(_floor(watermark + 1, self.slide, grid)),
-        )
+        earliest = within(self.end_after(watermark - lateness + 1))
+        latest = within(_floor(watermark + 1, self.slide, grid))
         if self.slide >= self.size and afters is None:  # a slice is a window
             ends = starts + self.size
             takes = (ends >= earliest) & (ends <= latest)

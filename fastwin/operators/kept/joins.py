@@ -32,7 +32,7 @@ _TOGETHER = 1 << 20
 class _OfTwo:
     """What is made of the rows of two inputs. Nothing is pruned: each row may have a partner."""
 
-    most: int | None = None
+    most = None
 
     def __init__(self, ending: JoinEnding) -> None:
         self._ending = ending

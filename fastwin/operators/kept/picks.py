@@ -84,9 +84,12 @@ class Fired:
 class Pick(Protocol):
     """What becomes of the rows of windows that fire."""
 
-    most: int | None
-    """How many rows of each firing ``best`` picks. Rows of a slice that it leaves out can be dropped: no window over it
-    will ever pick them. None: it picks all."""
+    @property
+    def most(self) -> int | None:
+        """How many rows of each firing ``best`` picks. None: all.
+
+        Rows of a slice that it leaves out can be dropped: no window over it will ever pick them.
+        """
 
     def lateness(self, columns: pa.RecordBatch, allowed_ms: int) -> int | NDArray[np.int64]:
         """Returns how late rows with these columns may be, ms: all the same, or each."""
@@ -118,8 +121,7 @@ class _OfOne:
     """Whether of rows with equal values the last one to arrive is picked, and not the first."""
 
     def __init__(self, n: int) -> None:
-        self._n = n
-        self.most: int | None = n
+        self.most = n
 
     def lateness(self, columns: pa.RecordBatch, allowed_ms: int) -> int:
         return allowed_ms
@@ -136,16 +138,16 @@ class _OfOne:
         return ordered(columns)[0].astype(np.int64)
 
     def best(self, rows: Pieces, fired: Fired) -> Fired:
-        if self._n <= _MOST_INSERTED:
-            return fired.select(best_of(fired.groups, self._values(rows, fired.slots), self._n, self.latest))
+        if self.most <= _MOST_INSERTED:
+            return fired.select(best_of(fired.groups, self._values(rows, fired.slots), self.most, self.latest))
         found = fired.select(self._ranked(rows, fired))
-        return found.select(places_in_groups(found.begins()) < self._n)
+        return found.select(places_in_groups(found.begins()) < self.most)
 
     def upto(self, rows: Pieces, fired: Fired, firings: NDArray[np.int64]) -> Iterator[Fired]:
         begins = fired.begins()
         of = np.cumsum(begins) - 1
         # Whether the window of a row fires more often than it has results.
-        often = (np.bincount(of[firings], minlength=of[-1] + 1) > self._n)[of]
+        often = (np.bincount(of[firings], minlength=of[-1] + 1) > self.most)[of]
         rarely, many = np.flatnonzero(~often[firings]), np.flatnonzero(often[firings])
         shown = []
         if len(rarely):
@@ -153,7 +155,7 @@ class _OfOne:
             shown.append(self.best(rows, replace(fired.select(places), groups=rarely[numbers])))
         if len(many):
             some, at = fired.select(often), np.cumsum(often)[firings[many]] - 1
-            places, numbers = best_upto(some.begins(), self._ranked(rows, some), at, self._n)
+            places, numbers = best_upto(some.begins(), self._ranked(rows, some), at, self.most)
             shown.append(replace(some.select(places), groups=many[numbers]))
         yield Fired.put_together(shown)
 

@@ -18,7 +18,7 @@ __all__ = ["Pruner"]
 
 # With fewer new rows nothing is pruned, unless it has to be.
 _FEW = 4096
-# Where a greater part of new rows may be picked, the others are not looked for.
+# Where a greater part of new rows may be picked, the others are not looked for; but where they are the first ones.
 _MOST_STAY = 0.75
 
 
@@ -84,6 +84,9 @@ class Pruner:
     def _picked(self, slots: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Tells which rows are picked among those of their key and slice, which come together: bool[slots]."""
         keys, starts = self._kept.keys(slots), self._kept.number("start")[slots]
+        assert self._pick.most is not None
+        if not (_sizes(keys, starts) > self._pick.most).any():
+            return np.ones(len(slots), np.bool_)
         return _picked(self._pick, self._kept.columns, slots, keys, starts)
 
     def worth_keeping(
@@ -100,9 +103,9 @@ class Pruner:
         order = _in_slices(keys, starts)
         keys, starts = keys[order], starts[order]
         stay = int(np.minimum(_sizes(keys, starts), most).sum())
-        if not self._kept.top and (stay == n or stay <= _MOST_STAY * n):
-            self._pruned = stay
-        if stay > _MOST_STAY * n:
+        if not self._kept.top:
+            self._pruned = stay  # so `prune` does not sort them once more
+        if stay == n or (self._kept.top and stay > _MOST_STAY * n):
             return None
         wanted = np.empty(n, np.bool_)
         wanted[order] = _picked(self._pick, Pieces(rows.schema, rows), order, keys, starts)
@@ -156,8 +159,6 @@ def _picked(
     pick: Pick, rows: Pieces, slots: NDArray[np.int32], keys: NDArray[np.int32], starts: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Tells which rows, given by slots, are picked among those of their key and slice, which come together."""
-    if pick.most is not None and not (_sizes(keys, starts) > pick.most).any():
-        return np.ones(len(slots), np.bool_)
     # Slices take the place of windows. The starts of these are not looked at, and tell afterwards which rows it is.
     found = pick.best(rows, Fired.grouped(slots.astype(np.int64), keys, np.arange(len(slots)), starts))
     wanted = np.zeros(len(slots), np.bool_)

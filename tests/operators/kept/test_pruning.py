@@ -169,7 +169,7 @@ def test_a_late_row_in_a_large_batch_keeps_none_of_the_others() -> None:
     assert stream.metrics.state_rows == 20_000 + 2
 
 
-@pytest.mark.parametrize("kinds", [6_000, 3])  # all rows stay, or few
+@pytest.mark.parametrize("kinds", [6_000, 5_000, 3])  # all rows stay, most of them, or few
 def test_a_first_large_batch_is_looked_at_once(monkeypatch: pytest.MonkeyPatch, kinds: int) -> None:
     looked: list[int] = []
     in_slices = pruning._in_slices

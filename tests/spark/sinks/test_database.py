@@ -29,6 +29,7 @@ def rows_in(path: str) -> list[tuple]:
     return sorted([(*row[:2], *time, *row[4:]) for row, time in zip(rows, times, strict=True)], key=str)
 
 
+@pytest.mark.long
 def test_the_table_holds_the_final_results(spark, tmp_path):
     path = str(tmp_path / "results.db")
     create(path)
