@@ -14,16 +14,18 @@ from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError
 from fastwin.run.choice import Explanation, choose, trigger_of
 from fastwin.run.joinbound import Bound
+from fastwin.run.joinrun import run_join
 from fastwin.run.joinstream import JoinStream
 from fastwin.run.reading import columns_named
 from fastwin.run.results import Result
+from fastwin.run.threads import check_threads
 from fastwin.run.windowspec import WindowSpec
 from fastwin.spec.checks import BOUNDS
 from fastwin.spec.ddl import to_schema
 from fastwin.spec.describe import describe
 from fastwin.spec.joinending import HOWS, SIDE, TIME, Columns, How, JoinEnding
 from fastwin.spec.text import outputs_text, parts_text
-from fastwin.times import MAX_TIMESTAMP, Duration, format_ms
+from fastwin.times import Duration, format_ms
 from fastwin.windows.assigner import WindowAssigner
 
 __all__ = ["JoinSpec", "co_group", "window_join"]
@@ -162,16 +164,19 @@ class JoinSpec:
                 found.append((name, own))
         return tuple(lefts), tuple(rights)
 
-    def run(self, left: Any, right: Any) -> Result:
+    def run(self, left: Any, right: Any, *, threads: int = 1) -> Result:
         """Joins two bounded inputs, and fires everything at their end.
 
         left, right: pyarrow Table or RecordBatch, pandas or polars DataFrame. The order of rows does not count.
+        threads: how many take part. A ``co_group``, whose function is Python, runs on one, and so do less than 100,000
+            rows and a join without keys.
+
+        Windows come in order of their ends; with several threads, or more than a million rows, those of some keys come
+        after those of others.
         """
+        check_threads(threads)
         tables = as_table(left, columns_named(self.left)), as_table(right, columns_named(self.right))
-        stream = self.open(schemas=(tables[0].schema, tables[1].schema))
-        fed = stream.process(*tables)
-        end = stream.advance_watermark(MAX_TIMESTAMP)
-        return replace(end, side=fed.side)
+        return run_join(self.bind(tables[0].schema, tables[1].schema), tables, threads)
 
     def open(
         self,

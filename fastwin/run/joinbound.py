@@ -17,7 +17,10 @@ from fastwin.run.timelimits import time_limits
 from fastwin.run.windowspec import WindowSpec
 from fastwin.spec.joinending import SIDE, TIME, Columns
 
-__all__ = ["Bound"]
+__all__ = ["LATE_SIDES", "Bound"]
+
+LATE_SIDES = ("late_left", "late_right")
+"""Tags of the side outputs that late rows go to."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +54,23 @@ class Bound:
         Raises SpecError for a uint64 key that is no int64, where the other input's keys are of another width.
         """
         n = rows.num_rows
-        held = {
-            name: self._key(own, rows.column(own), self.schema.field(name).type)
-            for name, own in zip(self.spec.keys, self.sides[side].keys, strict=True)
-        }
+        keys = self.keys(side, rows)
+        held = dict(zip(keys.schema.names, keys.columns, strict=True))
         held |= {SIDE: pa.repeat(pa.scalar(side, pa.int8()), n), TIME: times}
         held |= {name: rows.column(own) for name, own in self.columns[side]}
         columns = [held[field.name] if field.name in held else pa.nulls(n, field.type) for field in self.schema]
         columns = [converted(one, field.type) for one, field in zip(columns, self.schema, strict=True)]
         return pa.table(columns, schema=self.schema)
+
+    def keys(self, side: int, rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
+        """Returns the key columns of rows of one input, as they are of both. Raises SpecError as ``united`` does."""
+        names, kind = self.spec.keys, type(rows)
+        fields = [self.schema.field(name) for name in names]
+        columns = [
+            self._key(own, rows.column(own), field.type)
+            for own, field in zip(self.sides[side].keys, fields, strict=True)
+        ]
+        return kind.from_arrays(columns, schema=pa.schema(fields))
 
     def _key(self, name: str, column: Any, kind: pa.DataType) -> Any:
         """Returns a key column in the type that both inputs have together."""
@@ -75,6 +86,14 @@ class Bound:
                 f"{self.spec.ending.method}: key {name!r} is uint64 and that of the other input another integer, so "
                 f"keys must be at most {most}, got {found}; cast both to decimal128(20, 0)"
             ) from None
+
+    def late_sides(self, late: pa.Table) -> dict[str, pa.Table]:
+        """Returns late rows of both inputs as those of each, by tag, where the input asks for them."""
+        return {
+            tag: self.own_rows(side, late)
+            for side, (spec, tag) in enumerate(zip(self.sides, LATE_SIDES, strict=True))
+            if spec.late_output
+        }
 
     def own_rows(self, side: int, rows: pa.Table) -> pa.Table:
         """Returns those rows of both inputs that are of one, with its own columns."""

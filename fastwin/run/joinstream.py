@@ -22,7 +22,7 @@ from fastwin.errors import SpecError, StateError
 from fastwin.run.datawatermark import idle_time
 from fastwin.run.guard import Guard, alone
 from fastwin.run.inputclocks import InputClocks
-from fastwin.run.joinbound import Bound
+from fastwin.run.joinbound import LATE_SIDES, Bound
 from fastwin.run.opening import open_stream
 from fastwin.run.reading import columns_named
 from fastwin.run.restoring import chunks_in
@@ -37,10 +37,8 @@ from fastwin.run.windowspec import WindowSpec
 from fastwin.timeline.recorder import Source
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, format_ms, int64_ms, to_ms
 
-__all__ = ["LATE_SIDES", "JoinStream"]
+__all__ = ["JoinStream"]
 
-LATE_SIDES = ("late_left", "late_right")
-"""Tags of the side outputs that late rows go to."""
 _HEADER = struct.Struct("<8sqqI")
 _MAGIC = b"fwjoin\x00\x01"
 

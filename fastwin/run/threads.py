@@ -12,12 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.checking import Limits, good_rows
-from fastwin.columns.decoding import take_rows
-from fastwin.columns.keys import key_hash
 from fastwin.columns.schemas import conform
 from fastwin.columns.tables import as_table, has_small_chunks
 from fastwin.columns.units import warn_of_unit
-from fastwin.core.memory.gather import take
 from fastwin.core.panes.slices import extent
 from fastwin.errors import BadRowError, SpecError
 from fastwin.operators.aligned.groups import GroupsOperator
@@ -36,25 +33,30 @@ from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
 from fastwin.run.reading import columns_mentioned, reads_column
 from fastwin.run.results import Result
-from fastwin.run.sample import Part, has_few_windows, middle
+from fastwin.run.sample import has_few_windows, middle
+from fastwin.run.shares import MOST_SHARES, places_of_shares, taken
 from fastwin.spec.builder import SpecBuilder
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["run_threads"]
+__all__ = ["check_threads", "run_threads"]
 
 # Below, starting threads and dividing the rows costs more than they save.
 _FEW_ROWS = 100_000
 # As many rows as a thread looks at together.
 _PIECE_ROWS = 1 << 19
-# As many rows as the elements of some keys have, about, so that their windows stay in the cache; and the most parts.
+# As many rows as the elements of some keys have, about, so that their windows stay in the cache.
 _KEYED_ROWS = 1 << 18
-_MOST_SHARES = 64
+
+
+def check_threads(threads: int) -> None:
+    """Raises SpecError unless it is a number of threads."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise SpecError(f"threads: must be an int of at least 1, got {threads!r}")
 
 
 def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     """Runs a spec over a bounded input; see ``WindowSpec.run``."""
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise SpecError(f"threads: must be an int of at least 1, got {threads!r}")
+    check_threads(threads)
     if threads == 1:
         return run(spec, data)
     spec.check_complete()
@@ -162,22 +164,12 @@ def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -
 
 def _run_by_keys(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
     """Runs the elements of some of the keys after those of others: all of a key on one thread."""
-    shares = max(threads, min(sum(len(piece.times) for piece in pieces) // _KEYED_ROWS, _MOST_SHARES))
+    shares = max(threads, min(sum(len(piece.times) for piece in pieces) // _KEYED_ROWS, MOST_SHARES))
 
-    def divide(piece: _Piece) -> list[NDArray[np.int64]]:
-        # By the high bits: the low ones find the keys' places in tables.
-        high = key_hash(piece.rows, plan.spec.keys) >> np.uint64(32)
-        share = ((high * np.uint64(shares)) >> np.uint64(32)).astype(np.uint16)
-        ends = np.cumsum(np.bincount(share, minlength=shares))
-        return np.split(np.argsort(share, kind="stable"), ends[:-1])  # a radix sort for 16 bits
-
-    divided = list(pool.map(divide, pieces))
+    divided = list(pool.map(lambda piece: places_of_shares(piece.rows, plan.spec.keys, shares), pieces))
 
     def run_one(number: int) -> list[pa.RecordBatch]:
-        return run_share(plan, [_taken(piece, places[number]) for piece, places in zip(pieces, divided, strict=True)])
+        parts = zip(pieces, divided, strict=True)
+        return run_share(plan, [taken((piece.rows, piece.times), places[number]) for piece, places in parts])
 
     return [rows for result in pool.map(run_one, range(shares)) for rows in result]
-
-
-def _taken(piece: _Piece, places: NDArray[np.int64]) -> Part:
-    return take_rows(piece.rows, places), take(piece.times, places)

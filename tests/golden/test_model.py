@@ -36,7 +36,7 @@ def _without_order(answered: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("built_in", [False, True])
-@pytest.mark.parametrize("first", variants(range(0, 800, 100), 0, 200, 400, 600))
+@pytest.mark.parametrize("first", variants(range(0, 800, 100), 0, 400))
 def test_we_answer_as_the_model_does(first: int, built_in: bool) -> None:
     problems, fired = [], 0
     for seed in range(first, first + 100):

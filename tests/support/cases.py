@@ -16,7 +16,7 @@ from tests.support.lockstep import plain
 __all__ = ["MANY", "Case", "cases"]
 
 NAN = float("nan")
-MANY = settings(max_examples=min(2 * settings.default.max_examples, 300))
+MANY = settings(max_examples=min(settings.default.max_examples, 150))
 
 # Key columns by kind: types, and four keys or more, each a tuple. What comes back is plain() of them.
 KEYS: dict[str, tuple[list[pa.DataType], list[tuple]]] = {

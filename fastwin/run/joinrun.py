@@ -1,0 +1,98 @@
+"""Runs a join over two bounded inputs: the rows of some keys after those of others, on one thread or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.columns.checking import good_rows
+from fastwin.columns.decoding import within_reach
+from fastwin.columns.schemas import check_time_type, conform
+from fastwin.columns.units import warn_of_unit
+from fastwin.run import planner
+from fastwin.run.fresh import new_operator
+from fastwin.run.joinbound import Bound
+from fastwin.run.planner import Plan
+from fastwin.run.results import Result
+from fastwin.run.sample import Part
+from fastwin.run.shares import MOST_SHARES, places_of_shares, taken
+from fastwin.timeline.recorder import Source
+from fastwin.times import MAX_TIMESTAMP
+
+__all__ = ["run_join"]
+
+# Below, dividing the rows costs more than it saves.
+_FEW_ROWS = 100_000
+# As many rows as some keys have, about, where they are taken together: they are sorted, and read in any order.
+_SHARE_ROWS = 1 << 19
+
+
+def run_join(bound: Bound, tables: tuple[pa.Table, pa.Table], threads: int) -> Result:
+    """Joins the two inputs of a bound join, and fires everything at their end; see ``JoinSpec.run``."""
+    plan = planner.plan(bound.spec, bound.schema)
+    inputs = [(side, part) for side, table in enumerate(tables) for part in _checked(bound, side, table)]
+    shares = _count(plan, sum(len(times) for _, (_, times) in inputs), threads)
+    with _each(threads) as each:
+        if shares == 1:
+            found = [_joined(plan, bound, inputs)]
+        else:
+            divided = list(each(lambda one: _places(bound, *one, shares), inputs))
+
+            def run_one(share: int) -> list[pa.RecordBatch]:
+                some = ((side, taken(part, at[share])) for (side, part), at in zip(inputs, divided, strict=True))
+                return _joined(plan, bound, some)
+
+            found = list(each(run_one, range(shares)))
+    result = plan.result([rows for share in found for rows in share], [], [], {})
+    sides, source = bound.late_sides(result.late), Source(bound.spec.keys, None)
+    return replace(result, late=pa.table({}), bad=pa.table({}), side=sides, source=source)
+
+
+@contextmanager
+def _each(threads: int) -> Iterator[Callable]:
+    """Yields what calls a function with each of some arguments, on so many threads."""
+    if threads == 1:
+        yield map
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
+        yield pool.map
+
+
+def _checked(bound: Bound, side: int, table: pa.Table) -> Iterator[Part]:
+    """Yields the good rows of one input, and their times, ms. Raises BadRowError as the policy says."""
+    spec, schema = bound.sides[side], bound.schemas[side]
+    assert spec.time_column is not None
+    check_time_type(spec.time_column, schema.field(spec.time_column).type, spec.time_unit)
+    settled = not bound.guesses_unit(side)
+    batches = conform(table, schema).combine_chunks().to_batches()
+    for rows in (some[at] for some in batches for at in within_reach(some)):
+        good = good_rows(rows, spec.time_column, spec.bad_row_policy, bound.limits(side))
+        settled = settled or warn_of_unit(spec.time_column, good.times)
+        yield good.rows, good.times
+
+
+def _count(plan: Plan, rows: int, threads: int) -> int:
+    """Returns into how many shares of the keys the rows are divided."""
+    # A function of the user's is called on one thread, in the order of windows.
+    if rows < _FEW_ROWS or not plan.spec.keys or plan.spec.ending.function is not None:
+        return 1
+    return min(max(rows // _SHARE_ROWS, threads), MOST_SHARES)
+
+
+def _places(bound: Bound, side: int, part: Part, shares: int) -> list[NDArray[np.int64]]:
+    return places_of_shares(bound.keys(side, part[0]), bound.spec.keys, shares)
+
+
+def _joined(plan: Plan, bound: Bound, inputs: Iterable[tuple[int, Part]]) -> list[pa.RecordBatch]:
+    """Returns what comes of the rows of some keys. inputs: the side that rows are of, and the rows."""
+    operator = new_operator(plan)
+    for side, (rows, times) in inputs:
+        for some in bound.united(side, rows, pa.array(times)).to_batches():
+            operator.process(plan.batch(some, times))
+    return operator.advance_watermark(MAX_TIMESTAMP)

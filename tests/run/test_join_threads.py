@@ -1,0 +1,114 @@
+"""Joins of bounded inputs, in shares of the keys and on threads: the rows are those of a stream."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastwin as fw
+from fastwin.errors import BadRowError, SpecError, UserFunctionError
+from fastwin.run import joinrun
+from tests.support.spark_streams import assert_same_rows
+
+WINDOWS = {"tumbling": fw.TumblingEventTimeWindows.of(10), "sliding": fw.SlidingEventTimeWindows.of(10, 4)}
+KEYS = {
+    "int": (lambda numbers: {"k": pa.array(numbers, mask=numbers == 7)},) * 2,
+    "of two widths": (
+        lambda numbers: {"k": pa.array(numbers, pa.int16())},
+        lambda numbers: {"k": pa.array(numbers, pa.uint64())},
+    ),
+    "text": (lambda numbers: {"k": pa.array([None if n == 7 else f"key {n}" for n in numbers.tolist()])},) * 2,
+    "two columns": (lambda numbers: {"k": pa.array(numbers // 5), "l": pa.array(numbers % 5).cast(pa.string())},) * 2,
+}
+
+
+@pytest.fixture(autouse=True)
+def small_shares(monkeypatch):
+    monkeypatch.setattr(joinrun, "_FEW_ROWS", 0)
+    monkeypatch.setattr(joinrun, "_SHARE_ROWS", 40)
+
+
+def table(seed, n, keys):
+    random = np.random.default_rng(seed)
+    times = pa.array(random.integers(0, 60, n), mask=random.random(n) < 0.02)
+    return pa.table({**keys(random.integers(0, 40, n)), "ts": times, "v": np.arange(n)})
+
+
+def streamed(join, left, right):
+    stream = join.open(schemas=(left.schema, right.schema))
+    stream.process(left, right)
+    return stream.advance_watermark(fw.MAX_TIMESTAMP)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("windows", WINDOWS)
+def test_rows_are_those_of_a_stream(windows, kind, how, threads):
+    left, right = (table(seed, n, make) for seed, n, make in zip((1, 2), (300, 170), KEYS[kind], strict=True))
+    names = [name for name in left.column_names if name in "kl"]
+    side = fw.key_by(*names).event_time("ts", unit="ms").bad_rows("drop")
+    join = fw.window_join(side, side.allowed_lateness(5).side_output_late_data(), WINDOWS[windows], how)
+    found, expected = join.run(left, right, threads=threads), streamed(join, left, right)
+    assert found.main.num_rows > 200
+    assert found.main.schema == expected.main.schema
+    assert_same_rows(found.main, expected.main)
+    assert found.side == expected.side
+    assert list(found.side) == ["late_right"]
+    ends = found.main.select([*names, "window_end"]).to_pylist()
+    assert all(sorted(some) == some for some in by_key(ends, names).values())
+
+
+def by_key(rows, names):
+    found = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row["window_end"])
+    return found
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_few_rows_and_none(n):
+    left, right = table(1, n, KEYS["int"][0]), table(2, 0, KEYS["int"][0])
+    side = fw.key_by("k").event_time("ts")
+    assert fw.window_join(side, side, WINDOWS["tumbling"], "left").run(left, right, threads=2).main.num_rows == n
+
+
+def test_a_function_is_called_in_the_order_of_windows():
+    called = []
+
+    def function(key, window, left, right):
+        called.append(window.end)
+        if key == "bad":
+            raise KeyError("no")
+        yield len(left), len(right)
+
+    side = fw.key_by("k").event_time("ts", unit="ms").bad_rows("drop")
+    join = fw.co_group(side, side, WINDOWS["tumbling"], function, output="l int, r int")
+    left, right = table(1, 300, KEYS["int"][0]), table(2, 170, KEYS["int"][0])
+    found = join.run(left, right, threads=3).main
+    assert called == sorted(called) != []
+    assert_same_rows(found, streamed(join, left, right).main)
+    bad = pa.table({"k": ["bad"], "ts": [1], "v": [1]})
+    with pytest.raises(UserFunctionError, match="for key 'bad'"):
+        join.run(bad, bad, threads=2)
+
+
+def test_bad_rows_and_numbers_of_threads_are_refused():
+    side = fw.key_by("k").event_time("ts", unit="ms")
+    join = fw.window_join(side, side, WINDOWS["tumbling"])
+    left, right = table(1, 300, KEYS["int"][0]), table(2, 170, KEYS["int"][0])
+    with pytest.raises(BadRowError, match="null timestamp"):
+        join.run(left, right, threads=2)
+    for threads in (0, True, "2"):
+        with pytest.raises(SpecError, match="threads: must be an int of at least 1"):
+            join.run(left, right, threads=threads)
+
+
+def test_times_of_another_unit_are_warned_of_once():
+    side = fw.key_by("k").event_time("ts")
+    left, right = (table(seed, 300, KEYS["int"][0]).drop_columns("ts") for seed in (1, 2))
+    seconds = pa.array(np.full(300, 1_790_000_000))
+    tables = [one.append_column("ts", seconds) for one in (left, right)]
+    with pytest.warns(UserWarning, match="the int64 times are taken for milliseconds") as told:
+        fw.window_join(side, side, WINDOWS["tumbling"]).run(*tables, threads=2)
+    assert len(told) == 2  # one for each input
+    assert {one.filename for one in told} == {__file__}
