@@ -117,6 +117,7 @@ def apply(
         raise SpecError(f"small_state: must be True or False, got {small_state!r}")
     if isinstance(spec, fw.JoinSpec):
         check_migrate(migrate)
+        _check_travels(spec)
         frames, delays = _check_join(spec, df, watermark, name, chain)
         _check_session(frames[0], small_state)
         skew_ms = _duration(max_future_skew, "max_future_skew")
@@ -140,7 +141,8 @@ def apply(
         return guard_clock(result) if idle_ms is not None and delays is not None and is_connect(result) else result
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
-    _check_spec(spec)
+    spec.check_complete()
+    _check_travels(spec)
     files = df if isinstance(df, ParquetFiles) else None
     if files is not None:
         df = files.frame()
@@ -271,9 +273,8 @@ def _check_small(frame_plan: FramePlan, own: Watermark | None, history: object, 
         raise SpecError("small_state: needs watermark= in place of the frame's own withWatermark")
 
 
-def _check_spec(spec: fw.WindowSpec) -> None:
-    """Raises SpecError for a spec that is incomplete, or that cannot travel to Spark's workers."""
-    spec.check_complete()
+def _check_travels(spec: fw.WindowSpec | fw.JoinSpec) -> None:
+    """Raises SpecError for a spec that cannot travel to Spark's workers."""
     try:
         cloudpickle.dumps(spec)
     except Exception as problem:

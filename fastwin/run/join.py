@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fastwin.columns.decoding import readable_type, taken_type, without_run_ends
 from fastwin.columns.keys import KeyCodec
+from fastwin.columns.schemas import check_time_type
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError
 from fastwin.run.choice import Explanation, choose, trigger_of
@@ -125,6 +126,8 @@ class JoinSpec:
             for name in (*side.keys, side.time_column):
                 if name not in schema.names:
                     raise SpecError(f"{self.method}: there is no column {name!r}; there are {', '.join(schema.names)}")
+            assert side.time_column is not None
+            check_time_type(side.time_column, schema.field(side.time_column).type, side.time_unit)
         columns = self._columns(*schemas)
         fields = [_key(self.method, *pair) for pair in zip(*map(_key_fields, sides, schemas), strict=True)]
         fields += [pa.field(SIDE, pa.int8()), pa.field(TIME, pa.int64())]

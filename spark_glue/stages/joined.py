@@ -17,7 +17,7 @@ from spark_glue.plan.catalyst import prefers_columns, quoted, watermark_of
 from spark_glue.plan.eventtimes import milliseconds
 from spark_glue.plan.frameplan import plan_frame
 from spark_glue.plan.outputs import SIDE_PREFIX, output_for
-from spark_glue.plan.types import arrow_schema, check_columns
+from spark_glue.plan.types import arrow_schema, check_columns, check_keys
 from spark_glue.stages.batchframe import run_batch
 from spark_glue.stages.operator import run_stream
 from spark_glue.stages.pack import pack_frame
@@ -53,8 +53,9 @@ def run_joined(
     idle_ms: after how long without rows an input is not waited for; None: it is.
     """
     bound = join.bind(arrow_schema(frames[0].schema), arrow_schema(frames[1].schema))
-    for frame in frames:
+    for frame, own in zip(frames, bound.sides, strict=True):
         check_columns(frame.schema, frame.schema.names)
+        check_keys(frame.schema, own.keys)
         if frame.isStreaming and watermark_of(frame) is not None:
             raise SpecError(f"{join.method}: a frame has a watermark already; leave withWatermark out, give watermark=")
     both = [_united(bound, side, frames) for side in (0, 1)]
@@ -75,8 +76,6 @@ def run_joined(
         for number, frame in enumerate(both)
     ]
     frame_plan = replace(plans[0], spec=bound.spec)
-    if plans[1].schema.types != frame_plan.schema.types:
-        raise SpecError(f"{join.method}: the keys of the frames are of other types; cast one of them")
     session = frames[0].sparkSession
     output = output_for(frame_plan, both[0].schema, session.conf.get("spark.sql.caseSensitive") == "true")
     packed = [
@@ -124,8 +123,18 @@ def _united(bound: Bound, side: int, frames: tuple[DataFrame, DataFrame]) -> Dat
 
 
 def _key_type(frames: tuple[DataFrame, DataFrame], bound: Bound, at: int) -> T.DataType:
-    left, right = (frame.schema[side.keys[at]].dataType for frame, side in zip(frames, bound.sides, strict=True))
-    return left if left == right else T.LongType()  # bind() has refused what is no number
+    """Returns the type of a key of both inputs. Raises SpecError for types that Spark alone tells apart."""
+    names = [own.keys[at] for own in bound.sides]
+    left, right = (frame.schema[name].dataType for frame, name in zip(frames, names, strict=True))
+    if left == right:
+        return left
+    if isinstance(left, T.IntegralType) and isinstance(right, T.IntegralType):
+        return T.LongType()
+    assert bound.spec.ending is not None
+    raise SpecError(
+        f"{bound.spec.ending.method}: the keys {names[0]!r} and {names[1]!r} are {left.simpleString()} and "
+        f"{right.simpleString()}; cast one of them"
+    )
 
 
 def _with_late_sides(bound: Bound, result: DataFrame) -> DataFrame:

@@ -316,6 +316,16 @@ SESSIONS = fw.EventTimeSessionWindows.with_gap(5)
             "'v_right' twice; suffix='_right' does not",
         ),
         (lambda: JOIN.run(LEFT.rename_columns(["k", "ts", "window_end"]), RIGHT), "'window_end' twice"),
+        (
+            lambda: JOIN.bind(LEFT.schema, RIGHT.schema.set(1, pa.field("ts", pa.int32()))),
+            "event_time: column 'ts' must be a timestamp or int64 milliseconds, got int32",
+        ),
+        (
+            lambda: fw.window_join(START, fw.key_by("k").event_time("ts", unit="s"), WINDOW).bind(
+                LEFT.schema, RIGHT.schema.set(1, pa.field("ts", pa.timestamp("us")))
+            ),
+            "event_time: unit='s' is for int64, but column 'ts' is timestamp[us]; leave it out",
+        ),
         (lambda: JOIN.open("10 s"), "watermark: must be a pair"),
         (lambda: JOIN.open().process(left=LEFT), "the first call needs left= and right="),
         (

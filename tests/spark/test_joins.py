@@ -1,5 +1,6 @@
 """Window joins on Spark: the same as in this process, with late rows of each input, and as Spark's own join."""
 
+import threading
 import warnings
 
 import pyarrow as pa
@@ -179,6 +180,52 @@ def test_a_join_of_streams_is_warned_of_as_other_streams_are(spark, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         spark_glue.apply(join_of("inner"), frames, watermark=("1 s", "1 s"), max_future_skew=None)
+
+
+@pytest.mark.parametrize("kind", ["int", "double", "date", "string", "timestamp"])
+def test_event_times_are_of_the_types_that_one_input_may_have(spark, kind):
+    left = spark.createDataFrame(left_rows(0))
+    right = spark.createDataFrame(right_rows(0)).selectExpr("id", "v", f"cast(null as {kind}) at")
+    with pytest.raises(SpecError, match=r"event_time: .*column 'at' ") as caught:
+        spark_glue.apply(join_of("inner"), (left, right))
+    alone = join_of("inner").right.window(WINDOW).aggregate(n=fw.Count())
+    with pytest.raises(SpecError) as theirs:
+        spark_glue.apply(alone, right)
+    assert str(caught.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "says"),
+    [
+        ("collate('a', 'UTF8_LCASE')", "'a'", "key_by: column 'k' has the collation UTF8_LCASE"),
+        ("'a'", "collate('a', 'UTF8_LCASE')", "key_by: column 'id' has the collation UTF8_LCASE"),
+        (
+            "interval '1' day",
+            "interval '1 02:03:04' day to second",
+            "window_join: the keys 'k' and 'id' are interval day and interval day to second; cast one of them",
+        ),
+    ],
+)
+def test_keys_that_spark_alone_tells_apart_are_refused(spark, left, right, says):
+    frames = (
+        spark.createDataFrame(left_rows(0)).selectExpr(f"{left} k", "ts", "v"),
+        spark.createDataFrame(right_rows(0)).selectExpr(f"{right} id", "v", "at"),
+    )
+    with pytest.raises(SpecError) as caught:
+        spark_glue.apply(join_of("inner"), frames)
+    assert says in str(caught.value)
+
+
+def test_a_function_that_cannot_travel_is_refused(spark):
+    lock = threading.Lock()
+
+    def locked(key, window, left, right):
+        with lock:
+            yield (len(left),)
+
+    frames = spark.createDataFrame(left_rows(0)), spark.createDataFrame(right_rows(0))
+    with pytest.raises(SpecError, match="spec: it cannot be sent to Spark's workers: TypeError: cannot"):
+        spark_glue.apply(fw.co_group(*inputs("0 s"), WINDOW, locked, output="n bigint"), frames)
 
 
 def test_arguments_that_do_not_fit_are_refused(spark, tmp_path):
