@@ -33,7 +33,8 @@ class FramePlan:
     spec: what to do; where the event time has no time zone, with LOCAL_MS as its time column.
     schema: all columns of the frame, and LOCAL_MS if there is one.
     time_column: the frame's event-time column; None: the spec needs none.
-    time_zone: in which an event time without a zone is read; None: it has a zone.
+    time_zone: in which an event time without a zone is read; None: it has a zone. Of a join, Spark reads the times, and
+    the operator's plan alone has the zone, to which it holds the checkpoint.
     key_groups: how many there are.
     streaming: whether the frame is; if not, all state ends with the task.
     carrier: whether the packed rows must carry the watermark; if not, the frame has one itself.

@@ -75,7 +75,7 @@ def run_joined(
         )
         for number, frame in enumerate(both)
     ]
-    frame_plan = replace(plans[0], spec=bound.spec)
+    frame_plan = replace(plans[0], spec=bound.spec, time_zone=_time_zone(bound, frames))
     session = frames[0].sparkSession
     output = output_for(frame_plan, both[0].schema, session.conf.get("spark.sql.caseSensitive") == "true")
     packed = [
@@ -111,15 +111,27 @@ def _united(bound: Bound, side: int, frames: tuple[DataFrame, DataFrame]) -> Dat
         F.col(quoted(name)).cast(_key_type(frames, bound, at)).alias(key)
         for at, (name, key) in enumerate(zip(own.keys, bound.spec.keys, strict=True))
     ]
-    time = own.time_column
-    assert time is not None
-    columns += [F.lit(side).cast("tinyint").alias(SIDE), milliseconds(frame, time, own.time_unit).alias(TIME)]
+    times = milliseconds(frame, _time_column(bound, side), own.time_unit)
+    columns += [F.lit(side).cast("tinyint").alias(SIDE), times.alias(TIME)]
     for which, named in enumerate(bound.columns):
         for name, column in named:
             kind = frames[which].schema[column].dataType
             found = F.col(quoted(column)) if which == side else F.lit(None).cast(kind)
             columns.append(found.alias(name))
     return frame.select(*columns)
+
+
+def _time_column(bound: Bound, side: int) -> str:
+    name = bound.sides[side].time_column
+    assert name is not None
+    return name
+
+
+def _time_zone(bound: Bound, frames: tuple[DataFrame, DataFrame]) -> str | None:
+    """Returns the session's time zone, if an event time is read in it; None: both have a zone."""
+    kinds = (frame.schema[_time_column(bound, side)].dataType for side, frame in enumerate(frames))
+    naive = any(isinstance(kind, T.TimestampNTZType) for kind in kinds)
+    return frames[0].sparkSession.conf.get("spark.sql.session.timeZone") if naive else None
 
 
 def _key_type(frames: tuple[DataFrame, DataFrame], bound: Bound, at: int) -> T.DataType:

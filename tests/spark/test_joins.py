@@ -2,18 +2,29 @@
 
 import threading
 import warnings
+from dataclasses import replace
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import TimerValues
 
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StateError
 from fastwin.run.inputclocks import InputClocks
 from spark_glue.plan.catalyst import FORMAT_KEY
+from spark_glue.plan.frameplan import FramePlan
+from spark_glue.plan.keygroups import LEDGER_ID
+from spark_glue.stages import joined
+from spark_glue.stages.operator import WindowProcessor
+from spark_glue.stages.pack import pack_frame
+from spark_glue.stages.packets import PacketKind
 from tests.support.spark_events import START_MS
+from tests.support.spark_fakes import FakeHandle
+from tests.support.spark_harness import packet_row
 from tests.support.spark_streams import Recorder, Source, assert_same_rows, micro_batches, part, start
 from tests.support.spark_versions import second_format
 
@@ -214,6 +225,59 @@ def test_keys_that_spark_alone_tells_apart_are_refused(spark, left, right, says)
     with pytest.raises(SpecError) as caught:
         spark_glue.apply(join_of("inner"), frames)
     assert says in str(caught.value)
+
+
+@pytest.fixture
+def plans(monkeypatch) -> list[FramePlan]:
+    """The plans of the packers and of the operator of a batch, which is not run."""
+    found = []
+
+    def pack(frame, plan, columnar):
+        found.append(plan)
+        return pack_frame(frame, plan, columnar)
+
+    monkeypatch.setattr(joined, "pack_frame", pack)
+    monkeypatch.setattr(joined, "run_batch", lambda packed, plan, *_: found.append(plan) or packed)
+    monkeypatch.setattr(joined, "_with_late_sides", lambda bound, result: result)
+    return found
+
+
+@pytest.mark.parametrize("naive", [(), (0,), (1,)])
+def test_a_checkpoint_is_held_to_the_zone_in_which_times_are_read(spark, plans, naive):
+    def read_in(zone: str) -> FramePlan:
+        spark.conf.set(key, zone)
+        frames = [spark.createDataFrame(left_rows(0)), spark.createDataFrame(right_rows(0))]
+        frames[1] = frames[1].selectExpr("id", "v", "timestamp_seconds(at) at")
+        for side, time in enumerate(("ts", "at")):
+            if side in naive:
+                frames[side] = frames[side].withColumn(time, F.col(time).cast("timestamp_ntz"))
+        spark_glue.apply(fw.window_join(starts[0], starts[1], WINDOW), tuple(frames))
+        return plans[-1]
+
+    def begin(plan: FramePlan) -> None:
+        processor = WindowProcessor(plan)
+        processor.init(handle)
+        handle.key = LEDGER_ID
+        told = pd.DataFrame([packet_row(kind=int(PacketKind.LEDGER))])
+        list(processor.handleInputRows((LEDGER_ID,), iter([told]), TimerValues(0, 0)))
+
+    handle = FakeHandle()
+    starts = fw.key_by("k").event_time("ts"), fw.key_by("id").event_time("at")
+    key = "spark.sql.session.timeZone"
+    before = spark.conf.get(key)
+    try:
+        berlin, other = read_in("Europe/Berlin"), read_in("America/New_York")
+    finally:
+        spark.conf.set(key, before)
+    begin(replace(berlin, time_zone=None))  # as checkpoints were made before
+    begin(berlin)
+    begin(berlin)
+    if not naive:
+        assert other.time_zone is None
+        begin(other)
+        return
+    with pytest.raises(StateError, match=r"read in 'Europe/Berlin', and .* is 'America/New_York' now"):
+        begin(other)
 
 
 def test_a_function_that_cannot_travel_is_refused(spark):
