@@ -49,6 +49,8 @@ class FramePlan:
     start_ms: the watermark that the first micro-batch starts with, which history has brought; None: none. until_ms: the
     watermark that a batch frame ends with; None: the end of time.
     small_state: whether the state of a share is one value of Spark's.
+    late_inputs: the inputs of a join whose late rows are handed out, those of others are counted as dropped; None: the
+    spec says it.
     """
 
     spec: fw.WindowSpec
@@ -70,6 +72,7 @@ class FramePlan:
     start_ms: int | None = None
     until_ms: int | None = None
     small_state: bool = False
+    late_inputs: tuple[int, ...] | None = None
 
     @cached_property
     def plan(self) -> fw.Plan:

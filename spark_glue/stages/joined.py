@@ -75,7 +75,13 @@ def run_joined(
         )
         for number, frame in enumerate(both)
     ]
-    frame_plan = replace(plans[0], spec=bound.spec, time_zone=_time_zone(bound, frames))
+    late_inputs = tuple(number for number, own in enumerate(bound.sides) if own.late_output)
+    frame_plan = replace(
+        plans[0],
+        spec=bound.spec,
+        time_zone=_time_zone(bound, frames),
+        late_inputs=late_inputs if bound.spec.late_output else None,
+    )
     session = frames[0].sparkSession
     output = output_for(frame_plan, both[0].schema, session.conf.get("spark.sql.caseSensitive") == "true")
     packed = [
@@ -154,8 +160,7 @@ def _with_late_sides(bound: Bound, result: DataFrame) -> DataFrame:
     if not bound.spec.late_output:
         return result
     wanted = [side for side, spec in enumerate(bound.sides) if spec.late_output]
-    late = F.col("late")
-    result = result.where(late.isNull() | late[SIDE].isin(wanted))
+    late = F.col("late")  # of these alone
     columns = [F.col(quoted(name)) for name in result.columns if name != "late"]
     for side in wanted:
         names = dict(zip(bound.sides[side].keys, bound.spec.keys, strict=True))

@@ -7,11 +7,13 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
 import fastwin as fw
+from fastwin.spec.joinending import SIDE
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import LEDGER_ID, number_of
 from spark_glue.plan.outputs import Output, ResultKind, result_tables
@@ -203,6 +205,7 @@ class Visit:
         self._after = opened.before
         self._stored = Stored(0, 0)
         self._told: dict[str, int] = {}
+        self._dropped = 0  # late rows that the stream hands out, of an input whose late rows nobody wants
         self.results: list[fw.Result] = []
 
     def advance(self, timers: ShareTimers, values: TimerValues) -> None:
@@ -220,7 +223,7 @@ class Visit:
         ]
         table = pa.Table.from_batches(batches, plan.input_schema)
         if not partials:
-            self.results.append(self._stream.process(table))
+            self.results.append(self._without_unwanted(self._stream.process(table)))
             return
         if batches:  # rows of a task that gave up; whether they are late is not known before they have met the others
             feeder = plan.new_feeder(self._frame_plan.coalesce)
@@ -229,6 +232,15 @@ class Visit:
             feeder.add(plan.batch(rows, plan.times(rows)))
             partials += [part.chunk for part in feeder.partials()]
         self.results.append(self._stream.merge(partials))
+
+    def _without_unwanted(self, result: fw.Result) -> fw.Result:
+        """Takes out and counts the late rows of inputs of a join that hand out none."""
+        wanted, late = self._frame_plan.late_inputs, result.late
+        if wanted is None or not late.num_rows:
+            return result
+        kept = late.filter(pc.is_in(late[SIDE], pa.array(wanted, pa.int8())))
+        self._dropped += late.num_rows - kept.num_rows
+        return replace(result, late=kept)
 
     def store(
         self, states: States, share: int, timers: ShareTimers, values: TimerValues, expired: int | None = None
@@ -252,7 +264,10 @@ class Visit:
         elif opened.how == "loaded":
             work |= {"deltas_loaded": opened.deltas, "copies_hit": opened.copies, f"loaded_{opened.why}": 1}
         kept = stored.written, self._stream.watermark
-        return count(opened.before, self._after, bad=bad_rows, kept=kept, work=work | self._told)
+        found = count(opened.before, self._after, bad=bad_rows, kept=kept, work=work | self._told)
+        found["late"] -= self._dropped
+        found["dropped"] += self._dropped
+        return found
 
 
 def _newest(packets: Iterable[Packet]) -> dict[str, int]:

@@ -280,6 +280,14 @@ def test_a_checkpoint_is_held_to_the_zone_in_which_times_are_read(spark, plans, 
         begin(other)
 
 
+def test_late_rows_go_where_they_are_asked_for(spark, plans):
+    left, right = inputs("0 s")
+    right = fw.key_by("id").event_time("at")
+    frames = spark.createDataFrame(left_rows(0)), spark.createDataFrame(right_rows(0))
+    spark_glue.apply(fw.window_join(left, right, WINDOW), frames)
+    assert plans[-1].late_inputs == (0,)
+
+
 def test_a_function_that_cannot_travel_is_refused(spark):
     lock = threading.Lock()
 

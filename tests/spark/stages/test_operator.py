@@ -14,7 +14,7 @@ from spark_glue.plan.types import spark_struct
 from spark_glue.stages import operator, packets
 from spark_glue.stages.counters import COUNTERS
 from spark_glue.stages.operator import WindowProcessor
-from spark_glue.stages.packets import PacketKind, decode
+from spark_glue.stages.packets import PacketKind, decode, encode
 from spark_glue.stages.unpack import operator_struct
 from spark_glue.state import log, shares
 from spark_glue.state.folders import forget_run
@@ -115,6 +115,24 @@ def test_windows_that_never_fire_and_timers_are_counted():
     assert harness.batch(9, {})["MAIN"] == []
     assert harness.counters["unfired"] == 1
     assert harness.counters["timers_change"] == -2
+
+
+def test_late_rows_of_an_input_that_hands_none_out_are_dropped():
+    plain = fw.key_by("k").event_time("ts")
+    join = fw.window_join(plain.side_output_late_data(), plain, fw.TumblingEventTimeWindows.of(10))
+    bound = join.bind(SCHEMA, SCHEMA)
+    harness = Harness(bound.spec, schema=bound.schema, late_inputs=(0,))
+
+    def rows(side: int, *times: int) -> dict:
+        (batch,) = bound.united(side, pa.table([[1] * len(times), times], schema=SCHEMA), pa.array(times)).to_batches()
+        return packet_row(mapper=side, kind=int(PacketKind.GOOD), rows=len(times), blob=encode(batch).to_pybytes())
+
+    harness.batch(0, {7: [rows(0, 1), rows(1, 25)]})
+    found = harness.batch(20, {7: [rows(0, 2, 3), rows(1, 4, 26)]})
+    assert found["LATE"] == [(1, 0, 2, 2, None), (1, 0, 3, 3, None)]
+    assert (harness.counters["late"], harness.counters["dropped"]) == (2, 1)
+    harness.batch(20, {7: [rows(1, 5)]})
+    assert (harness.counters["late"], harness.counters["dropped"]) == (0, 1)
 
 
 def test_all_blobs_are_one_batch_in_order_of_mapper_and_seq():
