@@ -48,7 +48,8 @@ class Limits:
 
     max_future_skew_ms: how far ahead of the clock; None: any. now_ms: what the clock says; None: that of this machine.
     earliest_ms: the first one taken. any_int64: takes the whole of int64. nulls: null is no bad timestamp but none,
-    int64 min. unit: what int64 times count; None: ms, as plain numbers.
+    int64 min. unit: what int64 times count; None: ms, as plain numbers. side: of two inputs the one that these are of,
+    left or right, which takes no "divert"; None: there is one input.
     """
 
     max_future_skew_ms: int | None = None
@@ -57,6 +58,7 @@ class Limits:
     nulls: bool = False
     unit: Unit | None = None
     now_ms: int | None = None
+    side: str | None = None
 
 
 def event_times(column: pa.Array, any_int64: bool = False) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
@@ -172,9 +174,11 @@ def _looked_at(
         shown = value.value if pa.types.is_timestamp(column.type) else value.as_py()
         unit = f" {column.type.unit}" if pa.types.is_timestamp(column.type) and shown is not None else ""
         those = f"{len(column)} rows" + (f" from row {before} on" if before else "")
+        whose = "" if limits.side is None else f" of the {limits.side} input"
+        policies = "bad_rows('divert') or bad_rows('drop')" if limits.side is None else "bad_rows('drop')"
         raise BadRowError(
-            f"event_time {name!r}: {_REASONS[int(reasons[row])]} in row {before + row} (value {shown}{unit}); "
-            f"{bad} of {those} are bad; bad_rows('divert') or bad_rows('drop') goes on without them"
+            f"event_time {name!r}: {_REASONS[int(reasons[row])]} in row {before + row}{whose} (value {shown}{unit}); "
+            f"{bad} of {those} are bad; {policies} goes on without them"
         )
     return times, reasons, None
 

@@ -14,6 +14,7 @@ from fastwin.columns.checking import Limits
 from fastwin.columns.decoding import converted, decoded, decoded_type, encoded, take_rows
 from fastwin.errors import SpecError
 from fastwin.run.timelimits import time_limits
+from fastwin.run.tracing import SIDES
 from fastwin.run.windowspec import WindowSpec
 from fastwin.spec.joinending import SIDE, TIME, Columns
 
@@ -36,7 +37,7 @@ class Bound:
 
     def limits(self, side: int) -> Limits:
         """Returns the bounds on the event times of one input."""
-        return time_limits(self.spec, self.sides[side].time_unit, Limits())
+        return time_limits(self.spec, self.sides[side].time_unit, Limits(side=SIDES[side]))
 
     def guesses_unit(self, side: int) -> bool:
         """Returns whether int64 times of one input are taken for milliseconds without having been called so."""

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fastwin.columns.units import PER_SECOND
-from fastwin.times import FIRST_DATE_MS, LAST_DATE_MS, MAX_TIMESTAMP, MOST_MS
+from fastwin.times import FIRST_DATE_MS, LAST_DATE_MS, MAX_TIMESTAMP, MIN_TIMESTAMP, MOST_MS
 from spark_glue.plan.catalyst import quoted
 
 __all__ = ["milliseconds", "newest_time", "time_where_ahead"]
@@ -23,14 +23,15 @@ _DAY_S = 86_400
 def milliseconds(frame: DataFrame, name: str, unit: str | None) -> Column:
     """Returns the event time in a column in ms. unit: of whole numbers; None: ms.
 
-    It is null in rows whose time in ms is no int64. That is a bad row as well.
+    A time that is no int64 in ms is the first or the last one. That is a bad row as well.
     """
     column = F.col(quoted(name))
     if not isinstance(frame.schema[name].dataType, T.LongType):
         return F.unix_millis(column.cast("timestamp"))
     if unit == "s":
         most = MAX_TIMESTAMP // 1_000
-        return F.when(column.between(-most, most), column * 1_000)
+        far = F.when(column > most, F.lit(MAX_TIMESTAMP)).when(column < -most, F.lit(MIN_TIMESTAMP))
+        return far.otherwise(column * 1_000)
     per = _PER_MS.get(unit or "ms")
     if per is None:
         return column

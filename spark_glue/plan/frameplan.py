@@ -13,17 +13,31 @@ from pyspark.sql import types as T
 
 import fastwin as fw
 from fastwin.errors import SpecError
+from fastwin.run.why.journal import Side
 from fastwin.state.identity import Migrate
 from fastwin.times import LAST_DATE_MS
 from spark_glue.plan.types import arrow_schema, check_columns, check_keys, local_to_ms
 
-__all__ = ["LOCAL_MS", "FramePlan", "TimeMode", "plan_frame"]
+__all__ = ["LOCAL_MS", "FramePlan", "JoinInput", "TimeMode", "plan_frame"]
 
 LOCAL_MS = "__event_time_ms"
 """A column that is added where the event time has no time zone: the same time in epoch milliseconds."""
 
 TimeMode = Literal["EventTime", "ProcessingTime", "None"]
 """What Spark's timers wait for, in Spark's words."""
+
+
+@dataclass(frozen=True)
+class JoinInput:
+    """What the rows of one input of a join were before they became rows of both, for messages.
+
+    side: left or right. time_column: the event time in its own frame. guesses_unit: whether that is int64 which nobody
+    has called milliseconds.
+    """
+
+    side: Side
+    time_column: str
+    guesses_unit: bool
 
 
 @dataclass(frozen=True)
@@ -49,8 +63,8 @@ class FramePlan:
     start_ms: the watermark that the first micro-batch starts with, which history has brought; None: none. until_ms: the
     watermark that a batch frame ends with; None: the end of time.
     small_state: whether the state of a share is one value of Spark's.
-    late_inputs: the inputs of a join whose late rows are handed out, those of others are counted as dropped; None: the
-    spec says it.
+    join_input: where the rows come from; None: from no join, or from both inputs of one. late_inputs: the inputs of a
+    join whose late rows are handed out, those of others are counted as dropped; None: the spec says it.
     """
 
     spec: fw.WindowSpec
@@ -72,6 +86,7 @@ class FramePlan:
     start_ms: int | None = None
     until_ms: int | None = None
     small_state: bool = False
+    join_input: JoinInput | None = None
     late_inputs: tuple[int, ...] | None = None
 
     @cached_property
@@ -91,6 +106,16 @@ class FramePlan:
     def asks_time(self) -> bool:
         """Whether a packer needs to know the micro-batch's own time: one that runs again judges each row as before."""
         return self.max_future_skew_ms is not None and self.time_column is not None
+
+    @property
+    def named_time(self) -> str | None:
+        """The event-time column by the name that the user has given it."""
+        return self.time_column if self.join_input is None else self.join_input.time_column
+
+    @property
+    def guesses_unit(self) -> bool:
+        """Whether int64 times are taken for milliseconds without having been called so."""
+        return self.plan.guesses_unit if self.join_input is None else self.join_input.guesses_unit
 
     @property
     def carried_delays(self) -> tuple[int, ...]:

@@ -11,11 +11,12 @@ from pyspark.sql import types as T
 
 from fastwin.errors import SpecError
 from fastwin.run.joinbound import LATE_SIDES
+from fastwin.run.tracing import SIDES
 from fastwin.spec.joinending import SIDE, TIME
 from fastwin.state.identity import Migrate
 from spark_glue.plan.catalyst import prefers_columns, quoted, watermark_of
 from spark_glue.plan.eventtimes import milliseconds
-from spark_glue.plan.frameplan import plan_frame
+from spark_glue.plan.frameplan import JoinInput, plan_frame
 from spark_glue.plan.outputs import SIDE_PREFIX, output_for
 from spark_glue.plan.types import arrow_schema, check_columns, check_keys
 from spark_glue.stages.batchframe import run_batch
@@ -60,18 +61,21 @@ def run_joined(
             raise SpecError(f"{join.method}: a frame has a watermark already; leave withWatermark out, give watermark=")
     both = [_united(bound, side, frames) for side in (0, 1)]
     plans = [
-        plan_frame(
-            bound.spec_of(number),
-            frame,
-            key_groups=key_groups,
-            skew_ms=skew_ms,
-            coalesce=coalesce,
-            migrate=migrate,
-            own_watermark=False,
-            chained=False,
-            idle_ms=idle_ms,
-            delays=delays or (),
-            input_number=number,
+        replace(
+            plan_frame(
+                bound.spec_of(number),
+                frame,
+                key_groups=key_groups,
+                skew_ms=skew_ms,
+                coalesce=coalesce,
+                migrate=migrate,
+                own_watermark=False,
+                chained=False,
+                idle_ms=idle_ms,
+                delays=delays or (),
+                input_number=number,
+            ),
+            join_input=JoinInput(SIDES[number], _time_column(bound, number), bound.guesses_unit(number)),
         )
         for number, frame in enumerate(both)
     ]
@@ -80,6 +84,7 @@ def run_joined(
         plans[0],
         spec=bound.spec,
         time_zone=_time_zone(bound, frames),
+        join_input=None,
         late_inputs=late_inputs if bound.spec.late_output else None,
     )
     session = frames[0].sparkSession

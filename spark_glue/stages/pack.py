@@ -86,7 +86,9 @@ class Packer:
         self._ids = ids(self._groups)
         # Spark's watermark starts in 1970, so a stream takes nothing older. How far ahead rows may be counts as soon as
         # one has brought the micro-batch's time: none before is too far ahead.
-        self._limits = frame_plan.plan.limits(Limits(earliest_ms=0 if frame_plan.streaming else MIN_TIMESTAMP))
+        side = None if frame_plan.join_input is None else frame_plan.join_input.side
+        earliest_ms = 0 if frame_plan.streaming else MIN_TIMESTAMP
+        self._limits = frame_plan.plan.limits(Limits(earliest_ms=earliest_ms, side=side))
         # A batch frame's rows stay rows: a run of all of them costs less than two steps.
         self._feeder = self._new_feeder() if frame_plan.streaming else None
         self._fed = self._made = 0
@@ -190,12 +192,11 @@ class Packer:
         ]
 
     def _check(self, rows: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
-        spec = self._frame_plan.spec
-        if spec.time_column is None or self._frame_plan.time_column is None:
+        spec, column = self._frame_plan.spec, self._frame_plan.named_time
+        if spec.time_column is None or column is None:
             return np.full(rows.num_rows, MIN_TIMESTAMP), None
-        column = self._frame_plan.time_column
         times, reasons = check_rows(rows.column(spec.time_column), column, spec.bad_row_policy, self._limits)
-        if self._seq == 0 and reasons is None and spec.time_column == column and self._plan.guesses_unit:
+        if self._seq == 0 and reasons is None and self._frame_plan.guesses_unit:
             warn_of_unit(column, times)
         return times, reasons
 

@@ -83,6 +83,15 @@ def test_raise_names_the_first_bad_row() -> None:
         check_rows(COLUMN[1:], "ts", "raise")
 
 
+def test_raise_names_the_input_of_a_join_and_the_policies_that_it_takes() -> None:
+    with pytest.raises(BadRowError) as caught:
+        check_rows(COLUMN, "ts", "raise", Limits(side="right"), before=7)
+    assert str(caught.value) == (
+        "event_time 'ts': null timestamp in row 7 of the right input (value None); 2 of 4 rows from row 7 on are bad; "
+        "bad_rows('drop') goes on without them"
+    )
+
+
 @pytest.mark.parametrize("policy", ["divert", "drop"])
 def test_other_policies_tell_which_rows(policy: str) -> None:
     times, reasons = check_rows(COLUMN, "ts", policy)

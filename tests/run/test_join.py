@@ -151,8 +151,11 @@ def test_joins_cannot_be_copied(copied):
 
 def test_bad_rows_are_told_by_the_column_of_their_input():
     bad = pa.table({"k": ["a"], "ts": pa.array([None], pa.int64()), "v": [1.0]})
-    with pytest.raises(BadRowError, match="'ts': null timestamp"):
+    says = r"event_time 'ts': null timestamp in row 0 of the {} input .* 1 of 1 rows are bad; bad_rows\('drop'\) goes"
+    with pytest.raises(BadRowError, match=says.format("left")):
         JOIN.run(bad, RIGHT)
+    with pytest.raises(BadRowError, match=says.format("right")):
+        JOIN.run(LEFT, bad)
     dropping = START.bad_rows("drop")
     stream = fw.window_join(dropping, dropping, WINDOW).open()
     stream.process(bad, RIGHT)

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import TimerValues
 
@@ -16,7 +17,7 @@ import spark_glue
 from fastwin.errors import SpecError, StateError
 from fastwin.run.inputclocks import InputClocks
 from spark_glue.plan.catalyst import FORMAT_KEY
-from spark_glue.plan.frameplan import FramePlan
+from spark_glue.plan.frameplan import FramePlan, JoinInput
 from spark_glue.plan.keygroups import LEDGER_ID
 from spark_glue.stages import joined
 from spark_glue.stages.operator import WindowProcessor
@@ -227,6 +228,13 @@ def test_keys_that_spark_alone_tells_apart_are_refused(spark, left, right, says)
     assert says in str(caught.value)
 
 
+def test_bad_rows_are_told_by_the_column_of_their_input(spark):
+    left = spark.createDataFrame(left_rows(0)).selectExpr("k", "cast(null as timestamp) ts", "v")
+    frame = spark_glue.apply(join_of("inner"), (left, spark.createDataFrame(right_rows(0))), key_groups=1)
+    with pytest.raises(PythonException, match="BadRowError: event_time 'ts': null timestamp in row 0 of the left"):
+        frame.collect()
+
+
 @pytest.fixture
 def plans(monkeypatch) -> list[FramePlan]:
     """The plans of the packers and of the operator of a batch, which is not run."""
@@ -280,12 +288,14 @@ def test_a_checkpoint_is_held_to_the_zone_in_which_times_are_read(spark, plans, 
         begin(other)
 
 
-def test_late_rows_go_where_they_are_asked_for(spark, plans):
+def test_each_input_is_packed_as_itself_and_late_rows_go_where_they_are_asked_for(spark, plans):
     left, right = inputs("0 s")
     right = fw.key_by("id").event_time("at")
     frames = spark.createDataFrame(left_rows(0)), spark.createDataFrame(right_rows(0))
     spark_glue.apply(fw.window_join(left, right, WINDOW), frames)
-    assert plans[-1].late_inputs == (0,)
+    packers, operator = plans[:2], plans[2]
+    assert [one.join_input for one in packers] == [JoinInput("left", "ts", False), JoinInput("right", "at", True)]
+    assert (operator.join_input, operator.late_inputs) == (None, (0,))
 
 
 def test_a_function_that_cannot_travel_is_refused(spark):

@@ -50,6 +50,7 @@ def check(session, frame, column: pa.Array, unit: str | None) -> None:
     found = [row[0] for row in frame.select(milliseconds(frame, "ts", unit)).collect()]
     assert [one for one, reason in zip(found, reasons, strict=True) if not reason] == times[reasons == 0].tolist()
     first, last = (-62_135_596_800_000, 253_402_300_799_999) if unit or column.type != pa.int64() else (-(2**61), 2**61)
+    assert [one is not None for one in found] == column.is_valid().to_pylist()
     bad = [one for one, reason in zip(found, reasons, strict=True) if reason]
     assert all(one is None or not first <= one <= last for one in bad)
     assert newest_time(frame, "ts", unit) == times[reasons == 0].max()

@@ -1,6 +1,8 @@
 """The packer: every row goes to the blob of its key group, in order, and both ways out say the same."""
 
+import warnings
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pytest
 
 import fastwin as fw
 from fastwin.columns.keys import key_hash
+from spark_glue.plan.frameplan import FramePlan, JoinInput
 from spark_glue.plan.keygroups import LEDGER_ID, ids
 from spark_glue.stages import pack, packets
 from spark_glue.stages.pack import Packer
@@ -134,6 +137,31 @@ def test_bad_rows_raise():
     table = events(7, 200, null_times=0.2)
     with pytest.raises(fw.BadRowError, match="event_time 'ts': null timestamp"):
         packed(frame_plan_for(table), table)
+
+
+def of_the_right_input(times: list[int | None]) -> tuple[FramePlan, pa.Table]:
+    """Returns rows of the right input of a join as rows of both, and the plan of their packer."""
+    minutes = fw.TumblingEventTimeWindows.of("1 min")
+    join = fw.window_join(fw.key_by("k").event_time("ts"), fw.key_by("k").event_time("at"), minutes)
+    left, right = (pa.schema([("k", pa.int64()), (time, pa.int64())]) for time in ("ts", "at"))
+    bound = join.bind(left, right)
+    table = bound.united(1, pa.table([[1] * len(times), times], schema=right), pa.array(times, pa.int64()))
+    return frame_plan_for(table, bound.spec_of(1), join_input=JoinInput("right", "at", True)), table
+
+
+def test_bad_rows_of_a_join_raise_by_the_column_of_their_input():
+    with pytest.raises(fw.BadRowError, match=r"event_time 'at': null .* in row 1 of the right input"):
+        packed(*of_the_right_input([START_MS, None]))
+
+
+def test_times_of_a_join_that_look_like_seconds_are_warned_of():
+    frame_plan, table = of_the_right_input([START_MS // 1_000])
+    with pytest.warns(UserWarning, match=r"event_time 'at': the int64 times .*: event_time\('at', unit='s'\)"):
+        packed(frame_plan, table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        packed(replace(frame_plan, join_input=JoinInput("right", "at", False)), table)
+        packed(*of_the_right_input([START_MS]))
 
 
 def test_batches_may_come_in_another_time_zone_or_width():
