@@ -11,7 +11,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["PER_SECOND", "UNITS", "Unit", "as_instants", "is_suspicious", "suspected_unit", "warn_of_unit"]
+__all__ = [
+    "PER_SECOND",
+    "UNITS",
+    "Unit",
+    "as_instants",
+    "callers_level",
+    "is_suspicious",
+    "suspected_unit",
+    "warn_of_unit",
+]
 
 Unit = Literal["s", "ms", "us", "ns"]
 UNITS: Final = get_args(Unit)
@@ -71,12 +80,12 @@ def warn_of_unit(column: str, times: NDArray[np.int64]) -> bool:
         f"event_time {column!r}: the int64 times are taken for milliseconds, {_days(first, last, 'ms')}; as "
         f"{_NAMES[unit]} they are {_days(first, last, unit)}. Say which: event_time({column!r}, unit={unit!r}), or "
         f"unit='ms'",
-        stacklevel=_callers_level(),
+        stacklevel=callers_level(),
     )
     return True
 
 
-def _callers_level() -> int:
+def callers_level() -> int:
     """Returns the stacklevel, for who calls this, of the nearest line outside of this package."""
     frame: FrameType | None = sys._getframe(1)
     level = 1

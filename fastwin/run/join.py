@@ -21,6 +21,7 @@ from fastwin.run.reading import columns_named
 from fastwin.run.results import Result
 from fastwin.run.threads import check_threads
 from fastwin.run.windowspec import WindowSpec
+from fastwin.run.zones import bound_type, warn_of_utc_days
 from fastwin.spec.checks import BOUNDS
 from fastwin.spec.ddl import to_schema
 from fastwin.spec.describe import describe
@@ -115,7 +116,8 @@ class JoinSpec:
     def bind(self, left: pa.Schema, right: pa.Schema) -> Bound:
         """Binds the join to the schemas of its inputs.
 
-        Raises SpecError for a column that is not there or does not suit, and for names that collide.
+        Raises SpecError for a column that is not there or does not suit, and for names that collide. Warns where the
+        windows are days of UTC, and the event time of an input has another zone.
         """
         schemas = _readable(left), _readable(right)
         sides = self.left, self.right
@@ -128,6 +130,8 @@ class JoinSpec:
                     raise SpecError(f"{self.method}: there is no column {name!r}; there are {', '.join(schema.names)}")
             assert side.time_column is not None
             check_time_type(side.time_column, schema.field(side.time_column).type, side.time_unit)
+            windowed = replace(side, assigner=self.assigner)
+            warn_of_utc_days(windowed, bound_type(windowed, schema))
         columns = self._columns(*schemas)
         fields = [_key(self.method, *pair) for pair in zip(*map(_key_fields, sides, schemas), strict=True)]
         fields += [pa.field(SIDE, pa.int8()), pa.field(TIME, pa.int64())]

@@ -6,6 +6,7 @@ import warnings
 
 import pyarrow as pa
 
+from fastwin.columns.units import callers_level
 from fastwin.operators.config import TIME_TYPE
 from fastwin.spec.builder import SpecBuilder
 from fastwin.windows.assigner import WindowAssigner
@@ -66,7 +67,7 @@ def _warn_of_utc_days(spec: SpecBuilder, assigner: WindowAssigner | None, bounds
         warnings.warn(
             f"window: {assigner} begin at midnight in UTC, but {_whose(spec, bounds)}; "
             f"CalendarEventTimeWindows.of('1 day', time_zone={bounds.tz!r}) has the days of that zone",
-            stacklevel=4,
+            stacklevel=callers_level(),
         )
 
 

@@ -103,6 +103,31 @@ def test_days_of_another_zone_are_warned_of(name: str, zone: str | None, threads
         assert not found
 
 
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
+@pytest.mark.parametrize("name", [name for name in DAYS if name != "sessions"])
+def test_joins_warn_of_days_of_another_zone_and_have_bounds_of_utc(name: str, zone: str | None) -> None:
+    assigner, warns = DAYS[name]
+    join = fw.window_join(fw.key_by("k").event_time("at"), KEYED, assigner)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        main = join.run(stamps(None).rename_columns(["k", "at"]), stamps(zone)).main
+    assert main["window_start"].type == pa.timestamp("ms", tz="UTC")
+    if warns and zone == "Asia/Tokyo":
+        (told,) = found
+        assert "begin at midnight in UTC, but event_time 't' is in Asia/Tokyo" in str(told.message)
+        assert told.filename == __file__
+    else:
+        assert not found
+
+
+def test_joins_over_days_of_a_calendar_have_bounds_of_its_zone() -> None:
+    join = fw.window_join(KEYED, KEYED, fw.CalendarEventTimeWindows.of("1 day", time_zone="Europe/Paris"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        main = join.run(stamps("Asia/Tokyo"), stamps("Asia/Tokyo")).main
+    assert main["window_start"].type == pa.timestamp("ms", tz="Europe/Paris")
+
+
 @pytest.mark.parametrize(
     "zone", ["GMT", "Etc/GMT", "Etc/UTC", "UCT", "Zulu", "+00:00", "-00:00", "UTC", "Etc/Greenwich", "GMT0"]
 )
