@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastwin.columns.checking import good_rows
 from fastwin.columns.decoding import within_reach
-from fastwin.columns.schemas import check_time_type, conform
+from fastwin.columns.schemas import conform
 from fastwin.columns.units import warn_of_unit
 from fastwin.run import planner
 from fastwin.run.fresh import new_operator
@@ -68,7 +68,6 @@ def _checked(bound: Bound, side: int, table: pa.Table) -> Iterator[Part]:
     """Yields the good rows of one input, and their times, ms. Raises BadRowError as the policy says."""
     spec, schema = bound.sides[side], bound.schemas[side]
     assert spec.time_column is not None
-    check_time_type(spec.time_column, schema.field(spec.time_column).type, spec.time_unit)
     settled = not bound.guesses_unit(side)
     batches = conform(table, schema).combine_chunks().to_batches()
     for rows in (some[at] for some in batches for at in within_reach(some)):
@@ -78,11 +77,11 @@ def _checked(bound: Bound, side: int, table: pa.Table) -> Iterator[Part]:
 
 
 def _count(plan: Plan, rows: int, threads: int) -> int:
-    """Returns into how many shares of the keys the rows are divided."""
+    """Returns into how many shares of the keys the rows are divided: as many for each thread."""
     # A function of the user's is called on one thread, in the order of windows.
     if rows < _FEW_ROWS or not plan.spec.keys or plan.spec.ending.function is not None:
         return 1
-    return min(max(rows // _SHARE_ROWS, threads), MOST_SHARES)
+    return -(-min(max(rows // _SHARE_ROWS, 1), MOST_SHARES) // threads) * threads
 
 
 def _places(bound: Bound, side: int, part: Part, shares: int) -> list[NDArray[np.int64]]:
