@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastwin.operators.aligned.slicing import Slicing
+from fastwin.operators.aligned.slicing import Slicing, within
 
-__all__ = ["Band", "end_of_band", "first_end", "late_bands"]
+__all__ = ["Band", "end_of_band", "first_end", "late_bands", "late_spans"]
 
 
 class Band(NamedTuple):
-    """Windows with before < end - 1 <= until, and the places of the elements that are in some of them."""
+    """Windows with before < end - 1 <= until, and the places of the rows that are in some of them, ascending."""
 
     before: int
     until: int
@@ -55,9 +55,10 @@ def end_of_band(slicing: Slicing, end: int, watermark: int, count: Callable[[int
 
 
 def late_bands(slicing: Slicing, starts: NDArray[np.int64], watermark: int, lateness: int, most: int) -> Iterator[Band]:
-    """Yields bands of the windows that late elements fire once more, in order; mostly one.
+    """Yields bands of the windows that have passed and are still kept, in order; mostly one.
 
-    starts: of the elements' slices: int64[n]. most: as in ``end_of_band``, of these elements.
+    starts: of the slices of the rows in them, and maybe of others: int64[n]. most: as in ``end_of_band``, of these.
+    O(n log n).
     """
     before = watermark - lateness
     if len(starts) * slicing.covering <= most:
@@ -78,3 +79,20 @@ def late_bands(slicing: Slicing, starts: NDArray[np.int64], watermark: int, late
         until = end_of_band(slicing, end, watermark, count, most)
         yield Band(before, until, np.sort(order[between(slicing.start_of(end), until)]))
         before = until
+
+
+def late_spans(
+    slicing: Slicing, starts: NDArray[np.int64], since: NDArray[np.int64], watermark: int, lateness: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Returns which late elements are in windows that have passed and are still kept, and what these windows span.
+
+    starts: of the elements' slices, since: the first ends of windows that take them: int64[n] each. Returned are
+    places, ascending, and for each where its first such window begins, and a time that none of them ends after. O(n).
+    """
+    first, last = slicing.kept_ends(starts, watermark, lateness)
+    some = np.flatnonzero(first <= last)
+    firsts = np.maximum(slicing.ends_at(first[some]), since[some])
+    ends = np.minimum(slicing.ends_at(last[some]), within(watermark + 1))
+    fires = firsts <= ends
+    windows = slicing.windows_at(slicing.places_of(firsts[fires]))
+    return some[fires], windows[0], ends[fires]

@@ -57,10 +57,11 @@ class _OfTwo:
         first = firsts_of(begins)[firings]
         of_window = rights[firings] - np.where(first, rights[first - 1], 0)
         lefts, rights = self._wide(firings + 1 - first - of_window, of_window)
-        firings, first = firings[lefts * rights > 0], first[lefts * rights > 0]
+        some = np.flatnonzero(lefts * rights > 0)
+        firings, first = firings[some], first[some]
         for part in cut(firings + 1 - first, _TOGETHER):
             places, numbers = rows_upto(begins, firings[part])
-            yield replace(fired.select(places), groups=numbers)
+            yield replace(fired.select(places), groups=some[part][numbers])
 
     def holds(self, rows: Pieces, fired: Fired) -> dict[str, pa.Array]:
         """Returns how many rows of each input each window has."""

@@ -26,12 +26,13 @@ from fastwin.operators.aligned.slicing import Slicing, Windows, within
 from fastwin.operators.batch import Batch
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.kept import looking
-from fastwin.operators.kept.bands import end_of_band, first_end, late_bands
+from fastwin.operators.kept.bands import end_of_band, first_end, late_bands, late_spans
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.keptrows import NUMBERS, ByArrival, KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
 from fastwin.operators.kept.pieces import Pieces
 from fastwin.operators.kept.pruning import Pruner
+from fastwin.operators.kept.refiring import refired
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
 from fastwin.state.chain import Chain
@@ -153,35 +154,33 @@ class RowsOperator(EventTimeOperator):
         """
         if not len(places):
             return
-        lateness = self._lateness.at(self.watermark)
-        if self._config.coalesce:
-            for band in late_bands(self._slicing, elements.starts[places], self.watermark, lateness, _TOGETHER):
-                late = places[band.places]
-                yield from self._results(self._touched(elements, late, band.until, band.until - band.before))
-            return
-        fired = self._touched(elements, places, self.watermark, lateness)
-        firings = np.flatnonzero(fired.slots >= before)
-        firings = firings[np.lexsort((fired.ends[firings], fired.slots[firings]))]
-        if len(firings):
-            for some in self._pick.upto(self._kept.columns, fired, firings):
-                yield from self._results(some)
+        bands = self._touched(elements, places, before)
+        if not self._config.coalesce:
+            bands = refired(self._pick, self._kept.columns, bands, before + places, _TOGETHER)
+        for fired in bands:
+            yield from self._results(fired)
 
-    def _touched(self, elements: _Elements, places: NDArray[np.int64], watermark: int, lateness: int) -> Fired:
-        """Returns the rows of windows that some elements are in: of those that have passed, and are kept so long."""
-        ids, starts, since, *_ = elements
-        windows = self._slicing.late_windows(starts[places], watermark, lateness)
-        takes = windows.ends >= np.repeat(since[places], windows.counts)
-        of, firsts, ends = np.repeat(places, windows.counts)[takes], windows.starts[takes], windows.ends[takes]
-        pairs = _Pairs(ends)
-        touched = pairs.of(ids[of], ends)
-        # Those of an element follow each other, the latest one first: together they are one interval.
-        latest = np.flatnonzero(np.diff(of, prepend=-1))
-        first = np.append(latest[1:], len(of))[: len(latest)] - 1
-        slots = self._pruner.by_slice().rows_between(ids[of[latest]], firsts[first], ends[latest], self._slices)
-        windows = self._slicing.late_windows(self._kept.number("start")[slots], watermark, lateness)
-        fired = self._fired(slots, windows)
-        fired = fired.select(np.isin(fired.ends, pairs.ends))
-        return fired.select(np.isin(pairs.of(fired.keys, fired.ends), touched))
+    def _touched(self, elements: _Elements, places: NDArray[np.int64], before: int) -> Iterator[Fired]:
+        """Yields the rows of the windows that some elements are in, of those that have passed and are kept.
+
+        They come in order of ends, and not too many of them together.
+        """
+        slicing, lateness = self._slicing, self._lateness.at(self.watermark)
+        late, late_since = elements.starts[places], elements.since[places]
+        some, firsts, ends = late_spans(slicing, late, late_since, self.watermark, lateness)
+        if not len(some):
+            return
+        slots = self._pruner.by_slice().rows_between(elements.ids[places[some]], firsts, ends, self._slices)
+        starts = self._kept.number("start")[slots]
+        for band in late_bands(slicing, starts, self.watermark, lateness, _TOGETHER):
+            mine = slots[band.places]
+            if mine[-1] < before:  # no window of these has a row that is new
+                continue
+            windows = slicing.late_windows(starts[band.places], band.until, band.until - band.before)
+            fired = self._fired(mine, windows)
+            fired = fired.groups_with(fired.slots >= before)
+            if len(fired):
+                yield fired
 
     # --- time ---
 
@@ -388,13 +387,3 @@ def _each(lateness: int | NDArray[np.int64], find: Callable[[int], int]) -> NDAr
     """Returns what is found for each lateness, of which there are few."""
     some, at = np.unique(lateness, return_inverse=True)
     return np.array([find(ms) for ms in some.tolist()], np.int64)[at]
-
-
-class _Pairs:
-    """Pairs of a key id and the end of a window, as one int64 each. ends: all that there will be."""
-
-    def __init__(self, ends: NDArray[np.int64]) -> None:
-        self.ends = np.unique(ends)
-
-    def of(self, keys: NDArray[np.int32], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        return keys.astype(np.int64) * len(self.ends) + np.searchsorted(self.ends, ends)

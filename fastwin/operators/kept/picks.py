@@ -74,6 +74,12 @@ class Fired:
         """Returns some of the rows, given by places, marks or a slice."""
         return Fired(*(column[places] for column in self._columns))
 
+    def groups_with(self, marks: NDArray[np.bool_]) -> Fired:
+        """Returns all rows of the firings that have a marked row."""
+        wanted = np.zeros(int(self.groups[-1]) + 1 if len(self) else 0, np.bool_)
+        wanted[self.groups[marks]] = True
+        return self.select(wanted[self.groups])
+
     def begins(self) -> NDArray[np.bool_]:
         """Returns marks of the first row of each firing."""
         first = np.ones(len(self), np.bool_)
@@ -107,7 +113,7 @@ class Pick(Protocol):
         """Yields what ``results`` needs for windows that fire at some of their rows, with those up to each.
 
         fired: all rows of these windows, in each by arrival. firings: places among them, at least one, in the order in
-        which the windows fire. O(n log n + results), n: len(fired).
+        which the windows fire; their numbers in it are the groups of what comes. O(n log n + results), n: len(fired).
         """
 
     def holds(self, rows: Pieces, fired: Fired) -> dict[str, pa.Array | pa.ChunkedArray]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastwin as fw
+from fastwin.operators.kept import operator
 from fastwin.operators.kept.joins import Pairs
 from fastwin.operators.kept.picks import Best, Latest
 from fastwin.operators.kept.upto import best_upto, rows_upto
@@ -42,7 +43,13 @@ def table_of(dice: np.random.Generator, n: int) -> pa.Table:
 @pytest.mark.parametrize(
     "name", variants(SPECS, "last", "last of cumulative", "top 1", "top 3", "inner", "full", "group")
 )
-def test_rows_of_one_call_are_as_those_of_calls_of_their_own(name: str) -> None:
+@pytest.mark.parametrize("together", [None, 40])
+def test_rows_of_one_call_are_as_those_of_calls_of_their_own(
+    name: str, together: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """together: how many rows of windows are looked at together; None: as many as there are."""
+    if together is not None:
+        monkeypatch.setattr(operator, "_TOGETHER", together)
     dice, spec = np.random.default_rng(3), SPECS[name]
     sides = 1 if isinstance(spec, fw.WindowSpec) else 2
     asked = {"schema": SCHEMA} if sides == 1 else {"schemas": (SCHEMA, SCHEMA)}

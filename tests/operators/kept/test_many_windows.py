@@ -8,6 +8,7 @@ import pytest
 
 import fastwin as fw
 from fastwin.operators.kept import firsts, operator
+from fastwin.operators.kept.bands import late_spans
 from fastwin.operators.kept.operator import RowsOperator
 
 SCHEMA = pa.schema([("k", pa.int64()), ("t", pa.int64()), ("v", pa.int64())])
@@ -51,12 +52,13 @@ def test_the_first_rows_of_many_windows(name: str, coalesce: bool, monkeypatch: 
     assert max(looked) <= together
 
 
+@pytest.mark.parametrize("coalesce", [False, True])
 @pytest.mark.parametrize("ending", ["last", "top", "join"])
 @pytest.mark.parametrize("name", WINDOWS)
-def test_late_rows_of_many_windows(name: str, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where rows have no order, each window fires once for all that are late; and not all windows at once."""
+def test_late_rows_of_many_windows(name: str, ending: str, coalesce: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all windows of all late rows are looked at together; the results are the same, in the same order."""
     together, looked, step = (300, [], 7_200_000) if name == "calendar" else (2_000, [], 1)
-    keyed = fw.key_by("k").event_time("t", unit="ms").allowed_lateness(150 * step, coalesce=True)
+    keyed = fw.key_by("k").event_time("t", unit="ms").allowed_lateness(150 * step, coalesce=coalesce)
     spec: Any = {
         "last": lambda: keyed.window(WINDOWS[name]).deduplicate("last"),
         "top": lambda: keyed.window(WINDOWS[name]).top(2, by="v"),
@@ -64,21 +66,79 @@ def test_late_rows_of_many_windows(name: str, ending: str, monkeypatch: pytest.M
     }[ending]()
     sides = 2 if ending == "join" else 1
 
-    def run() -> list[dict]:
+    def run() -> list[pa.Table]:
         stream = spec.open(**({"schemas": (SCHEMA, SCHEMA)} if ending == "join" else {"schema": SCHEMA}))
         stream.process(*(table_of(100, step, seed) for seed in range(sides)))
         found = [stream.advance_watermark(250 * step).main]
-        found.append(stream.process(*(table_of(150, step, 7 + seed) for seed in range(sides))).main)
-        return pa.concat_tables(found).to_pylist()
+        for n in (1, 40):
+            found.append(stream.process(*(table_of(n, step, 7 + seed) for seed in range(sides))).main)
+        return found
 
-    expected, late = run(), RowsOperator._touched
+    expected, fired = run(), RowsOperator._fired
 
-    def noted(on: RowsOperator, elements: Any, places: Any, *when: int) -> Any:
-        looked.append(int(on._slicing.late_windows(elements.starts[places], *when).counts.sum()))
-        return late(on, elements, places, *when)
+    def noted(on: RowsOperator, slots: Any, windows: Any) -> Any:
+        looked.append(int(windows.counts.sum()))
+        return fired(on, slots, windows)
 
-    monkeypatch.setattr(RowsOperator, "_touched", noted)
+    monkeypatch.setattr(RowsOperator, "_fired", noted)
     monkeypatch.setattr(operator, "_TOGETHER", together)
     assert run() == expected
-    assert len(looked) > 1
+    assert all(table.num_rows for table in expected[::2])
+    assert len(looked) > 3
     assert max(looked) <= together, looked
+
+
+@pytest.mark.parametrize("how", ["inner", "full"])
+def test_one_late_row_beside_many_others(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that is late fires hundreds of windows with thousands of rows each: they are looked at in parts."""
+    together, looked, n = 5_000, [], 2_000
+    keyed = fw.key_by("k").event_time("t", unit="ms").allowed_lateness(n)
+    join = fw.window_join(keyed, keyed, fw.SlidingEventTimeWindows.of(400, 2), how)
+    rows = pa.table([np.zeros(n, np.int64), np.arange(n), np.arange(n)], schema=SCHEMA)
+    late = rows.slice(900, 1)
+
+    def run() -> pa.Table:
+        stream = join.open(schemas=(SCHEMA, SCHEMA))
+        stream.process(left=rows)
+        stream.advance_watermark(n)
+        return stream.process(**{"left" if how == "inner" else "right": late}).main
+
+    expected, fired = run(), RowsOperator._fired
+    assert expected.num_rows == (0 if how == "inner" else 400 * 200)
+    assert expected["window_end"].to_pylist() == sorted(expected["window_end"].to_pylist())
+
+    def noted(on: RowsOperator, slots: Any, windows: Any) -> Any:
+        looked.append(int(windows.counts.sum()))
+        return fired(on, slots, windows)
+
+    monkeypatch.setattr(RowsOperator, "_fired", noted)
+    monkeypatch.setattr(operator, "_TOGETHER", together)
+    assert run() == expected
+    assert max(looked) <= together, looked
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_what_late_rows_span(name: str) -> None:
+    """Against a look at all windows over each row."""
+    dice, step = np.random.default_rng(5), 7_200_000 if name == "calendar" else 1
+    spec = fw.key_by("k").event_time("t", unit="ms").window(WINDOWS[name]).deduplicate("last")
+    slicing = fw.plan(spec, SCHEMA).slicing()
+    for watermark, lateness in ((250, 150), (250, 0), (120, 400), (0, 10), (310, 20)):
+        times = dice.integers(0, 300, 60) * step
+        slicing.cover(times)
+        starts, _ = slicing.assign(times)
+        kept = watermark * step, lateness * step
+        since = np.array([slicing.end_after(int(t) * step) for t in dice.integers(-100, 300, 60)])
+        windows = slicing.late_windows(starts, *kept)
+        of = np.repeat(np.arange(60), windows.counts)
+        takes = windows.ends >= since[of]
+        wanted = {
+            i: (int(windows.starts[takes & (of == i)].min()), int(windows.ends[takes & (of == i)].max()))
+            for i in np.unique(of[takes]).tolist()
+        }
+        places, firsts, ends = late_spans(slicing, starts, since, *kept)
+        assert places.tolist() == list(wanted)
+        for place, first, end in zip(places.tolist(), firsts.tolist(), ends.tolist(), strict=True):
+            assert first == wanted[place][0]
+            assert wanted[place][1] <= end <= watermark * step + 1
+    assert [len(one) for one in late_spans(slicing, starts[:0], since[:0], 5, 5)] == [0, 0, 0]
