@@ -25,7 +25,7 @@ from fastwin.run.zones import bound_type, warn_of_utc_days
 from fastwin.spec.checks import BOUNDS
 from fastwin.spec.ddl import to_schema
 from fastwin.spec.describe import describe
-from fastwin.spec.joinending import HOWS, SIDE, TIME, Columns, How, JoinEnding
+from fastwin.spec.joinending import HOWS, SIDE, TIME, Columns, How, JoinEnding, free_name
 from fastwin.spec.text import outputs_text, parts_text
 from fastwin.times import Duration, format_ms
 from fastwin.windows.assigner import WindowAssigner
@@ -152,7 +152,10 @@ class JoinSpec:
             yield self._spec(JoinEnding(self.how, left, right, self.lateness, self.function, self.output))
 
     def _columns(self, left: pa.Schema, right: pa.Schema) -> tuple[Columns, Columns]:
-        """Returns the columns of the inputs without keys, by the names that they get."""
+        """Returns the columns of the inputs without keys, by the names that they get.
+
+        Those of a co-group are in its state alone, so any that is free will do.
+        """
         taken = {*self.left.keys, *BOUNDS, SIDE, TIME}
         lefts: list[tuple[str, str]] = []
         rights: list[tuple[str, str]] = []
@@ -164,7 +167,9 @@ class JoinSpec:
                 if own in keys:
                     continue
                 name = own if own not in taken else f"{own}{suffix}"
-                if name in taken:
+                if self.function is not None:
+                    name = free_name(own, taken, suffix or "_left")
+                elif name in taken:
                     hint = f"; suffix={self.suffix!r} does not help" if suffix else ""
                     raise SpecError(f"{self.method}: the result would have the column {name!r} twice{hint}; rename it")
                 taken.add(name)
@@ -302,8 +307,9 @@ def co_group(
     """Calls a function with the rows of both inputs for each key and window that has any, when it fires.
 
     left, right, window: see ``window_join``. function: ``function(key, window, left, right)`` is handed lists of rows
-        with the columns of their input (key columns have the left names) and yields tuples or dicts. output: their
-        columns: DDL such as ``"user string, n bigint"`` or a pa.Schema.
+        with the columns of their input and yields tuples or dicts. Key columns have the left names; another right
+        column of such a name has ``_right`` behind it. output: the columns of what the function yields: DDL such as
+        ``"user string, n bigint"`` or a pa.Schema.
 
     Result columns: the keys, ``window_start``, ``window_end``, those of ``output``. The rows are in order of arrival
     (those of a micro-batch on Spark have none); state is as that of ``window_join``. An error of the function is a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from fastwin.spec.describe import describe
 from fastwin.spec.ending import types_text
 from fastwin.spec.rowendings import RowsEnding, is_aligned
 
-__all__ = ["HOWS", "SIDE", "TIME", "Columns", "How", "JoinEnding"]
+__all__ = ["HOWS", "SIDE", "TIME", "Columns", "How", "JoinEnding", "free_name"]
 
 How = Literal["inner", "left", "right", "full"]
 HOWS = ("inner", "left", "right", "full")
@@ -22,6 +22,17 @@ SIDE, TIME = "__side", "__time"
 """Columns of the two inputs put together: 0 for the left one and 1 for the right one, and the event time in ms."""
 Columns = tuple[tuple[str, str], ...]
 """Columns of one input, without keys: the name in the results, and in the input."""
+
+
+def free_name(name: str, taken: Collection[str], suffix: str = "_right") -> str:
+    """Returns a name that is not taken: with the suffix as often as that needs.
+
+    >>> free_name("v", ["k", "v", "v_right"])
+    'v_right_right'
+    """
+    while name in taken:
+        name += suffix
+    return name
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from fastwin.operators.general.returned import row_maker, to_arrays
 from fastwin.operators.kept.picks import Fired, counts_of
 from fastwin.operators.kept.pieces import Pieces, cut
 from fastwin.operators.kept.upto import firsts_of, rows_upto
-from fastwin.spec.joinending import SIDE, Columns, JoinEnding
+from fastwin.spec.joinending import SIDE, Columns, JoinEnding, free_name
 from fastwin.windows.timewindow import TimeWindow
 
 __all__ = ["CoGroup", "Pairs"]
@@ -154,7 +154,7 @@ class CoGroup(_OfTwo):
     def _objects(self, rows: Pieces, slots: NDArray[np.int64], columns: Columns) -> Iterator[Row]:
         """Yields rows of one input as the function sees them."""
         names = [*self._keys, *(name for name, _ in columns)]
-        told = [*self._keys, *(name for _, name in columns)]
+        told = _names_seen(self._keys, columns)
         for part in rows.parts(slots, names):
             found = Rows(RowType(told), pa.RecordBatch.from_arrays(rows.take(slots[part], names), names=told))
             yield from (found[i] for i in range(len(found)))
@@ -167,3 +167,12 @@ class CoGroup(_OfTwo):
         except Exception as problem:
             said = f"{self._what}: for key {key!r}, {window}: {type(problem).__name__}: {problem}"
             raise UserFunctionError(said) from problem
+
+
+def _names_seen(keys: tuple[str, ...], columns: Columns) -> list[str]:
+    """Returns the names of keys and columns of one input in its rows, each once: keys have those of the left input."""
+    seen = [*keys, *(own for _, own in columns)]
+    for at, (_, own) in enumerate(columns, len(keys)):
+        if own in keys:
+            seen[at] = free_name(own, seen)
+    return seen
