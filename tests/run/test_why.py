@@ -219,6 +219,33 @@ def test_a_join_tells_no_newest_element_that_never_came() -> None:
     assert "Which rows were late is not recorded: open(trace=10_000) does." in told
 
 
+@pytest.mark.parametrize("coalesce", [False, True])
+def test_a_join_says_which_input_comes_too_late(coalesce: bool) -> None:
+    left = fw.key_by("k").event_time("ts", unit="ms")
+    right = left.allowed_lateness(100, coalesce=coalesce)
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.int64())])
+    once = "once for each call" if coalesce else "once more"
+    for one, other, patient, strict in ((left, right, "right", "left"), (right, left, "left", "right")):
+        join = fw.window_join(one, other, fw.TumblingEventTimeWindows.of(10), "full")
+        stream = join.open(schemas=(schema, schema))
+        stream.process(left=pa.table({"k": [1], "ts": [5]}))
+        goes = f"00:00:00.109, 100 ms after its end (allowed lateness of the {patient} input)."
+        assert goes in said(stream.why(1, window=(0, 10)))
+        stream.advance_watermark(15)
+        late = f"{strict} input comes too late for it."
+        told = said(stream.why(1, window=(0, 10)))
+        assert f"Each late element of the {patient} input fires it {once}; one of the {late}" in told
+        told = said(stream.why(2, window=(0, 10)))
+        assert f"No row of this key is in it. An element of the {patient} input is taken; one of the {late}" in told
+        assert "No row of this key is in it. One that comes now is taken." in said(stream.why(2, window=(10, 20)))
+    both = fw.window_join(right, right, fw.TumblingEventTimeWindows.of(10)).open(schemas=(schema, schema))
+    both.process(left=pa.table({"k": [1], "ts": [5]}))
+    both.advance_watermark(15)
+    told = said(both.why(1))
+    assert f"Each late element fires it {once}." in told
+    assert "100 ms after its end (allowed lateness)." in told
+
+
 def test_rows_of_the_stream_are_counted() -> None:
     stream = HOURS.bad_rows("drop").open(watermark="1 minute")
     stream.process(rows(("ann", 1, 2.0), ("ann", 100, 2.0)))

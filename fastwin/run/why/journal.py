@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-__all__ = ["Decision", "Fired", "Journal", "Late", "Moved", "Side"]
+__all__ = ["SIDES", "Decision", "Fired", "Journal", "Late", "Moved", "Side"]
 
 Side = Literal["left", "right"] | None
 """Which input of a join; None: there is one input alone."""
+SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)

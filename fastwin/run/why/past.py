@@ -14,7 +14,7 @@ from fastwin.run.why.timetext import TimeText
 from fastwin.run.why.windowsat import late_from
 from fastwin.spec.joinending import JoinEnding
 
-__all__ = ["MOST", "PastWords"]
+__all__ = ["MOST", "PastWords", "element_of"]
 
 MOST = 10
 """Firings or late elements that are told one by one."""
@@ -25,6 +25,10 @@ class PastWords:
 
     def __init__(self, plan: Plan, time_text: TimeText, metrics: Metrics) -> None:
         self._plan, self._time_text, self._metrics = plan, time_text, metrics
+
+    @property
+    def _is_join(self) -> bool:
+        return isinstance(self._plan.spec.ending, JoinEnding)
 
     # --- names ---
 
@@ -59,10 +63,11 @@ class PastWords:
     def _by(self, moved: Moved) -> str:
         if moved.by == "element":
             assert moved.time is not None
-            return f"by the {_element(moved.side)} of {self._at(moved.time)} of {self._key(moved.key)}"
+            return f"by the {element_of(moved.side)} of {self._at(moved.time)} of {self._key(moved.key)}"
+        who = "no element had come" if not self._is_join else "an input had had no element"
         return {
             "caller": "by advance_watermark()",
-            "idle": "because no element had come for so long (idle=)",
+            "idle": f"because {who} for so long (idle=)",
             "restore": "by the state that was restored",
         }[moved.by]
 
@@ -125,7 +130,7 @@ class PastWords:
 
     def _late(self, late: Late, journal: Journal) -> str:
         """Says by which watermark an element was late, and what had moved it there."""
-        said = f"The {_element(late.side)} of {self._at(late.time)} came late, in call {late.call:,}"
+        said = f"The {element_of(late.side)} of {self._at(late.time)} came late, in call {late.call:,}"
         spec, lateness = self._plan.spec, None
         if isinstance(spec.ending, JoinEnding) and late.side is not None:
             lateness = spec.ending.lateness[late.side == "right"]
@@ -140,10 +145,11 @@ class PastWords:
             return f"{said}. {self._mover(moved).replace('It was moved there', 'It had been moved')}"
         assert moved.time is not None
         return (
-            f"{said}. The {_element(moved.side)} of {self._at(moved.time)} of {self._key(moved.key)} had moved it past "
-            f"that, in call {moved.call:,}."
+            f"{said}. The {element_of(moved.side)} of {self._at(moved.time)} of {self._key(moved.key)} had moved it "
+            f"past that, in call {moved.call:,}."
         )
 
 
-def _element(side: Side) -> str:
+def element_of(side: Side) -> str:
+    """Returns how an element is called, of one input or of the only one."""
     return "element" if side is None else f"element of the {side} input"

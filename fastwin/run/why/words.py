@@ -13,11 +13,12 @@ from fastwin.run.choice import trigger_of
 from fastwin.run.datawatermark import DataWatermark
 from fastwin.run.planner import Plan
 from fastwin.run.results import Metrics
-from fastwin.run.why.journal import Fired, Journal
-from fastwin.run.why.past import MOST, PastWords
+from fastwin.run.why.journal import SIDES, Fired, Journal, Side
+from fastwin.run.why.past import MOST, PastWords, element_of
 from fastwin.run.why.report import WhyWindow
 from fastwin.run.why.timetext import TimeText, span
 from fastwin.run.why.windowsat import Wanted
+from fastwin.spec.joinending import JoinEnding
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, format_ms
 from fastwin.triggers import CountTrigger, NeverTrigger, PurgingTrigger
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
@@ -154,8 +155,7 @@ class Words(PastWords):
             if "count" in kept:
                 return [f"Its trigger fires {trigger}: {kept['count']} have come."]
             if fired and self._plan.operator != "general":
-                once = "once for each call" if self._coalesce else "once more"
-                return [f"Each late element fires it {once}."] if self._lateness else []
+                return [self._fires_late(window)] if self._lateness else []
             if isinstance(trigger, NeverTrigger):
                 return ["Its trigger never fires."]
             if type(trigger).__str__ is object.__str__:
@@ -176,6 +176,24 @@ class Words(PastWords):
             said.append("Without contents, that gives no result.")
         return said
 
+    def _fires_late(self, window: WhyWindow) -> str:
+        """Says which late elements fire a window that has fired and is still kept."""
+        once = "once for each call" if self._coalesce else "once more"
+        closed = self._closed_to(window.end)
+        if closed is None:
+            return f"Each late element fires it {once}."
+        return f"Each late {element_of(_other(closed))} fires it {once}; {_comes_too_late(closed)}"
+
+    def _closed_to(self, end: int | None) -> Side:
+        """Returns the input of a join whose elements come too late for a window that is kept; None: there is none."""
+        ending = self._plan.spec.ending
+        if end is None or not isinstance(ending, JoinEnding):
+            return None
+        for side, lateness in enumerate(ending.lateness):
+            if end - 1 + lateness <= self._watermark:
+                return SIDES[side]
+        return None
+
     def _missing(self, watermark: int) -> str:
         if self._watermark == MIN_TIMESTAMP:
             return ", and there is none yet"
@@ -195,8 +213,15 @@ class Words(PastWords):
         clock = "watermark" if self._event_time else "clock"
         if window.gone_at == window.fires_at and not self._lateness:
             return []
-        late = f", {format_ms(self._lateness)} after its end (allowed lateness)" if self._lateness else ""
+        late = f", {format_ms(self._lateness)} after its end ({self._whose_lateness()})" if self._lateness else ""
         return [f"{what} when the {clock} reaches {self._at(window.gone_at)}{late}."]
+
+    def _whose_lateness(self) -> str:
+        """Returns what windows are kept for, in words: of a join, the greater lateness of both inputs."""
+        ending = self._plan.spec.ending
+        if not isinstance(ending, JoinEnding) or ending.lateness[0] == ending.lateness[1]:
+            return "allowed lateness"
+        return f"allowed lateness of the {SIDES[ending.lateness[1] == self._lateness]} input"
 
     def absent(
         self,
@@ -223,7 +248,7 @@ class Words(PastWords):
         elif wanted.is_session:
             said = [self._absent_session(window, gone)]
         else:
-            said = [self._absent_window(gone_at, gone, bool(fired))]
+            said = [self._absent_window(end, gone_at, gone, bool(fired))]
         title = "No session" if wanted.is_session else self.title(start, end, wanted.name)
         said += self._fired_before(fired, start, end)
         return WhyWindow(start, end, wanted.name, title, False, {}, None, None, None, gone_at, (), tuple(said))
@@ -252,7 +277,7 @@ class Words(PastWords):
             )
         return f"No session of this key is at that time. An element at that time would begin one, {alone}."
 
-    def _absent_window(self, gone_at: int | None, gone: bool, fired: bool) -> str:
+    def _absent_window(self, end: int | None, gone_at: int | None, gone: bool, fired: bool) -> str:
         if gone:
             assert gone_at is not None
             clock = "watermark" if self._event_time else "clock"
@@ -263,7 +288,10 @@ class Words(PastWords):
                 f"{self._at(gone_at)}.{what}"
             )
         if self._plan.operator == "rows" or self._plan.operator == "firsts":
-            return "No row of this key is in it. One that comes now is taken."
+            closed = self._closed_to(end)
+            if closed is None:
+                return "No row of this key is in it. One that comes now is taken."
+            return f"No row of this key is in it. An {element_of(_other(closed))} is taken; {_comes_too_late(closed)}"
         if fired:
             return "No element of this key is in it now: a firing took what it held. One that comes now is taken."
         purged = ", or a firing took it" if _purges(trigger_of(self._plan.spec)) else ""
@@ -291,6 +319,14 @@ class Words(PastWords):
         if not others:
             return []
         return [f"This key has {others:,} other window{'s' if others > 1 else ''}; why(key) tells of each."]
+
+
+def _other(side: Side) -> Side:
+    return SIDES[side == SIDES[0]]
+
+
+def _comes_too_late(side: Side) -> str:
+    return f"one of the {side} input comes too late for it."
 
 
 def _times(count: int) -> str:
