@@ -144,7 +144,10 @@ def change_refused(was: pa.DataType, now: pa.DataType) -> str | None:
     if was == now or pa.types.is_null(now):
         return None
     if pa.types.is_null(was):
-        return "the first batch had only nulls in it; open(schema=...) names the type beforehand"
+        return (
+            "the first batch had only nulls in it; open(schema=...), of joins open(schemas=...), names the type "
+            "beforehand"
+        )
     before, after = _meaning(was), _meaning(now)
     if before != after:
         if "text" in (before, after):

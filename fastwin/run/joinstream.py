@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, Literal, NoReturn, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
@@ -15,32 +13,32 @@ from numpy.typing import NDArray
 
 from fastwin.columns.checking import good_rows
 from fastwin.columns.decoding import within_reach
-from fastwin.columns.schemas import check_time_type, conform
-from fastwin.columns.tables import as_table
+from fastwin.columns.schemas import conform
+from fastwin.columns.tables import as_table, tells_no_types
 from fastwin.columns.units import warn_of_unit
 from fastwin.errors import SpecError, StateError
 from fastwin.run.datawatermark import idle_time
 from fastwin.run.guard import Guard, alone
 from fastwin.run.inputclocks import InputClocks
 from fastwin.run.joinbound import LATE_SIDES, Bound
+from fastwin.run.joinheader import JoinHeader, split_header
 from fastwin.run.opening import open_stream
 from fastwin.run.reading import columns_named
 from fastwin.run.restoring import chunks_in
 from fastwin.run.results import Metrics, Result
 from fastwin.run.showing import ShownStream
 from fastwin.run.stream import Stream
-from fastwin.run.tracing import SIDES, TracedStream, check_trace
-from fastwin.run.why.journal import Side
+from fastwin.run.tracing import TracedStream, check_trace
+from fastwin.run.twoinputs import delays_of, of_input, schemas_of
+from fastwin.run.why.journal import SIDES, Side
 from fastwin.run.why.report import WhyReport
 from fastwin.run.why.timetext import TimeText
 from fastwin.run.windowspec import WindowSpec
+from fastwin.state.identity import Migrate
 from fastwin.timeline.recorder import Source
-from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, format_ms, int64_ms, to_ms
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, format_ms, int64_ms
 
 __all__ = ["JoinStream"]
-
-_HEADER = struct.Struct("<8sqqI")
-_MAGIC = b"fwjoin\x00\x01"
 
 
 class JoinStream(ShownStream):
@@ -63,10 +61,11 @@ class JoinStream(ShownStream):
         idle: Duration | None = None,
     ) -> None:
         self._sides, self._bind_schemas = sides, bind
-        self._delays = None if watermark is None else _delays(watermark)
+        self._delays = None if watermark is None else delays_of(watermark)
         self._watermarks = [MIN_TIMESTAMP, MIN_TIMESTAMP]
         self._idle_ms = idle_time(idle, follows=watermark is not None)
         self._clocks = InputClocks.begin(2, _now_ms())
+        self._guessed: tuple[int, ...] = (MIN_TIMESTAMP,) * 2  # newest times that state did not tell
         self._bound: Bound | None = None
         self._stream: Stream | None = None
         self._guard = Guard("stream")  # also of what is kept here, which the inner stream's does not know
@@ -74,13 +73,10 @@ class JoinStream(ShownStream):
         self._unit_checked = [False, False]
         self._trace = None if trace is None else check_trace(trace)
         if schemas is not None:
-            self._bind(*schemas)
+            self._bind(*schemas_of(schemas))
 
     def _bind(self, left: pa.Schema, right: pa.Schema) -> tuple[Bound, Stream]:
         bound = self._bind_schemas(left, right)
-        for side, schema in zip(bound.sides, bound.schemas, strict=True):
-            assert side.time_column is not None
-            check_time_type(side.time_column, schema.field(side.time_column).type, side.time_unit)
         self._bound, self._stream = bound, open_stream(bound.spec, schema=bound.schema, trace=self._trace)
         self._advance()
         return bound, self._stream
@@ -90,19 +86,12 @@ class JoinStream(ShownStream):
         """Takes elements of one input or both; returns what fires at once, and late rows.
 
         Raises SpecError if the columns do not suit, and in the first call, where schemas are not known, for one input
-        alone; BadRowError as the policy says.
+        alone, or for one without rows and types; BadRowError as the policy says.
         """
-        given = [
-            None if data is None else as_table(data, columns_named(side))
-            for data, side in zip((left, right), self._sides, strict=True)
-        ]
-        if self._bound is None or self._stream is None:
-            if given[0] is None or given[1] is None:
-                raise SpecError(
-                    "process: the first call needs left= and right=, to know their columns; a table without rows will "
-                    "do, and so does open(schemas=(left, right))"
-                )
-            self._bind(given[0].schema, given[1].schema)
+        data, given = (left, right), [self._table(0, left), self._table(1, right)]
+        if self._bound is None and not self._learn_columns(data, given):
+            self._calls += 1
+            return _nothing()
         bound, stream = self._bound, self._stream
         assert bound is not None
         assert stream is not None
@@ -115,7 +104,9 @@ class JoinStream(ShownStream):
                 continue
             spec = bound.sides[side]
             assert spec.time_column is not None
-            batches = conform(table, bound.schemas[side]).combine_chunks().to_batches()
+            with of_input(side):
+                table = conform(table, bound.schemas[side])
+            batches = table.combine_chunks().to_batches()
             for rows in (some[at] for some in batches for at in within_reach(some)):
                 checked = good_rows(rows, spec.time_column, spec.bad_row_policy, bound.limits(side))
                 self._check_unit(bound, side, checked.times)
@@ -129,8 +120,40 @@ class JoinStream(ShownStream):
             stream.count_from(self._calls)
         results = [stream.process(pa.concat_tables(united))] if united else []
         with _failing(stream):
-            results.append(self._advance(self._follow(newest, newest_rows)))
+            results.append(self._advance(self._follow(newest, newest_rows), "idle"))
             return self._result(results)
+
+    def _table(self, side: int, data: Any) -> pa.Table | None:
+        if data is None:
+            return None
+        with of_input(side):
+            return as_table(data, columns_named(self._sides[side]))
+
+    def _learn_columns(self, data: tuple[Any, Any], given: list[pa.Table | None]) -> bool:
+        """Binds the join to the columns of a first call; returns False where these tell no types and there are no rows.
+
+        data, given: of each input, as it came, and as a table. Raises SpecError where rows of one input come with no
+        table of the other one, or with one that tells no types.
+        """
+        left, right = given
+        if left is None or right is None:
+            raise SpecError(
+                "process: the first call needs left= and right=, to know their columns; a table that has types and no "
+                "rows will do, and so does open(schemas=(left, right))"
+            )
+        untold: list[str] = []
+        for side, table in enumerate((left, right)):
+            with of_input(side):
+                if tells_no_types(data[side], table, columns_named(self._sides[side])):
+                    untold.append(SIDES[side])
+        if not untold:
+            self._bind(left.schema, right.schema)
+        elif left.num_rows or right.num_rows:
+            raise SpecError(
+                f"process: {untold[0]}: the table has no rows and does not tell the types of its columns, which the "
+                f"first call needs; open(schemas=(left, right)) tells them"
+            )
+        return not untold
 
     def _follow(self, newest: list[int], newest_rows: list[pa.Table | None]) -> list[tuple[pa.Table, int, Side] | None]:
         """Moves the watermarks behind the newest times, if they follow the data; returns the elements that move them.
@@ -160,14 +183,21 @@ class JoinStream(ShownStream):
         if bound.guesses_unit(side):
             self._unit_checked[side] = warn_of_unit(column, times)
 
-    def _advance(self, moved: Sequence[tuple[pa.Table, int, Side] | None] = (None, None)) -> Result:
-        """Moves time to the lesser watermark. moved: the element of each input that has moved its watermark."""
+    def _advance(
+        self,
+        moved: Sequence[tuple[pa.Table, int, Side] | None] = (None, None),
+        otherwise: Literal["caller", "idle"] = "caller",
+    ) -> Result:
+        """Moves time to the lesser watermark.
+
+        moved: the element of each input that has moved its watermark. otherwise: what moves time where none has.
+        """
         stream, watermark = self._stream, min(self._watermarks)
         assert stream is not None
         if not isinstance(stream, TracedStream):
             return stream.advance_watermark(watermark)
         held_by = self._watermarks.index(watermark)  # its element, if it moved; else that of the other one, which held
-        return stream.advance_by(watermark, self._calls, moved[held_by] or moved[1 - held_by])
+        return stream.advance_by(watermark, self._calls, moved[held_by] or moved[1 - held_by], otherwise)
 
     def _let_idle_go_on(self, delays: tuple[int, int], idle_ms: int, now: int) -> None:
         """Brings the watermarks of idle inputs to where they hold nothing back."""
@@ -198,7 +228,7 @@ class JoinStream(ShownStream):
         ]
         self._calls += 1
         if self._stream is None:
-            return Result(pa.table({}), pa.table({}), pa.table({}), {})
+            return _nothing()
         with _failing(self._stream):
             return self._result([self._advance()])
 
@@ -251,7 +281,8 @@ class JoinStream(ShownStream):
                 said.append(f"The {name} input has no watermark yet.")
                 continue
             newest, behind = self._clocks.newest[side], ""
-            if self._delays is not None and at == newest - self._delays[side] - 1:
+            told = newest != self._guessed[side]  # a guess may be of no element
+            if told and self._delays is not None and at == newest - self._delays[side] - 1:
                 behind = f", {format_ms(self._delays[side])} behind its newest element, which is of "
                 behind += time_text.text(newest)
             said.append(f"The watermark of the {name} input is at {time_text.text(at)}{behind}.")
@@ -281,33 +312,30 @@ class JoinStream(ShownStream):
         return self._stream
 
     def _chunk(self, chunk: bytes) -> bytes:
-        left, right = self._watermarks
-        return _HEADER.pack(_MAGIC, left, right, zlib.crc32(struct.pack("<qq", left, right))) + chunk
+        newest = self._clocks.newest
+        guessed = tuple(time == guess > MIN_TIMESTAMP for time, guess in zip(newest, self._guessed, strict=True))
+        return JoinHeader(tuple(self._watermarks), newest, guessed).before(chunk)
 
     @alone
-    def restore(self, chunks: list[bytes] | bytes) -> None:
+    def restore(self, chunks: list[bytes] | bytes, *, migrate: Migrate = None) -> None:
         """Replaces all state by that of one snapshot and the deltas after it, in order.
 
-        The stream needs to know the columns: open it with ``schemas``. Raises StateError for chunks that are corrupt,
-        cut off, or of another join.
+        The stream needs to know the columns: open it with ``schemas``. migrate: ``"changed functions"`` takes state
+        of a co-group whose function has other code, or another name, as ``Stream.restore`` does. Raises StateError for
+        chunks that are corrupt, cut off, or of another join.
         """
         stream = self._known("restore")
-        watermarks = [MIN_TIMESTAMP, MIN_TIMESTAMP]
-        inner = []
-        for chunk in map(bytes, chunks_in(chunks)):
-            if len(chunk) < _HEADER.size or chunk[: len(_MAGIC)] != _MAGIC:
-                raise StateError("restore: the chunk is none of a join")
-            _, left, right, check = _HEADER.unpack(chunk[: _HEADER.size])
-            if zlib.crc32(struct.pack("<qq", left, right)) != check:
-                raise StateError("restore: the chunk is corrupt: its watermarks do not match their checksum")
-            watermarks = [left, right]
-            inner.append(chunk[_HEADER.size :])
-        stream.restore(inner)
-        self._watermarks = watermarks
-        self._clocks = InputClocks(self._newest_of(watermarks), (_now_ms(),) * 2)
+        parts = [split_header(bytes(chunk)) for chunk in chunks_in(chunks)]
+        stream.restore([chunk for _, chunk in parts], migrate=migrate)
+        watermarks, newest, guessed = parts[-1][0]
+        if newest is None:
+            newest, guessed = self._newest_of(watermarks), (True, True)
+        self._watermarks = list(watermarks)
+        self._guessed = tuple(time if guess else MIN_TIMESTAMP for time, guess in zip(newest, guessed, strict=True))
+        self._clocks = InputClocks(newest, (_now_ms(),) * 2)
         self._bad = self._late = self._dropped = 0
 
-    def _newest_of(self, watermarks: list[int]) -> tuple[int, ...]:
+    def _newest_of(self, watermarks: Sequence[int]) -> tuple[int, ...]:
         """Returns the newest times of both inputs, as far as their watermarks tell."""
         known = [MIN_TIMESTAMP < mark < MAX_TIMESTAMP and self._delays is not None for mark in watermarks]
         delays = self._delays or (0, 0)
@@ -334,16 +362,10 @@ def _failing(stream: Stream) -> Iterator[None]:
         raise
 
 
+def _nothing() -> Result:
+    """Returns the result of a call before the columns are known."""
+    return Result(pa.table({}), pa.table({}), pa.table({}), {})
+
+
 def _now_ms() -> int:
     return int(time.monotonic() * 1_000 + 1e-6)
-
-
-def _delays(watermark: tuple[Duration, Duration]) -> tuple[int, int]:
-    if not isinstance(watermark, tuple | list) or len(watermark) != 2:
-        raise SpecError(f"watermark: must be a pair, of the left and the right input, got {watermark!r}")
-    left, right = (
-        to_ms(one, argument=f"watermark: {name}") for one, name in zip(watermark, ("left", "right"), strict=True)
-    )
-    if left < 0 or right < 0:
-        raise SpecError(f"watermark: must not be negative, got {left} ms and {right} ms")
-    return left, right

@@ -14,16 +14,16 @@ from fastwin.operators.protocol import Operator
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
 from fastwin.run.stream import Stream
-from fastwin.run.why.journal import Fired, Journal, Late, Moved, Side
+from fastwin.run.why.journal import SIDES, Fired, Journal, Late, Moved, Side
 from fastwin.spec.ending import AggregateEnding, ReduceEnding
 from fastwin.spec.joinending import SIDE
 from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.named_windows import WINDOW_COLUMN
 
-__all__ = ["SIDES", "TracedStream", "check_trace"]
+__all__ = ["TracedStream", "check_trace"]
 
 _Cause = Literal["element", "watermark", "clock"]
-SIDES: tuple[Side, Side] = ("left", "right")
+_Mover = Literal["caller", "idle"]
 
 
 def check_trace(trace: object) -> int:
@@ -45,6 +45,7 @@ class TracedStream(Stream):
     def __init__(self, *arguments: Any, trace: int, **options: Any) -> None:
         self._journal = Journal(trace)
         self._mover: tuple[Any, int, Side] | None = None
+        self._otherwise: _Mover = "caller"
         self._newest: tuple[pa.RecordBatch, int] | None = None
         super().__init__(*arguments, **options)
 
@@ -54,20 +55,23 @@ class TracedStream(Stream):
         assert self._spec.ending is not None
         return isinstance(self._spec.ending, AggregateEnding | ReduceEnding) and self._spec.ending.then is None
 
-    def advance_by(self, watermark: int, call: int, element: tuple[pa.Table, int, Side] | None) -> Result:
+    def advance_by(
+        self, watermark: int, call: int, element: tuple[pa.Table, int, Side] | None, otherwise: _Mover
+    ) -> Result:
         """Moves the watermark as ``advance_watermark`` does, for an owner that follows elements itself.
 
         call: the number of the owner's call. element: what moves it: rows of which the first one counts, its time, ms,
-        and its input; None: the owner's caller does.
+        and its input; None: what is told by ``otherwise``.
         """
         self.count_from(call)
         if element is not None:
             rows, time, side = element
             self._mover = self._keys_of(rows.slice(0, 1))[0], time, side
+        self._otherwise = otherwise
         try:
             return self.advance_watermark(watermark)
         finally:
-            self._mover = None
+            self._mover, self._otherwise = None, "caller"
 
     def count_from(self, call: int) -> None:
         """Says which number the next call has."""
@@ -131,7 +135,7 @@ class TracedStream(Stream):
         result = super()._advance(advance)
         moved = self.watermark > before
         if moved:
-            by: Literal["element", "caller"] = "caller" if self._mover is None else "element"
+            by: Literal["element", "caller", "idle"] = self._otherwise if self._mover is None else "element"
             self._journal.note(Moved(self._journal.calls, before, self.watermark, by, *(self._mover or ())))
         self._note_fired(result.main.to_batches(), "watermark" if moved else "clock")
         return result

@@ -8,6 +8,7 @@ import pytest
 import fastwin as fw
 from fastwin.errors import SpecError
 from fastwin.run.stream import Stream
+from fastwin.run.why.journal import Moved
 
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64())])
 TENS = fw.key_by("k").event_time("ts", unit="ms").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
@@ -276,3 +277,23 @@ def test_the_lesser_watermark_names_the_element_that_moved_time() -> None:
     with pytest.raises(SpecError, match="trace: must be the number of decisions"):
         JOIN.open(trace=0)
     assert JOIN.open(schemas=(SCHEMA, SCHEMA)).why("a").late is None
+
+
+def test_a_join_tells_that_a_quiet_input_let_time_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    stream = JOIN.open(watermark=(0, 0), schemas=(SCHEMA, SCHEMA), idle="30 s", trace=100)
+    stream.process(left=rows(("a", 3), ("b", 15)), right=rows(("a", 4)))
+    now[0] += 20
+    stream.process(left=rows(("b", 12)))
+    now[0] += 20
+    stream.process()  # the right input is idle: time is that of the left one
+    now[0] += 20
+    stream.process()  # both are
+    moved = [(one.call, one.by, one.watermark, one.side) for one in stream._stream._journal.of(Moved)]
+    assert moved == [(1, "element", 3, "right"), (3, "idle", 14, None), (4, "idle", 10_015, None)]
+    told = said(stream.why("a", at=3))
+    assert "In call 3 it fired: the watermark was moved to 00:00:00.014, because an input had had no element" in told
+    stream.process(right=rows(("c", 60_000)), left=rows(("c", 50_000)))
+    assert stream.advance_watermark(left=70_000, right=70_000).main.num_rows
+    assert [one.by for one in stream._stream._journal.of(Moved)][3:] == ["element", "caller"]
