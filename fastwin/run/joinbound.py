@@ -14,7 +14,7 @@ from fastwin.columns.checking import Limits
 from fastwin.columns.decoding import converted, decoded, decoded_type, encoded, take_rows
 from fastwin.errors import SpecError
 from fastwin.run.timelimits import time_limits
-from fastwin.run.tracing import SIDES
+from fastwin.run.why.journal import SIDES
 from fastwin.run.windowspec import WindowSpec
 from fastwin.spec.joinending import SIDE, TIME, Columns
 
