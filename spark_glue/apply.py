@@ -85,8 +85,9 @@ def apply(
         the query do not hold back. Fixed for the life of a checkpoint is whether it is given, not how long it is.
 
     history: for a streaming frame with ``watermark=``: what the first micro-batch of a new checkpoint starts from: a
-        batch frame with rows of the past, or a folder that ``export_state`` has written. Windows that the watermark of
-        the history has passed do not fire again. Later starts have no use for it. Not with ``chain=``.
+        batch frame with rows of the past, or a folder that ``export_state`` has written, which driver and executors
+        reach by the same path. Windows that the watermark of the history has passed do not fire again. Later starts
+        have no use for it. Not with ``chain=``.
     goes_on: for a batch frame with ``watermark=`` that is such a history: windows that are still open at its watermark
         do not fire. What comes out, and what the stream gives, is what one long stream would have given.
     small_state: for a streaming frame: whether Spark keeps the state of each share as one value, on any of its state

@@ -14,7 +14,7 @@ from fastwin.errors import SpecError
 from fastwin.run.choice import trigger_of
 from fastwin.run.replica import Replica
 from fastwin.state.chunks import owner
-from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint
+from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint, local_folder
 from spark_glue.state.stored import Checkpoint, replica_of, stopped_checkpoint
 
 __all__ = ["export_state"]
@@ -30,8 +30,9 @@ def export_state(
     """Writes the state of a stopped query to files: Parquet that people can read, and what another query starts from.
 
     checkpoint: the folder that the query was given as ``checkpointLocation``, or the query itself. spec: that of
-    ``apply``. path: a local folder, which must not be there yet; it gets a file for each share. operator: which of the
-    query's stateful operators, as Spark counts them.
+    ``apply``. path: a folder of this machine, which must not be there yet; it gets a file for each share. Where another
+    query starts from it on a cluster, it is on a disk that driver and executors share. operator: which of the query's
+    stateful operators, as Spark counts them.
 
     There is a row for each open window, with what it would give if it fired now: the columns are those of the result
     and ``watermark``, which the share had when it was visited last. Windows that have fired, and are kept for late
@@ -44,13 +45,13 @@ def export_state(
 
     The files appear all at once, when the last one is written. The input of the other query begins where the last
     finished micro-batch has ended; its number is ``batch`` in ``_savepoint.json``. Raises SpecError if there is no
-    Spark session, if ``path`` is there, for a checkpoint without state, or for a micro-batch that was begun and not
-    finished; StateError for state of another spec.
+    Spark session, if ``path`` is there, or is a URI such as ``s3://...``, for a checkpoint without state, or for a
+    micro-batch that was begun and not finished; StateError for state of another spec.
     """
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
+    folder = _folder(path)
     stored = Checkpoint(stopped_checkpoint(checkpoint), operator, "export_state")
-    folder = Path(path)
     if folder.exists():
         raise SpecError(f"path: {path} is there already; name a new folder")
     hidden = folder.with_name(f".{folder.name}.{os.getpid()}")
@@ -88,6 +89,16 @@ def export_state(
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
     return written
+
+
+def _folder(path: object) -> Path:
+    folder = local_folder(path) if isinstance(path, str | Path) and str(path) else None
+    if folder is None:
+        raise SpecError(
+            f"export_state: path must be a folder that this process can write, such as '/mnt/shared/saved', "
+            f"got {path!r}"
+        )
+    return folder
 
 
 def _fires_once(spec: fw.WindowSpec) -> bool:

@@ -22,7 +22,7 @@ from spark_glue.plan.types import spark_struct
 from spark_glue.stages.pack import pack_frame
 from spark_glue.stages.packets import PACKED, Packet, PacketKind, decode, packets_in
 from spark_glue.stages.worker import settle, shares_of
-from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint, spark_path
+from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint, local_folder, spark_path
 
 __all__ = ["INITIAL", "begun_from", "gathered_stream", "watermark_after"]
 
@@ -52,11 +52,17 @@ def begun_from(
     """
     if isinstance(history, DataFrame):
         return _begun_from_rows(history, frame_plan, replan(history), delay_ms)
-    saved = Savepoint.read(str(history))
+    place = local_folder(history)
+    if place is None:
+        raise SpecError(
+            f"history: must be a folder that this process and the executors can read by one path, such as "
+            f"'/mnt/shared/saved', got {str(history)!r}"
+        )
+    saved = Savepoint.read(str(place))
     if saved.fingerprint != frame_plan.plan.fingerprint.hex():
         raise SpecError(f"history: {history} was saved by another spec, or of other columns; both must be the same")
     frame_plan = replace(frame_plan, start_ms=saved.watermark)
-    folder = Path(history) / STATE_FOLDER
+    folder = place / STATE_FOLDER
     if not folder.exists():
         return frame_plan, None
     state = spark.read.schema(spark_struct(STATE)).parquet(spark_path(folder))

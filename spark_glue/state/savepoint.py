@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from fastwin.errors import SpecError
 
-__all__ = ["STATE", "STATE_FOLDER", "Savepoint", "spark_path"]
+__all__ = ["STATE", "STATE_FOLDER", "Savepoint", "local_folder", "spark_path"]
 
 STATE_FOLDER = "_state"
 """Beside the files that people read, which do not see it: Parquet's readers leave names with an underscore out."""
 _ABOUT = "_savepoint.json"
 _FORMAT = 1
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
 STATE = pa.schema([("part_of", pa.int32()), ("part", pa.binary())])
 """State divided by keys: the number of a key group, and a chunk of it, see ``Replica.parts``."""
@@ -51,6 +52,19 @@ class Savepoint:
         if version != _FORMAT:
             raise SpecError(f"history: {path} has format {version}, this version of fastwin reads {_FORMAT}")
         return found
+
+
+def local_folder(path: str | Path) -> Path | None:
+    """Returns the folder of this machine that a path names; None: it is a URI of another store, or of another machine.
+
+    A URI of a local file has no escapes, as in Spark's own paths.
+    """
+    found = _URI.match(str(path))
+    if found is None:
+        return Path(path)
+    rest = str(path)[found.end() :]
+    names_a_machine = rest.startswith("//") and not rest.startswith("///")
+    return None if found[1].lower() != "file" or names_a_machine else Path("/" + rest.lstrip("/"))
 
 
 def spark_path(folder: Path) -> str:

@@ -1,5 +1,8 @@
 """The open windows of a stopped query, written as files."""
 
+import re
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -7,7 +10,7 @@ import pytest
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StateError
-from spark_glue.state.savepoint import Savepoint
+from spark_glue.state.savepoint import Savepoint, local_folder
 from spark_glue.state.stored import Checkpoint
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Recorder, Source, rows_of, start
@@ -81,3 +84,33 @@ def test_the_trigger_that_finishes_a_micro_batch(monkeypatch, mode, trigger):
 def test_arguments(tmp_path):
     with pytest.raises(SpecError, match="spec: must be a WindowSpec"):
         spark_glue.export_state(str(tmp_path), None, str(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/saved", "dbfs:/mnt/saved", Path("s3a://bucket/saved"), "", None])
+def test_a_path_that_is_no_folder_of_this_machine(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SpecError, match=rf"export_state: path must be a folder that .*, got {re.escape(repr(path))}$"):
+        spark_glue.export_state(str(tmp_path), SPEC, path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("saved", "saved"),
+        ("/mnt/saved", "/mnt/saved"),
+        (Path("/mnt/saved"), "/mnt/saved"),
+        ("minutes: 2024/saved", "minutes: 2024/saved"),
+        ("./s3:/saved", "s3:/saved"),
+        ("saved/s3://bucket", "saved/s3:/bucket"),
+        ("file:/mnt/saved 100%25", "/mnt/saved 100%25"),
+        ("FILE:///mnt/saved", "/mnt/saved"),
+        (Path("file:///mnt/saved"), "/mnt/saved"),
+        ("file://machine/mnt/saved", None),
+        ("hdfs://machine:9000/saved", None),
+        ("abfss://box@account.dfs.core.windows.net/saved", None),
+        ("s3://bucket", None),
+    ],
+)
+def test_folders_of_this_machine(path, folder):
+    assert local_folder(path) == (None if folder is None else Path(folder))

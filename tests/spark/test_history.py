@@ -190,6 +190,13 @@ def test_saved_state_is_read_from_this_machine_by_its_very_name(spark, tmp_path,
         spark.conf.unset("fs.defaultFS")
 
 
+@pytest.mark.parametrize("history", ["s3://bucket/saved", "file://machine/saved", Path("hdfs://machine/saved")])
+def test_saved_state_of_another_store_is_refused(history):
+    frame_plan = frame_plan_for(PAST[0])
+    with pytest.raises(SpecError, match=rf"history: must be a folder that .*, got '{history}'$"):
+        begun_from(None, history, frame_plan, lambda _: frame_plan, 0)
+
+
 def test_arguments(spark, tmp_path):
     frame = Source(tmp_path, LIVE[0].schema).frame(spark)
     past = spark.createDataFrame(PAST[0])
