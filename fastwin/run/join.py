@@ -11,7 +11,7 @@ import pyarrow as pa
 from fastwin.columns.decoding import readable_type, taken_type, without_run_ends
 from fastwin.columns.keys import KeyCodec
 from fastwin.columns.schemas import check_time_type
-from fastwin.columns.tables import as_table
+from fastwin.columns.tables import as_table, tells_no_types
 from fastwin.errors import SpecError
 from fastwin.run.choice import Explanation, choose, trigger_of
 from fastwin.run.joinbound import Bound
@@ -20,6 +20,7 @@ from fastwin.run.joinstream import JoinStream
 from fastwin.run.reading import columns_named
 from fastwin.run.results import Result
 from fastwin.run.threads import check_threads
+from fastwin.run.twoinputs import of_input
 from fastwin.run.windowspec import WindowSpec
 from fastwin.run.zones import bound_type, warn_of_utc_days
 from fastwin.spec.checks import BOUNDS
@@ -187,8 +188,19 @@ class JoinSpec:
         after those of others.
         """
         check_threads(threads)
-        tables = as_table(left, columns_named(self.left)), as_table(right, columns_named(self.right))
+        tables = self._table(0, left), self._table(1, right)
         return run_join(self.bind(tables[0].schema, tables[1].schema), tables, threads)
+
+    def _table(self, side: int, data: Any) -> pa.Table:
+        """Returns an input as a table. Raises SpecError where it has no rows and does not tell types."""
+        names = columns_named((self.left, self.right)[side])
+        with of_input(side, "run"):
+            table = as_table(data, names)
+            if tells_no_types(data, table, names):
+                raise SpecError(
+                    "the table has no rows and does not tell the types of its columns; a pyarrow Table tells them"
+                )
+        return table
 
     def open(
         self,

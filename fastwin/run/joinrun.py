@@ -22,6 +22,8 @@ from fastwin.run.planner import Plan
 from fastwin.run.results import Result
 from fastwin.run.sample import Part
 from fastwin.run.shares import MOST_SHARES, places_of_shares, taken
+from fastwin.run.twoinputs import of_input
+from fastwin.spec.joinending import JoinEnding
 from fastwin.timeline.recorder import Source
 from fastwin.times import MAX_TIMESTAMP
 
@@ -42,7 +44,7 @@ def run_join(bound: Bound, tables: tuple[pa.Table, pa.Table], threads: int) -> R
         if shares == 1:
             found = [_joined(plan, bound, inputs)]
         else:
-            divided = list(each(lambda one: _places(bound, *one, shares), inputs))
+            divided = list(each(lambda one: _places(bound, one[0], one[1], shares), inputs))
 
             def run_one(share: int) -> list[pa.RecordBatch]:
                 some = ((side, taken(part, at[share])) for (side, part), at in zip(inputs, divided, strict=True))
@@ -69,8 +71,9 @@ def _checked(bound: Bound, side: int, table: pa.Table) -> Iterator[Part]:
     spec, schema = bound.sides[side], bound.schemas[side]
     assert spec.time_column is not None
     settled = not bound.guesses_unit(side)
-    batches = conform(table, schema).combine_chunks().to_batches()
-    for rows in (some[at] for some in batches for at in within_reach(some)):
+    with of_input(side, "run"):
+        table = conform(table, schema)
+    for rows in (some[at] for some in table.combine_chunks().to_batches() for at in within_reach(some)):
         good = good_rows(rows, spec.time_column, spec.bad_row_policy, bound.limits(side))
         settled = settled or warn_of_unit(spec.time_column, good.times)
         yield good.rows, good.times
@@ -78,6 +81,7 @@ def _checked(bound: Bound, side: int, table: pa.Table) -> Iterator[Part]:
 
 def _count(plan: Plan, rows: int, threads: int) -> int:
     """Returns into how many shares of the keys the rows are divided: as many for each thread."""
+    assert isinstance(plan.spec.ending, JoinEnding)
     # A function of the user's is called on one thread, in the order of windows.
     if rows < _FEW_ROWS or not plan.spec.keys or plan.spec.ending.function is not None:
         return 1

@@ -35,9 +35,9 @@ def schemas_of(given: Any) -> tuple[pa.Schema, pa.Schema]:
 
 
 @contextmanager
-def of_input(side: int) -> Iterator[None]:
-    """A SpecError within says which input it is about: 0 for the left one, 1 for the right one."""
+def of_input(side: int, call: str = "process") -> Iterator[None]:
+    """A SpecError within says which input it is about, and in which call: 0 for the left one, 1 for the right one."""
     try:
         yield
     except SpecError as problem:
-        raise SpecError(f"process: {SIDES[side]}: {problem}") from problem
+        raise SpecError(f"{call}: {SIDES[side]}: {problem}") from problem

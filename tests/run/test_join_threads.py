@@ -1,6 +1,7 @@
 """Joins of bounded inputs, in shares of the keys and on threads: the rows are those of a stream."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -101,6 +102,15 @@ def test_bad_rows_and_numbers_of_threads_are_refused():
     for threads in (0, True, "2"):
         with pytest.raises(SpecError, match="threads: must be an int of at least 1"):
             join.run(left, right, threads=threads)
+
+
+def test_inputs_that_do_not_fit_are_named():
+    side = fw.key_by("k").event_time("ts", unit="ms")
+    join, left = fw.window_join(side, side, WINDOWS["tumbling"]), table(1, 3, KEYS["int"][0])
+    with pytest.raises(SpecError, match=r"run: right: .*list"):
+        join.run(left, [1])
+    with pytest.raises(SpecError, match="run: right: the table has no rows and does not tell the types"):
+        join.run(left, pd.DataFrame(columns=["k", "ts"]))
 
 
 def test_times_of_another_unit_are_warned_of_once():
