@@ -13,6 +13,7 @@ import warnings
 import weakref
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -28,11 +29,13 @@ from spark_glue.plan.catalyst import told
 from spark_glue.plan.compat import SparkContext, is_connect
 from spark_glue.plan.queries import has_started_again, running_query
 from spark_glue.state.folders import forget_run, sweep
+from spark_glue.state.live import LIVE
 
 __all__ = ["forget_when_ended"]
 
 _LOG = logging.getLogger(__name__)
 _LAST_WORDS_MS, _IN_CALL_MS = 1_000, 10_000
+_MOST_TASKS = 1_000
 _listeners: "weakref.WeakKeyDictionary[SparkSession, _Listener]" = weakref.WeakKeyDictionary()
 
 
@@ -78,7 +81,8 @@ class _Listener(StreamingQueryListener):
         _LOG.info("query %s has ended: its copies of state on this machine are gone", event.id)
         sweep()
         if spark is not None:  # on a thread of its own: other listeners wait for this one
-            threading.Thread(target=_forget_on_executors, args=(spark, str(event.id)), daemon=True).start()
+            about = spark, str(event.id), str(event.runId)
+            threading.Thread(target=_forget_on_executors, args=about, daemon=True).start()
 
     def _forget_all(self, pid: int) -> None:
         if os.getpid() == pid:
@@ -96,20 +100,29 @@ class _Listener(StreamingQueryListener):
         return self._wrapper
 
 
-def _forget_on_executors(spark: SparkSession, run: str) -> None:
-    """Runs a task on each core, and so on each executor, unless some are busy: these are left to the next worker."""
+def _forget_on_executors(spark: SparkSession, query: str, run: str) -> None:
+    """Runs a task on each core, and so on each executor, unless some are busy: these are left to the next worker.
 
-    def forget(_: Iterable[int]) -> None:
-        forget_run(run)
-
+    Of more than _MOST_TASKS cores, not all are asked; Spark gives tasks to executors in turn. Nothing is done where a
+    later run of the query than this one has begun.
+    """
     with suppress(Exception):  # of a session that ends, too; its executors end with it
         context = spark.sparkContext
         if context._jsc.sc().isLocal():
             return
         context.setJobDescription("fastwin: removes the copies of state of a query that has ended")
-        cores = context.defaultParallelism
-        context.parallelize(range(cores), cores).foreachPartition(forget)
-        _LOG.info("query %s has ended: its copies of state on the executors are gone", run)
+        tasks = min(context.defaultParallelism, _MOST_TASKS)
+        rows = context.parallelize(range(tasks), tasks)
+        if has_started_again(spark, query, run):
+            return
+        rows.foreachPartition(partial(_forget, query))
+        _LOG.info("query %s has ended: its copies of state on the executors are gone", query)
+
+
+def _forget(query: str, _: Iterable[int]) -> None:
+    """Removes what the machine of a task has of a query, and lets go of what its worker keeps."""
+    forget_run(query)
+    LIVE.forget(query)
 
 
 def _take_listeners(spark: SparkSession | None) -> None:

@@ -1,7 +1,7 @@
 """The folder in which the workers of a machine share what they keep: where it is, whose it is, and when parts of it go.
 
-It has a folder for each run of a query. A worker that uses one holds a lock on it, which goes with the process; what
-nobody holds is swept.
+It has a folder for each run of a query. A worker that uses one holds a lock on it, which goes with the process. What
+nobody has used for ten minutes is swept; who is told to end removes what nobody else holds.
 """
 
 import contextlib
@@ -143,11 +143,10 @@ _swept = -_SWEEP_S
 def hold(folder: Path) -> None:
     """Makes the folder of a run if need be, marks it as used, and keeps others from sweeping it; sweeps now and then.
 
-    Raises OSError if it cannot be made, or is being swept.
+    It is marked first: the workers of a run may all have ended since they used it last. Raises OSError if it cannot be
+    made, or is being swept.
     """
-    if time.monotonic() - _swept >= _SWEEP_S:
-        sweep(folder.parent)
-    if folder in _held and not folder.is_dir():
+    if folder in _held and _is_removed(folder):
         _let_go(folder)
     if folder not in _held:
         _LOG.debug("copies of state: this worker uses %s", folder)
@@ -160,6 +159,13 @@ def hold(folder: Path) -> None:
             raise
         _held[folder] = handle
     os.utime(_held[folder])
+    if time.monotonic() - _swept >= _SWEEP_S:
+        sweep(folder.parent)
+
+
+def _is_removed(folder: Path) -> bool:
+    """Whether a folder that this process holds is gone, though another of its name may have come."""
+    return os.fstat(_held[folder]).st_nlink == 0 or not folder.is_dir()
 
 
 def _let_go(folder: Path) -> None:
@@ -171,21 +177,30 @@ def leave() -> None:
     for folder in list(_held):
         _let_go(folder)
         with contextlib.suppress(OSError):
-            _sweep(folder)
+            _remove_unheld(folder)
             _tidy(folder.parent)
+
+
+def _remove_unheld(folder: Path) -> None:
+    handle = os.open(folder / _ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while anybody holds it
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(handle)
 
 
 def sweep(root: Path | None = None) -> None:
     """Removes the folders of queries that have ended, or whose executor has crashed.
 
-    They are those that no living process holds, and those that nobody has written to for ten minutes: the worker that
-    holds one may stand idle, or work for others. If their query goes on after all, it finds its state in the state
-    store.
+    They are those that nobody has used for ten minutes: the worker that holds one may stand idle, or work for others.
+    That nobody holds one says little: Spark ends workers that have nothing to do for a minute, also between two
+    micro-batches. If their query goes on after all, it finds its state in the state store.
     """
     global _swept
     _swept = time.monotonic()
     for base in _roots() if root is None else [root]:
-        for folder in [folder for folder in _held if folder.parent == base and not folder.is_dir()]:
+        for folder in [folder for folder in _held if folder.parent == base and _is_removed(folder)]:
             _let_go(folder)
         with contextlib.suppress(OSError):
             if base.lstat().st_uid != os.getuid():
@@ -201,7 +216,9 @@ def _sweep(folder: Path) -> None:
     handle = os.open(folder / _ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if time.time() - os.fstat(handle).st_mtime < _IDLE_S:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while anybody holds it, this process included
+            return
+        with contextlib.suppress(BlockingIOError):  # who begins to use it now leaves it alone
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)
         _LOG.info("copies of state: %s was removed, as no worker uses it", folder)
     finally:
@@ -211,6 +228,8 @@ def _sweep(folder: Path) -> None:
 def forget_run(run: str, root: Path | None = None) -> None:
     """Removes the folder of a run that has ended, whoever holds it."""
     for base in _roots() if root is None else [root]:
+        if base / run in _held:
+            _let_go(base / run)
         shutil.rmtree(base / run, ignore_errors=True)
         with contextlib.suppress(OSError):
             _tidy(base)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastwin.machine.memory import give_back
+from fastwin.machine.processors import processors
 from spark_glue.state.folders import cache_root, limit_of, say_once
 from spark_glue.state.ledger import Ledger
 from spark_glue.state.spilled import bring_back, bytes_in_files, keep_within, spill
@@ -120,7 +121,7 @@ class LiveStreams:
             )
             self._keep_granted(place)
         except OSError as problem:
-            part = limit // (os.cpu_count() or 1)
+            part = limit // processors()
             say_once(
                 f"streams: the workers cannot tell each other what they keep ({problem}), so each keeps at most "
                 f"{part} bytes"
@@ -208,6 +209,16 @@ class LiveStreams:
     def _ledger(self, run: str) -> Ledger:
         root = cache_root() if self._root is None else self._root
         return Ledger(root, run, os.getpid() if self._owner is None else self._owner)
+
+    def forget(self, run: str) -> None:
+        """Lets go of all of a run that has ended."""
+        before = self.nbytes
+        self._held = {place: live for place, live in self._held.items() if place[0] != run}
+        self._spilled = {place for place in self._spilled if place[0] != run}
+        self._hopeless = {place for place in self._hopeless if place[0] != run}
+        self._granted.pop(run, None)
+        self._gone += before - self.nbytes
+        self._give_back()
 
     def clear(self) -> None:
         """Lets go of all."""

@@ -157,7 +157,9 @@ def test_loads_after_a_start_are_no_finding():
     assert names(first + [record(n) for n in range(1, 6)]) == []
     each = WELL["batchDuration"] // 5
     again = [record(n, streams_loaded=2, streams_kept=0, load_ms=each) for n in range(1, 6)]
-    assert names(first + again) == ["state reloaded"]
+    (found,) = diagnose(first + again, SETUP)
+    assert found.name == "state reloaded"
+    assert "less than a minute between triggers" in found.mend
 
 
 def test_loads_that_take_little_time_are_no_finding():

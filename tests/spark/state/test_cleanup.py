@@ -9,8 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from spark_glue.state import cleanup
 from spark_glue.state.cleanup import _listeners, forget_when_ended
 from spark_glue.state.folders import ROOT_VARIABLE, cache_root
+from spark_glue.state.live import Live, LiveStreams
 from tests.support.spark_counting import started
 from tests.support.spark_streams import await_batches
 
@@ -106,3 +108,36 @@ def test_a_driver_that_ends_leaves_nothing(tmp_path):
     assert told[0] > 0, done.stdout
     assert not list((tmp_path / "cache").glob("*/*"))
     assert "py4j" not in done.stderr.lower(), done.stderr[-3000:]
+
+
+class Context:
+    """A cluster's context that runs its tasks at once, and counts them."""
+
+    def __init__(self) -> None:
+        self.tasks = 0
+        self.defaultParallelism = 3_000
+        self._jsc = SimpleNamespace(sc=lambda: SimpleNamespace(isLocal=lambda: False))
+
+    def setJobDescription(self, _):  # noqa: N802
+        pass
+
+    def parallelize(self, rows, tasks):
+        def run(function):
+            self.tasks += tasks
+            function(iter(rows))
+
+        return SimpleNamespace(foreachPartition=run)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["ended", "runs again"])
+def test_executors_forget_a_query_unless_it_runs_again(monkeypatch, again):
+    context, forgotten, live = Context(), [], LiveStreams()
+    for query in ("ended", "other"):
+        live._held[query, 1] = Live("token", query, None, 10)
+    monkeypatch.setattr(cleanup, "has_started_again", lambda *_: again)
+    monkeypatch.setattr(cleanup, "forget_run", forgotten.append)
+    monkeypatch.setattr(cleanup, "LIVE", live)
+    cleanup._forget_on_executors(SimpleNamespace(sparkContext=context), "ended", "run")
+    assert context.tasks == (0 if again else cleanup._MOST_TASKS)
+    assert forgotten == ([] if again else ["ended"])
+    assert len(live) == (2 if again else 1)

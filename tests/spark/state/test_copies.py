@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -210,6 +211,9 @@ def test_a_killed_worker_leaves_nothing_for_long(root, monkeypatch):
         process.send_signal(signal.SIGKILL)
         process.wait(10)
     assert names(root) == {"token"}
+    folders.sweep()
+    assert names(root) == {"token"}  # its query may go on with another one
+    os.utime(root / "one" / folders._ALIVE, (time.time() - folders._IDLE_S - 1,) * 2)
     monkeypatch.setattr(folders, "_swept", -folders._SWEEP_S)
     assert Shelf("two").put("mine", b"y")  # the next worker's first write sweeps
     assert names(root) == {"mine"}
@@ -226,8 +230,44 @@ def test_a_folder_in_use_by_two_stays_when_one_goes(root):
     finally:
         second.kill()
         second.wait(10)
+
+
+@pytest.mark.parametrize("idle_s", [90, 3_600])
+def test_a_new_worker_finds_what_the_last_ones_have_left(root, monkeypatch, idle_s):
+    """Where micro-batches are more than a minute apart, Spark has ended all workers when the next one begins."""
+    process = hold("run")
+    process.kill()
+    process.wait(10)
+    os.utime(root / "run" / folders._ALIVE, (time.time() - idle_s,) * 2)
+    monkeypatch.setattr(folders, "_swept", -folders._SWEEP_S)
+    shelf = Shelf("run")
+    assert shelf.put("mine", b"y")
+    assert shelf.get("token", 1_000) is not None
     folders.sweep()
-    assert not list(root.glob("*"))
+    assert names(root) == {"token", "mine"}
+
+
+def test_a_new_worker_leaves_the_runs_of_others(root, monkeypatch):
+    process = hold("other")
+    process.kill()
+    process.wait(10)
+    os.utime(root / "other" / folders._ALIVE, (time.time() - 90,) * 2)
+    monkeypatch.setattr(folders, "_swept", -folders._SWEEP_S)
+    assert Shelf("run").put("mine", b"y")
+    assert names(root) == {"token", "mine"}
+
+
+def test_a_folder_that_was_made_anew_is_held_anew(root):
+    shelf = Shelf("run")
+    shelf.put("a", b"x")
+    shutil.rmtree(root / "run")
+    other = hold("run")
+    try:
+        assert shelf.put("b", b"y")
+    finally:
+        other.send_signal(signal.SIGHUP)
+        other.wait(10)
+    assert names(root) == {"token", "b"}
 
 
 def test_workers_that_end_with_their_executor_leave_nothing(root):

@@ -149,6 +149,33 @@ def test_what_a_worker_keeps_of_a_run_that_was_forgotten_goes(root):
 
 
 @pytest.mark.usefixtures("root")
+def test_what_a_worker_keeps_of_a_run_that_has_ended_is_forgotten_at_once(monkeypatch):
+    told = []
+    monkeypatch.setattr(live, "give_back", told.append)
+    monkeypatch.setattr(live, "_GIVE_BACK_BYTES", 10)
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+    kept = LiveStreams()
+    for run, share in (("ended", 1), ("ended", 2), ("other", 1)):
+        kept.put((run, share), stream(run))
+    kept.forget("ended")
+    kept.forget("never there")
+    assert list(kept._held) == [("other", 1)]
+    assert len(told) == 1
+
+
+def test_after_a_long_pause_a_worker_keeps_what_it_has_of_its_run(root, monkeypatch):
+    """It has stood idle, or worked for others, and nobody has used the folder for more than ten minutes."""
+    kept = LiveStreams()
+    for share in (1, 2):
+        kept.put(("run", share), stream(share))
+    os.utime(root / "run" / folders._ALIVE, (time.time() - folders._IDLE_S - 1,) * 2)
+    monkeypatch.setattr(folders, "_swept", -folders._SWEEP_S)
+    taken = kept.take(("run", 1))
+    kept.put(("run", 1), taken)
+    assert sorted(live.stream for live in kept._held.values()) == [1, 2]
+
+
+@pytest.mark.usefixtures("root")
 def test_streams_of_runs_long_unused_go(monkeypatch):
     kept = LiveStreams()
     now = time.monotonic()
@@ -182,7 +209,7 @@ def test_a_worker_that_stands_still_stops_no_other(root, monkeypatch, caplog):
 def test_without_a_folder_each_worker_keeps_its_part_and_says_so(root, monkeypatch, caplog):
     root.mkdir(parents=True)
     root.chmod(0o777)
-    monkeypatch.setattr(live.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(live, "processors", lambda: 4)
     kept = LiveStreams(limit=100)
     for place in range(5):
         kept.put(("run", place), stream(place))
@@ -199,7 +226,7 @@ def test_without_a_folder_two_runs_share_the_part_of_a_worker(root, monkeypatch)
     root.mkdir(parents=True)
     root.chmod(0o777)
     monkeypatch.setattr(live.Path, "exists", denied)
-    monkeypatch.setattr(live.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(live, "processors", lambda: 4)
     kept = LiveStreams(limit=240)
     for _ in range(2):
         for run in ("one", "other"):

@@ -9,6 +9,7 @@ import pytest
 
 import fastwin as fw
 from fastwin.core.memory.regions import use_files
+from fastwin.machine.processors import processors
 from fastwin.run import planner
 from fastwin.run.replica import Replica, open_replica
 from spark_glue.state import folders, ledger, spilled
@@ -120,7 +121,7 @@ def test_without_a_ledger_a_stream_goes_to_the_disk_too(monkeypatch):
         raise OSError("no room")
 
     monkeypatch.setattr(ledger.Ledger, "kept", fails)
-    kept = LiveStreams(limit=filled().metrics.state_bytes * 3 // 2 * (os.cpu_count() or 1))
+    kept = LiveStreams(limit=filled().metrics.state_bytes * 3 // 2 * processors())
     for share in range(3):
         put(kept, share, filled())
     assert len(kept) == 3
@@ -147,7 +148,7 @@ def test_the_bytes_on_the_disk_have_a_bound(monkeypatch, limit):
 
 def test_a_stream_on_the_disk_stays_there_when_the_bound_is_reached(monkeypatch):
     size = filled().metrics.state_bytes
-    monkeypatch.setenv(spilled.SPILL_VARIABLE, str(size // 2 * (os.cpu_count() or 1)))
+    monkeypatch.setenv(spilled.SPILL_VARIABLE, str(size // 2 * processors()))
     kept = LiveStreams(limit=size * 3 // 2)
     for share in range(3):
         kept.take(("run", share))
