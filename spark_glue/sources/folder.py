@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import os
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -66,14 +67,18 @@ class Found:
 
 @dataclass(frozen=True)
 class Listed:
-    """Since when a file has to be as it was, and what to do where it is not, beside putting it back; for errors."""
+    """Since when a file has to be as it was, and what to do where it is not, beside putting it back; for errors.
+
+    goes_without: whether the files can be read without it, once it is removed.
+    """
 
     since: str
     otherwise: str
+    goes_without: bool
 
 
-LISTED_BY_STREAM = Listed("a micro-batch was begun with it", "begin with an empty checkpoint")
-LISTED_BY_JOB = Listed("the first job of this frame listed it", "call apply again")
+LISTED_BY_STREAM = Listed("a micro-batch was begun with it", "begin with an empty checkpoint", False)
+LISTED_BY_JOB = Listed("the first job of this frame listed it", "call apply again", True)
 
 
 class Folder:
@@ -87,6 +92,7 @@ class Folder:
         self.path = path if is_uri else os.path.abspath(path)  # tasks run elsewhere
         self._files, self._root = fs.FileSystem.from_uri(self.path)
         self._listed = listed
+        self._is_local = not is_uri or path.startswith("file:")
         self._known: dict[str, Found] = {}  # what was found last, by name
 
     def found(self) -> list[Found]:
@@ -113,9 +119,10 @@ class Folder:
         now = self.look(one.name)
         if now != one:
             told = "is gone" if now is None else "has changed"
+            where = f"; that is on {socket.gethostname()}: driver and executors must reach the folder"
             raise SourceError(
-                f"{self.path}/{one.name}: the file {told} since {self._listed.since}; put it back as it was "
-                f"({one.size:,} bytes, changed at {one.time_ns} ns since 1970), or {self._listed.otherwise}"
+                f"{self.path}/{one.name}: the file {told} since {self._listed.since}; {self._back(one)}"
+                f"{where if now is None and self._is_local else ''}"
             )
         try:
             return self.open(one.name)
@@ -123,8 +130,30 @@ class Folder:
             if not is_not_whole(problem):
                 raise
             raise SourceError(
-                f"{self.path}/{one.name}: it is no whole Parquet file: {in_a_line(problem)}; put it whole, or remove it"
+                f"{self.path}/{one.name}: it is no whole Parquet file: {in_a_line(problem)}; {self._mend(one)}"
             ) from problem
+
+    def unreadable(self, one: Found, problem: Exception) -> SourceError:
+        """Returns the error for a file that could be opened, but not read to its end."""
+        said, file = in_a_line(problem), f"{self.path}/{one.name}"
+        if is_not_whole(problem) or not isinstance(problem, OSError):
+            return SourceError(f"{file}: it cannot be read: {said}; {self._mend(one)}")
+        return SourceError(
+            f"{file}: reading has failed on {socket.gethostname()}: {said}; if its store was out of reach, start again "
+            f"when it is back; if the file is damaged, {self._mend(one)}"
+        )
+
+    def _mend(self, one: Found) -> str:
+        """Returns what to do with a damaged file."""
+        return (
+            f"put it whole, or remove it, and {self._listed.otherwise}"
+            if self._listed.goes_without
+            else self._back(one)
+        )
+
+    def _back(self, one: Found) -> str:
+        told = f"{one.size:,} bytes, changed at {one.time_ns} ns since 1970"
+        return f"put it back as it was ({told}), or {self._listed.otherwise}"
 
     def open(self, name: str) -> pq.ParquetFile:
         """Opens a file. Raises ArrowInvalid for one that is no Parquet, or not all of it."""

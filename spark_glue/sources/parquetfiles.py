@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from fastwin.errors import SpecError
 from fastwin.times import Duration, to_ms
-from spark_glue.plan.compat import check_python_streams, current_session
+from spark_glue.plan.compat import SparkContext, check_python_streams, current_session
 from spark_glue.plan.types import spark_fields
 from spark_glue.sources.columns import as_spark_reads
 from spark_glue.sources.folder import LISTED_BY_JOB, LISTED_BY_STREAM, Folder, Found, Listed, is_not_whole
@@ -20,9 +20,20 @@ from spark_glue.sources.listing import Limits
 if TYPE_CHECKING:
     from spark_glue.plan.frameplan import FramePlan
 
-__all__ = ["ParquetFiles"]
+__all__ = ["ParquetFiles", "cores_of"]
 
+_CORES, _INSTANCES = "spark.executor.cores", "spark.executor.instances"
+_DYNAMIC, _MOST_INSTANCES = "spark.dynamicAllocation.enabled", "spark.dynamicAllocation.maxExecutors"
 _OF_STREAMS = ("max_files", "max_rows", "late_files", "unreadable_after")
+
+
+def cores_of(context: SparkContext) -> int:
+    """Returns how many cores an application has, or has asked for: its executors may not all be there yet."""
+    conf, now = context.getConf(), context.defaultParallelism
+    if context.master.startswith("local") or conf.contains("spark.default.parallelism"):
+        return now
+    asked = [_INSTANCES, *([_MOST_INSTANCES] if conf.get(_DYNAMIC, "false") == "true" else [])]
+    return max(now, *(int(conf.get(key, "0")) * int(conf.get(_CORES, "1")) for key in asked))
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,9 @@ class ParquetFiles:
     streaming: False: all files at once. The first job of a frame lists the folder, and later jobs of that frame read
         the same files: call ``apply`` again for those that have come since. What is no whole Parquet file ends the job
         with a SourceError. ``max_files``, ``max_rows``, ``late_files`` and ``unreadable_after`` are for streams.
+    tasks: how many read a micro-batch at most; a task of fewer than 65,536 rows is not worth it. Without a stream there
+        are more where each would have over 8 M rows. None: as many as the cores that the application has or has asked
+        for when ``apply`` is called. It may change at a restart.
 
     A file is put whole, as by a rename, and stays as it is. To a stream, a changed one counts as another file. One that
     is no whole Parquet file yet is left for later, with a warning, and is never taken for one that has been read. The
@@ -60,9 +74,10 @@ class ParquetFiles:
     late_files: Duration = "1 hour"
     unreadable_after: Duration | None = None
     streaming: bool = True
+    tasks: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_files", "max_rows"):
+        for name in ("max_files", "max_rows", "tasks"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise SpecError(f"{name}: must be an int of at least 1, or None, got {value!r}")
@@ -119,7 +134,8 @@ class ParquetFiles:
         """Returns the packed rows of the files."""
         from spark_glue.sources.reading import Job, packed_files, packed_stream  # need what older Sparks have not
 
-        job = Job(self.folder().path, self._listed, spark.sparkContext.defaultParallelism, frame_plan)
+        tasks = cores_of(spark.sparkContext) if self.tasks is None else self.tasks
+        job = Job(self.folder().path, self._listed, tasks, frame_plan)
         if not self.streaming:
             return packed_files(spark, job)
         return packed_stream(spark, job, Limits(self.max_files, self.max_rows, self.late_ms, self.unreadable_ms))

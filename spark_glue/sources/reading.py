@@ -15,11 +15,10 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
-from fastwin.errors import SourceError
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.types import spark_struct
 from spark_glue.sources.columns import check_file, conformed
-from spark_glue.sources.folder import Folder, Found, Listed, at_once, in_a_line
+from spark_glue.sources.folder import Folder, Found, Listed, at_once
 from spark_glue.sources.listing import Limits, Listing, Offset, files_of, first_offset
 from spark_glue.stages.pack import new_packer
 from spark_glue.stages.packets import PACKED
@@ -140,11 +139,14 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._known().fix()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        return self._known().next(start, isinstance(limit, ReadAllAvailable))
+        end = self._known().next(start, isinstance(limit, ReadAllAvailable))
+        # A micro-batch that runs again is divided as before, also where the machine or tasks= is another one.
+        return end if end is start else {**end, "tasks": self._job.tasks}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         files = files_of(end) if end != start else []
-        divided = _divided(list(zip(files, self._known().row_groups_of(files), strict=True)), self._job.tasks)
+        tasks = end.get("tasks", self._job.tasks)  # earlier versions did not tell
+        divided = _divided(list(zip(files, self._known().row_groups_of(files), strict=True)), tasks)
         at_ms = end["at"] if self._job.frame_plan.asks_time else None
         return [RowGroups(number, parts, at_ms) for number, parts in enumerate(divided)]
 
@@ -163,7 +165,7 @@ def _packed(job: Job, partition: RowGroups) -> Iterator[pa.RecordBatch]:
         name = f"{job.path}/{one.name}"
         with folder.open_same(one) as file:
             check_file(file, name, schema)
-            for batch in _batches(file, name, groups, schema.names):
+            for batch in _batches(file, folder, one, groups, schema.names):
                 columns = [conformed(batch.column(field.name), field.type) for field in schema]
                 packed = packer.add([*columns, *now]) if batch.num_rows else None
                 if packed is not None:
@@ -171,11 +173,13 @@ def _packed(job: Job, partition: RowGroups) -> Iterator[pa.RecordBatch]:
     yield from packer.finish()
 
 
-def _batches(file: pq.ParquetFile, name: str, groups: list[int], columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    file: pq.ParquetFile, folder: Folder, one: Found, groups: list[int], columns: list[str]
+) -> Iterator[pa.RecordBatch]:
     try:
         yield from file.iter_batches(BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False)
     except (OSError, pa.ArrowException) as problem:
-        raise SourceError(f"{name}: it cannot be read: {in_a_line(problem)}; put it whole, or remove it") from problem
+        raise folder.unreadable(one, problem) from problem
 
 
 def _divided(files: Sequence[tuple[Found, tuple[int, ...]]], most: int) -> list[Parts]:

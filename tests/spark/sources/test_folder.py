@@ -1,12 +1,14 @@
 """A folder of Parquet files: files are closed again, and those that are not whole are told from those out of reach."""
 
 import os
+import socket
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_glue.sources.folder import Folder, is_not_whole
+from fastwin.errors import SourceError
+from spark_glue.sources.folder import LISTED_BY_JOB, LISTED_BY_STREAM, Folder, Found, is_not_whole
 
 
 def open_files(folder) -> list[str]:
@@ -46,3 +48,43 @@ def test_what_is_not_whole_is_told_from_what_is_out_of_reach(tmp_path):
     with pytest.raises(OSError, match="deserialize thrift") as told:
         Folder(str(folder)).open("a.parquet")
     assert not is_not_whole(told.value)
+
+
+ONE = Found(77, "a.parquet", 1_234)
+
+
+@pytest.mark.parametrize(
+    ("listed", "mend"),
+    [
+        (
+            LISTED_BY_STREAM,
+            "put it back as it was (1,234 bytes, changed at 77 ns since 1970), or begin with an empty ch",
+        ),
+        (LISTED_BY_JOB, "put it whole, or remove it, and call apply again"),
+    ],
+    ids=["stream", "all at once"],
+)
+def test_a_damaged_file_is_told_from_a_store_that_does_not_answer(tmp_path, listed, mend):
+    """A stream never goes on without a file that a micro-batch was begun with."""
+    folder = Folder(str(tmp_path), listed)
+    for problem in (
+        pa.ArrowInvalid("no\nmagic"),
+        OSError("Couldn't deserialize thrift: x"),
+        pa.ArrowNotImplementedError("x"),
+    ):
+        said = str(folder.unreadable(ONE, problem))
+        assert said.startswith(f"{tmp_path}/a.parquet: it cannot be read: ")
+        assert f"; {mend}" in said
+        assert "\n" not in said
+    said = str(folder.unreadable(ONE, OSError("AWS Error NETWORK_CONNECTION: curlCode: 28, Timeout was reached")))
+    assert said.startswith(f"{tmp_path}/a.parquet: reading has failed on {socket.gethostname()}: AWS Error")
+    assert "if its store was out of reach, start again when it is back; if the file is damaged, " in said
+    assert mend in said
+
+
+def test_a_local_file_that_is_not_there_may_be_so_on_this_machine_alone(tmp_path):
+    with pytest.raises(SourceError, match=rf"the file is gone since .*; that is on {socket.gethostname()}: driver and"):
+        Folder(str(tmp_path)).open_same(ONE)
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match=r"the file has changed since .*, or begin with an empty checkpoint$"):
+        Folder(str(tmp_path)).open_same(ONE)

@@ -1,0 +1,70 @@
+"""Into how many tasks a micro-batch of files is divided: also the same ones when it runs again elsewhere."""
+
+import json
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import spark_glue
+from fastwin.errors import SpecError
+from spark_glue.sources.listing import Limits
+from spark_glue.sources.parquetfiles import cores_of
+
+reading = pytest.importorskip("spark_glue.sources.reading", reason="Spark is older than 4.2")
+ROWS = reading.TASK_ROWS
+
+
+def reader(folder, tasks: int):
+    job = reading.Job(str(folder), reading.Listed("", "", False), tasks, SimpleNamespace(asks_time=False))
+    return reading._StreamReader(job, Limits(None, None, 0))
+
+
+def test_a_micro_batch_that_runs_again_is_divided_as_before(tmp_path):
+    pq.write_table(pa.table({"a": range(4 * ROWS)}), tmp_path / "a.parquet", row_group_size=ROWS)
+    before = reader(tmp_path, 4)
+    start = before.initialOffset()
+    end = before.latestOffset(start, before.getDefaultReadLimit())
+    assert before.latestOffset(end, before.getDefaultReadLimit()) is end
+    stored = json.loads(json.dumps(end))
+    for tasks in (4, 1, 100):
+        after = reader(tmp_path, tasks)
+        assert [part.parts for part in after.partitions(start, stored)] == [
+            part.parts for part in before.partitions(start, end)
+        ]
+        assert len(after.partitions(start, stored)) == 4
+    del stored["tasks"]  # of an earlier version
+    assert len(reader(tmp_path, 2).partitions(start, stored)) == 2
+    assert reader(tmp_path, 2).partitions(stored, stored) == []
+
+
+@pytest.mark.parametrize("tasks", [0, -1, 2.0, True, "4"])
+def test_a_number_of_tasks_that_is_none_is_refused(tmp_path, tasks):
+    with pytest.raises(SpecError, match="tasks: must be an int of at least 1, or None, got"):
+        spark_glue.ParquetFiles(str(tmp_path), tasks=tasks)
+
+
+class Conf(dict):
+    def contains(self, key: str) -> bool:
+        return key in self
+
+
+DYNAMIC = {"dynamicAllocation.enabled": "true", "dynamicAllocation.maxExecutors": "20", "executor.cores": "4"}
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "expected"),
+    [
+        ("yarn", {}, 2),
+        ("yarn", {"executor.instances": "10", "executor.cores": "4"}, 40),
+        ("yarn", {"executor.instances": "10"}, 10),
+        ("yarn", DYNAMIC, 80),
+        ("yarn", DYNAMIC | {"dynamicAllocation.enabled": "false"}, 2),
+        ("yarn", DYNAMIC | {"default.parallelism": "2"}, 2),
+        ("local[2]", {"executor.instances": "10", "executor.cores": "4"}, 2),
+    ],
+)
+def test_without_a_number_it_is_that_of_the_cores_asked_for(master, conf, expected):
+    told = Conf({f"spark.{key}": value for key, value in conf.items()})
+    assert cores_of(SimpleNamespace(master=master, defaultParallelism=2, getConf=lambda: told)) == expected
