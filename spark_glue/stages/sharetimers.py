@@ -88,12 +88,16 @@ class ShareTimers:
         return True
 
     def wait(self, values: TimerValues) -> None:
-        """Sees to it that the current share, which makes its watermark itself, is visited in each micro-batch."""
+        """Sees to it that the current share, which makes its watermark itself, is visited in each micro-batch.
+
+        Its timer may stand later than that where the driver's clock has gone back.
+        """
         assert self._waiting is not None
-        if self._waiting.get() is None:
-            now = values.getCurrentProcessingTimeInMs()
-            self._handle.registerTimer(now + 1)
-            self._waiting.update((None, None, now + 1))
+        event, processing, timer = self._waiting.get() or (None, None, None)
+        soon = values.getCurrentProcessingTimeInMs() + 1
+        if timer is None or timer > soon:
+            self._change(timer, soon, None)
+            self._waiting.update((event, processing, soon))
 
     def set(self, stream: fw.Stream, values: TimerValues, before: int | None, expired: int | None) -> int | None:
         """Sets the current share's timer for a stream; returns it if the caller is to remember it.

@@ -1,6 +1,11 @@
 """Processing time in the stateful operator, without Spark: what fires when, and when Spark is to come again."""
 
+import pytest
+from pyspark.sql.streaming.stateful_processor import TimerValues
+
 import fastwin as fw
+from spark_glue.stages.sharetimers import ShareTimers
+from tests.support.spark_fakes import FakeHandle
 from tests.support.spark_harness import Harness, counts, packet
 
 ARRIVAL = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of(10)).aggregate(n=fw.Count())
@@ -81,6 +86,19 @@ def test_the_state_keeps_the_clock_over_restarts():
     harness.batch(0, {7: [packet((1, 0))], 8: [packet((2, 0))]}, now=1000)
     harness.batch(0, {8: [packet((2, 0))]}, now=1003)
     assert counts(harness.batch(0, {}, now=5000)["MAIN"]) == [(1, 1000, 1), (2, 1000, 2)]
+
+
+@pytest.mark.parametrize(("now", "expected"), [(1_003, 1_001), (1_000, 1_001), (999, 1_000), (400, 401)])
+def test_a_share_that_waits_is_visited_next_time_though_the_clock_has_gone_back(now, expected):
+    """A timer that is due, or will be in the next micro-batch, stays."""
+    handle = FakeHandle()
+    timers = ShareTimers(handle, "ProcessingTime")
+    timers.wait(TimerValues(1_000, 0))
+    assert handle.timers == {0: {1_001}}
+    handle.values[0]["waiting"] = (5, 7_000, 1_001)
+    timers.wait(TimerValues(now, 0))
+    assert handle.timers == {0: {expected}}
+    assert handle.values[0]["waiting"] == (5, 7_000, expected)
 
 
 def test_without_event_time_there_are_no_timers():
