@@ -13,6 +13,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
 import fastwin as fw
+from fastwin.errors import StateError
 from fastwin.spec.joinending import SIDE
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import LEDGER_ID, number_of
@@ -36,7 +37,7 @@ from spark_glue.stages.sharetimers import ShareTimers
 from spark_glue.stages.shipped import Shipped
 from spark_glue.stages.smallstate import run_groups
 from spark_glue.stages.unpack import operator_struct, row_frames, unpack_frame
-from spark_glue.stages.worker import query_id, settle, shares_of
+from spark_glue.stages.worker import has_own_partition, query_id, run_of, settle, shares_of
 from spark_glue.state.copies import Shelf
 from spark_glue.state.log import Identity, StateLog
 from spark_glue.state.shares import Opened, States, Stored
@@ -85,7 +86,9 @@ class WindowProcessor(StatefulProcessor):
         self._clocks = None if idle_ms is None else ShareClocks(handle, frame_plan.delays, idle_ms)
         self._timers = ShareTimers(handle, frame_plan.time_mode, self._clocks, frame_plan.start_ms)
         shares = shares_of(frame_plan.key_groups)
-        query = query_id()
+        self._only: int | None = None  # the share of the task's partition, where each has one to itself
+        self._alone = has_own_partition()
+        query, run = query_id(), run_of(frame_plan.operator)
         identity = Identity(
             plan.fingerprint.hex(),
             plan.config.state,
@@ -96,7 +99,7 @@ class WindowProcessor(StatefulProcessor):
             frame_plan.time_zone,
         )
         self._log = StateLog(handle, identity, in_chunks=not frame_plan.small_state)
-        self._states = States(frame_plan, self._log, shares, Shelf(query), query)
+        self._states = States(frame_plan, self._log, shares, Shelf(run), run)
         self._large = LARGE_RESULT_BYTES  # that may still go in larger blobs
 
     def handleInputRows(  # noqa: N802
@@ -126,7 +129,7 @@ class WindowProcessor(StatefulProcessor):
             yield from self._frames([], count(fw.Metrics(), fw.Metrics(), bad=bad_rows, kept=(0, 0)), bad_blobs)
             return
         share = number_of(key[0])
-        visit = Visit(self._frame_plan, self._states.open(share))
+        visit = Visit(self._frame_plan, self._open(share))
         if not self._frame_plan.chained:
             visit.advance(self._timers, timerValues)
         visit.feed(good)
@@ -139,7 +142,7 @@ class WindowProcessor(StatefulProcessor):
     def handleInitialState(self, key: tuple[Any, ...], initialState: Any, timerValues: TimerValues) -> None:  # noqa: N802, N803
         parts = sorted(zip(initialState["part_of"].tolist(), map(bytes, initialState["part"]), strict=True))
         share = number_of(key[0])
-        opened = self._states.open(share)
+        opened = self._open(share)
         if opened.how != "new":  # Spark hands over what a share gets in several pieces
             parts = opened.stream.parts(self._frame_plan.key_groups) + parts
         stream = gathered_stream(self._frame_plan, [part for _, part in parts])
@@ -163,11 +166,25 @@ class WindowProcessor(StatefulProcessor):
                 yield from self._frames([], count(fw.Metrics(), fw.Metrics(), kept=kept, work=told))
             return
         share = number_of(key[0])
-        visit = Visit(self._frame_plan, self._states.open(share))
+        visit = Visit(self._frame_plan, self._open(share))
         visit.advance(self._timers, timerValues)
         expired = expiredTimerInfo.getExpiryTimeInMs()
         visit.store(self._states, share, self._timers, timerValues, expired)
         yield from self._frames(visit.results, visit.counters())
+
+    def _open(self, share: int) -> Opened:
+        """Opens a share. Raises StateError if it is not alone on its partition, but should be.
+
+        Then the job's session has another number of partitions than the state. Nothing else tells a task of that.
+        """
+        if self._alone and self._only not in (None, share):
+            raise StateError(
+                f"spark.sql.shuffle.partitions: shares {self._only} and {share} are on one partition, so the session "
+                f"of this job has more partitions than the state; set it to what it was when the query first started, "
+                f"and leave it so while the query runs: with Spark Connect and foreachBatch in the client's session"
+            )
+        self._only = share
+        return self._states.open(share)
 
     def _frames(
         self, results: list[fw.Result], counters: Mapping[str, int], bad_blobs: Iterable[bytes] = ()

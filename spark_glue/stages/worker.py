@@ -17,6 +17,7 @@ __all__ = [
     "leave_when_hung_up",
     "log_to_stderr",
     "query_id",
+    "run_of",
     "settle",
     "shares_of",
 ]
@@ -30,6 +31,7 @@ _PARTITIONS_KEYS = ("spark.sql.streaming.internal.stateStore.partitions", "spark
 _DEFAULT_PARTITIONS = 200  # Spark's
 _QUERY_KEY = "sql.streaming.queryId"  # Spark's name for the query; its job group may be renamed by a sink
 _BATCH_KEY = "streaming.sql.batchId"
+_UNNAMED = "unnamed"
 
 _settled = False
 
@@ -57,7 +59,17 @@ def query_id() -> str:
     """Returns the id of the streaming query that this task belongs to: the same for all its runs."""
     context = TaskContext.get()
     found = None if context is None else context.getLocalProperty(_QUERY_KEY)
-    return found if found and found.replace("-", "").isalnum() else "unnamed"
+    return found if found and found.replace("-", "").isalnum() else _UNNAMED
+
+
+def run_of(operator: str) -> str:
+    """Returns under which name a task leaves what it keeps: the id of the query, the same for all its runs.
+
+    operator: tells one ``apply`` from others. It is the name where Spark does not tell the query: behind foreachBatch
+    with Spark Connect, whose session runs the jobs.
+    """
+    found = query_id()
+    return f"{found}-{operator}" if found == _UNNAMED and operator else found
 
 
 def is_first_batch() -> bool:

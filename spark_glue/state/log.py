@@ -109,7 +109,7 @@ class Identity:
             raise StateError(
                 f"spark.sql.shuffle.partitions: the checkpoint's state lies in {fields['shares']} parts, this query "
                 f"would look for {self.shares}; Spark fixes their number for the life of a checkpoint, and a "
-                f"repartitioned one cannot be used"
+                f"repartitioned one cannot be used; with Spark Connect and foreachBatch, set it to {fields['shares']}"
             )
 
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
 import fastwin as fw
-from spark_glue.plan.keygroups import ids
+from spark_glue.plan.keygroups import LEDGER_ID, ids
 from spark_glue.plan.outputs import output_for
 from spark_glue.plan.types import spark_struct
 from spark_glue.stages import operator, packets
@@ -39,6 +39,19 @@ def test_input_and_timer_in_one_batch():
     assert harness.counters["fired"] == 3
     assert harness.counters["events"] == 1
     assert harness.counters["open_windows_change"] == 1 - 3
+
+
+def test_two_shares_on_a_partition_that_should_have_one_are_an_error(monkeypatch):
+    """The session of the job tells of more partitions than the state has; nothing has been committed then."""
+    one, other = (int(group) for group in ids(KEY_GROUPS)[3:5])
+    monkeypatch.setattr(operator, "has_own_partition", lambda: True)
+    harness = Harness()
+    harness.batch(0, {one: [packet((1, 1))]})
+    harness.batch(0, {one: [packet((1, 1))], LEDGER_ID: [packet_row(kind=int(PacketKind.LEDGER))]})
+    with pytest.raises(fw.StateError, match=r"partitions: shares 3 and 4 are on one partition.*set it to what it was"):
+        harness.batch(0, {one: [packet((1, 2))], other: [packet((2, 2))]})
+    monkeypatch.undo()
+    Harness().batch(0, {one: [packet((1, 2))], other: [packet((2, 2))]})
 
 
 def test_how_streams_were_found_is_counted():

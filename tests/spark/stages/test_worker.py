@@ -50,6 +50,31 @@ def test_each_kind_of_task_settles_its_worker(monkeypatch, module: object, begin
     assert len(calls) == 1
 
 
+class Context:
+    """A task's."""
+
+    def __init__(self, **told: str) -> None:
+        self._told = told
+
+    def getLocalProperty(self, key: str) -> str | None:  # noqa: N802
+        return self._told.get(key.rsplit(".", maxsplit=1)[-1])
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        (Context(queryId="a1-b2"), "a1-b2"),
+        (Context(), "unnamed-operator"),
+        (Context(queryId="../other"), "unnamed-operator"),
+        (None, "unnamed-operator"),
+    ],
+)
+def test_queries_that_spark_does_not_name_are_told_apart(monkeypatch, context, expected):
+    monkeypatch.setattr(worker.TaskContext, "get", staticmethod(lambda: context))
+    assert worker.run_of("operator") == expected
+    assert worker.run_of("") == expected.removesuffix("-operator")
+
+
 @pytest.fixture
 def loggers():
     """The loggers of fastwin, which are put back afterwards."""
