@@ -312,8 +312,8 @@ def _reloads(batches: list[MicroBatch], setup: Setup) -> Finding | None:
         "state reloaded",
         f"{loaded:,} of {visits:,} visits of a share ({share(loaded, visits)}) read its state from the state store, "
         f"which took {duration(took)} in all, instead of going on from the worker's memory",
-        "more room: spark.executorEnv.FASTWIN_LIVE_BYTES, FASTWIN_CACHE_BYTES; less than a minute between triggers (Spark "
-        "ends idle workers); spark.python.worker.reuse on; with several executors, a longer spark.locality.wait",
+        "more room: spark.executorEnv.FASTWIN_LIVE_BYTES, FASTWIN_CACHE_BYTES; less than a minute between triggers "
+        "(Spark ends idle workers); spark.python.worker.reuse on; with several executors, a longer spark.locality.wait",
         {"loaded": loaded, "visits": visits, "load_ms": took},
     )
 

@@ -39,6 +39,9 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
     micro-batch is one transaction, and running it again changes nothing, so the table is exact however often a query
     fails. Results pass through the driver.
 
+    There is no fence: one driver at a time is up to you. If two run on one checkpoint, such as one that was taken for
+    dead and wakes up, the old one may put older results over newer ones.
+
     Times are handed over as datetimes in UTC, to SQLite as text in ISO format; so PostgreSQL's columns for them are
     ``timestamptz``. Names of columns are quoted with ``"``, as standard SQL does it. Raises SpecError for arguments
     that do not fit, and when the query runs, for a driver whose ``paramstyle`` is ``named``, and for a connection that
