@@ -94,3 +94,13 @@ def test_no_test_imports_another(path: Path) -> None:
 )
 def test_imports_of_tests_are_seen(text: str, wrong: bool) -> None:
     assert imports_a_test(text) is wrong
+
+
+@pytest.mark.parametrize("path", [p for p in _files("fastwin") if p.suffix in (".pyx", ".pxd")], ids=_name)
+def test_numbers_of_enums_are_written_out(path: Path) -> None:
+    """Cython breaks down over an expression where it checks for overflow, as the debug and the ASan builds have it do."""
+    blocks = re.findall(
+        r"^c(?:p?)def enum[^\n]*:\n((?:(?: +[^\n]*)?\n)*)", path.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    values = [value.strip() for block in blocks for value in re.findall(r"= *([^#\n]*)", block)]
+    assert all(re.fullmatch(r"-?\w+", value) for value in values), values

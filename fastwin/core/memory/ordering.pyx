@@ -16,7 +16,7 @@ __all__ = ["distinct", "ordered"]
 cdef enum:
     WORD_BITS = 64
     RECENT_BITS = 12
-    RECENT = 1 << RECENT_BITS   # values that distinct() remembers
+    RECENT = 4096               # values that distinct() remembers: 1 << RECENT_BITS
 
 cdef struct Placed:
     int64_t value

@@ -7,7 +7,7 @@ from fastwin.core.typedefs cimport int64_t, ts_t, uint64_t
 
 cdef enum:
     FEW_RECORDS = 48            # always sorted by insertion
-    FEW_WORDS = 1 << 14         # fewer are sorted by short digits: their counts cost less
+    FEW_WORDS = 16384           # fewer are sorted by short digits: their counts cost less
     SHORT_DIGIT = 8
     LONG_DIGIT = 11
 
