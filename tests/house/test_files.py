@@ -103,4 +103,4 @@ def test_numbers_of_enums_are_written_out(path: Path) -> None:
         r"^c(?:p?)def enum[^\n]*:\n((?:(?: +[^\n]*)?\n)*)", path.read_text(encoding="utf-8"), re.MULTILINE
     )
     values = [value.strip() for block in blocks for value in re.findall(r"= *([^#\n]*)", block)]
-    assert all(re.fullmatch(r"-?\w+", value) for value in values), values
+    assert all(re.fullmatch(r"-?\w+( \| \w+)*", value) for value in values), values
