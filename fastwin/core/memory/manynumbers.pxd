@@ -1,4 +1,6 @@
 # The sum of many ints, the lowest and the highest of many floats, several at a time.
+cimport cython
+
 from fastwin.core.memory.int128 cimport int128
 from fastwin.core.typedefs cimport int64_t, uint64_t
 from fastwin.core.wide cimport add_halves
@@ -40,6 +42,7 @@ cdef extern from *:
                                              double* high) noexcept nogil
 
 
+@cython.overflowcheck(False)        # of 128 bits, which Cython cannot check
 cdef inline int128 int_total(const int64_t* values, Py_ssize_t n) noexcept nogil:
     """Returns the sum of up to 2**31 ints."""
     cdef uint64_t low, high
