@@ -13,6 +13,7 @@ from bench.scale import Scale, amount
 WORKS = Works()
 MINUTE, DAY = 60_000, 86_400_000
 PEERS = ("polars", "DuckDB")
+TWO = "fastwin, 2 threads"
 FINEST = "minute alone"
 ZONE = "Europe/Berlin"
 KEYED = fw.key_by("key").event_time("ts")
@@ -95,7 +96,7 @@ def _polars_four(polars, frame):
     return polars.concat(polars.collect_all(found))
 
 
-@WORKS.add("window-join", "event", PEERS)
+@WORKS.add("window-join", "event", (TWO, *PEERS))
 def window_join(scale: Scale) -> Entry:
     left, right = (events(scale.events // 4, scale.keys, seed=seed) for seed in (1, 2))
     columns = ["key", "window_start", "value", "value_right", "ts", "ts_right"]
@@ -114,6 +115,7 @@ def window_join(scale: Scale) -> Entry:
 
     contenders = {
         "fastwin": _ours(lambda: join.run(left, right).main, answer),
+        TWO: Contender(lambda: join.run(left, right, threads=2).main, answer=answer, threads=2),
         "polars": peers.on_polars(left, polars_join, answer, right),
         "DuckDB": peers.on_duckdb(left, sql, answer, right),
     }
