@@ -76,6 +76,7 @@ cdef inline Pane* pane_at(PaneList* known, ts_t start) noexcept nogil:
     return likely[0]
 
 
+@cython.overflowcheck(False)        # with it, Cython takes a difference of pointers for one of bytes
 cdef inline bint reserve_panes(PaneList* known) noexcept nogil:
     """Makes room for one more pane, and for putting them in order. Returns whether there was memory."""
     cdef Py_ssize_t need = 2 * known.count - known.ordered + 2, size = known.index.size
