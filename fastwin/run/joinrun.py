@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.buffers import int64_values
 from fastwin.columns.checking import good_rows
 from fastwin.columns.decoding import within_reach
 from fastwin.columns.schemas import conform
 from fastwin.columns.units import warn_of_unit
+from fastwin.operators.kept.pieces import MOST_BYTES
 from fastwin.run import planner
 from fastwin.run.fresh import new_operator
 from fastwin.run.joinbound import Bound
@@ -23,7 +25,7 @@ from fastwin.run.results import Result
 from fastwin.run.sample import Part
 from fastwin.run.shares import MOST_SHARES, places_of_shares, taken
 from fastwin.run.twoinputs import of_input
-from fastwin.spec.joinending import JoinEnding
+from fastwin.spec.joinending import TIME, JoinEnding
 from fastwin.timeline.recorder import Source
 from fastwin.times import MAX_TIMESTAMP
 
@@ -95,7 +97,10 @@ def _places(bound: Bound, side: int, part: Part, shares: int) -> list[NDArray[np
 def _joined(plan: Plan, bound: Bound, inputs: Iterable[tuple[int, Part]]) -> list[pa.RecordBatch]:
     """Returns what comes of the rows of some keys. inputs: the side that rows are of, and the rows."""
     operator = new_operator(plan)
-    for side, (rows, times) in inputs:
-        for some in bound.united(side, rows, pa.array(times)).to_batches():
-            operator.process(plan.batch(some, times))
+    united = [bound.united(side, rows, pa.array(times)) for side, (rows, times) in inputs]
+    rows = pa.concat_tables([bound.schema.empty_table(), *united])
+    if rows.nbytes <= MOST_BYTES:  # rows of one batch are read with one look
+        rows = rows.combine_chunks()
+    for some in rows.to_batches():
+        operator.process(plan.batch(some, int64_values(some.column(TIME))))
     return operator.advance_watermark(MAX_TIMESTAMP)

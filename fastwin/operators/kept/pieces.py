@@ -62,6 +62,9 @@ class Pieces:
 
         They are not too large for an array if ``parts`` says so.
         """
+        if len(self._pieces) == 1 and (not len(slots) or slots.min() >= 0):
+            rows = pa.array(slots)
+            return [self._pieces[0].column(at).take(rows) for at in self._at(names)]
         found = [(self._pieces[i], mine, pa.array(slots[mine] - self._begins[i])) for i, mine in self._spread(slots)]
         order = np.concatenate([mine for _, mine, _ in found]) if found else np.empty(0, np.int64)
         places = None
