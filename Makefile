@@ -20,7 +20,7 @@ TOOLS := build/tools-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.versi
 KERNELS := $(shell find fastwin -name '*.pyx' -o -name '*.pxd')
 STUBBED := $(subst /,.,$(basename $(shell find fastwin -name '*.pyi')))
 CHECKED_TESTS := $(addprefix tests/,aggregates columns core functions operators run spec state triggers windows test_times.py)
-THREAD_TESTS := tests/run/test_threads.py tests/run/test_guard.py
+THREAD_TESTS := tests/run/test_threads.py tests/run/test_join_threads.py tests/run/test_guard.py
 # The order of files is tests/conftest.py's: long ones first.
 DIVIDED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
