@@ -101,6 +101,6 @@ def _joined(plan: Plan, bound: Bound, inputs: Iterable[tuple[int, Part]]) -> lis
     rows = pa.concat_tables([bound.schema.empty_table(), *united])
     if rows.nbytes <= MOST_BYTES:  # rows of one batch are read with one look
         rows = rows.combine_chunks()
-    for some in rows.to_batches():
+    for some in (batch[at] for batch in rows.to_batches() for at in within_reach(batch)):
         operator.process(plan.batch(some, int64_values(some.column(TIME))))
     return operator.advance_watermark(MAX_TIMESTAMP)

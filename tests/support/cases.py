@@ -268,11 +268,16 @@ def moved(case: Case, steps: list[tuple]) -> tuple:
 
 
 @st.composite
-def cases(draw, coalesce: st.SearchStrategy = st.booleans(), lateness: st.SearchStrategy | None = None) -> Case:
+def cases(
+    draw,
+    coalesce: st.SearchStrategy = st.booleans(),
+    lateness: st.SearchStrategy | None = None,
+    policies: tuple[str, ...] = ("raise", "divert", "drop"),
+) -> Case:
     unit = draw(st.sampled_from(list(TIME_TYPES)))
     grid = 1_000 if unit == "s" else draw(st.sampled_from([1, 1, 1_000]))
     shift = draw(st.sampled_from([0, 1_700_000_003_000, *((2**60, 1 - 2**60) if unit == "int64" else ())]))
-    policy = draw(st.sampled_from(["raise", "divert", "drop"]))
+    policy = draw(st.sampled_from(policies))
     steps = draw(st.lists((BATCH if policy == "raise" else BATCH_WITH_BAD) | WATERMARK, min_size=1, max_size=10))
     rise = draw(st.sampled_from([None, 1, 3, 8]))
     for i, (kind, argument) in enumerate(steps if rise else []):  # a stream: time moves on
