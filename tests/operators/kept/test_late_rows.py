@@ -55,7 +55,7 @@ def test_rows_of_one_call_are_as_those_of_calls_of_their_own(
     asked = {"schema": SCHEMA} if sides == 1 else {"schemas": (SCHEMA, SCHEMA)}
     streams = [spec.open(**asked) for _ in range(2)]
     for watermark in (-1, 10, 30, 41, 60):
-        tables = [table_of(dice, 60) for _ in range(sides)]
+        tables = [table_of(dice, 40) for _ in range(sides)]
         fired = [stream.advance_watermark(watermark).main for stream in streams]
         assert fired[0].equals(fired[1])
         whole = streams[0].process(*tables).main
