@@ -184,8 +184,7 @@ class JoinSpec:
         threads: how many take part. A ``co_group``, whose function is Python, runs on one, and so do less than 100,000
             rows and a join without keys.
 
-        Windows come in order of their ends; with several threads, or more than a million rows, those of some keys come
-        after those of others.
+        Windows come in order of their ends; with several threads, those of some keys come after those of others.
         """
         check_threads(threads)
         tables = self._table(0, left), self._table(1, right)

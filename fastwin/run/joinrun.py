@@ -1,4 +1,4 @@
-"""Runs a join over two bounded inputs: the rows of some keys after those of others, on one thread or several."""
+"""Runs a join over two bounded inputs; with threads, each takes the rows of some keys."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _count(plan: Plan, rows: int, threads: int) -> int:
     """Returns into how many shares of the keys the rows are divided: as many for each thread."""
     assert isinstance(plan.spec.ending, JoinEnding)
     # A function of the user's is called on one thread, in the order of windows.
-    if rows < _FEW_ROWS or not plan.spec.keys or plan.spec.ending.function is not None:
+    if threads == 1 or rows < _FEW_ROWS or not plan.spec.keys or plan.spec.ending.function is not None:
         return 1
     return -(-min(max(rows // _SHARE_ROWS, 1), MOST_SHARES) // threads) * threads
 
