@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.columns.buffers import int64_values
-from fastwin.columns.checking import Limits
-from fastwin.columns.decoding import converted, decoded, decoded_type, encoded, take_rows
+from fastwin.columns.checking import Checked, Limits, good_rows
+from fastwin.columns.decoding import converted, decoded, decoded_type, encoded, take_rows, within_reach
+from fastwin.columns.schemas import conform
 from fastwin.errors import SpecError
 from fastwin.run.timelimits import time_limits
+from fastwin.run.twoinputs import of_input
 from fastwin.run.why.journal import SIDES
 from fastwin.run.windowspec import WindowSpec
 from fastwin.spec.joinending import SIDE, TIME, Columns
@@ -48,6 +51,15 @@ class Bound:
     def spec_of(self, side: int) -> WindowSpec:
         """Returns the spec over both for rows of one input whose times are in ms already: it takes the same times."""
         return self.spec if self.guesses_unit(side) else replace(self.spec, time_unit="ms")
+
+    def checked(self, side: int, table: pa.Table, call: str) -> Iterator[Checked]:
+        """Yields the good rows of one input. call: for errors. Raises SpecError, and BadRowError as the policy says."""
+        own = self.sides[side]
+        assert own.time_column is not None
+        with of_input(side, call):
+            table = conform(table, self.schemas[side])
+        for rows in (some[at] for some in table.combine_chunks().to_batches() for at in within_reach(some)):
+            yield good_rows(rows, own.time_column, own.bad_row_policy, self.limits(side))
 
     def united(self, side: int, rows: pa.RecordBatch | pa.Table, times: pa.Array) -> pa.Table:
         """Returns rows of one input as rows of both. times: of the event time, int64 ms.

@@ -12,9 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.buffers import int64_values
-from fastwin.columns.checking import good_rows
 from fastwin.columns.decoding import within_reach
-from fastwin.columns.schemas import conform
 from fastwin.columns.units import warn_of_unit
 from fastwin.operators.kept.pieces import MOST_BYTES
 from fastwin.run import planner
@@ -24,7 +22,6 @@ from fastwin.run.planner import Plan
 from fastwin.run.results import Result
 from fastwin.run.sample import Part
 from fastwin.run.shares import MOST_SHARES, places_of_shares, taken
-from fastwin.run.twoinputs import of_input
 from fastwin.spec.joinending import TIME, JoinEnding
 from fastwin.timeline.recorder import Source
 from fastwin.times import MAX_TIMESTAMP
@@ -69,15 +66,11 @@ def _each(threads: int) -> Iterator[Callable]:
 
 
 def _checked(bound: Bound, side: int, table: pa.Table) -> Iterator[Part]:
-    """Yields the good rows of one input, and their times, ms. Raises BadRowError as the policy says."""
-    spec, schema = bound.sides[side], bound.schemas[side]
-    assert spec.time_column is not None
-    settled = not bound.guesses_unit(side)
-    with of_input(side, "run"):
-        table = conform(table, schema)
-    for rows in (some[at] for some in table.combine_chunks().to_batches() for at in within_reach(some)):
-        good = good_rows(rows, spec.time_column, spec.bad_row_policy, bound.limits(side))
-        settled = settled or warn_of_unit(spec.time_column, good.times)
+    """Yields the good rows of one input, and their times, ms; warns of times that look like those of another unit."""
+    column, settled = bound.sides[side].time_column, not bound.guesses_unit(side)
+    assert column is not None
+    for good in bound.checked(side, table, "run"):
+        settled = settled or warn_of_unit(column, good.times)
         yield good.rows, good.times
 
 

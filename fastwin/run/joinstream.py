@@ -11,16 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.checking import good_rows
-from fastwin.columns.decoding import within_reach
-from fastwin.columns.schemas import conform
 from fastwin.columns.tables import as_table, tells_no_types
 from fastwin.columns.units import warn_of_unit
 from fastwin.errors import SpecError, StateError
 from fastwin.run.datawatermark import idle_time
 from fastwin.run.guard import Guard, alone
 from fastwin.run.inputclocks import InputClocks
-from fastwin.run.joinbound import LATE_SIDES, Bound
+from fastwin.run.joinbound import Bound
 from fastwin.run.joinheader import JoinHeader, split_header
 from fastwin.run.opening import open_stream
 from fastwin.run.reading import columns_named
@@ -102,13 +99,7 @@ class JoinStream(ShownStream):
         for side, table in enumerate(given):
             if table is None:
                 continue
-            spec = bound.sides[side]
-            assert spec.time_column is not None
-            with of_input(side):
-                table = conform(table, bound.schemas[side])
-            batches = table.combine_chunks().to_batches()
-            for rows in (some[at] for some in batches for at in within_reach(some)):
-                checked = good_rows(rows, spec.time_column, spec.bad_row_policy, bound.limits(side))
+            for checked in bound.checked(side, table, "process"):
                 self._check_unit(bound, side, checked.times)
                 bad += checked.bad
                 united.append(bound.united(side, checked.rows, pa.array(checked.times)))
@@ -126,7 +117,7 @@ class JoinStream(ShownStream):
     def _table(self, side: int, data: Any) -> pa.Table | None:
         if data is None:
             return None
-        with of_input(side):
+        with of_input(side, "process"):
             return as_table(data, columns_named(self._sides[side]))
 
     def _learn_columns(self, data: tuple[Any, Any], given: list[pa.Table | None]) -> bool:
@@ -143,7 +134,7 @@ class JoinStream(ShownStream):
             )
         untold: list[str] = []
         for side, table in enumerate((left, right)):
-            with of_input(side):
+            with of_input(side, "process"):
                 if tells_no_types(data[side], table, columns_named(self._sides[side])):
                     untold.append(SIDES[side])
         if not untold:
@@ -236,15 +227,10 @@ class JoinStream(ShownStream):
         bound = self._bound
         assert bound is not None
         late = pa.concat_tables([result.late for result in results])
-        sides = {}
-        for side, (spec, tag) in enumerate(zip(bound.sides, LATE_SIDES, strict=True)):
-            if bound.spec.late_output:
-                rows = bound.own_rows(side, late)
-                if spec.late_output:
-                    sides[tag] = rows
-                    self._late += rows.num_rows
-                else:
-                    self._dropped += rows.num_rows
+        sides = bound.late_sides(late)
+        wanted = sum(rows.num_rows for rows in sides.values())
+        self._late += wanted
+        self._dropped += late.num_rows - wanted
         main = pa.concat_tables([result.main for result in results])
         return Result(main, pa.table({}), pa.table({}), sides, Source(bound.sides[0].keys, None))
 

@@ -35,7 +35,7 @@ def schemas_of(given: Any) -> tuple[pa.Schema, pa.Schema]:
 
 
 @contextmanager
-def of_input(side: int, call: str = "process") -> Iterator[None]:
+def of_input(side: int, call: str) -> Iterator[None]:
     """A SpecError within says which input it is about, and in which call: 0 for the left one, 1 for the right one."""
     try:
         yield

@@ -1,6 +1,5 @@
 """A watermark that follows the data: what it does when no elements come, and after a restore."""
 
-import time
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 import fastwin as fw
 from fastwin.run.datawatermark import DataWatermark
 from fastwin.state.chunks import read_meta
+from tests.support.clock import Clock
 from tests.support.streams import BASE, COUNT, rows, table
 
 WINDOWS = {
@@ -16,19 +16,6 @@ WINDOWS = {
     "sessions": BASE.window(fw.EventTimeSessionWindows.with_gap(5)),
     "general": BASE.with_pane_info(),
 }
-
-
-class Clock:
-    """The machine's clock, in seconds."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 1_000.0
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
 
 
 def test_idle_moves_the_watermark_to_the_newest_element(clock: Clock) -> None:

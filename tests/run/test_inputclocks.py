@@ -1,31 +1,17 @@
 """Inputs that are quiet: in process, joined and alone."""
 
-import time
-
 import pyarrow as pa
 import pytest
 
 import fastwin as fw
 from fastwin.run.inputclocks import InputClocks
+from tests.support.clock import Clock
 from tests.support.streams import COUNT, rows, table
 
 NONE = fw.MIN_TIMESTAMP
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64())])
 SIDE = fw.key_by("k").event_time("ts", unit="ms")
 JOIN = fw.window_join(SIDE, SIDE, fw.TumblingEventTimeWindows.of(10), "left")
-
-
-class Clock:
-    """The machine's clock, in seconds."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 1_000.0
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
 
 
 def side(*times: int) -> pa.Table:

@@ -1,7 +1,6 @@
 """What a restored join knows: the newest time of each input, and functions whose code has changed."""
 
 import struct
-import time
 import zlib
 from typing import Any
 
@@ -11,24 +10,12 @@ import pytest
 import fastwin as fw
 from fastwin.errors import SpecError, StateError
 from fastwin.run.joinheader import JoinHeader, split_header
+from tests.support.clock import Clock
 
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64())])
 START = fw.key_by("k").event_time("ts", unit="ms")
 WINDOW = fw.TumblingEventTimeWindows.of(10)
 JOIN = fw.window_join(START, START, WINDOW)
-
-
-class Clock:
-    """The machine's clock, in seconds."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 1_000.0
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
 
 
 def rows(*times: int) -> pa.Table:

@@ -62,7 +62,7 @@ class Pieces:
 
         They are not too large for an array if ``parts`` says so.
         """
-        if len(self._pieces) == 1 and (not len(slots) or slots.min() >= 0):
+        if self._are_in_one(slots):
             rows = pa.array(slots)
             return [self._pieces[0].column(at).take(rows) for at in self._at(names)]
         found = [(self._pieces[i], mine, pa.array(slots[mine] - self._begins[i])) for i, mine in self._spread(slots)]
@@ -103,9 +103,13 @@ class Pieces:
     def _at(self, names: Sequence[str] | None) -> Sequence[int]:
         return range(len(self.schema)) if names is None else [self.schema.get_field_index(name) for name in names]
 
+    def _are_in_one(self, slots: NDArray) -> bool:
+        """Whether there is one piece, and no slot is negative."""
+        return len(self._pieces) == 1 and (not len(slots) or bool(slots.min() >= 0))
+
     def _spread(self, slots: NDArray) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """Yields each piece that has some of the slots, and the places of these among all, ascending."""
-        if len(self._pieces) == 1 and (not len(slots) or slots.min() >= 0):
+        if self._are_in_one(slots):
             yield 0, np.arange(len(slots))
             return
         of = (np.searchsorted(self._begins, slots, side="right") - 1).astype(np.int16)  # sorted by radix

@@ -52,12 +52,25 @@ def test_the_first_rows_of_many_windows(name: str, coalesce: bool, monkeypatch: 
     assert max(looked) <= together
 
 
+def looks(monkeypatch: pytest.MonkeyPatch, together: int) -> list[int]:
+    """How many rows of windows are looked at each time from now on; together: how many there may be."""
+    looked, fired = [], RowsOperator._fired
+
+    def noted(on: RowsOperator, slots: Any, windows: Any) -> Any:
+        looked.append(int(windows.counts.sum()))
+        return fired(on, slots, windows)
+
+    monkeypatch.setattr(RowsOperator, "_fired", noted)
+    monkeypatch.setattr(operator, "_TOGETHER", together)
+    return looked
+
+
 @pytest.mark.parametrize("coalesce", [False, True])
 @pytest.mark.parametrize("ending", ["last", "top", "join"])
 @pytest.mark.parametrize("name", WINDOWS)
 def test_late_rows_of_many_windows(name: str, ending: str, coalesce: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not all windows of all late rows are looked at together; the results are the same, in the same order."""
-    together, looked, step = (300, [], 7_200_000) if name == "calendar" else (2_000, [], 1)
+    together, step = (300, 7_200_000) if name == "calendar" else (2_000, 1)
     keyed = fw.key_by("k").event_time("t", unit="ms").allowed_lateness(150 * step, coalesce=coalesce)
     spec: Any = {
         "last": lambda: keyed.window(WINDOWS[name]).deduplicate("last"),
@@ -74,14 +87,9 @@ def test_late_rows_of_many_windows(name: str, ending: str, coalesce: bool, monke
             found.append(stream.process(*(table_of(n, step, 7 + seed) for seed in range(sides))).main)
         return found
 
-    expected, fired = run(), RowsOperator._fired
+    expected = run()
 
-    def noted(on: RowsOperator, slots: Any, windows: Any) -> Any:
-        looked.append(int(windows.counts.sum()))
-        return fired(on, slots, windows)
-
-    monkeypatch.setattr(RowsOperator, "_fired", noted)
-    monkeypatch.setattr(operator, "_TOGETHER", together)
+    looked = looks(monkeypatch, together)
     assert run() == expected
     assert all(table.num_rows for table in expected[::2])
     assert len(looked) > 3
@@ -91,7 +99,7 @@ def test_late_rows_of_many_windows(name: str, ending: str, coalesce: bool, monke
 @pytest.mark.parametrize("how", ["inner", "full"])
 def test_one_late_row_beside_many_others(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that is late fires hundreds of windows with thousands of rows each: they are looked at in parts."""
-    together, looked, n = 5_000, [], 2_000
+    together, n = 5_000, 2_000
     keyed = fw.key_by("k").event_time("t", unit="ms").allowed_lateness(n)
     join = fw.window_join(keyed, keyed, fw.SlidingEventTimeWindows.of(400, 2), how)
     rows = pa.table([np.zeros(n, np.int64), np.arange(n), np.arange(n)], schema=SCHEMA)
@@ -103,16 +111,11 @@ def test_one_late_row_beside_many_others(how: str, monkeypatch: pytest.MonkeyPat
         stream.advance_watermark(n)
         return stream.process(**{"left" if how == "inner" else "right": late}).main
 
-    expected, fired = run(), RowsOperator._fired
+    expected = run()
     assert expected.num_rows == (0 if how == "inner" else 400 * 200)
     assert expected["window_end"].to_pylist() == sorted(expected["window_end"].to_pylist())
 
-    def noted(on: RowsOperator, slots: Any, windows: Any) -> Any:
-        looked.append(int(windows.counts.sum()))
-        return fired(on, slots, windows)
-
-    monkeypatch.setattr(RowsOperator, "_fired", noted)
-    monkeypatch.setattr(operator, "_TOGETHER", together)
+    looked = looks(monkeypatch, together)
     assert run() == expected
     assert max(looked) <= together, looked
 
