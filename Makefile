@@ -15,6 +15,8 @@ SHELL := /bin/bash
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PY := .venv/bin/python
+# A module is compiled when it is first imported: most of them never are.
+PIP_INSTALL := $(PY) -m pip install --quiet --no-compile
 # What makes a release: for each Python an environment, since it builds wheels for its own.
 TOOLS := build/tools-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 KERNELS := $(shell find fastwin -name '*.pyx' -o -name '*.pxd')
@@ -34,15 +36,15 @@ help: ## list these targets
 demo: .venv/.compiled | java ## set up, then run the demo on Spark (make demo ARGS=--help)
 	$(PY) -m fastwin demo $(ARGS)
 
-test: .venv/.compiled | java servers ## set up, then run all tests
+test: build/spark.jsa | java servers ## set up, then run all tests
 	$(PY) -m pytest $(DIVIDED) --benchmark-disable $(ARGS)
 
-test-spark: .venv/.compiled | java servers ## the tests on Spark with another version of it (make test-spark SPARK=4.0.5)
+test-spark: build/spark.jsa | java servers ## the tests on Spark with another version of it (make test-spark SPARK=4.0.5)
 	@[ -n '$(SPARK)' ] || { echo "Say which version of Spark, for example: make test-spark SPARK=4.0.5" >&2; exit 1; }
 	@$(MAKE) --no-print-directory build/spark-$(SPARK)/.installed
 	FASTWIN_NEWER_PYTHON='$(CURDIR)/$(PY)' build/spark-$(SPARK)/bin/python -m pytest $(DIVIDED) $(or $(ARGS),tests/spark)
 
-test-long: .venv/.compiled | java servers ## set up, then run the tests that `make test` leaves out because they take long
+test-long: build/spark.jsa | java servers ## set up, then run the tests that `make test` leaves out because they take long
 	FASTWIN_LONG=1 $(PY) -m pytest $(DIVIDED) --benchmark-disable -m long $(ARGS)
 
 soak: .venv/.compiled | java ## kill and disturb queries on Spark for about two hours and a half, and print what came of it
@@ -108,7 +110,7 @@ test-tsan: .venv/.compiled ## tests of threads under ThreadSanitizer
 	  OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 ../../$(PY) -m pytest $(THREAD_TESTS) -p no:cacheprovider -p no:faulthandler --capture=sys $(ARGS)
 
 clean: ## remove what was built (the environment stays)
-	rm -rf build dist fastwin.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .venv/.compiled
+	rm -rf build dist fastwin.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .venv/.compiled .venv/.kernels
 	find fastwin spark_glue tests bench -name '__pycache__' -prune -exec rm -rf {} +
 	find fastwin -name '*.so' -delete
 
@@ -122,24 +124,37 @@ distclean: clean ## remove the environment as well
 	@$(PYTHON) -m venv --clear .venv
 	@touch $@
 
-# The kernels are compiled in a step of their own, so that an edited kernel does not reinstall anything.
-.venv/.installed: setup.py pyproject.toml .venv/.created | check-compiler
-	@echo "Installing the dependencies into .venv (some minutes the first time)"
-	@$(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
-	@FASTWIN_SKIP_EXTENSIONS=1 $(PY) -m pip install --quiet --no-build-isolation --use-pep517 --editable '.[dev]'
+# The kernels are compiled in a step of their own, so that an edited kernel does not reinstall anything; and with what
+# compiles them alone, so that `make --jobs=2` installs all else meanwhile.
+.venv/.tools: setup.py pyproject.toml .venv/.created | check-compiler
+	@$(PIP_INSTALL) $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
 	@touch $@
 
-.venv/.compiled: setup.py $(KERNELS) .venv/.installed | check-compiler
+.venv/.installed: .venv/.tools
+	@echo "Installing the dependencies into .venv (some minutes the first time)"
+	@FASTWIN_SKIP_EXTENSIONS=1 $(PIP_INSTALL) --no-build-isolation --use-pep517 --editable '.[dev]'
+	@touch $@
+
+.venv/.kernels: setup.py $(KERNELS) .venv/.tools | check-compiler
 	@echo "Compiling the kernels"
 	@CC='$(CC)' $(PY) setup.py --quiet build_ext --inplace $(if $(filter setup.py,$?),--force)
 	@touch $@
+
+.venv/.compiled: .venv/.installed .venv/.kernels
+	@touch $@
+
+# The classes that Spark loads, ready for the JVMs of the tests.
+build/spark.jsa: tests/support/jvm.py .venv/.compiled | java
+	@echo "Making Spark's classes ready for the tests"
+	@rm -f $@
+	@$(PY) -m tests.support.jvm
 
 # An environment with another version of Spark; all else it has from .venv.
 build/spark-%/.installed: | .venv/.installed
 	@echo "Installing Spark $* into build/spark-$* (about 450 MB)"
 	@$(PY) -m venv --clear --without-pip build/spark-$*
 	@packages="$$(build/spark-$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"; \
-	  $(PY) -m pip install --quiet --no-deps --no-build-isolation --config-settings='--build-option=--compression=stored' \
+	  $(PIP_INSTALL) --no-deps --no-build-isolation --config-settings='--build-option=--compression=stored' \
 	    --target "$$packages" pyspark==$*; \
 	  $(PY) -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' > "$$packages/rest.pth"
 	@touch $@
@@ -147,7 +162,7 @@ build/spark-%/.installed: | .venv/.installed
 # What builds the site stays out of the environment until it is asked for.
 .venv/.documented: pyproject.toml .venv/.installed
 	@echo "Installing what builds the documentation into .venv"
-	@$(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
+	@$(PIP_INSTALL) $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
 	@touch $@
 
 $(TOOLS)/.ready: pyproject.toml | check-python

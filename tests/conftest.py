@@ -1,8 +1,7 @@
 """What all tests share: how hard hypothesis tries, and how JVMs compile.
 
 HYPOTHESIS_PROFILE chooses `dev` (quick, new examples every time) or `ci` (more examples, the same ones every time);
-without it, a set CI variable chooses `ci`. SPARK_SUBMIT_OPTS are the options of the JVMs that tests start. Tests marked
-`long` are skipped unless FASTWIN_LONG is set.
+without it, a set CI variable chooses `ci`. Tests marked `long` are skipped unless FASTWIN_LONG is set.
 """
 
 import os
@@ -11,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.jvm import JVM_OPTIONS, submit_options
+
 # No deadlines: the first example of a test may import or compile, and a checked build is slow.
 _COMMON = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
 
@@ -18,9 +19,8 @@ settings.register_profile("dev", max_examples=50, **_COMMON)
 settings.register_profile("ci", max_examples=200, derandomize=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
-# No test lives long enough for what the JVM's second compiler takes: without it, a query takes a third less CPU.
-for name in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
-    os.environ.setdefault(name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", submit_options())
+os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", JVM_OPTIONS)
 
 # The files that take long come first: so, of several processes, none waits long for another at the end.
 _LONG_FILES = Path(__file__).resolve().parent / "spark"

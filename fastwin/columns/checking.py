@@ -26,6 +26,7 @@ __all__ = [
     "check_rows",
     "event_times",
     "good_rows",
+    "times_in_ms",
 ]
 
 BAD_REASON = "bad_reason"
@@ -95,14 +96,8 @@ def _in_ms(values: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
     return values if per_second == 1_000 else values // (per_second // 1_000)
 
 
-def _good_times(
-    column: pa.Array, any_int64: bool, first: int, last: int
-) -> tuple[NDArray[np.int64], tuple[int, int]] | None:
-    """Returns what event_times() does if all are usable and in [first, last], ms, and the first and the last of them,
-    after one look at each; else None.
-
-    May return None all the same where a time is millions of years away.
-    """
+def _values(column: pa.Array, any_int64: bool, first: int, last: int) -> _Values | None:
+    """Returns the times as they are counted; None where there may be nulls."""
     if validity(column) is not None:
         return None
     values, unit = int64_values(column), 1_000
@@ -113,12 +108,31 @@ def _good_times(
         first, last = max(first, -_FAR), min(last, _FAR - 1)
     elif not any_int64:
         first, last = max(first, -MOST_MS), min(last, MOST_MS)
-    if not len(values):
-        return _in_ms(values, unit), (0, 0)
-    found = extent(values)
-    if not first <= found[0] <= found[1] <= last:
+    return _Values(values, unit, first, last)
+
+
+class _Values(NamedTuple):
+    """Event times: int64[n], so many of which are a second, and the first and the last of which that are usable.
+
+    One that is not may be usable all the same where it is millions of years away.
+    """
+
+    counts: NDArray[np.int64]
+    per_second: int
+    first: int
+    last: int
+
+
+def _good_times(values: _Values) -> tuple[NDArray[np.int64], tuple[int, int]] | None:
+    """Returns what event_times() does if all are usable, and the first and the last of them, after one look at each;
+    else None."""
+    unit = values.per_second
+    if not len(values.counts):
+        return _in_ms(values.counts, unit), (0, 0)
+    found = extent(values.counts)
+    if not values.first <= found[0] <= found[1] <= values.last:
         return None
-    return _in_ms(values, unit), (found[0] * 1_000 // unit, found[1] * 1_000 // unit)
+    return _in_ms(values.counts, unit), (found[0] * 1_000 // unit, found[1] * 1_000 // unit)
 
 
 def _inside(
@@ -129,6 +143,25 @@ def _inside(
         return times, None
     outside = (times < first) | (times > last)
     return np.where(outside, 0, times), np.where(outside, np.uint8(reason), np.uint8(0))
+
+
+def _limited(column: pa.Array, limits: Limits) -> tuple[_Values | None, int | None]:
+    """Returns the times within the limits, see _values(), and the last one that is not too far ahead, ms, or None."""
+    latest = None
+    if limits.max_future_skew_ms is not None:
+        now_ms = int(time.time() * 1_000) if limits.now_ms is None else limits.now_ms
+        latest = now_ms + limits.max_future_skew_ms
+    last = _FAR - 1 if latest is None else min(latest, _FAR - 1)
+    return _values(column, limits.any_int64, max(limits.earliest_ms, -_FAR), last), latest
+
+
+def times_in_ms(column: pa.Array, limits: Limits) -> tuple[NDArray[np.int64], int, int] | None:
+    """Returns event times that nobody has looked at yet, int64[n] in ms, and the first and the last of which that are
+    surely usable. None where they are no such numbers: what ``good_rows`` returns has to be taken then."""
+    values, _ = _limited(as_instants(column, limits.unit), limits)
+    if values is None or values.per_second != 1_000:
+        return None
+    return values.counts, values.first, values.last
 
 
 def check_rows(
@@ -147,12 +180,8 @@ def _looked_at(
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None, tuple[int, int] | None]:
     """Returns what check_rows() does, and the first and the last of the times, ms, where it has seen them."""
     column = as_instants(column, limits.unit)
-    latest = None
-    if limits.max_future_skew_ms is not None:
-        now_ms = int(time.time() * 1_000) if limits.now_ms is None else limits.now_ms
-        latest = now_ms + limits.max_future_skew_ms
-    last = _FAR - 1 if latest is None else min(latest, _FAR - 1)
-    good = _good_times(column, limits.any_int64, max(limits.earliest_ms, -_FAR), last)
+    values, latest = _limited(column, limits)
+    good = None if values is None else _good_times(values)
     if good is not None:
         return good[0], None, good[1]
     times, reasons = event_times(column, limits.any_int64)

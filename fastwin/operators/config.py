@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -65,7 +66,7 @@ class ResultColumn:
     kinds: tuple[pa.DataType, ...]
     at: tuple[int, ...]
 
-    @property
+    @cached_property
     def field(self) -> pa.Field:
         return pa.field(self.name, self.aggregate.result_type(*self.kinds))
 
@@ -153,7 +154,7 @@ class Config:
     def _meta(self, watermark: int) -> dict[str, Any]:
         return {"watermark": watermark, "spec": self.state.to_json(), "input_schema": self.input_schema}
 
-    @property
+    @cached_property
     def main_schema(self) -> pa.Schema:
         """Schema of the main result: key columns, window bounds, aggregates."""
         bounds = [pa.field(name, self.bound_type) for name in ("window_start", "window_end")]

@@ -154,7 +154,8 @@ class Plan:
 
     def new_operator(self, coalesce: bool) -> Operator:
         """Returns a fresh operator. coalesce: what holds where the spec leaves it open."""
-        config = replace(self.config, coalesce=self.coalesces(coalesce))
+        coalesce = self.coalesces(coalesce)
+        config = self.config if self.config.coalesce == coalesce else replace(self.config, coalesce=coalesce)
         if self.program is not None:
             return GeneralOperator(config, self.program)
         if isinstance(config, KeptConfig):

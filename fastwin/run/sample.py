@@ -37,12 +37,13 @@ SAMPLE_ROWS, _DRAWN = 1 << 15, 1 << 13
 _BACK = 16
 
 
-def has_few_windows(plan: Plan, part: Part) -> bool:
-    """Whether rows like these are many for each row of state that they make: such state is small, and soon merged."""
+def has_few_windows(plan: Plan, part: Part, least: int = 2) -> bool:
+    """Whether rows like these are at least so many for each row of state that they make: such state is small, and soon
+    merged."""
     rows, times = _middle(part)
     operator = new_operator(plan)
     operator.process(plan.batch(rows, times))
-    return 2 * operator.state_rows <= len(times)
+    return least * operator.state_rows <= len(times)
 
 
 def goes_back(plan: Plan, part: Part) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.checking import Limits, good_rows
+from fastwin.columns.checking import Limits, good_rows, times_in_ms
 from fastwin.columns.schemas import conform
 from fastwin.columns.tables import as_table, has_small_chunks
 from fastwin.columns.units import warn_of_unit
@@ -42,8 +42,10 @@ __all__ = ["check_threads", "run_threads"]
 
 # Below, starting threads and dividing the rows costs more than they save.
 _FEW_ROWS = 100_000
-# As many rows as a thread looks at together.
-_PIECE_ROWS = 1 << 19
+# As many rows as a thread looks at together; and as many pieces for a thread, where their state is small.
+_PIECE_ROWS, _PIECES = 1 << 19, 2
+# On one thread windows stay open to the end where each row of state has so many elements, or more.
+_OPEN = 16
 # As many rows as the elements of some keys have, about, so that their windows stay in the cache.
 _KEYED_ROWS = 1 << 18
 
@@ -57,8 +59,6 @@ def check_threads(threads: int) -> None:
 def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     """Runs a spec over a bounded input; see ``WindowSpec.run``."""
     check_threads(threads)
-    if threads == 1:
-        return run(spec, data)
     spec.check_complete()
     table = as_table(data, columns_mentioned(spec), reads_column(spec))
     if table.num_rows < _FEW_ROWS:
@@ -67,27 +67,29 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     # Functions and triggers of the user's run on one thread; without keys there is nothing to divide by.
     if not plan.operator_type.may_fire_ahead or not spec.keys:
         return run(spec, table, plan=plan)
+    if threads == 1:
+        return _run_at_once(plan, table) or run(spec, table, plan=plan)
     if runs_whole(plan, table):
         with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
             return run(spec, table, pool.map, plan, threads)
     table = conform(table, plan.input_schema)
     if has_small_chunks(table):
         table = table.combine_chunks()
-    chunks = [rows for rows in table.to_batches(max_chunksize=_PIECE_ROWS) if rows.num_rows]
-    before = accumulate((rows.num_rows for rows in chunks), initial=0)
+    chunks = _chunks(table, _PIECE_ROWS)
     with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
         few = _plan_of_few(plan, chunks)
+        if few is not None:
+            chunks = _chunks(table, max(_PIECE_ROWS, -(-table.num_rows // (_PIECES * threads))))
+        before = accumulate((rows.num_rows for rows in chunks), initial=0)
         try:
             if few is None:
                 checked = list(pool.map(lambda rows, at: _checked(plan, rows, at), chunks, before))
             else:
-                checked = list(pool.map(lambda rows, at: _fed(few, _checked(few, rows, at)), chunks, before))
+                checked = list(pool.map(lambda rows, at: _fed(few, rows, at), chunks, before))
         except BadRowError:
             # Raises it again, as one thread does: it counts the bad rows of all pieces.
             return run(spec, table, plan=plan)
-        if plan.guesses_unit:
-            assert spec.time_column is not None
-            any(warn_of_unit(spec.time_column, piece.times) for piece in checked)  # up to the first that settles it
+        _warn(plan, checked)
         diverted = [piece.diverted for piece in checked if piece.diverted is not None]
         pieces = [piece for piece in checked if len(piece.times)]
         plan = few or grouped(plan, (piece.rows for piece in pieces))
@@ -98,6 +100,16 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         else:
             results = _run_by_keys(plan, pieces, threads, pool)
     return plan.result(results, [], diverted, {})
+
+
+def _warn(plan: Plan, pieces: list[_Piece]) -> None:
+    if plan.guesses_unit:
+        assert plan.spec.time_column is not None
+        any(warn_of_unit(plan.spec.time_column, piece.times) for piece in pieces)  # up to the first that settles it
+
+
+def _chunks(table: pa.Table, most: int) -> list[pa.RecordBatch]:
+    return [rows for rows in table.to_batches(max_chunksize=most) if rows.num_rows]
 
 
 @dataclass(frozen=True)
@@ -124,8 +136,11 @@ def _checked(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:
     return _Piece(good.rows.select(needed_columns(plan)), good.times, first, last, good.diverted)
 
 
-def _plan_of_few(plan: Plan, chunks: list[pa.RecordBatch]) -> Plan | None:
-    """Returns the plan of pieces that each become state on any thread; None: their state would not be small."""
+def _plan_of_few(plan: Plan, chunks: list[pa.RecordBatch], least: int = 2) -> Plan | None:
+    """Returns the plan of pieces that each become state on any thread; None: their state would not be small.
+
+    least: see has_few_windows().
+    """
     if not chunks:
         return None
     plan = grouped(plan, chunks)
@@ -135,12 +150,52 @@ def _plan_of_few(plan: Plan, chunks: list[pa.RecordBatch]) -> Plan | None:
         some = _checked(plan, middle(chunks[len(chunks) // 2]), 0)
     except BadRowError:
         return None
-    return plan if len(some.times) and has_few_windows(plan, (some.rows, some.times)) else None
+    return plan if len(some.times) and has_few_windows(plan, (some.rows, some.times), least) else None
 
 
-def _fed(plan: Plan, piece: _Piece) -> _Piece:
-    """Makes state of a piece while its times are still near."""
-    operator = new_operator(plan)
+def _run_at_once(plan: Plan, table: pa.Table) -> Result | None:
+    """Runs a plan on this thread, with one look at each time and all windows open to the end.
+
+    None: that cannot be, or would be no gain, or a row is bad.
+    """
+    if has_small_chunks(table):
+        return None
+    chunks = _chunks(conform(table, plan.input_schema), _PIECE_ROWS)
+    few = _plan_of_few(plan, chunks, _OPEN)
+    if few is None:
+        return None
+    operator = new_operator(few)
+    seen: list[_Piece] = []
+    for rows in chunks:
+        piece = _looked_at(few, operator, rows)
+        if piece is None:
+            return None
+        seen.append(piece)
+    _warn(plan, seen)
+    return few.result(operator.advance_watermark(MAX_TIMESTAMP), [], [], {})
+
+
+def _looked_at(plan: Plan, operator: WatermarkOperator, rows: pa.RecordBatch) -> _Piece | None:
+    """Feeds rows to an operator that looks at their times itself; None: it does not, or a row is bad."""
+    assert plan.spec.time_column is not None
+    if not isinstance(operator, GroupsOperator):
+        return None
+    found = times_in_ms(rows.column(plan.spec.time_column), plan.limits(Limits()))
+    if found is None:
+        return None
+    (times, *limits), needed = found, rows.select(needed_columns(plan))
+    seen = operator.process_within(plan.batch(needed, times), *limits)
+    if seen is None:
+        return None
+    return _Piece(needed, times, *seen, None, operator)
+
+
+def _fed(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:
+    """Makes state of rows while their times are still near: where it can, with one look at these."""
+    piece = _looked_at(plan, new_operator(plan), rows)
+    if piece is not None:
+        return piece
+    operator, piece = new_operator(plan), _checked(plan, rows, before)
     if len(piece.times):
         operator.process(plan.batch(piece.rows, piece.times))
     return replace(piece, fed=operator)

@@ -59,9 +59,11 @@ def test_rows_and_their_order_are_those_of_a_stream(
         stream = spec.open()
         stream.process(table)
         expected = rows(stream.advance_watermark(fw.MAX_TIMESTAMP))
-        assert rows(spec.run(table)) == expected
+        for few in (False, True):  # windows fire piece by piece, or all stay open to the end
+            monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2, few=few: few)
+            assert rows(spec.run(table)) == expected
         for threads, few in ((2, False), (3, False), (3, True)):
-            monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, few=few: few)
+            monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2, few=few: few)
             assert sorted(map(repr, rows(spec.run(table, threads=threads)))) == sorted(map(repr, expected))
 
 
@@ -71,7 +73,7 @@ def test_elements_are_divided_by_key_and_window(keys: list[str], section: int, m
     """Rows are in order; what comes first, and the last bits of a sum, are those of one thread."""
     for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
         monkeypatch.setattr(parallel, name, value)
-    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2: False)
     for name, value in (("_SHARE_ROWS", 60), ("_SECTION_ROWS", section)):
         monkeypatch.setattr(divided, name, value)
     monkeypatch.setattr(divided, "row_ranges", lambda *_: None)
@@ -111,9 +113,9 @@ def in_order(found: list[tuple], keys: int) -> bool:
 @pytest.mark.parametrize("days", [False, True])
 def test_windows_of_one_piece_fire_there(days: bool, late_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that pieces share wait for the last of these, and all are in order."""
-    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
+    for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300), ("_PIECES", 100)):
         monkeypatch.setattr(parallel, name, value)
-    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: True)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2: True)
     table, assigner, alone = table_of(1_500, "sorted"), MINUTES, []
     times = table["t"].to_numpy() - np.random.default_rng(4).integers(0, late_ms + 1, 1_500)
     if days:
@@ -142,7 +144,7 @@ def test_pieces_may_be_decades_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest come first, so the calendar that the operator knows does not reach back to where the watermark is."""
     for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
         monkeypatch.setattr(parallel, name, value)
-    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: True)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2: True)
     table = pa.table({"k": [1] * 1_200, "t": np.arange(1_200)[::-1] * 10 * 86_400_000})
     days = fw.CalendarEventTimeWindows.of("1 day", time_zone="UTC")
     spec = fw.key_by("k").event_time("t", unit="ms").window(days).aggregate(n=fw.Count())
@@ -260,7 +262,7 @@ def test_windows_of_very_many_groups_are_divided_though_in_order(
     """Each of four windows of 40 keys has as many groups; where the newest come first, all are open at the end."""
     for name, value in (("_DIVIDED_ROWS", 10), ("_SHARE_ROWS", 60), ("_CACHED_GROUPS", most_groups)):
         monkeypatch.setattr(divided, name, value)
-    monkeypatch.setattr(divided, "has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr(divided, "has_few_windows", lambda plan, part, least=2: False)
     counts, table = divisions(monkeypatch), table_of(1_500, order)
     spec = fw.key_by("k").event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(400)).aggregate(**MANY)
     found = rows(spec.run(table))
@@ -280,7 +282,7 @@ def test_threads_take_the_windows_of_rows_in_order(
     """Nothing is divided, and windows that many pieces share are whole; also of several runs of ascending times."""
     for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", pieces)):
         monkeypatch.setattr(parallel, name, value)
-    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2: False)
     monkeypatch.setattr("fastwin.columns.tables._SMALL_BATCH", 1)
     for name, value in (("_RANGE_ROWS", 50), ("_PER_THREAD", 3)):
         monkeypatch.setattr(ranges, name, value)
@@ -311,7 +313,7 @@ def test_threads_merge_what_many_rows_have_become(
     """One window of 40 keys: a 37th of the rows."""
     for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
         monkeypatch.setattr(parallel, name, value)
-    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2: False)
     counts, absorbed = divisions(monkeypatch), []
     absorb = GroupsOperator.absorb
 
@@ -341,7 +343,7 @@ def test_batches_are_gone_when_they_have_been_divided(threads: int, monkeypatch:
         monkeypatch.setattr(divided, name, value)
     monkeypatch.setattr(divided, "row_ranges", lambda *_: None)
     monkeypatch.setattr(parallel, "_FEW_ROWS", 10)
-    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2: False)
     monkeypatch.setattr(sample, "SAMPLE_ROWS", 40)
     made, alive = [], []
     new_shares, batches = GroupsOperator.divided, Shares.batches
@@ -364,7 +366,7 @@ def test_batches_are_gone_when_they_have_been_divided(threads: int, monkeypatch:
 def test_what_a_share_raises_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_FEW_ROWS", "_SHARE_ROWS"):
         monkeypatch.setattr(parallel if name == "_FEW_ROWS" else divided, name, 1)
-    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2: False)
     table = pa.table({"k": np.arange(4_000) % 2_000, "t": np.arange(4_000) % 7, "v": np.full(4_000, 2**62)})
     spec = fw.key_by("k").event_time("t", unit="ms").window(MINUTES).aggregate(s=fw.Sum("v"))
     with pytest.raises(fw.AggregateOverflowError):

@@ -15,7 +15,7 @@ from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.batch import Batch
 from fastwin.operators.protocol import Fed
 from fastwin.run import threads as parallel
-from fastwin.run.bounded import Part
+from fastwin.run.bounded import Part, run
 from fastwin.run.fresh import new_operator
 from fastwin.run.planner import Plan, plan
 from fastwin.windows.bounds import Bounds
@@ -64,7 +64,7 @@ def few_rows_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=[True, False], ids=["by pieces", "by keys"])
 def divided(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: request.param)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2: request.param)
 
 
 @pytest.mark.usefixtures("divided")
@@ -73,7 +73,7 @@ def divided(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def test_rows_are_those_of_one_thread(assigner: fw.WindowAssigner, keys: list[str]) -> None:
     spec, table = spec_of(assigner, *keys), table_of(2_000)
     chunked = pa.concat_tables([table.slice(0, 700), table.slice(700)])
-    one = spec.run(table)
+    one = run(spec, table)
     for threads in (2, 3, 60):
         many = spec.run(chunked, threads=threads)
         assert many.main.schema == one.main.schema
@@ -109,12 +109,32 @@ def test_pieces_of_bad_rows_only(assigner: fw.WindowAssigner, bad: slice) -> Non
     table = table_of(2_000)
     table = table.set_column(4, "t", pa.array(table["t"].to_numpy(), mask=mask))
     spec = spec_of(assigner, "text").bad_rows("divert")
-    one, many = spec.run(table), spec.run(table, threads=3)
+    one, many = run(spec, table), spec.run(table, threads=3)
     assert rows_of(many) == rows_of(one)
     assert many.bad.equals(one.bad)
     for threads in (1, 3):
         with pytest.raises(fw.BadRowError, match=f"row {bad.start} .*; {mask.sum()} of 2000 rows are bad"):
             spec.bad_rows("raise").run(table, threads=threads)
+
+
+@pytest.mark.usefixtures("divided")
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ns")], ids=str)
+@pytest.mark.parametrize("row", [0, 299, 300, 1_234, 1_999])
+@pytest.mark.parametrize("time", [-(2**62), 9_000, 300_000_000_000_000, 2**62])
+def test_a_time_beyond_the_limits_in_any_piece(kind: pa.DataType, row: int, time: int) -> None:
+    table = table_of(2_000)
+    times = table["t"].to_numpy() * (pa.scalar(1, pa.timestamp("ms")).cast(kind).value if kind != pa.int64() else 1)
+    times[row] = time if kind != pa.timestamp("ns") else max(time, 0) % 2**61
+    table = table.set_column(4, "t", pa.array(times, kind))
+    spec = spec_of(WINDOWS[0], "float").bad_rows("divert")
+    one, many = run(spec, table), spec.run(table, threads=3)
+    order = [("window_start", "ascending"), ("float", "ascending")]
+    assert many.main.sort_by(order).equals(one.main.sort_by(order))
+    assert spec.run(table).main.equals(one.main)
+    assert spec.run(table).bad.equals(one.bad)
+    assert many.bad.equals(one.bad)
+    if kind == pa.timestamp("ms"):
+        assert one.bad.num_rows == (time != 9_000), "no year from 1 to 9999"
 
 
 CALENDAR = fw.CalendarEventTimeWindows.of("1 day", time_zone="Europe/Berlin")
@@ -180,7 +200,7 @@ def test_a_slow_thread_takes_no_slices_from_another_one(monkeypatch: pytest.Monk
     monkeypatch.setattr(GroupsOperator, "process", told_process)
     monkeypatch.setattr(CALENDAR.__class__, "bounds_with", slow_bounds)
     monkeypatch.setattr(CalendarSlicing, "cover", slow_cover)
-    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2: False)
     assert rows_of(spec.run(table, threads=2)) == expected
     assert not slow  # all bounds are known before threads begin
 
@@ -194,7 +214,7 @@ def test_elements_that_jump_between_windows(
     """They are put in order of their windows first, and are the rows of a stream all the same."""
     monkeypatch.setattr("fastwin.operators.aligned.scattered._SCATTERED", 5)
     monkeypatch.setattr("fastwin.run.bounded._CACHED_ROWS", 170)
-    monkeypatch.setattr("fastwin.run.bounded.has_few_windows", lambda plan, part: False)
+    monkeypatch.setattr("fastwin.run.bounded.has_few_windows", lambda plan, part, least=2: False)
     random = np.random.default_rng(5)
     table = table_of(2_000)
     times = random.integers(-gap, gap, 2_000)
@@ -242,8 +262,8 @@ def test_few_windows_are_told_from_many(keys: int, few: bool, monkeypatch: pytes
     asked = []
     told = parallel.has_few_windows
 
-    def ask(plan: Plan, part: Part) -> bool:
-        asked.append(told(plan, part))
+    def ask(plan: Plan, part: Part, least: int = 2) -> bool:
+        asked.append(told(plan, part, least))
         return asked[-1]
 
     monkeypatch.setattr(parallel, "has_few_windows", ask)

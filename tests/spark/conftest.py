@@ -1,5 +1,6 @@
 """One Spark session for all tests of this folder."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import pytest
 from tests.support.spark_events import TIME_ZONE
 
 HERE = Path(__file__).resolve().parent
+
+# Java that Spark writes and compiles for each query is a quarter of what its test takes. What runs as a program of its
+# own, as pages and demo, has it, and so do the tests that take long.
+UNCOMPILED = {"spark.sql.codegen.wholeStage": False, "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,26 +33,8 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture(scope="session", autouse=True)
-def spark_defaults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of settings that every Spark reads which a test starts."""
-    from tests.support.spark_versions import SPARK
-
-    settings = ["spark.ui.enabled false"]
-    if SPARK >= (4, 3):
-        # Without Hadoop's native library, Spark's default manager of checkpoints starts `readlink` 40 times a
-        # micro-batch, which is a fifth of what a test takes. What runs on older versions has the default.
-        manager = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-        settings.append(f"spark.sql.streaming.checkpointFileManagerClass {manager}")
-    folder = tmp_path_factory.mktemp("defaults")
-    (folder / "spark-defaults.conf").write_text("\n".join(settings) + "\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_CONF_DIR", str(folder))
-        yield folder
-
-
 @pytest.fixture(scope="session")
-def spark(cache_folder: Path, spark_defaults: Path) -> Iterator:
+def spark(cache_folder: Path) -> Iterator:
     """A session as users get it, on two cores, and quiet."""
     import spark_glue
 
@@ -59,7 +46,8 @@ def spark(cache_folder: Path, spark_defaults: Path) -> Iterator:
             "spark.sql.shuffle.partitions": 2,
             "spark.sql.streaming.numRecentProgressUpdates": 1000,
             "spark.sql.adaptive.enabled": False,
-        },
+        }
+        | ({} if os.environ.get("FASTWIN_LONG") else UNCOMPILED),
     )
     built.sparkContext.setLogLevel("OFF")  # failed queries are part of the tests
     yield built
@@ -85,3 +73,14 @@ def adaptive(spark):
     spark.conf.set(key, "true")
     yield
     spark.conf.set(key, before)
+
+
+@pytest.fixture
+def compiled(spark):
+    """Spark compiles what it runs, as it does for users."""
+    before = {key: spark.conf.get(key) for key in UNCOMPILED}
+    for key, value in zip(UNCOMPILED, ("true", "FALLBACK"), strict=True):
+        spark.conf.set(key, value)
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, value)

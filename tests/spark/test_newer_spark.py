@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from tests.support.jvm import JVM_OPTIONS
 from tests.support.spark_relay import begin
 from tests.support.spark_submit import ROOT
 from tests.support.variants import variants
@@ -20,7 +21,7 @@ def test_a_newer_spark_goes_on(spark, tmp_path, names):
     done = subprocess.run(
         [os.environ[NEWER], "-m", "tests.support.spark_relay", str(tmp_path)],
         env={name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
-        | {"PYTHONPATH": str(ROOT), "SPARK_SUBMIT_OPTS": os.environ["SPARK_SUBMIT_OPTS"]},
+        | {"PYTHONPATH": str(ROOT), "SPARK_SUBMIT_OPTS": JVM_OPTIONS},
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pyspark
 
+from tests.support.jvm import JVM_OPTIONS
+
 __all__ = ["MODULE", "ROOT", "submitted"]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,7 +89,7 @@ def submitted(
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
+        "spark.executor.extraJavaOptions": JVM_OPTIONS,
         "spark.executorEnv.FASTWIN_CACHE_DIR": str(folder / "copies"),  # the driver has another one
     } | options
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", master]

@@ -18,10 +18,11 @@ from fastwin.core.memory.tagindex cimport (
     CACHED, empty_tags, first_slots, move_tags, no_entry, slot_in)
 from fastwin.core.panes.recentgroups cimport (
     find_in_pane, find_recent, forget_groups, keep_group, may_be_recent, note_missed, number_panes, pane_in)
-from fastwin.core.panes.slices cimport Slicer, are_in_one, slice_of, slicer_over, slices_of
+from fastwin.core.panes.slices cimport Slicer, slice_of, slicer_over, slices_of
 from fastwin.core.rows.appended cimport clear_rows, close_gaps, new_slots
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
-from fastwin.core.timemath cimport are_times, check_duration, check_times
+from fastwin.core.timemath cimport MAX_TIME, TIME_BITS, check_duration
+from fastwin.core.wide cimport int_bounds
 
 cdef enum:
     FIRST_PLACES = 2048         # of the index
@@ -184,21 +185,26 @@ cdef class GroupTable:
         return True
 
     def feed(self, list keys not None, const int64_t[::1] times not None, int64_t slide, int64_t offset,
-             list columns not None, const int64_t[::1] bounds=None):
-        """Adds element i to the row of its key and of the pane of times[i].
+             list columns not None, const int64_t[::1] bounds=None, tuple within=None):
+        """Adds element i to the row of its key and of the pane of times[i]; returns the first and the last of times.
 
-        keys: ``(values, None)`` or ``(offsets, data, None)`` a column, as KeyTable takes them. times: ms, within
-        +-2**61. slide, offset: panes start at offset + k * slide. columns: see AccumulatorSet.add_rows. bounds: of
-        panes that are on no grid, see PaneTable.feed. Raises ValueError for what does not suit; elements before a time
-        that is out of bounds may have been added then. O(n) expected.
+        keys: ``(values, None)`` or ``(offsets, data, None)`` a column, as KeyTable takes them. times: ms, from
+        the first to the last of ``within``, by default within +-2**61. slide, offset: panes start at offset + k *
+        slide. columns: see AccumulatorSet.add_rows. bounds: of panes that are on no grid, see PaneTable.feed. Returns
+        None where there are no elements. Raises ValueError for what does not suit; elements before a time that is out
+        of bounds may have been added then. O(n) expected.
         """
         cdef Py_ssize_t n = times.shape[0], at = 0, m
         cdef idx_t[BLOCK] picked, slots
         cdef idx_t i, slot, last = NONE     # the one that all slots are
         cdef ts_t[BLOCK] starts
+        cdef ts_t least = -((<ts_t> 1) << TIME_BITS), most = (<ts_t> 1) << TIME_BITS
+        cdef ts_t low, high, lowest = MAX_TIME, highest = INT64_MIN
         cdef Slicer slicer
         cdef bint one, divided, inside, lately
         check_duration("slide", slide, 1)
+        if within is not None:
+            least, most = max(least, within[0]), min(most, within[1])
         if not -slide < offset < slide:
             raise ValueError(f"offset: must be below slide={slide}, got {offset}")
         _keys = hold_keys(self.columns, self.texts, keys, n)
@@ -211,9 +217,12 @@ cdef class GroupTable:
         with nogil:
             while at < n:
                 m = min(BLOCK, n - at)
-                inside = are_in_one(&slicer, &times[at], m)
-                if not inside and not are_times(&times[at], m):
+                low = high = times[at]
+                int_bounds(&times[at], m, &low, &high)
+                if low < least or high > most:
                     break
+                lowest, highest = min(lowest, low), max(highest, high)
+                inside = slicer.start <= low and high < slicer.end
                 one = is_one_key(self.columns, self.width, at, m)
                 if one and divided and not inside and self.feed_key(at, m, &slicer, &times[at]):
                     at += m
@@ -235,7 +244,8 @@ cdef class GroupTable:
                 self.accumulators.add(self.rows, slots, m, at)
                 at += m
         if at < n:
-            check_times("times", times)
+            raise ValueError(f"times: must be from {least} to {most} ms, got {low if low < least else high}")
+        return (lowest, highest) if n else None
 
     def ensure(self, list keys not None, const int64_t[::1] starts not None):
         """Returns the slots of (key i, pane starts[i]), new ones where there was none: int32[n]. keys: as in feed()."""

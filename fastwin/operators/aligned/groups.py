@@ -71,14 +71,31 @@ class GroupsOperator(WatermarkOperator):
 
     def process(self, batch: Batch) -> Fed:
         """Adds elements to their groups."""
+        self._slicing.cover(batch.times)
+        self._feed(batch)
+        return Fed()
+
+    def process_within(self, batch: Batch, first: int, last: int) -> tuple[int, int] | None:
+        """Adds elements of which nobody has looked at the times yet; returns the first and the last of these.
+
+        first, last: ms, that all times are to be from and to. None where one is not: the operator is spoilt then. And
+        where there are no elements, or windows have to be told of the times first: it is as before then.
+        """
+        if self._slicing.bounds is not None:
+            return None
+        try:
+            return self._feed(batch, (first, last))
+        except ValueError:
+            return None
+
+    def _feed(self, batch: Batch, within: tuple[int, int] | None = None) -> tuple[int, int] | None:
         keys, grid = batch.keys, self._slicing.grid
         assert isinstance(keys, list)
         assert grid is not None
-        self._slicing.cover(batch.times)
         batch = batch.numbered(self._table.accumulators.arrived)
-        self._table.feed(keys, batch.times, grid[0], grid[2], batch.columns, self._slicing.bounds)
+        found = self._table.feed(keys, batch.times, grid[0], grid[2], batch.columns, self._slicing.bounds, within)
         self.counters.events += len(batch)
-        return Fed()
+        return found
 
     def fire_alone(self, last: int, first: int) -> None:
         """Fires the windows between that of the last element of others and that of their first; see the base class."""

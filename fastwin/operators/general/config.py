@@ -84,7 +84,7 @@ class GeneralConfig(Config):
 
     columns: pa.Schema | None = None
 
-    @property
+    @cached_property
     def main_schema(self) -> pa.Schema:
         assert self.columns is not None
         return self.columns

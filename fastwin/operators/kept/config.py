@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -19,7 +20,7 @@ class KeptConfig(Config):
     kept: pa.Schema | None = None
     columns: pa.Schema | None = None
 
-    @property
+    @cached_property
     def main_schema(self) -> pa.Schema:
         assert self.columns is not None
         return self.columns

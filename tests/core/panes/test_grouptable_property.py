@@ -91,9 +91,27 @@ def test_a_time_out_of_bounds_in_any_block(at: int, time: int, keys: int) -> Non
     times = np.zeros(2_000, np.int64)
     times[at] = time
     table = new_table((False,))
-    with pytest.raises(ValueError, match=f"times: must be within .* got {time}"):
+    with pytest.raises(ValueError, match=f"times: must be from .* ms, got {time}"):
         table.feed([(np.arange(2_000) % keys, None)], times, 100, 0, [(times, None)])
     table._check()
+
+
+@pytest.mark.parametrize("at", [0, 511, 512, 1_999])
+@pytest.mark.parametrize("keys", [1, 9])
+@pytest.mark.parametrize("step", [0, 3, -3])
+def test_the_first_and_the_last_time_are_told_and_limits_held(at: int, keys: int, step: int) -> None:
+    times = 50 + np.arange(2_000) * step
+    first, last = int(times.min()), int(times.max())
+    columns = [(np.arange(2_000) % keys, None)], times, 100, 0, [(times, None)]
+    assert new_table((False,)).feed(*columns, within=(first, last)) == (first, last)
+    for beyond in (first - 1, last + 1):
+        was, times[at] = times[at], beyond
+        assert new_table((False,)).feed(*columns) == (int(times.min()), int(times.max()))
+        with pytest.raises(ValueError, match=f"times: must be from {first} to {last} ms, got {beyond}"):
+            new_table((False,)).feed(*columns, within=(first, last))
+        times[at] = was
+    nothing = times[:0]
+    assert new_table((False,)).feed([(nothing, None)], nothing, 100, 0, [(nothing, None)]) is None
 
 
 def feed(table: GroupTable, elements: list, texts: tuple[bool, ...], wide: bool = False) -> None:

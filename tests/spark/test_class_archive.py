@@ -1,0 +1,99 @@
+"""session(class_archive=): a JVM writes its classes when it ends, and the next one reads them."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import fastwin as fw
+import spark_glue
+from spark_glue.classarchive import archive_options, archived_classes
+from tests.support.spark_submit import ROOT
+
+PROGRAM = """
+import spark_glue
+spark = spark_glue.session(master="local[1]", class_archive="classes")
+options = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+print("\\nOPTION", *[option for option in options if "jsa" in option])
+"""
+
+
+def archive_in(folder: Path) -> Path:
+    option = archive_options(folder).split()[0]
+    assert option.startswith("-XX:ArchiveClassesAtExit=")
+    return Path(option.partition("=")[2])
+
+
+def test_what_is_not_there_is_written_and_what_is_whole_is_read(tmp_path: Path) -> None:
+    archive = archive_in(tmp_path / "not" / "there")
+    assert archive.parent.is_dir()
+    archive.write_bytes(bytes(1_000))  # of a JVM that was killed while it wrote
+    assert archive_in(archive.parent) == archive
+    archive.write_bytes(b"\xa8\xba\x0b\xf0")
+    assert archive_options(archive.parent).split()[0] == f"-XX:SharedArchiveFile={archive}"
+    archive.parent.chmod(0o500)  # it is read all the same
+    assert archive_options(str(archive.parent)).split()[0] == f"-XX:SharedArchiveFile={archive}"
+
+
+def test_another_java_has_an_archive_of_its_own(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.touch(0o755)
+    found = {
+        archive_options(tmp_path, environment).split()[0]
+        for environment in (os.environ, {"PATH": str(java.parent)}, {"JAVA_HOME": str(tmp_path)}, {"PATH": ""})
+    }
+    assert len(found) == 3, "the same one on PATH and in JAVA_HOME"
+
+
+def test_a_home_is_found_and_what_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert f"={tmp_path}/cache/spark-" in archive_options("~/cache")
+    (tmp_path / "file").touch()
+    with pytest.raises(fw.SpecError, match="class_archive: must be a folder that can be made: .*file"):
+        archive_options(tmp_path / "file")
+    with pytest.raises(fw.SpecError, match=r"class_archive: .* cuts options at blanks; .* got .*my classes"):
+        archive_options(tmp_path / "my classes")
+
+
+@pytest.mark.parametrize("before", [None, "-Xmx1g"])
+def test_the_environment_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
+    monkeypatch.delenv("SPARK_SUBMIT_OPTS")
+    if before:
+        monkeypatch.setenv("SPARK_SUBMIT_OPTS", before)
+    with pytest.raises(KeyError), archived_classes(tmp_path):
+        assert os.environ["SPARK_SUBMIT_OPTS"].split()[0].startswith(before or "-XX:ArchiveClassesAtExit=")
+        raise KeyError
+    assert os.environ.get("SPARK_SUBMIT_OPTS") == before
+    with archived_classes(None):
+        assert os.environ.get("SPARK_SUBMIT_OPTS") == before
+
+
+def test_a_session_that_runs_is_returned_as_it_is(spark, tmp_path: Path) -> None:
+    assert spark_glue.session(class_archive=tmp_path / "classes") is spark
+    assert not (tmp_path / "classes").exists()
+
+
+@pytest.mark.long
+def test_the_next_program_reads_it(tmp_path: Path) -> None:
+    def run() -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            cwd=tmp_path,
+            env={name: value for name, value in os.environ.items() if name != "SPARK_SUBMIT_OPTS"}
+            | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
+        )
+        return done.stdout.split("OPTION")[1].strip()
+
+    assert run().startswith("-XX:ArchiveClassesAtExit=")
+    end = time.monotonic() + 120
+    while archive_options(tmp_path / "classes").startswith("-XX:Archive") and time.monotonic() < end:
+        time.sleep(0.2)
+    assert run() == archive_options(tmp_path / "classes").split()[0]
