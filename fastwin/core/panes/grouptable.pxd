@@ -6,7 +6,7 @@ from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport HashIndex, stir
 from fastwin.core.memory.tagindex cimport TagIndex, entry_of, no_entry, slot_in
 from fastwin.core.panes.recentgroups cimport RecentGroups
-from fastwin.core.panes.slices cimport NEAR_SLICES, Slicer, divide, number_slices
+from fastwin.core.panes.slices cimport NEAR_SLICES, Numbered, Slicer, divide, number_slices
 from fastwin.core.rows.rowstore cimport RowStore
 from fastwin.core.timemath cimport NO_TIME
 
@@ -98,22 +98,23 @@ cdef class GroupTable:
         self.hash_block(at, 1, &start, &h)
         return self.find_one(at, &start, h, False)
 
-    cdef inline int feed_key(self, Py_ssize_t at, Py_ssize_t n, Slicer* slicer, const ts_t* times) except -1 nogil:
+    cdef inline int feed_key(self, Py_ssize_t at, Py_ssize_t n, Slicer* slicer, const ts_t* times, ts_t low,
+                             ts_t high) except -1 nogil:
         """Adds elements of one key pane by pane, if they are in few; returns whether they are. So the values of a row
-        are added in a run, and do not wait for each other."""
+        are added in a run, and do not wait for each other. times: from low to high."""
         cdef idx_t[NEAR_SLICES][BLOCK] picked
         cdef idx_t[BLOCK] numbers, slots
-        cdef ts_t[NEAR_SLICES] starts
         cdef idx_t[NEAR_SLICES] counts
+        cdef Numbered found
         cdef idx_t pane, i
         self.waiting -= self.waiting > 0        # as long as elements are in many
-        if self.waiting or not number_slices(slicer, times, n, numbers, starts):
+        if self.waiting or not number_slices(slicer, times, n, low, high, numbers, &found):
             self.waiting = self.waiting or BLOCKS
             return False
-        divide(numbers, n, picked, counts)
-        for pane in range(NEAR_SLICES):
+        divide(numbers, n, found.first, found.last, picked, counts)
+        for pane in range(found.first, found.last + 1):
             if counts[pane]:
-                slots[0] = self.slot_of(at, starts[pane])
+                slots[0] = self.slot_of(at, found.starts[pane])
                 for i in range(1, counts[pane]):
                     slots[i] = slots[0]
                 self.accumulators.add_some(self.rows, slots, counts[pane], at, picked[pane])

@@ -224,7 +224,7 @@ cdef class GroupTable:
                 lowest, highest = min(lowest, low), max(highest, high)
                 inside = slicer.start <= low and high < slicer.end
                 one = is_one_key(self.columns, self.width, at, m)
-                if one and divided and not inside and self.feed_key(at, m, &slicer, &times[at]):
+                if one and divided and not inside and self.feed_key(at, m, &slicer, &times[at], low, high):
                     at += m
                     continue
                 if one and inside:

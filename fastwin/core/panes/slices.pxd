@@ -4,7 +4,7 @@ from libc.string cimport memmove, memset
 
 from fastwin.core.timemath cimport are_within, floor_to
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
-from fastwin.core.wide cimport lie_within
+from fastwin.core.wide cimport lie_within, places_of
 
 cdef enum:
     NEAR_BITS = 51
@@ -12,6 +12,7 @@ cdef enum:
     NEAR_SLICES = 32            # that number_slices() tells apart
     SHORT = 35184372088832      # 2**45 ms, a slide: so many of them are near
     AT_ONCE = 512               # numbers that divide() takes
+    FEW_SLICES = 6              # that it looks for one by one
     LANES = 4                   # parts of them that it takes in turns
     LANE = 128                  # AT_ONCE of LANES
 
@@ -165,52 +166,61 @@ cdef inline void slices_of(Slicer* slicer, const ts_t* times, Py_ssize_t n, ts_t
     slicer.end = slicer.start + slide
 
 
+cdef struct Numbered:           # slices of some times, by numbers below NEAR_SLICES
+    idx_t first, last           # the numbers of the first and of the last one
+    ts_t[NEAR_SLICES] starts    # of those that have times
+
+
 @cython.cdivision(True)
 @cython.overflowcheck(False)
-cdef inline bint number_slices(Slicer* slicer, const ts_t* times, Py_ssize_t n, idx_t* numbers,
-                               ts_t* starts) noexcept nogil:
+cdef inline bint number_slices(Slicer* slicer, const ts_t* times, Py_ssize_t n, ts_t low, ts_t high, idx_t* numbers,
+                               Numbered* found) noexcept nogil:
     """Numbers n times by their slices, if these are NEAR_SLICES neighbours or fewer; returns whether they are.
 
-    starts: of the slices, by number, of those that have times. times: within the bounds of timemath; n: at least one.
+    times: within the bounds of timemath, from low to high; n: at least one.
     """
     cdef Py_ssize_t i, first
-    cdef uint64_t signs = 0
     cdef ts_t begin = slice_of(slicer, times[0]), span
     cdef double per_ms
     if slicer.bounds != NULL:
+        found.first, found.last = NEAR_SLICES - 1, 0
         first = max(slicer.at - NEAR_SLICES // 2, <Py_ssize_t> 0)
         for i in range(n):
             slice_of(slicer, times[i])
             if not first <= slicer.at < first + NEAR_SLICES:
                 return False
             numbers[i] = <idx_t> (slicer.at - first)
-            starts[numbers[i]] = slicer.start
+            found.starts[numbers[i]] = slicer.start
+            found.first, found.last = min(found.first, numbers[i]), max(found.last, numbers[i])
         return True
     if slicer.rest or slicer.slide > <ts_t> SHORT:
         return False
     span = slicer.slide * NEAR_SLICES
     begin -= span // 2
-    for i in range(n):
-        signs |= <uint64_t> (times[i] - begin) | <uint64_t> (begin + span - 1 - times[i])
-    if signs >> 63:
+    if low < begin or high >= begin + span:
         return False
     # From the middle of a millisecond on: no rounding reaches the next slice.
     per_ms = 1.0 / <double> slicer.slide
     for i in range(n):
         numbers[i] = <idx_t> ((near_zero(times[i] - begin) + 0.5) * per_ms)
     for i in range(NEAR_SLICES):
-        starts[i] = begin + i * slicer.slide
+        found.starts[i] = begin + i * slicer.slide
+    found.first = <idx_t> ((near_zero(low - begin) + 0.5) * per_ms)
+    found.last = <idx_t> ((near_zero(high - begin) + 0.5) * per_ms)
     return True
 
 
-cdef inline void divide(const idx_t* numbers, Py_ssize_t n, idx_t[AT_ONCE]* picked, idx_t* counts) noexcept nogil:
-    """Lists the places of each of NEAR_SLICES numbers among up to AT_ONCE, and counts them.
-
-    In turns for each part, because a place would wait for the count that the one before has left.
-    """
+cdef inline void divide(const idx_t* numbers, Py_ssize_t n, idx_t first, idx_t last, idx_t[AT_ONCE]* picked,
+                        idx_t* counts) noexcept nogil:
+    """Lists the places of each of some numbers, from ``first`` to ``last``, among up to AT_ONCE, and counts them."""
     cdef idx_t[NEAR_SLICES][LANES] found
     cdef Py_ssize_t part = (n + LANES - 1) // LANES, lane, i, at
     cdef idx_t number, count
+    if last - first < FEW_SLICES:
+        for number in range(first, last + 1):
+            counts[number] = <idx_t> places_of(numbers, n, number, picked[number])
+        return
+    # In turns for each part, because a place would wait for the count that the one before has left.
     memset(found, 0, sizeof(found))
     for i in range(part):
         for lane in range(LANES):
@@ -220,7 +230,7 @@ cdef inline void divide(const idx_t* numbers, Py_ssize_t n, idx_t[AT_ONCE]* pick
                 count = found[number][lane]
                 picked[number][lane * LANE + count] = <idx_t> at
                 found[number][lane] = count + 1
-    for number in range(NEAR_SLICES):
+    for number in range(first, last + 1):
         count = found[number][0]
         for lane in range(1, LANES):
             if found[number][lane]:
