@@ -5,7 +5,6 @@ With it a Spark starts in two thirds of the processor's time.
 """
 
 import os
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,7 +57,8 @@ def _make(archive: Path) -> None:
     gateway.proc.stdin.close()
     gateway.proc.wait(120)
     if not archive.exists():
-        sys.exit(f"{archive}: the JVM has written no archive of its classes")
+        print("This JVM writes no archive of its classes: the tests go without, and take longer")
+        archive.touch()
 
 
 def _run_queries(spark: "SparkSession") -> None:
@@ -78,7 +78,7 @@ def _run_queries(spark: "SparkSession") -> None:
         frame = source.frame(spark)
         results = spark_glue.apply(spec.aggregate(n=fw.Count()), frame, watermark="0 s")
         start(results, Path(folder, "ours"), Recorder(), available_now=True).awaitTermination()
-        native = frame.withWatermark("ts", "0 s").groupBy("k", F.window("ts", "1 minute")).count()
+        native = frame.withWatermark("ts", "0 seconds").groupBy("k", F.window("ts", "1 minute")).count()
         start(native, Path(folder, "native"), Recorder(), available_now=True).awaitTermination()
         batch = spark.read.parquet(str(source.folder))
         spark_glue.apply(spec.aggregate(n=fw.Count()), batch).write.parquet(f"{folder}/results")
