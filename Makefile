@@ -36,15 +36,15 @@ help: ## list these targets
 demo: .venv/.compiled | java ## set up, then run the demo on Spark (make demo ARGS=--help)
 	$(PY) -m fastwin demo $(ARGS)
 
-test: build/spark.jsa | java servers ## set up, then run all tests
+test: .venv/.compiled build/spark.jsa | java servers ## set up, then run all tests
 	$(PY) -m pytest $(DIVIDED) --benchmark-disable $(ARGS)
 
-test-spark: build/spark.jsa | java servers ## the tests on Spark with another version of it (make test-spark SPARK=4.0.5)
+test-spark: .venv/.compiled build/spark.jsa | java servers ## the tests on Spark with another version of it (make test-spark SPARK=4.0.5)
 	@[ -n '$(SPARK)' ] || { echo "Say which version of Spark, for example: make test-spark SPARK=4.0.5" >&2; exit 1; }
 	@$(MAKE) --no-print-directory build/spark-$(SPARK)/.installed
 	FASTWIN_NEWER_PYTHON='$(CURDIR)/$(PY)' build/spark-$(SPARK)/bin/python -m pytest $(DIVIDED) $(or $(ARGS),tests/spark)
 
-test-long: build/spark.jsa | java servers ## set up, then run the tests that `make test` leaves out because they take long
+test-long: .venv/.compiled build/spark.jsa | java servers ## set up, then run the tests that `make test` leaves out because they take long
 	FASTWIN_LONG=1 $(PY) -m pytest $(DIVIDED) --benchmark-disable -m long $(ARGS)
 
 soak: .venv/.compiled | java ## kill and disturb queries on Spark for about two hours and a half, and print what came of it
@@ -144,10 +144,10 @@ distclean: clean ## remove the environment as well
 	@touch $@
 
 # The classes that Spark loads, ready for the JVMs of the tests.
-build/spark.jsa: tests/support/jvm.py .venv/.compiled | java
+build/spark.jsa: tests/support/jvm.py .venv/.installed | .venv/.compiled java
 	@echo "Making Spark's classes ready for the tests"
 	@rm -f $@
-	@$(PY) -m tests.support.jvm
+	@env -u SPARK_CONF_DIR -u HADOOP_CONF_DIR -u YARN_CONF_DIR $(PY) -m tests.support.jvm
 
 # An environment with another version of Spark; all else it has from .venv.
 build/spark-%/.installed: | .venv/.installed

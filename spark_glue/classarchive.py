@@ -3,7 +3,9 @@
 import hashlib
 import logging
 import os
+import re
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,17 +22,24 @@ _VARIABLE = "SPARK_SUBMIT_OPTS"
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
+# With a folder on its class path, a JVM writes no archive.
+_FOLDERS = "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR"
+# Spark's start script and the JVM read these in an option.
+_READ = re.compile(r"""[\s'"\\:]""")
+
+
 @contextmanager
 def archived_classes(folder: str | os.PathLike[str] | None) -> Iterator[None]:
     """Lets a JVM that starts within take its classes from an archive in a folder, or write it when it ends.
 
     None: does nothing. Raises SpecError for a folder that cannot be made or written to.
     """
-    if folder is None:
+    options = None if folder is None else archive_options(folder)
+    if options is None:
         yield
         return
     before = os.environ.get(_VARIABLE)
-    os.environ[_VARIABLE] = " ".join(filter(None, [before, archive_options(folder)]))
+    os.environ[_VARIABLE] = " ".join(filter(None, [before, options]))
     try:
         yield
     finally:
@@ -40,18 +49,30 @@ def archived_classes(folder: str | os.PathLike[str] | None) -> Iterator[None]:
             os.environ[_VARIABLE] = before
 
 
-def archive_options(folder: str | os.PathLike[str], environment: Mapping[str, str] | None = None) -> str:
-    """Returns the options of the JVM that Spark would run: to read its archive, or to write it where there is none."""
+def archive_options(folder: str | os.PathLike[str], environment: Mapping[str, str] | None = None) -> str | None:
+    """Returns the options of the JVM that Spark would run: to read its archive, or to write it where there is none.
+
+    None, and a warning, where this environment has settings of Spark's or Hadoop's in a folder.
+    """
+    environment = os.environ if environment is None else environment
     path = Path(os.path.expanduser(folder)).absolute()
-    if any(letter.isspace() for letter in str(path)):
-        raise SpecError(f"class_archive: Spark's start script cuts options at blanks; name a path without, got {path}")
-    archive = (
-        path / f"spark-{pyspark.__version__}-{_fingerprint(os.environ if environment is None else environment)}.jsa"
-    )
+    if odd := _READ.search(str(path)):
+        raise SpecError(
+            f"class_archive: {odd[0]!r} means something to those who read it; name another path, got {path}"
+        )
+    for name in _FOLDERS:
+        if environment.get(name):
+            warnings.warn(
+                f"class_archive: {name} is set, and with a folder of settings on its class path a JVM has no archive: "
+                f"this session goes without",
+                stacklevel=6,
+            )
+            return None
+    archive = path / f"spark-{pyspark.__version__}-{_fingerprint(environment)}.jsa"
     if _is_whole(archive):
         return f"-XX:SharedArchiveFile={archive} {_QUIET}"
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
         raise SpecError(f"class_archive: must be a folder that can be made: {problem}") from problem
     if not os.access(path, os.W_OK):
@@ -61,12 +82,17 @@ def archive_options(folder: str | os.PathLike[str], environment: Mapping[str, st
 
 
 def _fingerprint(environment: Mapping[str, str]) -> str:
-    """Tells Javas and Sparks apart: by where they are, and by when that Java was made."""
+    """Tells apart what a JVM tells apart: by that Java, and by the names, sizes and times of Spark's jars."""
     home = environment.get("JAVA_HOME")
     java = shutil.which(str(Path(home, "bin", "java")) if home else "java", path=environment.get("PATH"))
-    found = os.path.realpath(java) if java else ""
-    made = os.stat(found).st_mtime_ns if found else 0
-    return hashlib.sha256(f"{found}\0{made}\0{pyspark.__file__}".encode()).hexdigest()[:12]
+    files = [os.path.realpath(java)] if java else []
+    spark = Path(environment.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    files += sorted(str(jar) for jar in spark.glob("jars/*.jar"))
+    told = hashlib.sha256()
+    for file in files:
+        found = os.stat(file)
+        told.update(f"{file}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
+    return told.hexdigest()[:12]
 
 
 def _is_whole(archive: Path) -> bool:

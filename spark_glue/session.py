@@ -69,9 +69,10 @@ def session(
     master: such as ``"local[2]"``; if not given, what ``spark-submit`` or the environment says, else ``local[*]``.
     config: Spark's own settings by key; they win over the defaults below.
     class_archive: a folder, such as ``"~/.cache/fastwin"``, for an archive of the classes that Spark's JVM loads, which
-        is made if it is not there. The first program writes the archive as it ends (some 200 MB for each Java and
-        Spark), and later ones start with it, which takes seconds less. It is for the JVM that this call starts: not for
-        the executors of a cluster, a program of ``spark-submit`` or a server of Spark Connect. None: there is none.
+        is made if it is not there. The JVM of the first program writes the archive after that has ended (200 MB for
+        each Java and Spark), and later ones start with it, which takes seconds less. It is for the JVM that this call
+        starts: not for executors of a cluster, a program of ``spark-submit`` or a server of Spark Connect. Nobody else
+        should be able to write to the folder: a JVM trusts what is in it. None: there is none.
 
     Where ``config`` says nothing, it sets: the RocksDB state store, which stateful Python operators need, writing
     changes and not whole files at each commit, and a snapshot of its files after 100 commits; Spark's second format of
@@ -93,7 +94,7 @@ def session(
 
     Raises SpecError if the running session has another value than needed for one of these keys, naming the key, its
     value and the value needed; for a setting that only the server of Spark Connect can have; and for a
-    ``class_archive`` that cannot be made, or has a blank in its path.
+    ``class_archive`` that cannot be made, or has blanks, quotes, backslashes or colons in its path.
     """
     wanted = {key: _text(value) for key, value in (config or {}).items()}
     if master is not None:
@@ -119,7 +120,8 @@ def session(
     builder = SparkSession.builder.appName(app_name or wanted.get("spark.app.name") or "fastwin")
     for key, value in (needed | wanted).items():
         builder = builder.config(key, value)
-    with archived_classes(class_archive):
+    starts = SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ  # a JVM
+    with archived_classes(class_archive if starts else None):
         built = _started(builder)
     given = built.sparkContext.getConf()
     for key, value in _preferences(built).items():

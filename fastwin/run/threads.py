@@ -1,7 +1,11 @@
-"""Runs a spec over a bounded input on several threads: each takes whole pieces of it, or the elements of some keys."""
+"""Runs a spec over a bounded input: on several threads each takes whole pieces of it, or the elements of some keys.
+
+Where few windows have most elements, each time is looked at once, as its element finds its window; on one thread, too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -42,10 +46,11 @@ __all__ = ["check_threads", "run_threads"]
 
 # Below, starting threads and dividing the rows costs more than they save.
 _FEW_ROWS = 100_000
-# As many rows as a thread looks at together; and as many pieces for a thread, where their state is small.
-_PIECE_ROWS, _PIECES = 1 << 19, 2
-# On one thread windows stay open to the end where each row of state has so many elements, or more.
-_OPEN = 16
+# As many rows as a thread looks at together. Where their state is small: as many pieces for a thread, each of up to so
+# many rows.
+_PIECE_ROWS, _PIECES, _MOST_PIECE_ROWS = 1 << 19, 2, 1 << 21
+# On one thread windows stay open to the end where each row of state has so many elements, of no more than so many.
+_OPEN, _OPEN_ROWS = 16, 1 << 23
 # As many rows as the elements of some keys have, about, so that their windows stay in the cache.
 _KEYED_ROWS = 1 << 18
 
@@ -59,6 +64,8 @@ def check_threads(threads: int) -> None:
 def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     """Runs a spec over a bounded input; see ``WindowSpec.run``."""
     check_threads(threads)
+    if threads == 1 and not (isinstance(data, Sized) and _FEW_ROWS <= len(data) <= _OPEN_ROWS):
+        return run(spec, data)
     spec.check_complete()
     table = as_table(data, columns_mentioned(spec), reads_column(spec))
     if table.num_rows < _FEW_ROWS:
@@ -79,7 +86,8 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
         few = _plan_of_few(plan, chunks)
         if few is not None:
-            chunks = _chunks(table, max(_PIECE_ROWS, -(-table.num_rows // (_PIECES * threads))))
+            size = min(-(-table.num_rows // (_PIECES * threads)), _MOST_PIECE_ROWS)
+            chunks = _chunks(table, max(_PIECE_ROWS, size))
         before = accumulate((rows.num_rows for rows in chunks), initial=0)
         try:
             if few is None:
@@ -89,7 +97,9 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         except BadRowError:
             # Raises it again, as one thread does: it counts the bad rows of all pieces.
             return run(spec, table, plan=plan)
-        _warn(plan, checked)
+        if plan.guesses_unit:
+            assert spec.time_column is not None
+            any(warn_of_unit(spec.time_column, piece.times) for piece in checked)  # up to the first that settles it
         diverted = [piece.diverted for piece in checked if piece.diverted is not None]
         pieces = [piece for piece in checked if len(piece.times)]
         plan = few or grouped(plan, (piece.rows for piece in pieces))
@@ -100,12 +110,6 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         else:
             results = _run_by_keys(plan, pieces, threads, pool)
     return plan.result(results, [], diverted, {})
-
-
-def _warn(plan: Plan, pieces: list[_Piece]) -> None:
-    if plan.guesses_unit:
-        assert plan.spec.time_column is not None
-        any(warn_of_unit(plan.spec.time_column, piece.times) for piece in pieces)  # up to the first that settles it
 
 
 def _chunks(table: pa.Table, most: int) -> list[pa.RecordBatch]:
@@ -160,29 +164,40 @@ def _run_at_once(plan: Plan, table: pa.Table) -> Result | None:
     """
     if has_small_chunks(table):
         return None
-    chunks = _chunks(conform(table, plan.input_schema), _PIECE_ROWS)
+    table = conform(table, plan.input_schema)
+    chunks = _chunks(table, _PIECE_ROWS)
+    if grouped(plan, chunks).operator != GroupsOperator.name or any(_unseen(plan, rows) is None for rows in chunks):
+        return None
     few = _plan_of_few(plan, chunks, _OPEN)
     if few is None:
         return None
-    operator = new_operator(few)
-    seen: list[_Piece] = []
+    operator, fed = new_operator(few), 0
     for rows in chunks:
-        piece = _looked_at(few, operator, rows)
-        if piece is None:
+        fed += rows.num_rows
+        if _looked_at(few, operator, rows) is None or operator.state_rows * _OPEN > 4 * fed:
             return None
-        seen.append(piece)
-    _warn(plan, seen)
+    if plan.guesses_unit:
+        assert plan.spec.time_column is not None
+        seen = [_unseen(plan, rows) for rows in table.to_batches()]
+        any(warn_of_unit(plan.spec.time_column, one[0]) for one in seen if one is not None)
     return few.result(operator.advance_watermark(MAX_TIMESTAMP), [], [], {})
+
+
+def _unseen(plan: Plan, rows: pa.RecordBatch) -> tuple[NDArray[np.int64], int, int] | None:
+    """Returns times that an operator may look at itself, see times_in_ms(); None where they have to be looked at first.
+
+    What the user's expressions are asked of has to be good.
+    """
+    assert plan.spec.time_column is not None
+    return None if plan.inputs.computed else times_in_ms(rows.column(plan.spec.time_column), plan.limits(Limits()))
 
 
 def _looked_at(plan: Plan, operator: WatermarkOperator, rows: pa.RecordBatch) -> _Piece | None:
     """Feeds rows to an operator that looks at their times itself; None: it does not, or a row is bad."""
-    assert plan.spec.time_column is not None
-    if not isinstance(operator, GroupsOperator):
-        return None
-    found = times_in_ms(rows.column(plan.spec.time_column), plan.limits(Limits()))
+    found = _unseen(plan, rows) if isinstance(operator, GroupsOperator) else None
     if found is None:
         return None
+    assert isinstance(operator, GroupsOperator)
     (times, *limits), needed = found, rows.select(needed_columns(plan))
     seen = operator.process_within(plan.batch(needed, times), *limits)
     if seen is None:

@@ -51,6 +51,7 @@ def test_rows_and_their_order_are_those_of_a_stream(
 ) -> None:
     for name, value in (("_FEW_ROWS", 10), ("_PIECE_ROWS", 300)):
         monkeypatch.setattr(parallel, name, value)
+    monkeypatch.setattr("fastwin.columns.tables._SMALL_BATCH", 1)
     monkeypatch.setattr(bounded, "_CACHED_ROWS", 170)
     table = table_of(1_500, order)
     for aggregates in (MANY, {name: MANY[name] for name in ("n", "s", "lo", "m")}):
@@ -59,9 +60,11 @@ def test_rows_and_their_order_are_those_of_a_stream(
         stream = spec.open()
         stream.process(table)
         expected = rows(stream.advance_watermark(fw.MAX_TIMESTAMP))
-        for few in (False, True):  # windows fire piece by piece, or all stay open to the end
-            monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2, few=few: few)
-            assert rows(spec.run(table)) == expected
+        assert rows(bounded.run(spec, table)) == expected
+        with monkeypatch.context() as patch:  # all windows stay open to the end
+            patch.setattr(parallel, "_OPEN", 0)
+            at_once = parallel._run_at_once(plan(spec, table.schema), table)
+        assert rows(at_once) == rows(spec.run(table)) == expected
         for threads, few in ((2, False), (3, False), (3, True)):
             monkeypatch.setattr(parallel, "has_few_windows", lambda plan, part, least=2, few=few: few)
             assert sorted(map(repr, rows(spec.run(table, threads=threads)))) == sorted(map(repr, expected))

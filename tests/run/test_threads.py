@@ -137,6 +137,46 @@ def test_a_time_beyond_the_limits_in_any_piece(kind: pa.DataType, row: int, time
         assert one.bad.num_rows == (time != 9_000), "no year from 1 to 9999"
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("row", [0, 1_234])
+@pytest.mark.parametrize("time", [None, 2**60])
+def test_an_expression_is_not_asked_of_a_bad_row(threads: int, row: int, time: int | None) -> None:
+    table = table_of(2_000)
+    times, divisors = table["t"].to_pylist(), np.ones(2_000, np.int64)
+    times[row], divisors[row] = time, 0
+    table = table.set_column(4, "t", pa.array(times, pa.timestamp("ms"))).append_column("d", pa.array(divisors))
+    sums = fw.Sum(pc.divide(pc.field("v"), pc.field("d")))
+    spec = fw.key_by("float").event_time("t").window(WINDOWS[0]).aggregate(s=sums)
+    assert spec.bad_rows("drop").run(table, threads=threads).main.num_rows > 500
+    assert spec.bad_rows("divert").run(table, threads=threads).bad.num_rows == 1
+    with pytest.raises(fw.BadRowError, match=f"row {row} "):
+        spec.run(table, threads=threads)
+
+
+def test_windows_stay_open_on_one_thread_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, taken = parallel._run_at_once, []
+
+    def tell(plan: Plan, table: pa.Table) -> fw.Result | None:
+        taken.append(told(plan, table))
+        return taken[-1]
+
+    monkeypatch.setattr(parallel, "_run_at_once", tell)
+    spec = spec_of(WINDOWS[0], "int")
+    for keys, few in ((6, True), (7, False)):  # of 100 elements a window
+        table = pa.table({"int": np.arange(2_000) % keys, "t": np.arange(2_000), "v": np.arange(2_000)})
+        assert rows_of(spec.run(table)) == rows_of(run(spec, table))
+        assert (taken.pop() is not None) == few
+    dense = np.arange(2_000) % 3
+    dense[:600] = np.arange(600)  # the middle, which the sample is of, is like none of the first
+    table = pa.table({"int": dense, "t": np.arange(2_000), "v": dense})
+    monkeypatch.setattr("fastwin.run.sample.SAMPLE_ROWS", 300)
+    assert rows_of(spec.run(table)) == rows_of(run(spec, table))
+    assert taken.pop() is None
+    monkeypatch.setattr(parallel, "_OPEN_ROWS", 1_999)
+    spec.run(table)
+    assert not taken
+
+
 CALENDAR = fw.CalendarEventTimeWindows.of("1 day", time_zone="Europe/Berlin")
 MANY = {
     "n": fw.Count(), "s": fw.Sum("v"), "m": fw.Mean("v"), "x": fw.Min("float"), "first": fw.First("text"),

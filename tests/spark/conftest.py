@@ -55,8 +55,8 @@ def spark(cache_folder: Path) -> Iterator:
 
 
 @pytest.fixture
-def limited(spark) -> Iterator[None]:
-    """Spark's own limit of bytes in a batch, with which columns reach Python sooner than rows."""
+def limited(spark, compiled) -> Iterator[None]:
+    """Spark's own limit of bytes in a batch, with which columns reach Python sooner than rows, where Spark compiles."""
     from spark_glue.plan.catalyst import BATCH_BYTES_KEY
 
     before = spark.conf.get(BATCH_BYTES_KEY)

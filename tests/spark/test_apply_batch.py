@@ -71,7 +71,7 @@ def test_number_of_key_groups_changes_nothing(parquet, key_groups):
 
 @columnar_input
 @pytest.mark.parametrize("way", ["scan", "rows", "columns from rows"])
-def test_every_way_in_gives_the_same(parquet, monkeypatch, limited, compiled, way):
+def test_every_way_in_gives_the_same(parquet, monkeypatch, limited, way):
     table = events(3, 5000, keys="several", null_times=0.01)
     spec = spec_of(key_names("several")).bad_rows("divert")
     df = parquet(table.slice(0, 1000), table.slice(1000))
@@ -89,7 +89,7 @@ def test_every_way_in_gives_the_same(parquet, monkeypatch, limited, compiled, wa
 
 
 @columnar_input
-def test_columnar_scan_stays_columnar_where_batches_are_limited_in_bytes(parquet, limited, compiled):
+def test_columnar_scan_stays_columnar_where_batches_are_limited_in_bytes(parquet, limited):
     result = spark_glue.apply(spec_of(["k"]), parquet(events(4, 10)))
     assert "ColumnarToRow" not in result._jdf.queryExecution().executedPlan().toString()
 

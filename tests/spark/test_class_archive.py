@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,20 @@ print("\\nOPTION", *[option for option in options if "jsa" in option])
 """
 
 
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def option_for(folder: Path | str, environment: Mapping[str, str] | None = None) -> str:
+    options = archive_options(folder, environment)
+    assert options is not None
+    return options.split()[0]
+
+
 def archive_in(folder: Path) -> Path:
-    option = archive_options(folder).split()[0]
+    option = option_for(folder)
     assert option.startswith("-XX:ArchiveClassesAtExit=")
     return Path(option.partition("=")[2])
 
@@ -33,9 +46,9 @@ def test_what_is_not_there_is_written_and_what_is_whole_is_read(tmp_path: Path) 
     archive.write_bytes(bytes(1_000))  # of a JVM that was killed while it wrote
     assert archive_in(archive.parent) == archive
     archive.write_bytes(b"\xa8\xba\x0b\xf0")
-    assert archive_options(archive.parent).split()[0] == f"-XX:SharedArchiveFile={archive}"
+    assert option_for(archive.parent) == f"-XX:SharedArchiveFile={archive}"
     archive.parent.chmod(0o500)  # it is read all the same
-    assert archive_options(str(archive.parent)).split()[0] == f"-XX:SharedArchiveFile={archive}"
+    assert option_for(str(archive.parent)) == f"-XX:SharedArchiveFile={archive}"
 
 
 def test_another_java_has_an_archive_of_its_own(tmp_path: Path) -> None:
@@ -43,7 +56,7 @@ def test_another_java_has_an_archive_of_its_own(tmp_path: Path) -> None:
     java.parent.mkdir()
     java.touch(0o755)
     found = {
-        archive_options(tmp_path, environment).split()[0]
+        option_for(tmp_path, environment)
         for environment in (os.environ, {"PATH": str(java.parent)}, {"JAVA_HOME": str(tmp_path)}, {"PATH": ""})
     }
     assert len(found) == 3, "the same one on PATH and in JAVA_HOME"
@@ -51,12 +64,36 @@ def test_another_java_has_an_archive_of_its_own(tmp_path: Path) -> None:
 
 def test_a_home_is_found_and_what_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert f"={tmp_path}/cache/spark-" in archive_options("~/cache")
+    assert f"={tmp_path}/cache/spark-" in option_for("~/cache")
     (tmp_path / "file").touch()
     with pytest.raises(fw.SpecError, match=r"class_archive: must be a folder that can be made: .*file"):
         archive_options(tmp_path / "file")
-    with pytest.raises(fw.SpecError, match=r"class_archive: .* cuts options at blanks; .* got .*my classes"):
-        archive_options(tmp_path / "my classes")
+    for odd in " '\"\\:\n":
+        with pytest.raises(
+            fw.SpecError, match=r"(?s)class_archive: .* means something to those who read it; .* got .*my.cl"
+        ):
+            archive_options(tmp_path / f"my{odd}cl")
+
+
+def test_jars_that_have_changed_have_an_archive_of_their_own(tmp_path: Path) -> None:
+    jar = tmp_path / "jars" / "spark.jar"
+    jar.parent.mkdir()
+    jar.write_bytes(b"1")
+    environment = {"SPARK_HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    found = [option_for(tmp_path, environment)]
+    os.utime(jar, (1, 1))
+    found.append(option_for(tmp_path, environment))
+    jar.with_name("more.jar").touch()
+    found.append(option_for(tmp_path, environment))
+    assert len(set(found)) == 3
+    assert option_for(tmp_path, environment) == found[-1]
+
+
+def test_settings_in_a_folder_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    with pytest.warns(UserWarning, match="class_archive: HADOOP_CONF_DIR is set.* goes without"):
+        assert archive_options(tmp_path / "classes") is None
+    assert not (tmp_path / "classes").exists()
 
 
 @pytest.mark.parametrize("before", [None, "-Xmx1g"])
@@ -82,8 +119,7 @@ def test_the_next_program_reads_it(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM],
             cwd=tmp_path,
-            env={name: value for name, value in os.environ.items() if name != "SPARK_SUBMIT_OPTS"}
-            | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": str(ROOT), "SPARK_SUBMIT_OPTS": "-Xlog:class+load:file=loaded.log"},
             capture_output=True,
             text=True,
             timeout=300,
@@ -93,6 +129,8 @@ def test_the_next_program_reads_it(tmp_path: Path) -> None:
 
     assert run().startswith("-XX:ArchiveClassesAtExit=")
     end = time.monotonic() + 120
-    while archive_options(tmp_path / "classes").startswith("-XX:Archive") and time.monotonic() < end:
+    while option_for(tmp_path / "classes").startswith("-XX:Archive") and time.monotonic() < end:
         time.sleep(0.2)
-    assert run() == archive_options(tmp_path / "classes").split()[0]
+    assert run() == option_for(tmp_path / "classes")
+    loaded = (tmp_path / "loaded.log").read_text()
+    assert loaded.count("shared objects file (top)") > 1_000, "it does not fit"
