@@ -1,18 +1,14 @@
 """One Spark session for all tests of this folder."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.jvm import UNCOMPILED
 from tests.support.spark_events import TIME_ZONE
 
 HERE = Path(__file__).resolve().parent
-
-# Java that Spark writes and compiles for each query is a quarter of what its test takes. What runs as a program of its
-# own, as pages and demo, has it, and so do the tests that take long.
-UNCOMPILED = {"spark.sql.codegen.wholeStage": False, "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,7 +43,7 @@ def spark(cache_folder: Path) -> Iterator:
             "spark.sql.streaming.numRecentProgressUpdates": 1000,
             "spark.sql.adaptive.enabled": False,
         }
-        | ({} if os.environ.get("FASTWIN_LONG") else UNCOMPILED),
+        | UNCOMPILED,
     )
     built.sparkContext.setLogLevel("OFF")  # failed queries are part of the tests
     yield built
@@ -78,8 +74,9 @@ def adaptive(spark):
 @pytest.fixture
 def compiled(spark):
     """Spark compiles what it runs, as it does for users."""
-    before = {key: spark.conf.get(key) for key in UNCOMPILED}
-    for key, value in zip(UNCOMPILED, ("true", "FALLBACK"), strict=True):
+    keys = "spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"
+    before = {key: spark.conf.get(key) for key in keys}
+    for key, value in zip(keys, ("true", "FALLBACK"), strict=True):
         spark.conf.set(key, value)
     yield
     for key, value in before.items():

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pyspark
 
+from tests.support.jvm import UNCOMPILED
+
 __all__ = ["ROOT", "environment", "serving"]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +43,7 @@ def serving(folder: Path, seconds: float = 300) -> Iterator[str]:
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-    }
+    } | UNCOMPILED
     home = Path(pyspark.__file__).parent
     settings = [word for key, value in config.items() for word in ("--conf", f"{key}={value}")]
     command = [
