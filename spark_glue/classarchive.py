@@ -20,8 +20,6 @@ _LOG = logging.getLogger(__name__)
 _VARIABLE = "SPARK_SUBMIT_OPTS"
 # What does not fit, such as further jars, a JVM loads as usual; what it says of that is of no use to anybody.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
-
-
 # With a folder on its class path, a JVM writes no archive.
 _FOLDERS = "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR"
 # Spark's start script and the JVM read these in an option.
@@ -65,7 +63,7 @@ def archive_options(folder: str | os.PathLike[str], environment: Mapping[str, st
             warnings.warn(
                 f"class_archive: {name} is set, and with a folder of settings on its class path a JVM has no archive: "
                 f"this session goes without",
-                stacklevel=6,
+                stacklevel=5,
             )
             return None
     archive = path / f"spark-{pyspark.__version__}-{_fingerprint(environment)}.jsa"

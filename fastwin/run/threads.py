@@ -75,7 +75,8 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     if not plan.operator_type.may_fire_ahead or not spec.keys:
         return run(spec, table, plan=plan)
     if threads == 1:
-        return _run_at_once(plan, table) or run(spec, table, plan=plan)
+        found = _run_at_once(plan, table)
+        return run(spec, table, plan=plan) if found is None else found
     if runs_whole(plan, table):
         with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
             return run(spec, table, pool.map, plan, threads)

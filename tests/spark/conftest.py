@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.jvm import UNCOMPILED
+from tests.support.jvm import COMPILED, UNCOMPILED
 from tests.support.spark_events import TIME_ZONE
 
 HERE = Path(__file__).resolve().parent
@@ -74,9 +74,8 @@ def adaptive(spark):
 @pytest.fixture
 def compiled(spark):
     """Spark compiles what it runs, as it does for users."""
-    keys = "spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"
-    before = {key: spark.conf.get(key) for key in keys}
-    for key, value in zip(keys, ("true", "FALLBACK"), strict=True):
+    before = {key: spark.conf.get(key) for key in COMPILED}
+    for key, value in COMPILED.items():
         spark.conf.set(key, value)
     yield
     for key, value in before.items():

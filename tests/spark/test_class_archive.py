@@ -93,6 +93,15 @@ def test_settings_in_a_folder_are_told(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
     with pytest.warns(UserWarning, match="class_archive: HADOOP_CONF_DIR is set.* goes without"):
         assert archive_options(tmp_path / "classes") is None
+
+    def session() -> None:
+        with archived_classes(tmp_path / "classes"):
+            assert "classes" not in os.environ.get("SPARK_SUBMIT_OPTS", "")
+
+    with pytest.warns(UserWarning, match="goes without") as told:
+        session()
+    assert told[0].filename == __file__, "the line that asked for a session"
+    assert told[0].lineno == session.__code__.co_firstlineno + 5
     assert not (tmp_path / "classes").exists()
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ARCHIVE", "JVM_OPTIONS", "UNCOMPILED", "submit_options"]
+__all__ = ["ARCHIVE", "COMPILED", "JVM_OPTIONS", "UNCOMPILED", "submit_options"]
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHIVE = ROOT / "build" / "spark.jsa"
@@ -27,10 +27,13 @@ JVM_OPTIONS = f"{_PLAIN} -XX:SharedArchiveFile={ARCHIVE}" if ARCHIVE.exists() el
 """The options of all JVMs, also of those that run no driver."""
 
 
-# Java that Spark writes and compiles for each query is a quarter of what its test takes.
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+"""Spark's defaults: it writes Java for what a query runs, and compiles it."""
+
+# That is a quarter of what a test of a query takes.
 _NO_CODE = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
-UNCOMPILED: dict[str, object] = {} if os.environ.get("FASTWIN_LONG") else {**_NO_CODE}
+UNCOMPILED: dict[str, object] = {**(COMPILED if os.environ.get("FASTWIN_LONG") else _NO_CODE)}
 """Settings of sessions that many tests share: queries are not compiled, but where the tests that take long run, too.
 
 What runs as a program of its own, as pages, examples and the demo, has its queries compiled, as users do.
