@@ -7,6 +7,7 @@ import numpy as np
 from libc.string cimport memcpy, memset
 
 from fastwin.core.typedefs cimport idx_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from fastwin.core.keys.hashing cimport last_word
 from fastwin.core.keys.texts cimport same_bytes, stir_text
 from fastwin.core.memory.bounds cimport check_int64, check_length, check_offsets
 from fastwin.core.memory.equal cimport are_one
@@ -15,13 +16,18 @@ from fastwin.core.memory.hashindex cimport stir
 cdef enum:
     LENGTH_BYTES = 4            # before each text of a record
     LONGEST = 0x7fffffff        # of a text, bytes
-    KEYS_AT_ONCE = 512          # that are_keys() compares
+    KEYS_AT_ONCE = 512          # that are_keys() compares, and pack_keys() packs
 
 cdef struct KeyColumn:
     const int64_t* values       # NULL: it is text
     const int32_t* narrow       # its offsets: one of the two
     const int64_t* wide
     const uint8_t* data
+
+cdef struct PackedKeys:         # see pack_keys()
+    const int64_t* words        # of the keys
+    const int64_t* others       # NULL: a key has one
+    int64_t[KEYS_AT_ONCE] room, more
 
 
 cdef inline list hold_keys(KeyColumn* columns, tuple texts, list keys, Py_ssize_t n):
@@ -111,6 +117,64 @@ cdef inline void hash_keys(const KeyColumn* columns, Py_ssize_t width, Py_ssize_
         for i in range(n):
             text = text_of(columns + c, at + i, &length)
             hashes[i] = stir_text(hashes[i], factor, text, length)
+
+
+cdef inline uint64_t second_word(const uint8_t* text, int64_t length) noexcept nogil:
+    """Returns what follows the first eight of 9 to 16 bytes, padded with zeros."""
+    cdef uint64_t word
+    memcpy(&word, text + length - 8, 8)
+    return word >> (8 * (16 - length))
+
+
+cdef inline bint pack_texts(const KeyColumn* column, Py_ssize_t at, Py_ssize_t n, int64_t* words,
+                            int64_t* others) noexcept nogil:
+    """Writes n texts as words padded with zeros; returns whether they fit, and none ends in a zero. others: NULL: a
+    text has one word."""
+    cdef int64_t begin = offset_of(column, at), end, length
+    cdef const uint8_t* data = column.data
+    cdef uint64_t word
+    cdef Py_ssize_t i
+    for i in range(n):
+        end = offset_of(column, at + i + 1)
+        length = end - begin
+        if length > (8 if others == NULL else 16) or length and data[end - 1] == 0:
+            return False
+        if length >= 8:
+            memcpy(words + i, data + begin, 8)
+        elif length == 0:
+            words[i] = 0
+        elif end < 8:
+            words[i] = <int64_t> last_word(data + begin, length)
+        else:       # with bytes of the texts before it
+            memcpy(&word, data + end - 8, 8)
+            words[i] = <int64_t> (word >> (8 * (8 - length)))
+        if others != NULL:
+            others[i] = 0 if length <= 8 else <int64_t> second_word(data + begin, length)
+        begin = end
+    return True
+
+
+cdef inline bint pack_keys(const KeyColumn* columns, Py_ssize_t width, Py_ssize_t at, Py_ssize_t n,
+                           PackedKeys* keys) noexcept nogil:
+    """Says each of n keys from ``at`` on by one word or two; returns whether that can be. Of two columns each has a
+    word: an int, or a text of up to eight bytes; a text that is alone has two. n: at most KEYS_AT_ONCE."""
+    cdef bint fit = True
+    if columns[0].values != NULL:
+        keys.words = columns[0].values + at
+        keys.others = NULL
+    elif width == 1:
+        keys.words, keys.others = keys.room, keys.more
+        return pack_texts(columns, at, n, keys.room, keys.more)
+    else:
+        keys.words = keys.room
+        fit = pack_texts(columns, at, n, keys.room, NULL)
+    if width == 1 or not fit:
+        return fit
+    if columns[1].values != NULL:
+        keys.others = columns[1].values + at
+        return True
+    keys.others = keys.more
+    return pack_texts(columns + 1, at, n, keys.more, NULL)
 
 
 cdef inline bint is_key(const KeyColumn* columns, Py_ssize_t width, Py_ssize_t i, const char* words,

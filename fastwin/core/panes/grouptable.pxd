@@ -31,7 +31,7 @@ cdef class GroupTable:
     cdef uint8_t* arena             # records of texts, in order of slots
     cdef int64_t used, room         # its bytes
     cdef Py_ssize_t waiting         # blocks until elements of one key are divided by panes again
-    cdef RecentGroups recent        # rows of keys that are one int
+    cdef RecentGroups recent        # rows of keys that fit into two words
     cdef ts_t dropped               # panes before it are gone, maybe not from memory
 
     cdef int reserve(self, Py_ssize_t n, int64_t text) except -1 nogil

@@ -9,15 +9,16 @@ from libc.string cimport memmove
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint8_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
-from fastwin.core.keys.keyblocks cimport KeyColumn, are_keys, hold_keys, is_one_key, next_texts, record_bytes
+from fastwin.core.keys.keyblocks cimport (
+    KeyColumn, PackedKeys, are_keys, hold_keys, is_one_key, next_texts, pack_keys, record_bytes)
 from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.equal cimport are_one
-from fastwin.core.memory.hashindex cimport seed_index, stir
+from fastwin.core.memory.hashindex cimport seed_index
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch
 from fastwin.core.memory.tagindex cimport (
     CACHED, empty_tags, first_slots, move_tags, no_entry, slot_in)
 from fastwin.core.panes.recentgroups cimport (
-    find_in_pane, find_recent, forget_groups, keep_group, may_be_recent, note_missed, number_panes, pane_in)
+    find_recent, forget_groups, free_groups, keep_group, may_be_recent, note_missed, number_panes, pane_in)
 from fastwin.core.panes.slices cimport Slicer, slice_of, slicer_over, slices_of
 from fastwin.core.rows.appended cimport clear_rows, close_gaps, new_slots
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
@@ -65,7 +66,7 @@ cdef class GroupTable:
         free(self.starts)
         free(self.arena)
         free(self.index.places)
-        free(self.recent.groups)
+        free_groups(&self.recent)
 
     def __len__(self):
         return self.rows.top
@@ -149,39 +150,37 @@ cdef class GroupTable:
 
     cdef Py_ssize_t find_lately(self, Py_ssize_t at, Py_ssize_t n, Slicer* slicer, const ts_t* times, bint inside,
                                 idx_t* slots) except -1 nogil:
-        """Fills the slots of n keys of one int, most of them from those that were found lately, if that pays; returns
-        whether it did. inside: that all times are in the slice found last."""
-        cdef const int64_t* keys = self.columns[0].values + at
+        """Fills the slots of n keys, most of them from those that were found lately, if that pays; returns whether it
+        did. inside: that all times are in the slice found last."""
+        cdef PackedKeys keys
         cdef idx_t[BLOCK] panes, missing, found
         cdef ts_t[BLOCK] starts
         cdef uint64_t[BLOCK] hashes
-        cdef ts_t slide = slicer.slide
         cdef idx_t pane = NONE
         cdef Py_ssize_t i, count
-        if not may_be_recent(&self.recent, slicer, times[0]):
+        if not may_be_recent(&self.recent, slicer, times[0], self.numbers != 1 or self.width != 1):
             return False
         if inside:
             pane = pane_in(&self.recent, slicer.start)
-            if pane == NONE:
-                return False
-            count = find_in_pane(self.recent.groups, keys, pane, n, slots, missing)
-        else:
-            if not number_panes(&self.recent, times, n, panes):
-                return False
-            count = find_recent(self.recent.groups, keys, panes, n, slots, missing)
+        if (pane == NONE) if inside else not number_panes(&self.recent, times, n, panes):
+            return False
+        if not pack_keys(self.columns, self.width, at, n, &keys):
+            note_missed(&self.recent, n, n)
+            return False
+        count = find_recent(&self.recent, &keys, NULL if inside else panes, pane, n, slots, missing)
+        if not inside:
             slice_of(slicer, times[n - 1])
         note_missed(&self.recent, count, n)
         self.accumulators.expect(STEADY * count < n)
         if count:
-            self.reserve(count, 0)
+            self.reserve(count, self.text_bytes(at, n))
             for i in range(count):
-                starts[i] = self.recent.base + (pane if inside else panes[missing[i]]) * slide
-                hashes[i] = stir(stir(self.seed.start, <uint64_t> starts[i], self.seed.factor),
-                                 <uint64_t> keys[missing[i]], self.seed.factor)
+                starts[i] = self.recent.base + (pane if inside else panes[missing[i]]) * slicer.slide
+                self.hash_block(at + missing[i], 1, starts + i, hashes + i)
             self.find_block(at, missing, count, starts, hashes, found)
             for i in range(count):
                 slots[missing[i]] = found[i]
-                keep_group(&self.recent, keys[missing[i]], pane if inside else panes[missing[i]], found[i])
+                keep_group(&self.recent, &keys, missing[i], pane if inside else panes[missing[i]], found[i])
         return True
 
     def feed(self, list keys not None, const int64_t[::1] times not None, int64_t slide, int64_t offset,
@@ -211,7 +210,7 @@ cdef class GroupTable:
         _held = self.accumulators.hold(columns, n)
         slicer = slicer_over(times, slide, 0, offset, bounds)
         divided = not self.accumulators.holds_text()
-        lately = self.width == self.numbers == 1
+        lately = 1 <= self.width <= 2
         for i in range(BLOCK):
             picked[i] = i
         with nogil:

@@ -74,6 +74,43 @@ def test_groups_that_were_found_lately(keys: int, panes: int, slide: int) -> Non
         counts = {group: values for group, values in counts.items() if group[0] >= first}
 
 
+PACKED = ["", "\0", "a", "a\0", "\0a", "7 bytes", "8 bytes.", "8 bytes\0", "9 bytes..", "9 bytes.\0", "\0" * 8,
+          "8 bytes.8 bytes.", "8 bytes.8 bytes\0", "8 bytes.8 bytes.a"]  # fmt: skip
+
+
+@pytest.mark.parametrize("longest", [8, 16, 17])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("texts", [(True,), (True, False), (False, True), (True, True), (False, False), (True,) * 3])
+def test_keys_found_lately_that_nearly_look_alike(texts: tuple[bool, ...], wide: bool, longest: int) -> None:
+    """Texts that differ in zeros at their ends, beside words and columns of any length, are keys of their own."""
+    random, table, counts = np.random.default_rng(longest), new_table(texts), {}
+    parts = [text for text in PACKED if len(text) <= longest and (longest > 8 or not text.endswith("\0"))]
+    numbers = [0, -1, 97, int.from_bytes(b"8 bytes.", "little"), 2**63 - 1]
+    for n in (700, 20_000, 513):
+        chosen = [random.choice(len(parts if text else numbers), n) for text in texts]
+        columns = []
+        for text, places in zip(texts, chosen, strict=True):
+            if not text:
+                columns.append((np.array(numbers)[places], None))
+                continue
+            found = [parts[place] for place in places]
+            offsets = np.cumsum([0, *map(len, found)], dtype=np.int64 if wide else np.int32)
+            columns.append((offsets, np.frombuffer("".join(found).encode(), np.uint8), None))
+        times = random.integers(-300, 300, n)
+        table.feed(columns, times, 100, 0, [(times, None)])
+        for group in zip((times // 100 * 100).tolist(), *map(np.ndarray.tolist, chosen), strict=True):
+            counts[group] = counts.get(group, 0) + 1
+    table._check()
+    slots, starts = table.slots_before(2**61)
+    total, _ = table.accumulators.results(table.rows, slots)[0]
+    told = {}
+    for start, key, n in zip(starts.tolist(), keys_in(table, slots), total.tolist(), strict=True):
+        places = [(parts if text else numbers).index(part) for text, part in zip(texts, key, strict=True)]
+        told[(start, *places)] = n
+    assert told == counts
+    assert len(told) == len(slots)
+
+
 def test_another_grid_makes_other_groups() -> None:
     """Panes of two grids that have one number are not one."""
     table, keys = new_table((False,)), [(np.array([7, 8] * 400), None)]
