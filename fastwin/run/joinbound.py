@@ -75,6 +75,18 @@ class Bound:
         columns = [converted(one, field.type) for one, field in zip(columns, self.schema, strict=True)]
         return pa.table(columns, schema=self.schema)
 
+    def shown(self, side: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Returns the columns of rows of one input that results show, as they are there."""
+        schema = self.shown_schema(side)
+        columns = [
+            decoded(converted(rows.column(own), self.schema.field(name).type)) for name, own in self.columns[side]
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def shown_schema(self, side: int) -> pa.Schema:
+        fields = [self.schema.field(name) for name, _ in self.columns[side]]
+        return pa.schema([field.with_type(decoded_type(field.type)) for field in fields])
+
     def keys(self, side: int, rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
         """Returns the key columns of rows of one input, as they are of both. Raises SpecError as ``united`` does."""
         names, kind = self.spec.keys, type(rows)

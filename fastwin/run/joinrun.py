@@ -1,19 +1,22 @@
-"""Runs a join over two bounded inputs; with threads, each takes the rows of some keys."""
+"""Runs a join over two bounded inputs; with threads, each takes the rows of some windows, or of some keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from fastwin.columns.buffers import int64_values
 from fastwin.columns.decoding import within_reach
+from fastwin.columns.keys import encode_keys
 from fastwin.columns.units import warn_of_unit
+from fastwin.operators.aligned.slicing import Slicing
+from fastwin.operators.kept.atonce import RowsOfSide, all_pairs
 from fastwin.operators.kept.pieces import MOST_BYTES
 from fastwin.run import planner
 from fastwin.run.fresh import new_operator
@@ -21,7 +24,7 @@ from fastwin.run.joinbound import Bound
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
 from fastwin.run.sample import Part
-from fastwin.run.shares import MOST_SHARES, places_of_shares, taken
+from fastwin.run.shares import MOST_SHARES, between, places_of_shares, taken
 from fastwin.spec.joinending import TIME, JoinEnding
 from fastwin.timeline.recorder import Source
 from fastwin.times import MAX_TIMESTAMP
@@ -30,26 +33,21 @@ __all__ = ["run_join"]
 
 # Below, dividing the rows costs more than it saves.
 _FEW_ROWS = 100_000
+# Of each piece of an input, to see where its rows are; and by how much the largest share may be too large.
+_SAMPLED, _UNEVEN = 4096, 1.3
 # As many rows as some keys have, about, where they are taken together: they are sorted, and read in any order.
 _SHARE_ROWS = 1 << 19
+
+_Input = tuple[int, Part]  # the side that rows are of, and the rows
 
 
 def run_join(bound: Bound, tables: tuple[pa.Table, pa.Table], threads: int) -> Result:
     """Joins the two inputs of a bound join, and fires everything at their end; see ``JoinSpec.run``."""
     plan = planner.plan(bound.spec, bound.schema)
     inputs = [(side, part) for side, table in enumerate(tables) for part in _checked(bound, side, table)]
-    shares = _count(plan, sum(len(times) for _, (_, times) in inputs), threads)
     with _each(threads) as each:
-        if shares == 1:
-            found = [_joined(plan, bound, inputs)]
-        else:
-            divided = list(each(lambda one: _places(bound, one[0], one[1], shares), inputs))
-
-            def run_one(share: int) -> list[pa.RecordBatch]:
-                some = ((side, taken(part, at[share])) for (side, part), at in zip(inputs, divided, strict=True))
-                return _joined(plan, bound, some)
-
-            found = list(each(run_one, range(shares)))
+        shares = _divided(plan, bound, inputs, threads, each)
+        found = list(each(lambda share: _joined(plan, bound, share), shares))
     result = plan.result([rows for share in found for rows in share], [], [], {})
     sides, source = bound.late_sides(result.late), Source(bound.spec.keys, None)
     return replace(result, late=pa.table({}), bad=pa.table({}), side=sides, source=source)
@@ -74,21 +72,49 @@ def _checked(bound: Bound, side: int, table: pa.Table) -> Iterator[Part]:
         yield good.rows, good.times
 
 
-def _count(plan: Plan, rows: int, threads: int) -> int:
-    """Returns into how many shares of the keys the rows are divided: as many for each thread."""
-    assert isinstance(plan.spec.ending, JoinEnding)
+def _divided(
+    plan: Plan, bound: Bound, inputs: list[_Input], threads: int, each: Callable
+) -> Sequence[Iterable[_Input]]:
+    """Returns the inputs of each share: so many are joined at a time."""
+    ending, rows = plan.spec.ending, sum(len(times) for _, (_, times) in inputs)
+    assert isinstance(ending, JoinEnding)
     # A function of the user's is called on one thread, in the order of windows.
-    if threads == 1 or rows < _FEW_ROWS or not plan.spec.keys or plan.spec.ending.function is not None:
-        return 1
-    return -(-min(max(rows // _SHARE_ROWS, 1), MOST_SHARES) // threads) * threads
+    if threads == 1 or rows < max(_FEW_ROWS, 1) or ending.function is not None:
+        return [inputs]
+    if _is_at_once(plan) and (bounds := _bounds_of_shares(plan.slicing(), inputs, threads)):
+        return [
+            [(side, between(part, *pair)) for side, part in inputs]
+            for pair in itertools.pairwise([None, *bounds, None])
+        ]
+    if not plan.spec.keys:
+        return [inputs]
+    shares = -(-min(max(rows // _SHARE_ROWS, 1), MOST_SHARES) // threads) * threads
+    divided = list(each(lambda one: places_of_shares(bound.keys(one[0], one[1][0]), bound.spec.keys, shares), inputs))
+
+    def of_share(share: int) -> Iterator[_Input]:  # copied where the share is joined
+        return ((side, taken(part, at[share])) for (side, part), at in zip(inputs, divided, strict=True))
+
+    return [of_share(share) for share in range(shares)]
 
 
-def _places(bound: Bound, side: int, part: Part, shares: int) -> list[NDArray[np.int64]]:
-    return places_of_shares(bound.keys(side, part[0]), bound.spec.keys, shares)
+def _bounds_of_shares(slicing: Slicing, inputs: list[_Input], shares: int) -> list[int] | None:
+    """Returns starts of windows, ms, between which about as many rows are; None: there are too few windows for that."""
+    sample = np.sort(np.concatenate([times[:: len(times) // _SAMPLED + 1] for _, (_, times) in inputs]))
+    slicing.cover(sample)
+    bounds = [slicing.bound_at(int(sample[len(sample) * share // shares])) for share in range(1, shares)]
+    counts = np.diff(np.searchsorted(sample, bounds), prepend=0, append=len(sample))
+    return bounds if counts.max() * shares <= _UNEVEN * len(sample) else None
 
 
-def _joined(plan: Plan, bound: Bound, inputs: Iterable[tuple[int, Part]]) -> list[pa.RecordBatch]:
-    """Returns what comes of the rows of some keys. inputs: the side that rows are of, and the rows."""
+def _joined(plan: Plan, bound: Bound, inputs: Iterable[_Input]) -> list[pa.RecordBatch]:
+    """Returns what comes of the rows of some keys or windows."""
+    if _is_at_once(plan):
+        assert isinstance(plan.spec.ending, JoinEnding)
+        sides: list[tuple[pa.Schema, list[RowsOfSide]]] = [(bound.shown_schema(side), []) for side in (0, 1)]
+        for side, (rows, times) in inputs:
+            keys = encode_keys(bound.keys(side, rows), plan.config.codec)
+            sides[side][1].append(RowsOfSide(keys, times, bound.shown(side, rows)))
+        return list(all_pairs(plan.config, plan.slicing(), plan.spec.ending.how, sides))
     operator = new_operator(plan)
     united = [bound.united(side, rows, pa.array(times)) for side, (rows, times) in inputs]
     rows = pa.concat_tables([bound.schema.empty_table(), *united])
@@ -97,3 +123,9 @@ def _joined(plan: Plan, bound: Bound, inputs: Iterable[tuple[int, Part]]) -> lis
     for some in (batch[at] for batch in rows.to_batches() for at in within_reach(batch)):
         operator.process(plan.batch(some, int64_values(some.column(TIME))))
     return operator.advance_watermark(MAX_TIMESTAMP)
+
+
+def _is_at_once(plan: Plan) -> bool:
+    """Whether windows share no rows, and pairs are results: so no row has to be kept for others."""
+    ending = plan.spec.ending
+    return isinstance(ending, JoinEnding) and ending.function is None and not plan.slicing().shared

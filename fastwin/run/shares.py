@@ -1,4 +1,4 @@
-"""Shares of the keys: places of rows by the key that they are of, so that the rows of some keys are taken together."""
+"""Shares of rows: those of some keys, or those between two times, so that they are taken together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastwin.columns.keys import key_hash
 from fastwin.core.memory.gather import take
 from fastwin.run.sample import Part
 
-__all__ = ["MOST_SHARES", "places_of_shares", "taken"]
+__all__ = ["MOST_SHARES", "between", "places_of_shares", "taken"]
 
 MOST_SHARES = 64
 """More of them gain nothing."""
@@ -30,3 +30,15 @@ def taken(part: Part, places: NDArray[np.int64]) -> Part:
     """Returns the rows at some places, and their times."""
     rows, times = part
     return take_rows(rows, places), take(times, places)
+
+
+def between(part: Part, first: int | None, last: int | None) -> Part:
+    """Returns the rows with first <= time < last, ms, without a copy where they are neighbours. None: no bound."""
+    rows, times = part
+    marks = np.ones(len(times), np.bool_) if first is None else times >= first
+    if last is not None:
+        marks &= times < last
+    n, at = int(np.count_nonzero(marks)), int(marks.argmax()) if len(marks) else 0
+    if marks[at : at + n].all():
+        return rows.slice(at, n), times[at : at + n]
+    return taken(part, np.flatnonzero(marks))

@@ -72,7 +72,7 @@ def test_age_is_told_and_old_data_stands_out(make_service, tmp_path):
         panes = panes.filter(pa.array([start.timestamp() * 1_000 < end for start in panes["window_start"].to_pylist()]))
         service.store.put(panes, watermark=end)
         wait(driver, lambda d: state(d) == "fine")
-        assert re.match(r"The data ends \d+ (seconds|minutes) ago", shown(driver, "age"))
+        assert re.match(r"The data ends \d+ (second|minute)s? ago", shown(driver, "age"))
 
 
 def test_broken_store_keeps_the_figures_and_says_so(make_service, tmp_path):

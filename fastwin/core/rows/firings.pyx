@@ -4,10 +4,10 @@ import numpy as np
 
 from libc.stdint cimport int8_t
 
-from fastwin.core.typedefs cimport int64_t
+from fastwin.core.typedefs cimport idx_t, int64_t
 from fastwin.core.memory.bounds cimport check_int64, check_length
 
-__all__ = ["best_of", "pairs_between", "sides_apart"]
+__all__ = ["best_of", "groups_of_sides", "pairs_between", "sides_apart"]
 
 
 def best_of(const int64_t[::1] groups not None, const int64_t[::1] values not None, Py_ssize_t n, bint last=False):
@@ -85,23 +85,66 @@ def sides_apart(const int64_t[::1] groups not None, const int8_t[::1] sides not 
     return out, out_begins, out_rights
 
 
-def pairs_between(const int64_t[::1] begins not None, const int64_t[::1] rights not None,
+def groups_of_sides(const int64_t[::1] left_starts not None, const idx_t[::1] left_keys not None,
+                    const int64_t[::1] right_starts not None, const idx_t[::1] right_keys not None,
+                    bint left_alone, bint right_alone):
+    """Returns ``(starts, keys, left_begins, lefts, right_begins, rights)`` of the groups of two sides' rows, in their
+    order: where the rows of each begin on either side, and how many there are. int64[groups], keys int32[groups].
+
+    A group is all rows with the same start and key, in whose order the rows of each side are. left_alone, right_alone:
+    whether groups of that side alone count. Raises ValueError for keys of another length. O(rows).
+    """
+    cdef Py_ssize_t n = left_starts.shape[0], m = right_starts.shape[0], i = 0, j = 0, found = 0
+    cdef Py_ssize_t left, right
+    cdef int64_t start
+    cdef idx_t key
+    check_length("left_keys", left_keys.shape[0], n)
+    check_length("right_keys", right_keys.shape[0], m)
+    check_int64("left_starts", left_starts)
+    check_int64("right_starts", right_starts)
+    most = (n if left_alone else min(n, m)) + (m if right_alone else 0)
+    out = [np.empty(most, dtype=np.int64) for _ in range(5)]
+    out.insert(1, np.empty(most, dtype=np.int32))
+    cdef int64_t[::1] starts = out[0], left_begins = out[2], lefts = out[3], right_begins = out[4], rights = out[5]
+    cdef idx_t[::1] keys = out[1]
+    with nogil:
+        while i < n or j < m:
+            if j == m or (i < n and (left_starts[i] < right_starts[j] or (
+                    left_starts[i] == right_starts[j] and left_keys[i] <= right_keys[j]))):
+                start, key = left_starts[i], left_keys[i]
+            else:
+                start, key = right_starts[j], right_keys[j]
+            left, right = i, j
+            while i < n and left_keys[i] == key and left_starts[i] == start:
+                i += 1
+            while j < m and right_keys[j] == key and right_starts[j] == start:
+                j += 1
+            if (left < i or right_alone) and (right < j or left_alone):
+                starts[found], keys[found] = start, key
+                left_begins[found], lefts[found] = left, i - left
+                right_begins[found], rights[found] = right, j - right
+                found += 1
+    return tuple([column[:found] for column in out])
+
+
+def pairs_between(const int64_t[::1] left_begins not None, const int64_t[::1] lefts not None,
+                  const int64_t[::1] right_begins not None, const int64_t[::1] rights not None,
                   const int64_t[::1] ends not None, Py_ssize_t first, Py_ssize_t last):
     """Returns ``(groups, lefts, rights)`` of the pairs ``[first, last)`` of a left and a right row of the same group:
     of which one they are, and places of rows, int64[last - first] each. -1: the side has no row.
 
-    begins, rights: of the groups, in which left rows come first, see ``sides_apart``. ends: how many pairs there are up
-    to the end of each; a side without rows counts as one row if the group has any pairs: int64[groups]. Pairs go group
-    by group, and by their left row. Raises ValueError for other lengths, IndexError for pairs that are not there.
-    O(last - first + log groups), and the groups between them.
+    left_begins, lefts, right_begins, rights: where the rows of each group begin on either side, and how many there are.
+    ends: how many pairs there are up to the end of each; a side without rows counts as one row if the group has any
+    pairs: int64[groups]. Pairs go group by group, and by their left row. Raises ValueError for other lengths,
+    IndexError for pairs that are not there. O(last - first + log groups), and the groups between them.
     """
-    cdef Py_ssize_t count = rights.shape[0], group, i = 0, n, wide, rows, left, right
+    cdef Py_ssize_t count = ends.shape[0], group, i = 0, n, wide, left, right
     cdef int64_t before
-    check_length("ends", ends.shape[0], count)
-    check_length("begins", begins.shape[0], count + 1)
-    check_int64("begins", begins)
-    check_int64("rights", rights)
     check_int64("ends", ends)
+    for name, column in [("left_begins", left_begins), ("lefts", lefts), ("right_begins", right_begins),
+                         ("rights", rights)]:
+        check_length(name, len(column), count)
+        check_int64(name, column)
     if not 0 <= first <= last <= (ends[count - 1] if count else 0):
         raise IndexError(f"pairs: there are {ends[count - 1] if count else 0}, got [{first}, {last})")
     out, out_lefts, out_rights = (np.empty(last - first, dtype=np.int64) for _ in range(3))
@@ -110,15 +153,14 @@ def pairs_between(const int64_t[::1] begins not None, const int64_t[::1] rights 
     with nogil:
         while first < last:
             before = ends[group - 1] if group else 0
-            rows = begins[group + 1] - begins[group] - rights[group]
             wide = max(rights[group], 1)
             left, right = (first - before) // wide, (first - before) % wide
             n = min(last, ends[group]) - first
             first += n
             while n > 0:
                 groups[i] = group
-                of_left[i] = begins[group] + left if rows else -1
-                of_right[i] = begins[group] + rows + right if rights[group] else -1
+                of_left[i] = left_begins[group] + left if lefts[group] else -1
+                of_right[i] = right_begins[group] + right if rights[group] else -1
                 i, n, right = i + 1, n - 1, right + 1
                 if right == wide:
                     left, right = left + 1, 0

@@ -93,7 +93,8 @@ class Pairs(_OfTwo):
         wide_left, wide_right = self._wide(lefts, rights)
         ends = np.cumsum(wide_left * wide_right)
         for at in range(0, int(ends[-1]) if len(ends) else 0, _TOGETHER):
-            group, left, right = pairs_between(begins, rights, ends, at, min(at + _TOGETHER, int(ends[-1])))
+            last = min(at + _TOGETHER, int(ends[-1]))
+            group, left, right = pairs_between(begins[:-1], lefts, begins[1:] - rights, rights, ends, at, last)
             sides = [
                 (np.where(places < 0, -1, fired.slots[places]), [name for name, _ in columns])
                 for places, columns in ((left, self._ending.left), (right, self._ending.right))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastwin.core.rows.firings import best_of, pairs_between, sides_apart
+from fastwin.core.rows.firings import best_of, groups_of_sides, pairs_between, sides_apart
 
 VALUES = st.integers(-3, 3) | st.sampled_from([-(2**63), 2**63 - 1])
 SIZES = st.lists(st.integers(1, 9), max_size=8)
@@ -48,19 +48,38 @@ def test_left_rows_come_first_in_each_group(sizes, data):
     st.data(),
 )
 def test_pairs_are_those_of_two_loops(counts, lone_left, lone_right, data):
-    pairs, ends, at = [], [], 0
+    pairs, ends = [], []
+    lefts, rights = (np.array([count[side] for count in counts], np.int64) for side in (0, 1))
+    left_begins, right_begins = np.cumsum(lefts) - lefts + 100, np.cumsum(rights) - rights
     for group, (left, right) in enumerate(counts):
-        lefts = list(range(at, at + left)) or ([-1] if lone_right else [])
-        rights = list(range(at + left, at + left + right)) or ([-1] if lone_left else [])
-        pairs += [(group, one, other) for one in lefts for other in rights]
+        ones = list(range(left_begins[group], left_begins[group] + left)) or ([-1] if lone_right else [])
+        others = list(range(right_begins[group], right_begins[group] + right)) or ([-1] if lone_left else [])
+        pairs += [(group, one, other) for one in ones for other in others]
         ends.append(len(pairs))
-        at += left + right
-    begins = np.cumsum([0, *(left + right for left, right in counts)])
-    rights_of = np.array([right for _, right in counts], np.int64)
     first = data.draw(st.integers(0, len(pairs)))
     last = data.draw(st.integers(first, len(pairs)))
-    found = pairs_between(begins, rights_of, np.array(ends, np.int64), first, last)
+    found = pairs_between(left_begins, lefts, right_begins, rights, np.array(ends, np.int64), first, last)
     assert list(zip(*(column.tolist() for column in found), strict=True)) == pairs[first:last]
+
+
+ROWS = st.lists(st.tuples(st.sampled_from([-(2**63), -5, 0, 2**63 - 1]), st.integers(0, 3)), max_size=12).map(sorted)
+
+
+@given(ROWS, ROWS, st.booleans(), st.booleans())
+def test_groups_of_two_sides_are_those_of_sets(left, right, left_alone, right_alone):
+    wanted = []
+    for group in sorted({*left, *right}):
+        lefts, rights = left.count(group), right.count(group)
+        if (lefts or right_alone) and (rights or left_alone):
+            places = [[i for i, row in enumerate(rows) if row < group] for rows in (left, right)]
+            wanted.append((*group, len(places[0]), lefts, len(places[1]), rights))
+    columns = [
+        np.array([row[at] for row in rows], dtype)
+        for rows in (left, right)
+        for at, dtype in ((0, np.int64), (1, np.int32))
+    ]
+    found = groups_of_sides(*columns, left_alone, right_alone)
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == wanted
 
 
 def test_what_they_refuse():
@@ -71,10 +90,12 @@ def test_what_they_refuse():
         best_of(groups, np.zeros(3, np.int64), 1)
     with pytest.raises(ValueError, match="sides: needs 2 values"):
         sides_apart(groups, np.zeros(1, np.int8))
-    begins, rights, ends = np.array([0, 2]), np.array([1]), np.array([1])
+    one, none = np.array([1]), np.array([], np.int64)
     with pytest.raises(IndexError, match=r"pairs: there are 1, got \[0, 2\)"):
-        pairs_between(begins, rights, ends, 0, 2)
+        pairs_between(one, one, one, one, one, 0, 2)
     with pytest.raises(IndexError, match=r"pairs: there are 0, got \[0, 1\)"):
-        pairs_between(np.array([0]), rights[:0], ends[:0], 0, 1)
-    with pytest.raises(ValueError, match="begins: needs 2 values"):
-        pairs_between(begins[:1], rights, ends, 0, 1)
+        pairs_between(none, none, none, none, none, 0, 1)
+    with pytest.raises(ValueError, match="rights: needs 1 values"):
+        pairs_between(one, one, one, none, one, 0, 1)
+    with pytest.raises(ValueError, match="right_keys: needs 1 values"):
+        groups_of_sides(none, none.astype(np.int32), one, none.astype(np.int32), False, False)

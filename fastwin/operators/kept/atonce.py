@@ -1,0 +1,89 @@
+"""Joins of inputs that end, in windows that do not overlap: all rows are at hand, so none has to be kept and found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastwin.columns.decoding import take_rows
+from fastwin.columns.keys import EncodedKeys, KeyCodec
+from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.memory.ordering import ordered
+from fastwin.core.rows.firings import groups_of_sides, pairs_between
+from fastwin.operators.aligned.slicing import Slicing
+from fastwin.operators.config import Config
+from fastwin.operators.kept.pieces import Pieces, cut
+from fastwin.spec.joinending import How
+
+__all__ = ["RowsOfSide", "all_pairs"]
+
+# Pairs that leave together.
+_TOGETHER = 1 << 20
+
+
+class RowsOfSide(NamedTuple):
+    """Some rows of one input. times: ms, int64[n]. columns: those of the results."""
+
+    keys: EncodedKeys
+    times: NDArray[np.int64]
+    columns: pa.RecordBatch
+
+
+class _Side(NamedTuple):
+    """All rows of one input, in order of window, key and arrival.
+
+    slots: of these among the columns, and at the end a -1. starts, keys: int64[n], ms, and int32[n].
+    """
+
+    columns: Pieces
+    slots: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    keys: NDArray[np.int32]
+
+
+def all_pairs(
+    config: Config, slicing: Slicing, how: How, inputs: Sequence[tuple[pa.Schema, list[RowsOfSide]]]
+) -> Iterator[pa.RecordBatch]:
+    """Yields all pairs of rows of two inputs with the same key and window, in order of windows; and, as ``how`` says,
+    rows without a partner, with nulls.
+
+    slicing: of windows that share no slices. inputs: of each the columns of its rows in the results, and its rows.
+    O(rows log rows + pairs).
+    """
+    table = config.codec.new_table()
+    left, right = (_side(slicing, table, *one) for one in inputs)
+    starts, keys, left_begins, lefts, right_begins, rights = groups_of_sides(
+        left.starts, left.keys, right.starts, right.keys, how in ("left", "full"), how in ("right", "full")
+    )
+    window_ends = slicing.last_ends(starts)
+    ends = np.cumsum(np.maximum(lefts, 1) * np.maximum(rights, 1))
+    count = int(ends[-1]) if len(ends) else 0
+    for at in range(0, count, _TOGETHER):
+        groups, *places = pairs_between(left_begins, lefts, right_begins, rights, ends, at, min(at + _TOGETHER, count))
+        # The place of a row that is not there is -1, and so is the last slot.
+        slots = [side.slots[some] for side, some in zip((left, right), places, strict=True)]
+        for part in cut(left.columns.sizes(slots[0]) + right.columns.sizes(slots[1])):
+            columns = left.columns.take(slots[0][part]) + right.columns.take(slots[1][part])
+            of = groups[part]
+            yield config.result(table, keys[of], starts[of], window_ends[of], columns)
+
+
+def _side(slicing: Slicing, table: KeyTable, schema: pa.Schema, parts: list[RowsOfSide]) -> _Side:
+    starts, keys, columns = [np.empty(0, np.int64)], [np.empty(0, np.int32)], []
+    for rows in parts:
+        slicing.cover(rows.times)
+        own, outside = slicing.assign(rows.times)
+        ids, held = KeyCodec.intern(table, rows.keys), rows.columns
+        if outside is not None:
+            some = np.flatnonzero(~outside)
+            own, ids, held = own[some], ids[some], take_rows(held, some)
+        starts.append(own)
+        keys.append(ids)
+        columns.append(held)
+    all_starts, all_keys = np.concatenate(starts), np.concatenate(keys)
+    places, _ = ordered([all_starts, all_keys.astype(np.int64)])
+    return _Side(Pieces(schema, *columns), np.append(places, np.int32(-1)), all_starts[places], all_keys[places])
