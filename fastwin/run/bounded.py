@@ -58,7 +58,8 @@ def run(spec: SpecBuilder, data: Any, each: Callable = map, plan: Plan | None = 
     end = stream.advance_watermark(MAX_TIMESTAMP)
     last = stream.finish_processing_time()
     sides = {tag: pa.concat_tables([part.side[tag] for part in (fed, end, last)]) for tag in fed.side}
-    return Result(pa.concat_tables([fed.main, end.main, last.main]), fed.late, fed.bad, sides, fed.source)
+    main = pa.concat_tables([fed.main, end.main, last.main])
+    return Result(main, fed.late, fed.bad, sides, fed.source, fed.bad_dropped)
 
 
 def open_bounded(plan: Plan, coalesce: bool = False) -> Stream:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastwin.columns.buffers import int64_values
+from fastwin.columns.checking import Checked
 from fastwin.columns.decoding import within_reach
 from fastwin.columns.keys import encode_keys
 from fastwin.columns.units import warn_of_unit
@@ -44,13 +45,15 @@ _Input = tuple[int, Part]  # the side that rows are of, and the rows
 def run_join(bound: Bound, tables: tuple[pa.Table, pa.Table], threads: int) -> Result:
     """Joins the two inputs of a bound join, and fires everything at their end; see ``JoinSpec.run``."""
     plan = planner.plan(bound.spec, bound.schema)
-    inputs = [(side, part) for side, table in enumerate(tables) for part in _checked(bound, side, table)]
+    checked = [(side, part) for side, table in enumerate(tables) for part in _checked(bound, side, table)]
+    inputs = [(side, (good.rows, good.times)) for side, good in checked]
     with _each(threads) as each:
         shares = _divided(plan, bound, inputs, threads, each)
         found = list(each(lambda share: _joined(plan, bound, share), shares))
     result = plan.result([rows for share in found for rows in share], [], [], {})
     sides, source = bound.late_sides(result.late), Source(bound.spec.keys, None)
-    return replace(result, late=pa.table({}), bad=pa.table({}), side=sides, source=source)
+    dropped = sum(good.bad for _, good in checked)
+    return replace(result, late=pa.table({}), bad=pa.table({}), side=sides, source=source, bad_dropped=dropped)
 
 
 @contextmanager
@@ -63,13 +66,13 @@ def _each(threads: int) -> Iterator[Callable]:
         yield pool.map
 
 
-def _checked(bound: Bound, side: int, table: pa.Table) -> Iterator[Part]:
-    """Yields the good rows of one input, and their times, ms; warns of times that look like those of another unit."""
+def _checked(bound: Bound, side: int, table: pa.Table) -> Iterator[Checked]:
+    """Yields the good rows of one input; warns of times that look like those of another unit."""
     column, settled = bound.sides[side].time_column, not bound.guesses_unit(side)
     assert column is not None
     for good in bound.checked(side, table, "run"):
         settled = settled or warn_of_unit(column, good.times)
-        yield good.rows, good.times
+        yield good
 
 
 def _divided(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Literal, NoReturn, SupportsIndex
 
 import numpy as np
@@ -112,7 +113,7 @@ class JoinStream(ShownStream):
         results = [stream.process(pa.concat_tables(united))] if united else []
         with _failing(stream):
             results.append(self._advance(self._follow(newest, newest_rows), "idle"))
-            return self._result(results)
+            return replace(self._result(results), bad_dropped=bad)
 
     def _table(self, side: int, data: Any) -> pa.Table | None:
         if data is None:

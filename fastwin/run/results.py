@@ -31,6 +31,7 @@ class Result:
     late: elements that no window takes any more, with the input's columns; empty unless asked for.
     bad: rows without a usable timestamp, with the input's columns and ``bad_reason``; empty unless diverted.
     side: the side outputs that the spec declares, by tag.
+    bad_dropped: how many rows without a usable timestamp the call has dropped, as ``bad_rows("drop")`` says.
     source: which columns are keys and time, for pictures.
     """
 
@@ -39,6 +40,7 @@ class Result:
     bad: pa.Table
     side: dict[str, pa.Table] = field(default_factory=dict)
     source: Source | None = field(default=None, compare=False)
+    bad_dropped: int = field(default=0, compare=False)
 
     def to_pandas(self, output: str = "main") -> pd.DataFrame:
         """Returns an output as a pandas DataFrame.
@@ -89,11 +91,13 @@ class Result:
         main = f"main: {self.main.num_rows:,} rows of {', '.join(self.main.column_names)}"
         others = {"late": self.late, "bad": self.bad, **{f"side[{tag!r}]": table for tag, table in self.side.items()}}
         counts = [f"{name}: {table.num_rows:,} rows" for name, table in others.items() if table.num_rows]
+        counts += [f"bad_dropped: {self.bad_dropped:,} rows"] if self.bad_dropped else []
         return f"Result({'; '.join([main, *counts])})"
 
     def _repr_html_(self) -> str:
         outputs = {"late": self.late, "bad": self.bad, **{f"side[{tag!r}]": table for tag, table in self.side.items()}}
         parts = [table_html(f"result.{name}", table) for name, table in outputs.items() if table.num_rows]
+        parts += [pairs_html("result", {"bad_dropped": self.bad_dropped})] if self.bad_dropped else []
         return "".join([table_html("result.main", self.main), *parts])
 
 

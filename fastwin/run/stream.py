@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, NoReturn, SupportsIndex
 
@@ -154,7 +155,9 @@ class Stream(Questions, ShownStream):
             if self._follows is not None:
                 newest = max((int(one.times.max(initial=MIN_TIMESTAMP)) for one in checked), default=MIN_TIMESTAMP)
                 main += self._follow(operator, newest)
-            return self._result(main, late, bad)
+            dropped = sum(one.bad for one in checked if one.diverted is None)
+            result = self._result(main, late, bad)
+            return replace(result, bad_dropped=dropped) if dropped else result
         except BaseException as problem:
             self._fail(problem)
             raise

@@ -110,7 +110,7 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
             results = list(run_divided(plan, [(piece.rows, piece.times) for piece in pieces], threads, pool.map))
         else:
             results = _run_by_keys(plan, pieces, threads, pool)
-    return plan.result(results, [], diverted, {})
+    return replace(plan.result(results, [], diverted, {}), bad_dropped=sum(piece.dropped for piece in checked))
 
 
 def _chunks(table: pa.Table, most: int) -> list[pa.RecordBatch]:
@@ -121,7 +121,7 @@ def _chunks(table: pa.Table, most: int) -> list[pa.RecordBatch]:
 class _Piece:
     """Good rows and their times (int64[n], ms), with the first and the last one; and the bad ones to divert.
 
-    fed: an operator that has taken the good rows already, if there is one.
+    dropped: how many bad ones were. fed: an operator that has taken the good rows already, if there is one.
     """
 
     rows: pa.RecordBatch
@@ -129,6 +129,7 @@ class _Piece:
     first: int
     last: int
     diverted: pa.RecordBatch | None
+    dropped: int = 0
     fed: WatermarkOperator | None = None
 
 
@@ -138,7 +139,8 @@ def _checked(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:
     limits = plan.limits(Limits())
     good = good_rows(rows, spec.time_column, spec.bad_row_policy, limits, before)
     first, last = good.extent or (extent(good.times) if len(good.times) else (0, 0))
-    return _Piece(good.rows.select(needed_columns(plan)), good.times, first, last, good.diverted)
+    dropped = good.bad if good.diverted is None else 0
+    return _Piece(good.rows.select(needed_columns(plan)), good.times, first, last, good.diverted, dropped)
 
 
 def _plan_of_few(plan: Plan, chunks: list[pa.RecordBatch], least: int = 2) -> Plan | None:
@@ -203,7 +205,7 @@ def _looked_at(plan: Plan, operator: WatermarkOperator, rows: pa.RecordBatch) ->
     seen = operator.process_within(plan.batch(needed, times), *limits)
     if seen is None:
         return None
-    return _Piece(needed, times, *seen, None, operator)
+    return _Piece(needed, times, *seen, None, fed=operator)
 
 
 def _fed(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:

@@ -201,9 +201,11 @@ def test_bad_times_are_diverted_or_dropped_and_counted(name: str) -> None:
     bad = 2 if name == "nulls only" else 1
     for policy in ("divert", "drop"):
         spec = BASE.bad_rows(policy).aggregate(n=fw.Count())
-        assert spec.run(data).main["k"].to_pylist() == ["good"][: 2 - bad]
-        stream = spec.open()
+        whole, stream = spec.run(data), spec.open()
+        assert whole.main["k"].to_pylist() == ["good"][: 2 - bad]
         result = stream.process(data)
+        assert whole.bad_dropped == result.bad_dropped == (bad if policy == "drop" else 0)
+        assert stream.process(data.slice(0, 0)).bad_dropped == 0
         assert (stream.metrics.events, stream.metrics.bad) == (2, bad)
         assert result.bad["k"].to_pylist() == (["bad", "good"][:bad] if policy == "divert" else [])
         assert result.bad["bad_reason"].to_pylist() == ([reason] * bad if policy == "divert" else [])

@@ -158,8 +158,10 @@ def test_bad_rows_are_told_by_the_column_of_their_input():
         JOIN.run(LEFT, bad)
     dropping = START.bad_rows("drop")
     stream = fw.window_join(dropping, dropping, WINDOW).open()
-    stream.process(bad, RIGHT)
-    assert (stream.metrics.bad, stream.metrics.events) == (1, 3)
+    assert stream.process(bad, RIGHT).bad_dropped == 1
+    assert stream.process(LEFT, RIGHT).bad_dropped == 0
+    assert (stream.metrics.bad, stream.metrics.events) == (1, 3 + len(LEFT) + len(RIGHT))
+    assert fw.window_join(dropping, dropping, WINDOW).run(bad, bad).bad_dropped == 2
 
 
 @pytest.mark.parametrize("policy", ["raise", "drop"])

@@ -97,7 +97,10 @@ def test_bad_rows_are_told_by_their_place_in_the_input() -> None:
         spec.run(table, threads=4)
     diverted = spec.bad_rows("divert").run(table, threads=4)
     assert diverted.bad.num_rows == 1
-    assert rows_of(diverted) == rows_of(spec.bad_rows("drop").run(table))
+    dropped = [spec.bad_rows("drop").run(table, threads=threads) for threads in (1, 4)]
+    assert rows_of(diverted) == rows_of(dropped[0])
+    assert [one.bad_dropped for one in dropped] == [1, 1]
+    assert "bad_dropped: 1 rows" in repr(dropped[0])
 
 
 @pytest.mark.usefixtures("divided")
