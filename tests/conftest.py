@@ -1,7 +1,8 @@
 """What all tests share: how hard hypothesis tries, and how JVMs compile.
 
-HYPOTHESIS_PROFILE chooses `dev` (quick, new examples every time) or `ci` (more examples, the same ones every time);
-without it, a set CI variable chooses `ci`. Tests marked `long` are skipped unless FASTWIN_LONG is set.
+HYPOTHESIS_PROFILE chooses `dev` (quick, new examples every time), `ci` (the same ones every time) or `long` (many new
+ones); without it, FASTWIN_LONG chooses `long`, and a set CI variable `ci`. Tests marked `long` are skipped unless
+FASTWIN_LONG is set.
 """
 
 import os
@@ -16,8 +17,10 @@ from tests.support.jvm import JVM_OPTIONS, submit_options
 _COMMON = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
 
 settings.register_profile("dev", max_examples=50, **_COMMON)
-settings.register_profile("ci", max_examples=200, derandomize=True, **_COMMON)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+settings.register_profile("ci", max_examples=60, derandomize=True, **_COMMON)
+settings.register_profile("long", max_examples=400, **_COMMON)
+_usual = "long" if os.environ.get("FASTWIN_LONG") else "ci" if os.environ.get("CI") else "dev"
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or _usual)
 
 # What this machine says of Spark is not for the tests.
 for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR"):
