@@ -3,13 +3,14 @@
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 
 import fastwin as fw
 from fastwin.serve.app import Settings
 from fastwin.store import PaneStore
 from tests.support.browser import chromium
-from tests.support.clicks import FIRST, spec_of
-from tests.support.page import drawn, wait
+from tests.support.clicks import FIRST, clicks, spec_of
+from tests.support.page import drawn, settle, wait
 from tests.support.service import serving
 
 LINK = '<a href="https://elsewhere.test/">x</a>'
@@ -18,7 +19,13 @@ SPEC = spec_of(
 )
 
 
-def test_lists_decimals_and_markup(tmp_path):
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    with chromium(tmp_path_factory.mktemp("browser") / "profile") as started:
+        yield started
+
+
+def test_lists_decimals_and_markup(driver, tmp_path):
     """Lists are told, decimals sorted as numbers, and a key is a text also in the chart."""
     rows = [(LINK, "9.00", "<i>ann</i>"), (LINK, "0.50", "bob"), (LINK, "0.00", "bob"), ("home", "100.00", "eve")]
     modules, paid, users = zip(*rows, strict=True)
@@ -26,7 +33,7 @@ def test_lists_decimals_and_markup(tmp_path):
     paid = pa.array(map(Decimal, paid), pa.decimal128(9, 2))
     table = pa.table({"module": modules, "ts": times, "paid": paid, "user": users})
     url = f"rocksdb:{tmp_path / 'store'}"
-    with PaneStore.open(url, SPEC) as store, chromium(tmp_path / "profile") as driver:
+    with PaneStore.open(url, SPEC) as store:
         store.put(SPEC.panes().run(table).main)
         run = serving(store, url, table, Settings())
         driver.get(f"http://127.0.0.1:{next(run).port}/")
@@ -44,4 +51,20 @@ def test_lists_decimals_and_markup(tmp_path):
         legend = "return [...document.querySelectorAll('#chart .legendtext')].map(x => x.textContent)"
         wait(driver, lambda d: set(d.execute_script(legend)) == {"home", LINK})
         assert not driver.execute_script("return document.querySelectorAll('#chart a').length")
+        next(run, None)
+
+
+def test_tumbling_windows_have_a_chart(driver, tmp_path):
+    """Also where none of the usual ranges is long enough, and kept long enough."""
+    windows = fw.TumblingEventTimeWindows.of("5 minutes")
+    spec = fw.key_by("module").event_time("ts").window(windows).aggregate(pv=fw.Count())
+    url = f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(clicks(200, modules=1, hours=1)).main.slice(4))
+        run = serving(store, url, clicks(0), Settings())
+        driver.get(f"http://127.0.0.1:{next(run).port}/")
+        settle(driver)
+        options = driver.find_element("id", "range").find_elements("tag name", "option")
+        assert [option.text for option in options] == ["20 minutes", "40 minutes"]
+        assert [points for _, points, _ in drawn(driver)] == [8]
         next(run, None)

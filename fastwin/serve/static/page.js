@@ -87,7 +87,9 @@
     const nice = [pane, 5 * 60_000, 15 * 60_000, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR, 72 * HOUR, 168 * HOUR, whole];
     const fits = [...new Set(nice)].filter((ms) => ms % pane === 0 && ms <= kept).sort((a, b) => a - b);
     fill(byId("window"), fits, whole);
-    fill(byId("range"), fits.filter((ms) => ms >= 4 * pane && ms >= (coarse || 0)), whole);
+    const long = fits.filter((ms) => ms >= 4 * pane && ms >= (coarse || 0)), longest = kept - kept % pane;
+    const ranges = long.length ? long : [...new Set([4 * pane, longest])].filter((ms) => ms <= longest);
+    fill(byId("range"), ranges, ranges.includes(whole) ? whole : longest);
     const { aggregates } = state.store;
     state.sorting.name = Draw.sortable(aggregates)[0]?.name ?? "key";
     byId("sort").replaceChildren(...Draw.sortable(aggregates).map((a) => new Option(Draw.label(state.settings, a.name), a.name)), new Option("Name", "key"));
