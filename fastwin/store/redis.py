@@ -1,6 +1,6 @@
 """Panes in Redis: hashes for some panes of a key in a row, so that any client can read them.
 
-Names, with the hash tag in braces (in a Redis Cluster {NAMESPACE} for all); see ``redisnames``::
+Names, with the hash tag in braces (in a store made by redis+cluster:// {NAMESPACE} for all); see ``redisnames``::
 
     {NAMESPACE:KEY}:3min:2024-01-01T00:00Z           a hash, the shelf of the panes from then on: N to the revision of
                                                      the N-th, a batch of the epoch @ or EPOCH.BATCH; N:FIELD to
@@ -8,7 +8,7 @@ Names, with the hash tag in braces (in a Redis Cluster {NAMESPACE} for all); see
     {NAMESPACE:KEY}:3min:2024-01-01T00:00Z:FIELD     a hash: N to a value that is longer than a number
     {NAMESPACE:KEY}:1h:2024-01-01T00:00Z             the same of coarse panes, without revisions
     {NAMESPACE:KEY}:1h:2024-01-01T00:00Z:FIELD       a string: Redis's own HyperLogLog of one of the widest panes
-    {NAMESPACE}:meta                                 a hash: layout, watermark, since, version, identity, history ...
+    {NAMESPACE}:meta                                 a hash: layout, names, watermark, since, version, identity ...
     {NAMESPACE}:keys                                 a sorted set: KEY by the end of its last pane
     {NAMESPACE}:block:2024-01-01T00:00Z              a set: the keys that have panes there
     {NAMESPACE}:blocks                               a sorted set: the starts of these blocks
@@ -39,6 +39,7 @@ __all__ = ["RedisStore"]
 _PIPELINE = 500
 _ATTEMPTS = 100
 _OLDEST_LAYOUT = 2
+_ONE_SLOT, _BY_KEY = "one slot", "by key"
 _READ_KEYS = 20_000
 _SETS_AT_ONCE, _MEMBERS_AT_ONCE = 20, 1_000
 _MOST_BLOCKS = 10_000
@@ -61,7 +62,8 @@ class RedisStore(PaneStore, schemes=SCHEMES):
         self._servers = connected(where, read_only)
         self._client: Any = self._servers.client
         self._scripts, self._calls = self._servers.scripts, self._servers.told
-        self._names = Names(where.namespace, self._servers.one_slot)
+        self._namespace = where.namespace
+        self._names = Names(self._namespace, self._servers.one_slot)
         self.meta()
 
     def close(self) -> None:
@@ -87,8 +89,19 @@ class RedisStore(PaneStore, schemes=SCHEMES):
                 f"use another namespace and put the panes again, on Spark from a fresh checkpoint, and delete "
                 f"{self._names.all}"
             )
+        self._take_names(found.get(b"names") == _ONE_SLOT.encode())
         complete = max((at for at in (complete, kept) if at is not None), default=None)
         return Meta.of(layout, watermark, since, complete, version or 0, identity, history, lost)
+
+    def _take_names(self, one_slot: bool) -> None:
+        """Goes by the names that the store was made with. Raises StoreError where they cannot be had here."""
+        if self._servers.one_slot and not one_slot:
+            raise StoreError(
+                f"redis: {self._shown} has a store in this namespace that redis:// has made, with names in several "
+                f"slots; open it as redis://, or use another namespace and put the panes again"
+            )
+        if self._names.one_slot != one_slot:
+            self._names = Names(self._namespace, one_slot)
 
     def batch_of(self, query: str) -> int | None:
         with self._calls():
@@ -106,6 +119,7 @@ class RedisStore(PaneStore, schemes=SCHEMES):
     def _create(self, layout: Layout) -> None:
         with self._calls():
             self._client.hsetnx(self._names.meta, "identity", new_identity())
+            self._client.hsetnx(self._names.meta, "names", _ONE_SLOT if self._names.one_slot else _BY_KEY)
             self._client.hset(self._names.meta, "layout", layout.to_json())
 
     def _write(self, layout: Layout, blocks: list[Block], revision: Revision, watermark: int) -> Written:

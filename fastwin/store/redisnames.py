@@ -31,7 +31,7 @@ class Names:
 
     def __init__(self, namespace: str, one_slot: bool = False) -> None:
         self._namespace = namespace
-        self._one_slot = one_slot
+        self.one_slot = one_slot
         self.meta = self.own("meta")
         self.keys = self.own("keys")
         self.blocks = self.own("blocks")
@@ -48,7 +48,7 @@ class Names:
 
     def of_key(self, key: str) -> str:
         """Returns what the names of a key begin with."""
-        return f"{{{self._namespace}}}:{key}" if self._one_slot else f"{{{self._namespace}:{key}}}"
+        return f"{{{self._namespace}}}:{key}" if self.one_slot else f"{{{self._namespace}:{key}}}"
 
 
 @dataclass(frozen=True)

@@ -188,3 +188,25 @@ def test_store_of_an_earlier_layout_is_refused(start, read_only):
         PaneStore.open(server.url, None if read_only else spec(), read_only=read_only)
     assert "{fastwin:*" in str(caught.value)
     PaneStore.open(f"{server.url}?namespace=other", spec()).close()
+
+
+def test_names_are_those_that_the_store_was_made_with(redis_server, monkeypatch):
+    """One server has names of both kinds, a Redis Cluster only those with one hash tag. Either is one server here."""
+    client = redis.Redis.from_url(redis_server.url)
+    one, other = (f"{redis_server.url}?namespace=names-{each}" for each in ("one", "other"))
+    with monkeypatch.context() as cluster:
+        cluster.setattr("fastwin.store.redisservers._OneServer.one_slot", True)
+        with PaneStore.open(one, spec()) as store:
+            store.put(batch(0))
+            expected = store.query()
+    with PaneStore.open(one, spec()) as store:
+        assert store.query().equals(expected) and expected.num_rows == len(MODULES)
+        store.put(batch(1))
+        assert set(store.query()["pv"].to_pylist()) == {1 + 2}
+    assert all(name.startswith(b"{names-one}:") for name in client.scan_iter("{names-one*"))
+    with PaneStore.open(other, spec()) as store:
+        store.put(batch(0))
+    client.hdel("{names-other}:meta", "names")  # as an earlier fastwin leaves it
+    monkeypatch.setattr("fastwin.store.redisservers._OneServer.one_slot", True)
+    with pytest.raises(StoreError, match=r"that redis:// has made, with names in several slots; .* another namespace"):
+        PaneStore.open(other, read_only=True)
