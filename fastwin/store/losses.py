@@ -38,13 +38,14 @@ class Losses:
         lateness: ms, how long after its end a pane may have been put.
         """
         if meta is None:
-            return replace(step, complete_from=self._until, lost=self._accepted)
+            return replace(step, complete_from=self._until, lost=self._accepted or None)
         goal, layout = step.watermark, meta.layout
         reached = max((at for at in (goal, meta.watermark) if at is not None), default=None)
         floor = None if reached is None else layout.block.start_of(reached - layout.retention_ms)
-        lost, until = self._accepted or meta.lost, self._until
-        if lost and goal is not None and (meta.watermark is None or goal > meta.watermark):
-            lost = False
+        until = self._until
+        lost: bool | None = self._accepted or None
+        if (lost or meta.lost) and goal is not None and (meta.watermark is None or goal > meta.watermark):
+            lost = False if meta.lost else None
             behind = layout.fine.start_of(goal + lateness + layout.pane_ms - 1)
             until = behind if until is None else max(until, behind)
         return replace(step, floor=floor, complete_from=until, lost=lost, identity=meta.identity)

@@ -107,7 +107,8 @@ class Step:
 
     watermark: ms, or None if the batch says nothing of it; a store that is further stays there. first: the start of the
     first pane of the batch, ms. floor: what is older goes, ms. mark: the name of a query, and the batch that it has now
-    put whole. complete_from: where a loss ends, ms. lost: whether one was accepted whose end is not known yet.
+    put whole. complete_from: where a loss ends, ms. lost: True: one was accepted whose end is not known yet; False: the
+    one that the store told of ends here; None: neither, so what others have accepted meanwhile stays.
     identity: of the store that the batch was put into, '' if it has none yet. process: which process of the store's had
     the begin of the batch; None if that does not matter. changed: the start of the first pane that was put, also by
     attempts of before that failed, ms; None: none was.
@@ -118,7 +119,7 @@ class Step:
     floor: int | None = None
     mark: tuple[str, int] | None = None
     complete_from: int | None = None
-    lost: bool = False
+    lost: bool | None = None
     identity: str = ""
     process: str | None = None
     changed: int | None = None

@@ -246,7 +246,7 @@ class RedisStore(PaneStore, schemes=SCHEMES):
         times = (step.watermark, step.first, retention, step.complete_from)
         args = ["" if time is None else time for time in times]
         args += [step.stamp, new_identity(), HISTORY, *(step.mark or ("", ""))]
-        args += ["1" if step.lost else "", step.identity, step.process or "", ENTRIES]
+        args += ["" if step.lost is None else str(int(step.lost)), step.identity, step.process or "", ENTRIES]
         args += ("", "") if layout is None else entry_of(layout, time.time_ns() // 1_000_000)
         args += ("", "") if layout is None else (layout.block.width_ms, layout.block.offset_ms)
         with self._calls():

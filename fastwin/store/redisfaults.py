@@ -32,8 +32,8 @@ def check_server(client: Any, shown: str, read_only: bool) -> None:
         masters = int((_told(client, "CLUSTER INFO") or {}).get("cluster_size", 1))
         if masters > 1:
             raise StoreError(
-                f"redis: {shown} is part of a Redis Cluster of {masters} masters; name it as redis+cluster://HOST:PORT, and "
-                f"with a namespace of its own if redis:// has filled this one before"
+                f"redis: {shown} is part of a Redis Cluster of {masters} masters; name it as redis+cluster://HOST:PORT"
+                f", and with a namespace of its own if redis:// has filled this one before"
             )
     if not read_only and info.get("role") == "slave":
         raise StoreUnavailableError(  # a failover may be under way

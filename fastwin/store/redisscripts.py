@@ -42,7 +42,8 @@ local from = number('complete_from')
 if complete ~= '' and not (from and from >= tonumber(complete)) then
   redis.call('HSET', meta, 'complete_from', complete)
 end
-redis.call('HSET', meta, 'lost', ARGV[10])
+if ARGV[10] == '1' then redis.call('HSET', meta, 'lost', '1')
+elseif ARGV[10] == '0' and complete ~= '' then redis.call('HSET', meta, 'lost', '') end
 local since = redis.call('HGET', meta, 'since')
 if first ~= '' and not (since and tonumber(since) <= tonumber(first)) then since = first end
 local reached, dies = redis.call('HGET', meta, 'watermark'), tonumber(ARGV[14])
@@ -65,9 +66,10 @@ return dropped
 """
 """KEYS: meta; marks of queries. ARGV: watermark, start of the first pane, retention, end of a loss: ms or ''; stamp;
 identity of a new store; how many stamps are kept; a query's name or '', and its batch; '1' for a loss whose end is not
-known, or ''; the identity and the process that must be there, or ''; how many entries of the clock are kept; until when
-what is written now is there, and how much later an entry is one of its own: ms or ''; width and offset of blocks, ms
-or ''. Returns from where to where panes fall out, or nil; 'other' if identity or process are not those."""
+known, '0' if the one that the store told of ends, or ''; the identity and the process that must be there, or ''; how
+many entries of the clock are kept; until when what is written now is there, and how much later an entry is one of its
+own: ms or ''; width and offset of blocks, ms or ''. Returns from where to where panes fall out, or nil; 'other' if
+identity or process are not those."""
 
 WRITE = (
     """

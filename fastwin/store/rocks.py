@@ -349,7 +349,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
                 watermark=max(goals, default=None),
                 since=oldest,
                 complete_from=max(complete, default=None),
-                lost=step.lost,
+                lost=stored["lost"] if step.lost is None else step.lost,
                 identity=mark.identity,
                 version=mark.version,
                 history=" ".join([*stored["history"].split(), step.stamp][-HISTORY:]),

@@ -129,6 +129,26 @@ def test_accepted_loss_with_lateness(server):
         assert store.meta().since == FIRST + 9 * 3 * MINUTE
 
 
+def test_loss_that_is_accepted_while_another_writer_ends_a_batch(server, monkeypatch):
+    """It is told with the batch behind that one, whose writer did not know of it."""
+    with PaneStore.open(server.url, spec()) as one, PaneStore.open(server.url, spec()) as other:
+        one.put(batch(0), (1, 0))
+        advance = type(one)._advance
+
+        def accepting(self, *arguments):
+            monkeypatch.undo()
+            other.accept_loss()
+            other.begin_batch()
+            other.advance_watermark(None, mark=("query", 8))
+            return advance(self, *arguments)
+
+        monkeypatch.setattr(type(one), "_advance", accepting)
+        one.put(batch(1), (1, 1))
+        assert one.meta().lost
+        one.put(batch(2), (1, 2))
+        assert not one.meta().lost and one.meta().since == FIRST + 3 * 3 * MINUTE
+
+
 def test_part_of_a_batch_is_not_published(server):
     """Started again in the middle, the batch is refused before readers get its watermark."""
     with PaneStore.open(server.url, spec()) as store:
