@@ -55,13 +55,14 @@ def pane_starts(table: pa.Table, layout: Layout) -> np.ndarray:
     if pa.types.is_timestamp(column.type):
         column = pc.cast(column, pa.timestamp("ms", tz=column.type.tz)).cast(pa.int64())
     starts = column.to_numpy().astype(np.int64)
+    beyond = (starts < FIRST_MS) | (starts >= LAST_MS)
+    if beyond.any():
+        raise SpecError(f"put: window_start must be in the years 1 to 9999, got {int(starts[beyond][0])} ms")
     off = (starts - layout.offset_ms) % layout.pane_ms != 0
     if off.any():
         raise SpecError(
             f"put: window_start {time_text(int(starts[off][0]))} starts no pane of {format_ms(layout.pane_ms)}"
         )
-    if len(starts) and (starts.min() < FIRST_MS or starts.max() >= LAST_MS):
-        raise SpecError(f"put: window_start must be in the years 1 to 9999, got {int(starts.max())} ms")
     return starts
 
 
@@ -93,12 +94,13 @@ def check_on_grid(name: str, value: Any, layout: Layout) -> None:
 
 
 def checked_bounds(
-    what: str, meta: Meta, start: int | None, end: int | None, step_ms: int | None = None
+    what: str, meta: Meta, start: int | None, end: int | None, step_ms: int | None = None, window_ms: int = 0
 ) -> tuple[int, int]:
     """Returns the bounds of a question, ms: by default one window, up to the watermark.
 
-    what: the method that was asked. step_ms: what divides the time between them. Raises SpecError unless both are on
-    the panes' grid and in order, StoreError where the store has no watermark to end at.
+    what: the method that was asked. step_ms: what divides the time between them; window_ms: of the windows that end
+    then. Raises SpecError unless both are on the panes' grid and in order, and all windows in the calendar; StoreError
+    where the store has no watermark to end at.
     """
     end = meta.watermark if end is None else end
     if end is None:
@@ -111,6 +113,10 @@ def checked_bounds(
     if step_ms is not None and (end - start) % step_ms:
         raise SpecError(
             f"{what}: end must be one or more steps of {format_ms(step_ms)} after start, got start={start} end={end}"
+        )
+    if step_ms is not None and start + step_ms - window_ms < FIRST_MS:
+        raise SpecError(
+            f"{what}: windows must begin in the years 1 to 9999, got a first one at {start + step_ms - window_ms} ms"
         )
     return start, end
 

@@ -374,7 +374,7 @@ class PaneStore(ABC):
         meta = self._known()
         layout = meta.layout
         window_ms, step_ms = checked_widths(layout, window, step)
-        start, end = checked_bounds("series", meta, start, end, step_ms)
+        start, end = checked_bounds("series", meta, start, end, step_ms, window_ms)
         texts = self._key_texts() if keys is None else texts_of(keys, layout.keys)
         first = start + step_ms - window_ms
         coarse = layout.coarse

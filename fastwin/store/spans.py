@@ -89,9 +89,13 @@ def cover(start: int, end: int, coarse: Level | None) -> Iterator[Span]:
 def time_text(ms: int) -> str:
     """Returns a time of the years 1 to 9999 in UTC, as short as it is exact from minutes on; it sorts like the time.
 
+    Of a time before them, at which a span with the first pane may begin, it is the ms.
+
     >>> time_text(1_704_067_380_000)
     '2024-01-01T00:03Z'
     """
+    if ms < FIRST_MS:
+        return str(ms)
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=ms // 1_000)
     if ms % _MINUTE == 0:
         return f"{moment:%Y-%m-%dT%H:%M}Z".rjust(17, "0")

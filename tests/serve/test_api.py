@@ -122,6 +122,7 @@ BAD = [
     ("end is no number", "/api/current?end=yesterday", 400, "whole number"),
     ("end off the grid", f"/api/current?end={END + 1}", 400, "within a pane"),
     ("end beyond the calendar", f"/api/current?end={2**53}", 400, "years 1 to 9999"),
+    ("windows before the calendar", f"{SERIES}&end=-62135510400000", 400, "years 1 to 9999"),
     ("end is huge", "/api/current?end=" + "9" * 500, 400, "whole number"),
     ("end is no date", "/api/current?end=2015-02-30", 400, "a time such as 2015-05-20"),
     ("end is a date off the grid", "/api/current?end=2024-01-01T10:01", 400, "within a pane"),

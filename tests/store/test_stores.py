@@ -235,7 +235,8 @@ def test_questions_are_bounded_in_bytes(url, table, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [({"window": "4 minutes"}, "window must be a multiple of a pane"), ({"step": "1 s"}, "step must be a multiple"),
-     ({"start": FIRST, "end": FIRST + HOUR, "step": "42 minutes"}, "one or more steps")],
+     ({"start": FIRST, "end": FIRST + HOUR, "step": "42 minutes"}, "one or more steps"),
+     ({"start": -62_135_596_800_000, "end": -62_135_510_400_000}, "series: windows must begin in the years 1 to 9999")],
 )  # fmt: skip
 def test_series_without_sense_are_refused(store, table, arguments, says):
     store.put(panes_of(table.slice(0, 10)))
@@ -269,6 +270,10 @@ def test_panes_that_are_none_are_refused(store, table):
         (
             panes.set_column(1, "window_start", pc.add(panes["window_start"], pa.scalar(1, pa.duration("ms")))),
             "starts no pane",
+        ),
+        (
+            panes.slice(0, 2).set_column(1, "window_start", pa.array([-62_135_596_800_001, FIRST])),
+            r"years 1 to 9999, got -62135596800001 ms",
         ),
         (panes.set_column(1, "window_start", pa.nulls(panes.num_rows, panes["window_start"].type)), "is null"),
     ):
