@@ -11,6 +11,14 @@ from fastwin.serve.turns import Turns
 __all__ = ["Kept"]
 
 
+class _Making:
+    """An answer that somebody makes under the lock; found: what those behind take, also where it is not kept."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.found: bytes | None = None
+
+
 class Kept:
     """Answers, and what they are made of, by their questions; safe to use from several threads.
 
@@ -22,7 +30,7 @@ class Kept:
         self._metrics = metrics
         self._turns = turns
         self._all: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._making: dict[Hashable, threading.Lock] = {}
+        self._making: dict[Hashable, _Making] = {}
         self._lock = threading.Lock()
         self.size = 0
 
@@ -48,26 +56,31 @@ class Kept:
     def once(self, question: Hashable, make: Callable[[], tuple[bytes, bool]]) -> bytes:
         """Returns a kept answer, or makes it; of many that ask the same at once, one makes it and the others wait.
 
-        make: returns the answer, and whether it may be kept. Raises BusyError where too many wait already.
+        make: returns the answer, and whether it may be kept; those who wait get it in any case. Raises BusyError where
+        too many wait already.
         """
         found = self.get(question)
         if found is not None:
             return found
         with self._lock:
-            lock = self._making.setdefault(question, threading.Lock())
-        with self._turns.behind(lock):
-            found = self.get(question)
-            if found is not None:
-                return found
+            making = self._making.setdefault(question, _Making())
+        with self._turns.behind(making.lock):
             try:
-                found, lasts = make()
-                self._metrics.misses.inc()
-                if lasts:
-                    self.keep(question, found, len(found))
+                if making.found is not None:
+                    self._metrics.hits.inc()
+                    return making.found
+                found = self.get(question)
+                if found is None:
+                    found, lasts = make()
+                    self._metrics.misses.inc()
+                    if lasts:
+                        self.keep(question, found, len(found))
+                making.found = found
+                return found
             finally:
                 with self._lock:
-                    self._making.pop(question, None)
-            return found
+                    if self._making.get(question) is making:
+                        del self._making[question]
 
     def keep(self, question: Hashable, found: Any, size: int) -> None:
         """Keeps an answer or a part, of so many bytes, in place of what is kept of the question."""

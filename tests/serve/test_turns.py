@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import pytest
 
 from fastwin.serve.answers import Answers
+from fastwin.serve.kept import Kept
+from fastwin.serve.metrics import Metrics
 from fastwin.serve.turns import BusyError, Turns
 from fastwin.store import PaneStore
 from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, clicks
@@ -75,6 +77,36 @@ def test_turns():
         thread.join(20)
     work(3)
     assert sorted(done) == [0, 1, 3] and turns._waiting == 0
+
+
+def test_answer_that_is_not_kept_is_for_all_who_waited():
+    """As where a batch ended while it was made: nobody makes it again."""
+    turns, released, made = Turns(1, 20), threading.Event(), []
+    kept = Kept(1_000, Metrics(), turns)
+
+    def make() -> tuple[bytes, bool]:
+        assert released.wait(20)
+        made.append(1)
+        return b"answer", False
+
+    with ThreadPoolExecutor(5) as pool:
+        asked = [pool.submit(kept.once, "question", make) for _ in range(5)]
+        end = time.monotonic() + 20
+        while turns._waiting < 4:
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        released.set()
+        assert [one.result() for one in asked] == [b"answer"] * 5
+    assert made == [1] and len(kept) == 0 and not kept._making
+    assert kept.once("question", make) == b"answer" and made == [1, 1]
+
+
+def test_answer_that_comes_just_before_it_is_made(monkeypatch):
+    kept = Kept(1_000, Metrics(), Turns(1, 20))
+    kept.keep("question", b"answer", 6)
+    part, missed = kept.part, iter([None])
+    monkeypatch.setattr(kept, "part", lambda question: next(missed, part(question)))
+    assert kept.once("question", lambda: pytest.fail("it is there")) == b"answer" and not kept._making
 
 
 def test_slow_questions_hold_up_nobody_else(make_service, monkeypatch):
