@@ -120,6 +120,11 @@ class RedisStore(PaneStore, schemes=SCHEMES):
         with self._calls():
             self._client.hsetnx(self._names.meta, "identity", new_identity())
             self._client.hsetnx(self._names.meta, "names", _ONE_SLOT if self._names.one_slot else _BY_KEY)
+            if self._client.hsetnx(self._names.meta, "layout", layout.to_json()):
+                return
+            held = self._client.hget(self._names.meta, "layout")  # with another retention, or of another writer
+            if held is not None:
+                Layout.from_json(held).check_same(layout)
             self._client.hset(self._names.meta, "layout", layout.to_json())
 
     def _write(self, layout: Layout, blocks: list[Block], revision: Revision, watermark: int) -> Written:

@@ -20,6 +20,9 @@ Kind = Literal["server", "cluster", "sentinel"]
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _TIMEOUT_SECONDS = 10.0
 _CONNECT_SECONDS = 5.0
+_NOT_FOR_US = ("decode_responses", "encoding", "encoding_errors")
+"""Options of redis-py that make text of bytes, or other bytes of text: nothing of a store would be found again."""
+
 _PORTS = {"server": 6379, "cluster": 6379, "sentinel": 26379}
 
 
@@ -52,6 +55,9 @@ class RedisUrl:
         hosts = [(parts.hostname or "localhost", parts.port or _PORTS[kind])]
         hosts += [(each.hostname or "localhost", each.port or _PORTS[kind]) for each in others]
         shown = f"{scheme}{'+' + way if way else ''}://{','.join(f'{host}:{port}' for host, port in hosts)}{parts.path}"
+        for name in _NOT_FOR_US:
+            if name in options:
+                raise SpecError(f"store: {shown}: leave out {name}=; a store is bytes, and names in UTF-8")
         namespace = options.pop("namespace", "fastwin")
         if not _NAMESPACE.fullmatch(namespace):
             raise SpecError(f"store: namespace must be 1 to 64 letters, digits, '_', '.' or '-', got {namespace!r}")

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+import fastwin as fw
 from fastwin.errors import SpecError, StoreError, StoreUnavailableError
 from fastwin.store import PaneStore
+from fastwin.store.layout import Layout
+from tests.support.clicks import spec_of
 from tests.support.documents import ROOT
 from tests.support.numbered_clicks import MODULES, batch, spec
 from tests.support.redis_server import RedisServer
@@ -137,6 +140,8 @@ def test_password_from_the_environment_or_a_file(start, tmp_path, monkeypatch):
         ("redis://localhost?db=first", "is no URL for Redis"),
         ("redis://localhost?colour=blue", "colour"),
         ("redis://localhost?retry=5", "is no URL for Redis"),
+        ("redis://localhost?decode_responses=true", "leave out decode_responses="),
+        ("redis+cluster://localhost?encoding=utf-16", "leave out encoding="),
         ("redis://localhost?namespace", "is no URL for Redis"),
         ("redis://localhost?password_env=NOT_SET_ANYWHERE", "names the variable 'NOT_SET_ANYWHERE', which is not set"),
         ("redis://localhost?password_file=/nowhere", "password_file '/nowhere' cannot be read"),
@@ -210,3 +215,13 @@ def test_names_are_those_that_the_store_was_made_with(redis_server, monkeypatch)
     monkeypatch.setattr("fastwin.store.redisservers._OneServer.one_slot", True)
     with pytest.raises(StoreError, match=r"that redis:// has made, with names in several slots; .* another namespace"):
         PaneStore.open(other, read_only=True)
+
+
+def test_two_specs_that_begin_a_store_at_the_same_moment(redis_server):
+    """Both have found it empty; the layout of the first one stays."""
+    url = f"{redis_server.url}?namespace=begun-twice"
+    with PaneStore.open(url, spec()) as one, PaneStore.open(url) as other:
+        one.put(batch(0))
+        with pytest.raises(StoreError, match=r"holds panes with window_ms=.*another namespace"):
+            other._create(Layout.of(spec_of("2 hours", "3 minutes", pv=fw.Count()), batch(0).schema))
+        assert one.query().num_rows == len(MODULES)
