@@ -75,7 +75,7 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
             import rocksdict
         except ImportError:
             raise StoreError("rocksdb: needs the package rocksdict: pip install 'fastwin[store]'") from None
-        path = url.removeprefix("rocksdb:").removeprefix("//")
+        path = url.partition(":")[2].removeprefix("//")
         if not path:
             raise SpecError("store: rocksdb:PATH needs a path")
         self._rocks: Any = rocksdict

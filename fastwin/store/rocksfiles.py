@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import tempfile
 import time
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,10 @@ __all__ = ["Held", "Mark", "Reader", "let_go", "mark_is_empty", "open_writer", "
 _MARK = "FASTWIN"
 _ATTEMPTS = 6
 _PAUSE_SECONDS = 0.1
+_LOCKED = re.compile(r"lock hold by current process|While lock file: .*: Resource temporarily unavailable", re.DOTALL)
+"""What RocksDB says of a lock that this process has, or another one."""
+
+_LOG_BYTES = 10 * 2**20
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,10 @@ def _options(rocks: Any) -> Any:
     # A log whose last record is cut off is one whose writer was killed. Anything else that is wrong is an error, where
     # RocksDB would by default leave out what follows.
     options.set_wal_recovery_mode(rocks.DBRecoveryMode.tolerate_corrupted_tail_records())
+    # RocksDB's own text log, which would grow for as long as the store is open.
+    options.set_max_log_file_size(_LOG_BYTES)
+    options.set_keep_log_file_num(2)
+    options.set_stats_dump_period_sec(0)
     return options
 
 
@@ -104,11 +114,10 @@ def open_writer(rocks: Any, path: Path) -> Any:
         path.parent.mkdir(parents=True, exist_ok=True)
         options = _options(rocks)
         options.set_compression_type(rocks.DBCompressionType.lz4())
-        options.set_keep_log_file_num(2)
         return rocks.Rdict(str(path), options)
     except Exception as problem:
         text = str(problem)
-        if "lock" in text.lower():
+        if _LOCKED.search(text):
             raise StoreError(
                 f"rocksdb: {path} is open for writing already, in this process or another; one writes at a time, and "
                 f"others open it with read_only=True"
@@ -136,6 +145,7 @@ class Reader:
         self.path = path
         self.held = Held(path)
         self._scratch = tempfile.mkdtemp(prefix="fastwin-reader-")
+        self._clean = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)  # also without drop
         try:
             self.database = self._opened(rocks)
         except BaseException:
@@ -162,4 +172,4 @@ class Reader:
         """Lets go of the database; iterators over it may go on."""
         self.database = None
         self.held.drop()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._clean()

@@ -1,6 +1,8 @@
 """RocksDB: killed while it writes, opened twice, damaged."""
 
+import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,6 +73,35 @@ def test_opened_twice_for_writing(tmp_path):
         with PaneStore.open(url, read_only=True) as reader:
             assert reader.query().num_rows == len(MODULES)
     PaneStore.open(url, spec()).close()
+
+
+def test_only_a_held_lock_is_told_as_one(tmp_path):
+    (tmp_path / "clock").write_text("a file")
+    (tmp_path / "store" / "LOCK").mkdir(parents=True)
+    for folder in ("clock/store", "store"):
+        with pytest.raises(StoreError, match="cannot be opened"):
+            PaneStore.open(f"rocksdb:{tmp_path / folder}", spec())
+
+
+def test_the_scheme_is_known_in_any_case(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for url in (f"RocksDB:{tmp_path / 'one'}", f"ROCKSDB://{tmp_path / 'two'}"):
+        PaneStore.open(url, spec()).close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+
+
+def test_nothing_of_rocksdb_grows_or_stays(tmp_path):
+    """Its text log is bounded; a reader that nobody closes leaves no folder."""
+    with PaneStore.open(f"rocksdb:{tmp_path / 'store'}", spec()) as store:
+        store.put(batch(0))
+        reader = PaneStore.open(f"rocksdb:{tmp_path / 'store'}", read_only=True)
+        scratch = Path(reader._reader._scratch)
+        for log in (tmp_path / "store" / "LOG", scratch / "LOG"):
+            told = re.sub(" +", " ", log.read_text())
+            assert "Options.max_log_file_size: 10485760" in told and "Options.stats_dump_period_sec: 0" in told
+        del reader
+        gc.collect()
+        assert not scratch.exists()
 
 
 def test_reader_follows_the_writer(tmp_path):
