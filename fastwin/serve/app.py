@@ -27,7 +27,7 @@ from fastwin.serve.watching import Watching
 
 __all__ = ["Settings", "make_app"]
 
-_MAX_QUERY = 8_192
+_MAX_QUERY = 60_000
 _MAX_PATH = 1_024
 _MAX_FIELDS = 200
 _NOT_READY = "The store does not answer as it should; the service's log says why."
@@ -97,7 +97,7 @@ class _Gate:
     def _refusal(self, scope: Scope) -> Response | None:
         headers = dict(scope["headers"])
         if len(scope["query_string"]) > _MAX_QUERY:
-            return _error(414, f"The query string is longer than {_MAX_QUERY} bytes.")
+            return _error(414, f"The query string is longer than {_MAX_QUERY} bytes; name fewer keys.")
         if len(scope["path"]) > _MAX_PATH:
             return _error(414, f"The path is longer than {_MAX_PATH} characters.")
         name = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)[0].lower()

@@ -34,6 +34,7 @@ STORE_VARIABLE = "FASTWIN_STORE"
 
 _log = logging.getLogger("fastwin.serve")
 _CONNECTIONS = 512
+_HEAD_BYTES = 80_000  # of a request: the longest query that is read, and headers
 _WORKERS = 64
 _TURN_SECONDS = 0.001  # threads that make answers let the one that hands them out have its turn
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -52,6 +53,7 @@ def make_server(store: str, settings: Settings, limits: Limits | None = None) ->
         access_log=False,
         server_header=False,
         limit_concurrency=_CONNECTIONS,
+        h11_max_incomplete_event_size=_HEAD_BYTES,
         timeout_keep_alive=15,
     )
     return uvicorn.Server(config), answers

@@ -54,17 +54,20 @@ def test_lists_decimals_and_markup(driver, tmp_path):
         next(run, None)
 
 
-def test_tumbling_windows_have_a_chart(driver, tmp_path):
-    """Also where none of the usual ranges is long enough, and kept long enough."""
+def test_tumbling_windows_of_long_keys(driver, tmp_path):
+    """None of the usual ranges of a chart is long enough, and kept long enough. The small lines take two questions."""
     windows = fw.TumblingEventTimeWindows.of("5 minutes")
     spec = fw.key_by("module").event_time("ts").window(windows).aggregate(pv=fw.Count())
     url = f"rocksdb:{tmp_path / 'store'}"
     with PaneStore.open(url, spec) as store:
-        store.put(spec.panes().run(clicks(200, modules=1, hours=1)).main.slice(4))
+        panes = spec.panes().run(clicks(200, modules=1, hours=1)).main.slice(4)
+        named = [panes.set_column(0, "module", pa.array([f"{at} " + "я" * 500] * len(panes))) for at in range(25)]
+        store.put(pa.concat_tables(named))
         run = serving(store, url, clicks(0), Settings())
         driver.get(f"http://127.0.0.1:{next(run).port}/")
         settle(driver)
         options = driver.find_element("id", "range").find_elements("tag name", "option")
         assert [option.text for option in options] == ["20 minutes", "40 minutes"]
-        assert [points for _, points, _ in drawn(driver)] == [8]
+        assert [points for _, points, _ in drawn(driver)] == [8] * 3
+        wait(driver, lambda d: len(d.find_elements("css selector", "#figures button svg")) == 25)
         next(run, None)

@@ -2,7 +2,7 @@
 "use strict";
 
 (() => {
-  const MAX_CARDS = 60, MAX_ASKED = 50, PATIENCE = 20_000;
+  const MAX_CARDS = 60, MAX_ASKED = 50, MAX_BYTES = 55_000, PATIENCE = 20_000;
   const HOUR = 3_600_000, OLD_AFTER = 900_000, OLD_PANES = 10;
   const byId = (id) => document.getElementById(id);
   const state = { settings: null, store: null, current: null, series: null,
@@ -160,6 +160,22 @@
     return { step, range, end: watermark % pane ? watermark : watermark - watermark % step };
   }
 
+  // As many keys at a time as one question may name, and as have room in its address.
+  function portions(keys) {
+    const found = [];
+    let bytes = 0;
+    for (const key of keys) {
+      const more = new URLSearchParams([["key", key]]).toString().length + 1;
+      if (!found.length || found.at(-1).length === MAX_ASKED || bytes + more > MAX_BYTES) {
+        found.push([]);
+        bytes = 0;
+      }
+      found.at(-1).push(key);
+      bytes += more;
+    }
+    return found;
+  }
+
   async function refreshSparks(mine) {
     const question = sparkQuestion();
     if (!question) return;
@@ -169,8 +185,8 @@
     if (!keys.length) return;
     const measure = Draw.drawable(state.store.aggregates)[0].name, { step, range, end } = question;
     const common = [["window", step + "ms"], ["step", step + "ms"], ["range", range + "ms"], ["end", end]];
-    for (let at = 0; at < keys.length; at += MAX_ASKED) {
-      const found = await ask("series", [...common, ...keys.slice(at, at + MAX_ASKED).map((key) => ["key", key])]);
+    for (const some of portions(keys)) {
+      const found = await ask("series", [...common, ...some.map((key) => ["key", key])]);
       if (mine !== turn) return;
       for (const series of found.series) sparks.values.set(series.key, series[measure]);
     }
