@@ -3,6 +3,7 @@
 import hmac
 import json
 import logging
+import re
 from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -30,6 +31,7 @@ __all__ = ["Settings", "make_app"]
 _MAX_QUERY = 60_000
 _MAX_PATH = 1_024
 _MAX_FIELDS = 200
+_PORT = re.compile(r":\d*\Z")
 _NOT_READY = "The store does not answer as it should; the service's log says why."
 _MOST_ASKED, _MOST_PROBES = 128, 8  # threads; more than may wait for a turn, so that others have some
 _SOON = {"Retry-After": "2"}
@@ -100,7 +102,7 @@ class _Gate:
             return _error(414, f"The query string is longer than {_MAX_QUERY} bytes; name fewer keys.")
         if len(scope["path"]) > _MAX_PATH:
             return _error(414, f"The path is longer than {_MAX_PATH} characters.")
-        name = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)[0].lower()
+        name = _PORT.sub("", headers.get(b"host", b"").decode("latin-1").lower())
         if self._settings.hosts and name not in self._settings.hosts:
             return _error(421, "This service is only known as localhost; bind it to another address to reach it so.")
         if self._settings.token is not None and scope["path"].startswith(("/api/", "/metrics")):

@@ -6,21 +6,30 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fastwin.serve.metrics import Metrics
 
 __all__ = ["Limits", "counted_as", "limited_connection"]
 
+_FOR_PROBES = 16
+_PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+_SOON = {"Retry-After": "2"}
+_CROWDED = "Too many connections are open already; ask again in a moment."
+
 
 @dataclass(frozen=True)
 class Limits:
-    """per_client: connections from one address, or one /64 of IPv6. ask_seconds: until a request is there whole, its
-    body included. answer_seconds: until its answer has been taken."""
+    """per_client: connections from one address, or one /64 of IPv6. total: of all clients; a few more may only ask how
+    the service is. ask_seconds: until a request is there whole, its body included. answer_seconds: until its answer has
+    been taken."""
 
     per_client: int = 128
+    total: int = 512
     ask_seconds: float = 15.0
     answer_seconds: float = 60.0
 
@@ -43,6 +52,22 @@ def counted_as(address: str) -> str:
     return str(ipaddress.IPv6Network((int(known), 64), strict=False))
 
 
+class _ProbesAlone:
+    """Answers who asks how the service is, and tells all others that it has too many clients."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] in _PROBES:
+            await self._app(scope, receive, send)
+            return
+        self._metrics.refused.inc()
+        headers = {**_SOON, "Connection": "close"}
+        await JSONResponse({"error": _CROWDED}, HTTPStatus.SERVICE_UNAVAILABLE, headers)(scope, receive, send)
+
+
 class _Connection(H11Protocol):
     limits: ClassVar[Limits]
     open_by_client: ClassVar[Counter[str]]
@@ -59,8 +84,15 @@ class _Connection(H11Protocol):
         if self.open_by_client[self._counted] > self.limits.per_client:
             self.metrics.refused.inc()
             self._refuse(HTTPStatus.TOO_MANY_REQUESTS, f"At most {self.limits.per_client} connections for one client.")
-        else:
-            self._allow(self.limits.ask_seconds)
+            return
+        more = len(self.connections) - self.limits.total
+        if more > _FOR_PROBES:
+            self.metrics.refused.inc()
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _CROWDED)
+            return
+        if more > 0:
+            self.app: Any = _ProbesAlone(self.app, self.metrics)
+        self._allow(self.limits.ask_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -108,6 +140,8 @@ class _Connection(H11Protocol):
     def _refuse(self, status: HTTPStatus, sentence: str) -> None:
         body = json.dumps({"error": sentence}).encode()
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
+        if status is HTTPStatus.SERVICE_UNAVAILABLE:
+            head += "".join(f"{name}: {value}\r\n" for name, value in _SOON.items())
         head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         self.transport.write(head.encode() + body)
         self.transport.close()

@@ -27,13 +27,12 @@ from fastwin.serve import assets
 from fastwin.serve.answers import Answers
 from fastwin.serve.workers import run_workers
 
-__all__ = ["STORE_VARIABLE", "bind", "make_server", "run"]
+__all__ = ["STORE_VARIABLE", "bind", "known_names", "make_server", "run"]
 
 STORE_VARIABLE = "FASTWIN_STORE"
 """The environment variable with the URL of the store, for URLs that hold a password."""
 
 _log = logging.getLogger("fastwin.serve")
-_CONNECTIONS = 512
 _HEAD_BYTES = 80_000  # of a request: the longest query that is read, and headers
 _WORKERS = 64
 _TURN_SECONDS = 0.001  # threads that make answers let the one that hands them out have its turn
@@ -52,7 +51,6 @@ def make_server(store: str, settings: Settings, limits: Limits | None = None) ->
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=_CONNECTIONS,
         h11_max_incomplete_event_size=_HEAD_BYTES,
         timeout_keep_alive=15,
     )
@@ -89,18 +87,16 @@ def run(arguments: argparse.Namespace) -> int:
         if not (name and equals and label):
             raise SpecError(f"--label: must be NAME=TEXT, got {text!r}")
         labels[name] = label
-    settings = Settings(
-        arguments.title, labels, round(arguments.refresh * 1_000), token, _LOCAL_NAMES if loopback else frozenset()
-    )
+    settings = Settings(arguments.title, labels, round(arguments.refresh * 1_000), token, known_names(arguments.host))
     PaneStore.open(store, read_only=True).close()  # a wrong URL shall show at once
-    if not 1 <= arguments.connections <= _CONNECTIONS:
-        raise SpecError(f"--connections: must be 1 to {_CONNECTIONS}, got {arguments.connections}")
+    if not 1 <= arguments.connections <= Limits.total:
+        raise SpecError(f"--connections: must be 1 to {Limits.total}, got {arguments.connections}")
     if not 1 <= arguments.workers <= _WORKERS:
         raise SpecError(f"--workers: must be 1 to {_WORKERS}, got {arguments.workers}")
     assets.asset("plotly.min.js")  # a missing package shall show at once
     bound = bind(arguments.host, arguments.port)
-    name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-    print(f"fastwin serve: http://{name}:{bound.getsockname()[1]}/{made}  (stop it with Ctrl-C)", flush=True)
+    address = f"http://{_in_url(arguments.host)}:{bound.getsockname()[1]}/{made}"
+    print(f"fastwin serve: {address}  (stop it with Ctrl-C)", flush=True)
     work = store, settings, Limits(arguments.connections), arguments.access_log
     try:
         with contextlib.suppress(KeyboardInterrupt):
@@ -146,6 +142,15 @@ def _token(arguments: argparse.Namespace) -> str | None:
 
 def _warn(sentence: str) -> None:
     print(f"fastwin serve: {sentence}", file=sys.stderr, flush=True)
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def known_names(host: str) -> frozenset[str]:
+    """Returns the names by which a service at an address may be called; none: by any, as it asks for a token."""
+    return _LOCAL_NAMES | {_in_url(host).lower()} if is_loopback(host) else frozenset()
 
 
 def is_loopback(host: str) -> bool:

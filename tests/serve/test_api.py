@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from fastwin.serve.app import Settings
+from fastwin.serve.server import known_names
 from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, clicks, counted, distinct
 from tests.support.service import SPEC, put_clicks, serving
 
@@ -171,7 +172,7 @@ def shared(tmp_path_factory):
     with PaneStore.open(url, SPEC) as store:
         table = clicks(2_000)
         put_clicks(store, table)
-        run = serving(store, url, table, Settings(hosts=frozenset({"127.0.0.1", "localhost"})))
+        run = serving(store, url, table, Settings(hosts=known_names("127.0.0.2")))
         yield next(run)
         next(run, None)
 
@@ -209,8 +210,10 @@ def test_garbage_instead_of_http(shared):
 
 def test_foreign_name_of_host_is_refused(shared):
     """So a web page elsewhere cannot read the service through a name that it points at the loopback."""
-    assert shared.get("/api/current", {"Host": "evil.example"})[0] == 421
-    assert shared.get("/api/current", {"Host": f"localhost:{shared.port}"})[0] == 200
+    for name in ("evil.example", "127.0.0.3", "", ":80", "::1"):
+        assert shared.get("/api/store", {"Host": name})[0] == 421
+    for name in (f"localhost:{shared.port}", "localhost", "127.0.0.2:80", "[::1]", f"[::1]:{shared.port}"):
+        assert shared.get("/api/store", {"Host": name})[0] == 200
 
 
 def test_token(make_service):

@@ -118,6 +118,23 @@ def test_crowd_of_one_client(make_service):
     until_served(service)
 
 
+def test_crowd_of_many_clients(make_service, monkeypatch):
+    """Beyond the total a few may still ask how the service is; those beyond these are refused."""
+    monkeypatch.setattr("fastwin.serve.connections._FOR_PROBES", 1)
+    service = make_service(Limits(per_client=50, total=4))
+    crowd = [connected(service) for _ in range(4)]
+    until_served(service)
+    status, headers, body = service.get("/api/store")
+    assert (status, headers["retry-after"]) == (503, "2") and "Too many connections" in json.loads(body)["error"]
+    with connected(service), connected(service) as one_more:
+        answer = said(one_more)
+    assert answer.startswith(b"HTTP/1.1 503 ") and b"Retry-After: 2\r\n" in answer
+    assert "Too many connections" in json.loads(answer.split(b"\r\n\r\n")[1])["error"]
+    for client in crowd:
+        client.close()
+    until_served(service)
+
+
 @pytest.mark.parametrize(
     ("address", "client"),
     [
