@@ -13,10 +13,11 @@ from fastwin.errors import FastwinError, StoreError, StoreUnavailableError
 from fastwin.serve.kept import Kept
 from fastwin.serve.lines import Chart, Lines
 from fastwin.serve.metrics import Metrics
-from fastwin.serve.params import MAX_ROWS, CurrentRequest, Query, RequestError, SeriesRequest
+from fastwin.serve.params import MAX_ROWS, CurrentRequest, KeysRequest, Query, RequestError, SeriesRequest
 from fastwin.serve.plain import plain
 from fastwin.serve.turns import Turns
 from fastwin.store import Meta, PaneStore, key_from_text, key_to_text, keys_to_text
+from fastwin.store.keytext import MAX_KEY_BYTES
 
 __all__ = ["Answers", "EmptyStoreError"]
 
@@ -117,8 +118,9 @@ class Answers:
         meta = seen[0]
         if name == "store" and not query:
             return _json(_described(meta))
-        if name == "keys" and not query:
-            return self._kept.get(("keys", meta.stamp))
+        if name == "keys":
+            found = self._kept.get(("keys", meta.stamp))
+            return None if found is None else _listed(found, KeysRequest.of(query), meta)
         if name == "current":
             asked = CurrentRequest.of(query, meta.layout)
             found = self._kept.get((asked, meta.stamp))
@@ -139,17 +141,17 @@ class Answers:
         return _json(_described(self._meta()))
 
     def keys(self, query: Query) -> bytes:
-        """Answers /api/keys: the keys that have panes."""
-        if query:
-            raise RequestError(400, "keys: takes no parameters.")
+        """Answers /api/keys: the keys that have panes, so many at a time."""
         return self._steadily(self._keys_of, query)
 
     def _keys_of(self, query: Query, meta: Meta) -> bytes:
+        asked = KeysRequest.of(query)
+
         def answer() -> bytes:
             with self._turns.one():
-                return _json({"keys": _texts(self._store().keys(), meta)})
+                return "".join(f"{text}\n" for text in _texts(self._store().keys(), meta)).encode()
 
-        return self._once("keys", meta, None, answer)
+        return _listed(self._once("keys", meta, None, answer), asked, meta)
 
     def current(self, query: Query) -> bytes:
         """Answers /api/current: one window of many keys, the highest first aggregate first."""
@@ -266,6 +268,30 @@ def _cut(lines: bytes, limit: int) -> bytes:
     """Returns an answer with its first rows. lines: of JSON, what is beside the rows, then all rows."""
     head, *rows = lines.split(b"\n", limit + 1)[: limit + 1]
     return head[:-1] + b',"rows":[' + b",".join(rows) + b"]}"
+
+
+def _listed(lines: bytes, asked: KeysRequest, meta: Meta) -> bytes:
+    """Returns some keys as JSON. lines: all of them in order, with a line feed behind each."""
+    first = 0
+    if asked.after is not None:
+        key = _key(asked.after, meta)
+        first = _behind(lines, (asked.after if key is None else key_to_text(key)).encode())
+    some = lines[first : first + asked.limit * (MAX_KEY_BYTES + 1)].split(b"\n", asked.limit)[:-1]
+    more = first + sum(map(len, some)) + len(some) < len(lines)
+    return _json({"keys": [text.decode() for text in some], "more": more})
+
+
+def _behind(lines: bytes, text: bytes) -> int:
+    """Returns where the first line begins that comes behind a text: UTF-8 sorts as what it is of."""
+    low, high = 0, len(lines)
+    while low < high:
+        start = max(low, lines.rfind(b"\n", low, (low + high) // 2) + 1)
+        end = lines.index(b"\n", start)
+        if lines[start:end] > text:
+            high = start
+        else:
+            low = end + 1
+    return low
 
 
 def _described(meta: Meta) -> dict[str, Any]:

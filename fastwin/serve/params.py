@@ -10,7 +10,7 @@ from fastwin.errors import SpecError
 from fastwin.store import Layout
 from fastwin.times import format_ms, to_ms
 
-__all__ = ["MAX_KEYS", "MAX_POINTS", "MAX_ROWS", "CurrentRequest", "RequestError", "SeriesRequest"]
+__all__ = ["MAX_KEYS", "MAX_POINTS", "MAX_ROWS", "CurrentRequest", "KeysRequest", "RequestError", "SeriesRequest"]
 
 MAX_KEYS = 50
 """Keys that one request may name."""
@@ -21,6 +21,8 @@ MAX_POINTS = 2_000
 MAX_ROWS = 1_000
 """Rows of the current figures."""
 
+_MAX_LISTED = 10_000
+_MAX_VALUES = 50_000
 _MAX_TEXT = 1_100
 _POINTS = 480
 
@@ -57,6 +59,22 @@ class CurrentRequest:
 
 
 @dataclass(frozen=True)
+class KeysRequest:
+    """Known keys in the order of their text. limit: how many. after: the text that they come behind; None: none."""
+
+    limit: int
+    after: str | None
+
+    @classmethod
+    def of(cls, query: Query) -> "KeysRequest":
+        """Returns the request of a query string. Raises RequestError."""
+        _check_names(query, ("limit", "after"))
+        limit = _int(query, "limit", _MAX_LISTED, 1, _MAX_LISTED)
+        assert limit is not None
+        return cls(limit, query["after"][0] if "after" in query else None)
+
+
+@dataclass(frozen=True)
 class SeriesRequest:
     """Windows that end every ``step_ms`` within ``range_ms`` before ``end_ms``; None: the watermark."""
 
@@ -89,6 +107,12 @@ class SeriesRequest:
         if length // step > MAX_POINTS:
             raise RequestError(
                 400, f"step: at most {MAX_POINTS} points, got {length // step}; take a longer step or a shorter range."
+            )
+        if (values := len(keys) * (length // step)) > _MAX_VALUES:
+            raise RequestError(
+                400,
+                f"key: at most {_MAX_VALUES:,} points of all keys together, got {values:,}; name fewer keys, or take a "
+                f"longer step or a shorter range.",
             )
         return cls(keys, window, length, step, end)
 

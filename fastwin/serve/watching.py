@@ -16,7 +16,7 @@ ACCESS_LOG = "fastwin.serve.access"
 _ROUTES = frozenset(
     {"/", "/healthz", "/readyz", "/metrics", "/api/settings", "/api/store", "/api/keys", "/api/current", "/api/series"}
 )
-_SHOWN = frozenset({"key", "window", "range", "step", "start", "end", "limit", "sort"})
+_SHOWN = frozenset({"key", "window", "range", "step", "start", "end", "limit", "sort", "after"})
 _LONGEST = 300
 _log = logging.getLogger(ACCESS_LOG)
 

@@ -243,6 +243,32 @@ def test_named_keys_are_asked_for_alone(filled, monkeypatch):
         put_clicks(store, clicks(500, seed=seed))
 
 
+def test_keys_some_at_a_time(tmp_path):
+    """In order, each once, also behind a key that is gone."""
+    rows = clicks(60, modules=1).slice(0, 25)
+    names = ["", "Я", *(f"k{at}" for at in range(23))]
+    with PaneStore.open(f"rocksdb:{tmp_path / 'store'}", SPEC) as store:
+        put_clicks(store, rows.set_column(0, "module", pa.array(names)))
+        answers = Answers(lambda: store)
+        whole = json.loads(answers.keys({}))
+        assert whole == {"keys": sorted(names), "more": False}
+        for limit in (1, 7, 24, 25):
+            found, asked = [], {"limit": [str(limit)]}
+            while True:
+                part = json.loads(answers.keys(asked))
+                found += part["keys"]
+                if not part["more"]:
+                    break
+                assert len(part["keys"]) == limit
+                asked["after"] = part["keys"][-1:]
+            assert found == sorted(names)
+        assert json.loads(answers.keys({"after": ["k3 and more"], "limit": ["2"]}))["keys"] == ["k4", "k5"]
+        assert json.loads(answers.keys({"after": ["Я"]})) == {"keys": [], "more": False}
+        for wrong in ({"limit": ["10001"]}, {"before": ["k3"]}):
+            with pytest.raises(RequestError):
+                answers.keys(wrong)
+
+
 def test_key_of_another_store(filled):
     """It is no 404 that the store knew no such key before."""
     one, other = filled(1), filled(2)

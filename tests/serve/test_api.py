@@ -32,7 +32,7 @@ def test_store_says_what_it_holds(service):
     ]
     assert (found["pane_ms"], found["coarse_ms"], found["window_ms"]) == (3 * MINUTE, HOUR, DAY)
     assert found["watermark"] == END
-    assert service.json("/api/keys") == {"keys": [f"module%20{i}" for i in range(5)]}
+    assert service.json("/api/keys") == {"keys": [f"module%20{i}" for i in range(5)], "more": False}
 
 
 def test_current_figures(service):
@@ -114,6 +114,12 @@ BAD = [
     ("ten years by start", f"{SERIES}&start={END - 3650 * DAY}&end={END}", 400, "at most 8 d"),
     ("window of ten years", "/api/current?window=3650d", 400, "at most 8 d"),
     ("too many points", f"{SERIES}&range=8d&step=3min", 400, "at most 2000 points"),
+    (
+        "too many points of all keys",
+        "/api/series?range=99h&step=3min" + "".join(f"&key=k{i}" for i in range(26)),
+        400,
+        "at most 50,000 points of all keys together, got 51,480",
+    ),
     ("range off the grid", f"{SERIES}&range=4min", 400, "multiple of a pane"),
     ("step does not divide", f"{SERIES}&range=24h&step=21min", 400, "does not divide"),
     ("negative range", f"{SERIES}&range=-3min", 400, "multiple of a pane"),
