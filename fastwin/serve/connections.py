@@ -25,8 +25,8 @@ _CROWDED = "Too many connections are open already; ask again in a moment."
 @dataclass(frozen=True)
 class Limits:
     """per_client: connections from one address, or one /64 of IPv6. total: of all clients; a few more may only ask how
-    the service is. ask_seconds: until a request is there whole, its body included. answer_seconds: until its answer has
-    been taken."""
+    the service is. ask_seconds: until a request is there whole, its body included. answer_seconds: from its head on,
+    until its answer has been taken."""
 
     per_client: int = 128
     total: int = 512
@@ -129,7 +129,14 @@ class _Connection(H11Protocol):
             self._timer = None
 
     def _too_late(self) -> None:
-        if self._answering() or self.transport.get_write_buffer_size():
+        waits = self.transport.is_closing() or self.transport.get_write_buffer_size()
+        if self._answering() and not self.cycle.response_started and not waits:
+            self.cycle.disconnected = True  # what it still makes goes nowhere
+            seconds = self.limits.answer_seconds
+            self._refuse(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"The answer was not there within {seconds:g} seconds; ask again."
+            )
+        elif self._answering() or waits:
             self.transport.abort()  # to close would wait until the client has taken all
         elif self._began:
             seconds = self.limits.ask_seconds

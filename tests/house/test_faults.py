@@ -53,6 +53,7 @@ HELD = {
         "the user may not run a command": [f"{OUTAGES}::what_time_does_not_mend", f"{OPENING}::denied_is_not_a_wrong_password"],
         "a replica": [f"{OPENING}::replica_is_for_readers"],
         "`redis://` names a Sentinel, or one of several masters of a Redis Cluster": [f"{OPENING}::sentinel_is_refused", f"{OPENING}::cluster_of_several_masters_is_refused"],
+        "`redis+cluster://` names a store that `redis://` has made": [f"{OPENING}::names_are_those_that_the_store_was_made_with"],
         "a foreign value under one of our names": [f"{OUTAGES}::what_time_does_not_mend", f"{FAULTS}::foreign_value_is_named_and_stays", f"{FAULTS}::foreign_number_in_a_shelf_is_named", f"{FAULTS}::foreign_revision_in_a_shelf_is_named"],
     },
     "Sentinel and Redis Cluster": {

@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import socket
+import threading
 import time
 
 import pytest
@@ -104,6 +105,23 @@ def test_answer_that_is_not_taken(make_service, last):
         client.sendall(b"GET /static/plotly.min.js HTTP/1.1\r\nHost: localhost\r\n" + last + b"\r\n")
         assert client.recv(1_000).startswith(b"HTTP/1.1 200 ")
         until_served(service)  # else it keeps its place, and the answer in memory
+
+
+def test_answer_that_takes_too_long(make_service, monkeypatch):
+    """Who waits is told so, and what comes then goes nowhere."""
+    released = threading.Event()
+    query = PaneStore.query
+    monkeypatch.setattr(PaneStore, "query", lambda *asked: released.wait(20) and query(*asked))
+    service = make_service(Limits(per_client=5, ask_seconds=60.0, answer_seconds=0.2))
+    try:
+        status, headers, body = service.get("/api/current")
+        assert (status, headers["retry-after"]) == (503, "2")
+        assert json.loads(body) == {"error": "The answer was not there within 0.2 seconds; ask again."}
+    finally:
+        released.set()
+    end = time.monotonic() + 20
+    while service.get("/api/current")[0] != 200:
+        assert time.monotonic() < end
 
 
 def test_crowd_of_one_client(make_service):
