@@ -7,13 +7,12 @@ import pyarrow as pa
 import fastwin as fw
 from bench import peers
 from bench.events import events
-from bench.race import Bar, Contender, Entry, Works
+from bench.race import TWO, Bar, Contender, Entry, Works
 from bench.scale import Scale, amount
 
 WORKS = Works()
 MINUTE, DAY = 60_000, 86_400_000
 PEERS = ("polars", "DuckDB")
-TWO = "fastwin, 2 threads"
 FINEST = "minute alone"
 ZONE = "Europe/Berlin"
 KEYED = fw.key_by("key").event_time("ts")

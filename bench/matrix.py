@@ -26,12 +26,11 @@ import pyarrow.compute as pc
 from bench import heatmap, host, peers, scale
 from bench.events import EPOCH_MS, SPAN_MS, events, text_keys
 from bench.questions import Dialect, Question, Window, fingerprint
-from bench.race import OURS, Contender, Entry, Unavailable, compete
+from bench.race import OURS, TWO, Contender, Entry, Unavailable, compete
 
 __all__ = ["ROWS", "Cell", "cells", "main", "measure"]
 
 RESULTS = Path(__file__).parent / "results"
-TWO = f"{OURS}, 2 threads"
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 BASE = Window(MINUTE)
 FOUR = (("n", "count", None), ("s", "sum", "value"), ("lo", "min", "value"), ("hi", "max", "value"))

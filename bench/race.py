@@ -20,6 +20,7 @@ from bench.scale import Scale
 
 __all__ = [
     "OURS",
+    "TWO",
     "Bar",
     "Contender",
     "Entry",
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 OURS = "fastwin"
+TWO = f"{OURS}, 2 threads"
 
 
 @dataclass(frozen=True)
