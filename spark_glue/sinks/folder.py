@@ -7,14 +7,17 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from fastwin.errors import SpecError
+from fastwin.errors import SpecError, StateError
+from spark_glue.plan.catalyst import told
 from spark_glue.plan.queries import query_id_of
+from spark_glue.sinks.outputs import check_main_alone
 
 __all__ = ["to_folder"]
 
 _LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"[\w.-]+")
 _COLUMNS = ("query", "batch")
+_BATCH = re.compile(r"/batch=(\d+)(?=[,}])")
 
 
 def to_folder(
@@ -33,7 +36,9 @@ def to_folder(
     readers may see it empty.
 
     Raises SpecError for arguments that do not fit; and when the query runs, if the rows have a column ``query`` or
-    ``batch``, or if the query's id is not known and there is no ``name``.
+    ``batch``, if there are late, bad or side rows beside them, or if the query's id is not known and there is no
+    ``name``. Raises StateError in the first micro-batch of a run if the folder has a later one: its checkpoint was put
+    back, and rows would be there twice. With Spark Connect nobody looks.
     """
     if not isinstance(path, str | Path) or not str(path):
         raise SpecError(f"to_folder: path must name a folder, got {path!r}")
@@ -47,15 +52,48 @@ def to_folder(
             f"the table in a function of yours (Delta's options txnAppId and txnVersion make that idempotent)"
         )
 
+    last: dict[str, int] = {}  # micro-batch of each query
+
     def write(frame: DataFrame, batch_id: int) -> None:
+        check_main_alone(frame, "to_folder")
         taken = [column for column in frame.columns if column.lower() in _COLUMNS]
         if taken:
             raise SpecError(f"to_folder: the rows have a column {taken[0]!r}, as the folders have; rename it")
         query = name or query_id_of(frame)
         if query is None:
             raise SpecError("to_folder: Spark does not tell which query this is, so give it a name=")
+        if last.get(query) != batch_id - 1:  # a run begins
+            _check_last(frame, f"{path}/query={query}", batch_id)
         target = f"{path}/query={query}/batch={batch_id}"
         frame.write.mode("overwrite").format(format).options(**(options or {})).save(target)
+        last[query] = batch_id
         _LOG.debug("to_folder: batch %d: its rows are in %s", batch_id, target)
 
     return write
+
+
+def _check_last(frame: DataFrame, folder: str, batch_id: int) -> None:
+    """Raises StateError if the folder of a query has a micro-batch behind this one."""
+    newest = told("the folders of earlier micro-batches", lambda: _newest_in(frame, folder), -1)
+    if newest > batch_id:
+        raise StateError(
+            f"to_folder: {folder} has batch={newest}, and this is micro-batch {batch_id}: the checkpoint was put back, "
+            f"or another one had this name=. Remove the folders from batch={batch_id + 1} on, whose rows come again, "
+            f"and start the query again; for another checkpoint, give another name="
+        )
+
+
+def _newest_in(frame: DataFrame, folder: str) -> int:
+    """Returns the number of the last micro-batch in the folder of a query; -1: none. One listing, on any store."""
+    if not hasattr(frame, "_jdf"):
+        return -1
+    spark = frame.sparkSession
+    jvm = spark._jvm
+    assert jvm is not None
+    place = jvm.org.apache.hadoop.fs.Path(folder)
+    files = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    if not files.exists(place):
+        return -1
+    found = jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(files.listStatus(place))
+    names = jvm.org.apache.commons.lang3.ArrayUtils.toString(found)  # as one text: each call to the JVM takes its time
+    return max(map(int, _BATCH.findall(names)), default=-1)

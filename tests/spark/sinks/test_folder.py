@@ -5,7 +5,7 @@ import pytest
 
 import fastwin as fw
 import spark_glue
-from fastwin.errors import SpecError
+from fastwin.errors import SpecError, StateError
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Source, assert_same_rows, start
 
@@ -47,6 +47,10 @@ def test_rows_are_there_once_though_micro_batches_run_again(spark, tmp_path):
     other = spark_glue.to_folder(path, name="another")
     other(found.drop("query", "batch"), 1)
     assert spark.read.parquet(str(path)).count() == 2 * main.num_rows
+    with pytest.raises(StateError, match=r"query=another has batch=1, and this is micro-batch 0: .* from batch=1 on"):
+        other(found.drop("query", "batch"), 0)  # a checkpoint that was put back, with the same sink or a new one
+    with pytest.raises(StateError, match="has batch=1"):
+        spark_glue.to_folder(f"{path}/", name="another")(found.drop("query", "batch"), 0)
 
 
 @pytest.mark.parametrize(
@@ -70,3 +74,5 @@ def test_rows_that_do_not_fit_are_refused(spark, tmp_path):
         spark_glue.to_folder(tmp_path)(spark.sql("select 1 as Batch"), 0)
     with pytest.raises(SpecError, match="does not tell which query this is"):
         spark_glue.to_folder(tmp_path)(spark.sql("select 1 as n"), 0)
+    with pytest.raises(SpecError, match=r"has late rows as well; use route\(main=to_folder\(\.\.\.\), late="):
+        spark_glue.to_folder(tmp_path, name="a")(spark.sql("select 1 as n, struct(1 as n) as late"), 0)
