@@ -82,8 +82,8 @@ def export_state(
         if progress is not None and stored.operators == 1:  # else it may be the watermark of others
             marks = [progress.watermark, progress.next_watermark]
         told = max([watermark, *(mark for mark in marks if mark is not None)])
-        about = Savepoint(next(iter(heads)).key_groups, None if told < 0 else told, fingerprint.hex(), last)
-        about.write(hidden)
+        mark = None if told < 0 else told
+        Savepoint(next(iter(heads)).key_groups, mark, fingerprint.hex(), last, stored.time_zone).write(hidden)
         hidden.rename(folder)
         _LOG.info("export_state: %s has %d windows, and all state up to micro-batch %d", folder, written, last)
     finally:

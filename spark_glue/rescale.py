@@ -85,7 +85,15 @@ def rescale(
     plan = plan_of(spec, delta)
     assert isinstance(plan.spec, fw.WindowSpec)
     frame_plan = FramePlan(
-        plan.spec, plan.input_schema, plan.spec.time_column, None, before.key_groups, True, False, None, True
+        plan.spec,
+        plan.input_schema,
+        plan.spec.time_column,
+        stored.time_zone,
+        before.key_groups,
+        streaming=True,
+        carrier=False,
+        max_future_skew_ms=None,
+        coalesce=True,
     )
     if frame_plan.plan.fingerprint != owner(delta):
         raise StateError("rescale: the state was written for another spec")

@@ -61,6 +61,12 @@ def begun_from(
     saved = Savepoint.read(str(place))
     if saved.fingerprint != frame_plan.plan.fingerprint.hex():
         raise SpecError(f"history: {history} was saved by another spec, or of other columns; both must be the same")
+    zones = saved.time_zone, frame_plan.time_zone
+    if None not in zones and len(set(zones)) > 1:
+        raise SpecError(
+            f"event_time: its column has no time zone, {history} was saved where times are read in {zones[0]!r}, and "
+            f"spark.sql.session.timeZone is {zones[1]!r} now; set it to {zones[0]!r}"
+        )
     frame_plan = replace(frame_plan, start_ms=saved.watermark)
     folder = place / STATE_FOLDER
     if not folder.exists():

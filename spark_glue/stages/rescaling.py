@@ -74,8 +74,8 @@ class RescalingProcessor(StatefulProcessor):
         self._states = States(self._frame_plan, self._new_log, self._now.shares, shelf, run, nobody)
 
     def _identity(self, divided: Divided) -> Identity:
-        plan = self._frame_plan.plan
-        return Identity(plan.fingerprint.hex(), plan.config.state, divided.key_groups, divided.shares)
+        plan, zone = self._frame_plan.plan, self._frame_plan.time_zone
+        return Identity(plan.fingerprint.hex(), plan.config.state, divided.key_groups, divided.shares, time_zone=zone)
 
     def handleInputRows(  # noqa: N802
         self,

@@ -291,13 +291,14 @@ def joined(parts: Mapping[int, bytes], entry: Entry) -> bytes:
 class StoredHead:
     """What a stored head tells: the log of its share, how the query's keys are divided, and the deltas that lie in it.
 
-    inline: as in ``Head``.
+    inline: as in ``Head``. time_zone: as in ``Identity``; None: earlier versions do not tell, too.
     """
 
     log: DeltaLog
     key_groups: int
     shares: int
     inline: Mapping[int, bytes] = field(default_factory=dict)
+    time_zone: str | None = None
 
     @property
     def has_chunks(self) -> bool:
@@ -314,7 +315,8 @@ def head_in(head: bytes) -> StoredHead:
     """Returns what a stored head tells. Raises StateError if it is damaged."""
     _, fields, rest = _unpack(head)
     log = DeltaLog.from_json(fields["log"])
-    return StoredHead(log, fields["key_groups"], fields["shares"], _inline(log, fields, rest))
+    inline = _inline(log, fields, rest)
+    return StoredHead(log, fields["key_groups"], fields["shares"], inline, fields.get("time_zone"))
 
 
 def _pack(fields: dict[str, Any], inline: Iterable[bytes] = ()) -> bytes:

@@ -28,13 +28,15 @@ class Savepoint:
     """What is to be known of a savepoint before its state is read.
 
     key_groups: into how many its keys are divided. watermark: that of the next micro-batch, ms; None: none yet.
-    fingerprint: of the spec, in hex. batch: the last micro-batch that is in it; None: not known.
+    fingerprint: of the spec, in hex. batch: the last micro-batch that is in it; None: not known. time_zone: in which
+    event times without a zone were read; None: they have one, or an earlier version has written this.
     """
 
     key_groups: int
     watermark: int | None
     fingerprint: str
     batch: int | None = None
+    time_zone: str | None = None
 
     def write(self, folder: Path) -> None:
         """Writes this to the folder of a savepoint."""

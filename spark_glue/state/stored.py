@@ -189,6 +189,11 @@ class Checkpoint:
             raise SpecError(f"{self._call}: {self._path} has no state that can be read: {said}") from problem
         return {group: head_in(bytes(head)) for group, head in rows if group != LEDGER_ID}
 
+    @property
+    def time_zone(self) -> str | None:
+        """In which the query reads event times without a zone; None: they have one, or no head tells."""
+        return next((head.time_zone for head in self.heads.values() if head.time_zone is not None), None)
+
     def chunks(self, groups: Iterable[int] | None = None) -> DataFrame:
         """Returns the chunks of all shares, or of those with some ids, a share's one after the other in a partition.
 

@@ -6,13 +6,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StateError
 from spark_glue.state.savepoint import Savepoint, local_folder
 from spark_glue.state.stored import Checkpoint
-from tests.support.spark_events import START_MS, events
+from tests.support.spark_events import START_MS, TIME_ZONE, events
 from tests.support.spark_streams import Recorder, Source, rows_of, start
 
 SPEC = (
@@ -28,14 +29,17 @@ TABLES = [events(i, 200, start_ms=START_MS + i * 80_000, span_ms=80_000) for i i
 def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
     source, recorder = Source(tmp_path, TABLES[0].schema), Recorder()
     source.put(*TABLES)
-    frame = spark_glue.apply(SPEC, source.frame(spark), watermark="10 s", key_groups=4)
+    naive = source.frame(spark).withColumn("ts", F.col("ts").cast("timestamp_ntz"))
+    frame = spark_glue.apply(SPEC, naive, watermark="10 s", key_groups=4)
     start(frame, tmp_path, recorder, available_now=True).awaitTermination()
     checkpoint, folder = tmp_path / "checkpoint", tmp_path / "windows"
     written = spark_glue.export_state(checkpoint, SPEC, folder)
     found = pq.read_table(folder)
     assert found.num_rows == written > 10
     commits = {int(path.name): path for path in (checkpoint / "commits").iterdir() if path.name.isdecimal()}
-    assert Savepoint.read(str(folder)).batch == max(commits) == max(recorder.tables)
+    saved = Savepoint.read(str(folder))
+    assert saved.batch == max(commits) == max(recorder.tables)
+    assert saved.time_zone == TIME_ZONE
     last_ms = max(table["ts"].cast(pa.int64()).to_numpy().max() for table in TABLES) // 1_000
     watermarks = found["watermark"].cast(pa.int64()).to_numpy()
     assert START_MS < watermarks.min() <= watermarks.max() < last_ms - 10_000

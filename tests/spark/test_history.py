@@ -197,6 +197,16 @@ def test_saved_state_of_another_store_is_refused(history):
         begun_from(None, history, frame_plan, lambda _: frame_plan, 0)
 
 
+def test_saved_state_is_held_to_the_zone_in_which_times_are_read(tmp_path):
+    frame_plan = frame_plan_for(PAST[0], time_zone="Europe/Berlin")
+    for saved in ("Europe/Berlin", None):  # None: by an earlier version
+        Savepoint(6, None, frame_plan.plan.fingerprint.hex(), time_zone=saved).write(tmp_path)
+        assert begun_from(None, tmp_path, frame_plan, lambda _: frame_plan, 0) == (frame_plan, None)
+    Savepoint(6, None, frame_plan.plan.fingerprint.hex(), time_zone="UTC").write(tmp_path)
+    with pytest.raises(SpecError, match=r"read in 'UTC', and .*timeZone is 'Europe/Berlin' now; set it to 'UTC'"):
+        begun_from(None, tmp_path, frame_plan, lambda _: frame_plan, 0)
+
+
 def test_arguments(spark, tmp_path):
     frame = Source(tmp_path, LIVE[0].schema).frame(spark)
     past = spark.createDataFrame(PAST[0])
