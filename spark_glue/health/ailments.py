@@ -7,7 +7,8 @@ from statistics import median
 from typing import Any
 
 from spark_glue.health.findings import Finding, Findings, duration, moment, share
-from spark_glue.health.records import MicroBatch, Setup, read_records
+from spark_glue.health.inputs import idle_input, no_input, silent_input
+from spark_glue.health.records import MicroBatch, Setup, read_records, watermark_of
 
 __all__ = ["diagnose"]
 
@@ -55,17 +56,13 @@ def _summary(batches: list[MicroBatch], setup: Setup) -> str:
         return f"The query {state}. It has told of no micro-batch yet."
     worked = [one for one in batches if one.counters]
     fired = sum(one.count("fired") for one in batches)
-    watermark = _watermark(batches)
+    watermark = watermark_of(batches)
     stands = "there is no watermark yet" if watermark is None else f"the watermark is {moment(watermark)}"
     return (
         f"The query {state}. Looked at {len(batches):,} micro-batches, {len(worked):,} with work: "
         f"{sum(one.rows for one in batches):,} rows, {fired:,} results, {sum(one.late for one in batches):,} late; "
         f"{stands} (UTC)."
     )
-
-
-def _watermark(batches: list[MicroBatch]) -> int | None:
-    return max((one.watermark_ms for one in batches if one.watermark_ms is not None), default=None)
 
 
 def _fed(batches: list[MicroBatch]) -> list[MicroBatch]:
@@ -108,19 +105,6 @@ def _first_format(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     )
 
 
-def _no_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
-    if any(one.rows for one in batches) or (batches and any(one.counters.get("events") for one in batches)):
-        return None
-    names = ", ".join(dict.fromkeys(name for one in batches for name, _ in one.sources)) or "not known yet"
-    return Finding(
-        "no input",
-        f"no row has come in {len(batches):,} micro-batches; the source: {names}",
-        "look at the path, topic or filter of the source, and where it starts to read (a new query on Kafka starts "
-        'at the end: .option("startingOffsets", "earliest")); a file must be new in the folder',
-        {"batches": len(batches), "sources": names},
-    )
-
-
 def _no_apply(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     if not any(one.rows for one in batches) or any(one.counters for one in batches):
         return None
@@ -130,57 +114,6 @@ def _no_apply(batches: list[MicroBatch], setup: Setup) -> Finding | None:
         "none, or its sink does not read the frame to the end",
         "let the sink read the whole frame once, as spark_glue.route does; show() or take() stops it half-way",
         {"rows": sum(one.rows for one in batches)},
-    )
-
-
-def _idle_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
-    """One of several inputs is silent while others go on, and time stands still."""
-    fed = [one for one in batches if one.rows]
-    count = max((len(one.sources) for one in fed), default=0)
-    if count < 2 or len(fed) < _FEW_BATCHES:
-        return None
-    recent = fed[-_FEW_BATCHES:]
-    silent = [
-        number
-        for number in range(count)
-        if all(len(one.sources) == count and not one.sources[number][1] for one in recent)
-    ]
-    marks = {one.watermark_ms for one in recent}
-    newest = max((one.newest_ms for one in fed if one.newest_ms is not None), default=None)
-    if not silent or len(silent) == count or len(marks) > 1:
-        return None
-    names = ", ".join(recent[-1].sources[number][0] for number in silent)
-    mark = next(iter(marks))
-    stands = "there is no watermark" if mark is None else f"the watermark stays at {moment(mark)}"
-    return Finding(
-        "idle input",
-        f"{stands}, because time is that of the slowest input, and this one has been silent for the last "
-        f"{len(recent)} micro-batches with rows: {names}",
-        'give apply idle="1 minute", or how long a pause may be: an input without rows for so long is not waited for; '
-        "it needs a new checkpoint, so until then let the silent input send a row now and then (a heartbeat with the "
-        "current time); what it holds back fires as soon as it speaks",
-        {"silent": names, "watermark_ms": mark, "newest_ms": newest, "batches": len(recent)},
-    )
-
-
-def _silent(batches: list[MicroBatch], setup: Setup) -> Finding | None:
-    """All inputs have become silent, and windows are open."""
-    opened = sum(one.count("open_windows_change") for one in batches)
-    last = next((number for number, one in enumerate(reversed(batches)) if one.rows), None)
-    if not setup.running or last is None or last < 2 or opened <= 0:
-        return None
-    fed = batches[len(batches) - 1 - last]
-    quiet = batches[-1].at_ms - fed.at_ms
-    mark = _watermark(batches)
-    if mark is None or len({one.watermark_ms for one in batches[-last:]} - {None}) > 1:  # by idle=, time goes on
-        return None
-    return Finding(
-        "silent input",
-        f"the last row came {duration(quiet)} ago; the watermark follows the rows, so it stays at {moment(mark)}, and "
-        f"{opened:,} windows stay open",
-        'that is right as long as rows may still come; with apply(..., idle="1 minute"), which needs a new checkpoint, '
-        "time goes on with the clock; at the end of an input, send a row with a later time",
-        {"quiet_ms": quiet, "watermark_ms": mark, "open_windows": opened},
     )
 
 
@@ -373,14 +306,14 @@ def _large_value(batches: list[MicroBatch], setup: Setup) -> Finding | None:
 _CHECKS: tuple[Check, ...] = (
     _failed,
     _wrong_store,
-    _no_input,
+    no_input,
     _no_apply,
     _all_bad,
     _future_date,
     _all_late,
     _many_late,
-    _idle_input,
-    _silent,
+    idle_input,
+    silent_input,
     _long_delay,
     _reloads,
     _large_value,

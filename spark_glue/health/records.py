@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from spark_glue.stages.counters import COUNTERS, LEVELS, SHOWN, WATERMARK, with_names
 
-__all__ = ["MicroBatch", "Setup", "Tasks", "read_records"]
+__all__ = ["MicroBatch", "Setup", "Tasks", "read_records", "watermark_of"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class MicroBatch:
     at_ms: when it began. rows: of the input. newest_ms: the newest event time of the input; None: there was none.
     watermark_ms: None: none yet. counters: of all frames of ``apply``, added up; empty: none.
     sources: what each source is called, and how many rows it gave. store: what the state store told of itself, by name.
+    told_ms: the time of the first record of it: without new data, Spark tells of the next one again and again.
     """
 
     id: int
@@ -31,6 +32,7 @@ class MicroBatch:
     sources: tuple[tuple[str, int], ...]
     partitions: int | None
     store: frozenset[str] = frozenset()
+    told_ms: int = 0
 
     def count(self, name: str) -> int:
         """Returns a counter; 0 where there is none."""
@@ -81,7 +83,7 @@ def read_records(records: Iterable[Mapping[str, Any]]) -> list[MicroBatch]:
         before = found.get(one.id)
         # Without new data, Spark tells of the next micro-batch before it has begun.
         if before is None or one.counters or not before.counters:
-            found[one.id] = one
+            found[one.id] = one if before is None else replace(one, told_ms=before.told_ms)
     return [found[number] for number in sorted(found)]
 
 
@@ -91,9 +93,10 @@ def _read(record: Mapping[str, Any]) -> MicroBatch:
     counters = _counters(record.get("observedMetrics") or {})
     watermark = counters.get(WATERMARK) or _ms(times.get("watermark")) or None
     partitions = [operator.get("numShufflePartitions") for operator in operators]
+    at_ms = _ms(record["timestamp"]) or 0
     return MicroBatch(
         id=int(record["batchId"]),
-        at_ms=_ms(record["timestamp"]) or 0,
+        at_ms=at_ms,
         duration_ms=int(record.get("batchDuration") or 0),
         # Of ParquetFiles, Spark counts packed rows.
         rows=max(int(record.get("numInputRows") or 0), counters.get("events", 0)),
@@ -103,7 +106,13 @@ def _read(record: Mapping[str, Any]) -> MicroBatch:
         sources=tuple((str(one.get("description")), int(one.get("numInputRows") or 0)) for one in record["sources"]),
         partitions=next((number for number in partitions if number), None),
         store=frozenset(name for operator in operators for name in operator.get("customMetrics") or {}),
+        told_ms=at_ms,
     )
+
+
+def watermark_of(batches: Iterable[MicroBatch]) -> int | None:
+    """Returns the watermark that micro-batches have come to, ms; None: none yet."""
+    return max((one.watermark_ms for one in batches if one.watermark_ms is not None), default=None)
 
 
 def _counters(observed: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:

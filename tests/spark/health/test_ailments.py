@@ -136,7 +136,29 @@ def test_silence_of_all_inputs_while_windows_are_open():
     assert [one.name for one in found] == ["silent input"]
     assert found["silent input"].evidence["open_windows"] == 6
     assert "3 min ago" in str(found)
+    assert "at least 6 windows stay open" in str(found)
     assert names([*begun, *quiet], Setup(running=False)) == []
+    steady = diagnose([*(record(n) for n in range(3)), *quiet], SETUP)  # as many windows have gone as have come
+    assert [one.name for one in steady] == ["silent input"]
+    assert "what it has not passed stays open" in str(steady)
+
+
+def test_silence_that_is_longer_than_the_records():
+    def idle(number, minute, **changes):
+        one = record(number, rows=0, newest=None, fired=0)
+        return one | {"timestamp": f"2023-11-14T22:{minute:02d}:00.000Z", "observedMetrics": {}} | changes
+
+    found = diagnose([idle(7, minute) for minute in range(17)], SETUP)  # Spark tells of a micro-batch that waits
+    assert [one.name for one in found] == ["silent input"]
+    assert "no row has come for at least 16 min" in str(found)
+    assert "numRecentProgressUpdates" in found["silent input"].mend
+    assert found["silent input"].evidence["watermark_ms"] == 1_700_000_000_000 - 10_000
+    assert names([idle(7, 1, eventTime={}), idle(7, 3, eventTime={})]) == ["silent input"]
+    assert names([idle(7, 1)]) == []  # it has just been started again
+    assert names([idle(7, 1), idle(7, 9)], Setup(running=False)) == []
+    assert names([idle(0, 1), idle(0, 9)]) == ["no input"]
+    going_on = [idle(n, n, eventTime={"watermark": f"2023-11-14T22:1{n}:00.000Z"}) for n in range(3, 6)]
+    assert names(going_on) == []
 
 
 def test_a_sink_that_does_not_read_its_frame():
