@@ -19,7 +19,7 @@ from spark_glue.plan.compat import named_values
 from spark_glue.stages.counters import COUNTERS, INPUT_DELAYS, INPUT_TIMES, SHOWN, WATERMARK, with_names
 from spark_glue.watermarks import Holder, Holders
 
-__all__ = ["BatchMetrics", "batch_metrics", "counters", "metrics_listener", "progress_listener"]
+__all__ = ["BatchMetrics", "MetricsListener", "batch_metrics", "counters", "metrics_listener", "progress_listener"]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def metrics_listener(callback: Callable[[BatchMetrics], object]) -> StreamingQue
     """
     if not callable(callback):
         raise SpecError(f"metrics_listener: callback must be a function of a BatchMetrics, got {callback!r}")
-    return _Listener(callback)
+    return MetricsListener(callback)
 
 
 def progress_listener(write: Callable[[str], object] = print) -> StreamingQueryListener:
@@ -120,13 +120,14 @@ def progress_listener(write: Callable[[str], object] = print) -> StreamingQueryL
     """
     if not callable(write):
         raise SpecError(f"progress_listener: write must be a function of a line of text, got {write!r}")
-    return _Listener(lambda metrics: write(_line(metrics)))
+    return MetricsListener(lambda metrics: write(_line(metrics)))
 
 
-class _Listener(StreamingQueryListener):
+class MetricsListener(StreamingQueryListener):
+    """What ``metrics_listener`` returns."""
+
     def __init__(self, callback: Callable[[BatchMetrics], object]) -> None:
         self._callback = callback
-
         self._holders = Holders()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802

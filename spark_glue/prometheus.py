@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
+from datetime import datetime, timedelta
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+)
 
 from fastwin.errors import SpecError
 from fastwin.machine.packages import explained
-from spark_glue.progress import BatchMetrics, metrics_listener
+from spark_glue.progress import BatchMetrics, MetricsListener
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -67,7 +76,10 @@ def prometheus_listener(
 
     Use it with ``spark.streams.addListener(spark_glue.prometheus_listener())``. All names begin with
     ``fastwin_query_``, and the labels ``query`` (its name, else its id) and ``frame`` (the ``name=`` of ``apply``) tell
-    queries apart. Sums count from the start of the listener. Raises NotInstalledError without the package
+    queries apart. Sums count from the start of the listener, or of the query. When a query ends, all that is kept of it
+    goes, and with it ``fastwin_query_running``, so an alarm for it is ``absent(fastwin_query_running{query="..."})``.
+    ``fastwin_query_last_batch_time_seconds`` is when its last micro-batch ended, or Spark last found nothing to do;
+    these two have the label ``query`` alone. Raises NotInstalledError without the package
     prometheus-client, SpecError for a port that is none, OSError for one that is taken.
     """
     if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65_536):
@@ -81,11 +93,35 @@ def prometheus_listener(
     if port is not None:
         prometheus.start_http_server(port, address, found)
         _LOG.info("prometheus_listener: serves metrics on http://%s:%d/metrics", address, port)
-    return metrics_listener(kept.take)
+    return _Listener(kept)
+
+
+class _Listener(MetricsListener):
+    def __init__(self, kept: _Kept) -> None:
+        super().__init__(kept.take)
+        self._kept = kept
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        super().onQueryStarted(event)
+        self._kept.begin(str(event.runId), event.name or str(event.id))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        self._kept.tell(str(event.runId), datetime.fromisoformat(event.timestamp))
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        one = event.progress
+        self._kept.begin(str(one.runId), one.name or str(one.id))  # the listener may have come later than the query
+        begun = datetime.fromisoformat(one.timestamp)
+        self._kept.tell(str(one.runId), begun + timedelta(milliseconds=one.batchDuration))
+        super().onQueryProgress(event)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        super().onQueryTerminated(event)
+        self._kept.end(str(event.runId))
 
 
 class _Kept:
-    """The metrics of all queries, in a registry."""
+    """The metrics of all queries that run, in a registry."""
 
     def __init__(self, prometheus: Any, registry: CollectorRegistry) -> None:
         def gauge(name: str, text: str) -> Any:
@@ -101,9 +137,46 @@ class _Kept:
         self._times = {name: gauge(_seconds(name), text) for name, text in _TIMES.items()}
         self._holds = gauge("held_by", "The number of this frame's input that holds time back; -1: none that is known.")
 
+        def of_query(name: str, text: str) -> Any:
+            return prometheus.Gauge(f"fastwin_query_{name}", text, ("query",), registry=registry)
+
+        self._runs = of_query("running", "1; a query that has ended has no metrics.")
+        self._last = of_query("last_batch_time_seconds", "When the last micro-batch ended, or there was nothing to do.")
+        self._lock = Lock()  # Spark tells of a start at once, and of all else later, on another thread
+        self._queries: dict[str, str] = {}  # by run
+        self._frames: dict[str, set[str]] = {}  # by query
+
+    def begin(self, run: str, query: str) -> None:
+        """A run of a query has begun, or goes on."""
+        with self._lock:
+            self._queries[run] = query
+            self._runs.labels(query).set(1)
+
+    def tell(self, run: str, at: datetime) -> None:
+        """A run was at work, or had nothing to do."""
+        with self._lock:
+            if run in self._queries:
+                self._last.labels(self._queries[run]).set(at.timestamp())
+
+    def end(self, run: str) -> None:
+        """A run has ended; with the last one of a query, all that is kept of the query goes."""
+        with self._lock:
+            query = self._queries.pop(run, None)
+            if query is None or query in self._queries.values():  # it has been started again
+                return
+            frames = self._frames.pop(query, set())
+            groups = (self._counted, self._counted_ms, self._changes, self._levels, self._times)
+            gone: list[tuple[Any, tuple[str, ...]]] = [(metric, (query,)) for metric in (self._runs, self._last)]
+            for metric in (self._holds, *(metric for group in groups for metric in group.values())):
+                gone += [(metric, (query, frame)) for frame in frames]
+            for metric, labels in gone:
+                with suppress(KeyError):  # not all are told of each query
+                    metric.remove(*labels)
+
     def take(self, metrics: BatchMetrics) -> None:
         """Takes the metrics of a micro-batch."""
         labels = metrics.query_name or metrics.query_id, metrics.frame
+        self._frames.setdefault(labels[0], set()).add(metrics.frame)
         for name, metric in self._counted.items():
             metric.labels(*labels).inc(getattr(metrics, name))
         for name, metric in self._counted_ms.items():

@@ -53,6 +53,37 @@ def test_sums_and_levels(names):
     assert value(registry, "batch_id") == 1
 
 
+def test_a_query_that_has_ended_leaves_nothing(names):
+    registry, query = CollectorRegistry(), {"query": "clicks"}
+    listener = spark_glue.prometheus_listener(port=None, registry=registry)
+
+    def begun(run: str) -> SimpleNamespace:
+        return SimpleNamespace(id="q", runId=run, name="clicks")
+
+    def of_query(name: str) -> float | None:
+        return registry.get_sample_value(f"fastwin_query_{name}", query)
+
+    nine = datetime(2024, 1, 1, 9, tzinfo=UTC).timestamp()
+    listener.onQueryStarted(begun("r"))
+    assert of_query("running") == 1
+    assert of_query("last_batch_time_seconds") is None
+    listener.onQueryProgress(told(0, events=5))
+    assert of_query("last_batch_time_seconds") == nine + 0.25
+    idle = SimpleNamespace(runId="r", timestamp="2024-01-01T09:00:10.000Z")
+    listener.onQueryIdle(idle)
+    assert of_query("last_batch_time_seconds") == nine + 10
+    listener.onQueryStarted(begun("again"))  # Spark tells of it before it tells that the other has ended
+    listener.onQueryTerminated(begun("r"))
+    assert of_query("running") == 1
+    assert value(registry, "events_total") == 5
+    listener.onQueryTerminated(begun("again"))
+    listener.onQueryTerminated(begun("never seen"))
+    listener.onQueryIdle(idle)
+    assert [sample for metric in registry.collect() for sample in metric.samples] == []
+    listener.onQueryProgress(told(1))  # of a query that ran before the listener came
+    assert of_query("running") == 1
+
+
 def test_every_metric_is_there(names):
     registry = CollectorRegistry()
     spark_glue.prometheus_listener(port=None, registry=registry).onQueryProgress(told(0))
