@@ -26,6 +26,7 @@ from spark_glue.stages.packets import (
     LARGE_RESULT_BYTES,
     Packet,
     PacketKind,
+    combined,
     cuts,
     decode,
     encode,
@@ -238,14 +239,14 @@ class Visit:
             for packet in packets
             if packet.kind == PacketKind.GOOD and packet.blob is not None
         ]
-        table = pa.Table.from_batches(batches, plan.input_schema)
         if not partials:
+            table = pa.Table.from_batches(batches, plan.input_schema)
             self.results.append(self._without_unwanted(self._stream.process(table)))
             return
-        if batches:  # rows of a task that gave up; whether they are late is not known before they have met the others
+        # Rows of a task that gave up; whether they are late is not known before they have met the others.
+        for rows in combined(batches, plan.input_schema):
             feeder = plan.new_feeder(self._frame_plan.coalesce)
             assert feeder is not None
-            (rows,) = table.combine_chunks().to_batches()
             feeder.add(plan.batch(rows, plan.times(rows)))
             partials += [part.chunk for part in feeder.partials()]
         self.results.append(self._stream.merge(partials))

@@ -23,6 +23,7 @@ __all__ = [
     "PackedRow",
     "Packet",
     "PacketKind",
+    "combined",
     "cuts",
     "decode",
     "encode",
@@ -102,6 +103,11 @@ def encode(batch: pa.RecordBatch) -> pa.Buffer:
 def decode(blob: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     """Returns the record batch in a blob; zero-copy. ``schema`` is that of the batch when it was encoded."""
     return pa.ipc.read_record_batch(pa.py_buffer(blob), schema)
+
+
+def combined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> list[pa.RecordBatch]:
+    """Returns record batches as one, or as several where a column of texts has more than 2 GiB; none without rows."""
+    return pa.Table.from_batches(batches, schema).combine_chunks().to_batches()
 
 
 def packed_batch(rows: Sequence[PackedRow]) -> pa.RecordBatch:

@@ -23,6 +23,7 @@ from spark_glue.state.log import head_in
 from tests.support import spark_fakes
 from tests.support.spark_harness import SCHEMA, SPEC, Harness, counts, packet, packet_row
 from tests.support.spark_jobs import KEY_GROUPS
+from tests.support.spark_packing import packed, partials
 
 GROUP = int(ids(KEY_GROUPS)[3])
 """Of share 3."""
@@ -39,6 +40,16 @@ def test_input_and_timer_in_one_batch():
     assert harness.counters["fired"] == 3
     assert harness.counters["events"] == 1
     assert harness.counters["open_windows_change"] == 1 - 3
+
+
+@pytest.mark.parametrize("windows", [fw.TumblingEventTimeWindows.of(10), fw.EventTimeSessionWindows.with_gap(3)])
+def test_rows_beside_partial_results_may_be_more_than_one_batch_holds(monkeypatch, windows):
+    monkeypatch.setattr(operator, "combined", lambda batches, schema: batches)  # as with 2 GiB of one column of texts
+    harness = Harness(fw.key_by("k").event_time("ts").window(windows).aggregate(n=fw.Count()), key_groups=1)
+    table = pa.table({"k": [1] * 9, "ts": [2] * 9}, schema=SCHEMA)
+    (made,) = partials(packed(harness.frame_plan, table, mapper=0))
+    harness.batch(0, {GROUP: [made, packet((1, 1), (2, 5), mapper=1), packet((1, 3), mapper=2)]})
+    assert [(key, n) for key, *_, n in sorted(harness.batch(99, {})["MAIN"])] == [(1, 11), (2, 1)]
 
 
 def test_two_shares_on_a_partition_that_should_have_one_are_an_error(monkeypatch):
