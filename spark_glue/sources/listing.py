@@ -30,6 +30,8 @@ _LOG = logging.getLogger(__name__)
 _MOST_UNREAD = 1_000
 """Old files that an offset names at most."""
 _NS_PER_MS = 1_000_000
+_NEEDED = {"files", "newest", "oldest", "seen", "unread", "old"}
+"""What every offset has, also those of earlier versions."""
 
 
 def first_offset() -> Offset:
@@ -78,12 +80,23 @@ class Listing:
         """Takes what is there now for all there will be."""
         self._fixed = self._folder.found()
 
+    def check(self, offset: Any) -> None:
+        """Raises SourceError for an offset of a checkpoint that another source has made."""
+        if not isinstance(offset, Mapping) or not offset.keys() >= _NEEDED:
+            said = str(offset)
+            raise SourceError(
+                f"{self._folder.path}: the checkpoint was made with another source, such as spark.readStream.parquet: "
+                f"its offset is {said if len(said) < 80 else said[:80] + '...'}; go on with that source, or begin with "
+                f"an empty checkpoint"
+            )
+
     def next(self, start: Offset, unlimited: bool = False) -> Offset:
         """Returns the offset behind the next micro-batch; ``start`` itself if there is nothing new.
 
         Raises SourceError for a file that came too late to be told from those that have been read, for one that has
-        been unreadable for too long, and for more of them than an offset can name.
+        been unreadable for too long, for more of them than an offset can name, and for an offset of another source.
         """
+        self.check(start)
         listed = self._folder.found() if self._fixed is None else self._fixed
         if self._quiet == (start, listed):
             return start

@@ -144,6 +144,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end if end is start else {**end, "tasks": self._job.tasks}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        self._known().check(end)
         files = files_of(end) if end != start else []
         tasks = end.get("tasks", self._job.tasks)  # earlier versions did not tell
         divided = _divided(list(zip(files, self._known().row_groups_of(files), strict=True)), tasks)

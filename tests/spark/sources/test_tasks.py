@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import spark_glue
-from fastwin.errors import SpecError
+from fastwin.errors import SourceError, SpecError
 from spark_glue.sources.listing import Limits
 from spark_glue.sources.parquetfiles import cores_of
 
@@ -37,6 +37,17 @@ def test_a_micro_batch_that_runs_again_is_divided_as_before(tmp_path):
     del stored["tasks"]  # of an earlier version
     assert len(reader(tmp_path, 2).partitions(start, stored)) == 2
     assert reader(tmp_path, 2).partitions(stored, stored) == []
+
+
+@pytest.mark.parametrize("offset", [{"logOffset": 3}, 7, {"clicks": {"0": 5}}])
+def test_an_offset_of_another_source_is_refused(tmp_path, offset):
+    before = reader(tmp_path, 1)
+    for call in (
+        lambda: before.latestOffset(offset, before.getDefaultReadLimit()),
+        lambda: before.partitions(before.initialOffset(), offset),
+    ):
+        with pytest.raises(SourceError, match=r"the checkpoint was made with another source.*offset is .*empty check"):
+            call()
 
 
 @pytest.mark.parametrize("tasks", [0, -1, 2.0, True, "4"])
