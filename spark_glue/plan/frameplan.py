@@ -23,6 +23,8 @@ __all__ = ["LOCAL_MS", "FramePlan", "JoinInput", "TimeMode", "plan_frame"]
 LOCAL_MS = "__event_time_ms"
 """A column that is added where the event time has no time zone: the same time in epoch milliseconds."""
 
+_VERSION = "fastwin"  # in a pickled plan: the version of fastwin that has made it
+
 TimeMode = Literal["EventTime", "ProcessingTime", "None"]
 """What Spark's timers wait for, in Spark's words."""
 
@@ -136,7 +138,17 @@ class FramePlan:
 
     def __getstate__(self) -> dict[str, object]:
         cached = ("plan", "packed_schema", "time_mode")
-        return {name: value for name, value in self.__dict__.items() if name not in cached}
+        kept = {name: value for name, value in self.__dict__.items() if name not in cached}
+        return kept | {_VERSION: fw.__version__}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        theirs = state.pop(_VERSION)
+        if theirs != fw.__version__:  # counters, and what is packed, travel by position
+            raise SpecError(
+                f"fastwin: the driver has version {theirs}, and this worker has {fw.__version__}; install the same on "
+                f"the driver and on all workers"
+            )
+        self.__dict__.update(state)
 
     def input_rows(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
         """Returns record batches with ``packed_schema`` as one with at least the columns of ``plan.input_schema``."""

@@ -1,0 +1,19 @@
+"""The plan of an ``apply``, as it travels to the workers."""
+
+import pickle
+
+import pytest
+
+import fastwin as fw
+from fastwin.errors import SpecError
+from tests.support.spark_events import events
+from tests.support.spark_jobs import frame_plan_for
+
+
+def test_a_worker_with_another_version_is_told_of(monkeypatch):
+    plan = frame_plan_for(events(0, 10))
+    shipped = pickle.dumps(plan)
+    assert pickle.loads(shipped) == plan
+    monkeypatch.setattr(fw, "__version__", "9.9.9")
+    with pytest.raises(SpecError, match=r"the driver has version \d.*, and this worker has 9\.9\.9; install the same"):
+        pickle.loads(shipped)
