@@ -50,7 +50,8 @@ def rescale(
 
     Takes Spark 4.3 or newer, whose own repartitioning of state comes first, and a query with this one stateful operator
     whose last micro-batch was finished. The whole checkpoint is copied, and one micro-batch is run without rows.
-    Returns its number, the last one in the new checkpoint. The folder appears when all is done; it cannot be moved.
+    Returns its number, the last one in the new checkpoint. The folder appears when all is done; it cannot be moved. If
+    this fails, nothing is there.
 
     Raises SpecError for what does not fit, StateError for state of another spec.
     """
@@ -66,7 +67,13 @@ def rescale(
     old, target = CheckpointFiles(stored.spark, folder), CheckpointFiles(stored.spark, str(to))
     if found := escaped_in(target.path):
         raise SpecError(f"to: Spark cannot divide state in a folder whose path has {found}, got {target.path}")
+    new = CheckpointFiles(stored.spark, f"{target.path}.{_ASIDE}")
     if target.exists():
+        if new.exists():
+            raise SpecError(
+                f"to: {to} is there already, and {new.path} beside it: a call was killed while it renamed, and neither "
+                f"is whole; remove both"
+            )
         raise SpecError(f"to: {to} is there already; name a new folder")
     delta = stored.a_delta
     if delta is None:
@@ -105,7 +112,6 @@ def rescale(
         "rescale: %s is divided anew: %d key groups in %d shares become %d in %d",
         old.path, before.key_groups, before.shares, now.key_groups, now.shares,
     )  # fmt: skip
-    new = CheckpointFiles(stored.spark, f"{target.path}.{_ASIDE}")
     if new.exists():
         _LOG.warning("rescale: %s is left of a call that has not ended, and is removed", new.path)
         new.remove()

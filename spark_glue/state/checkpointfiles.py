@@ -61,9 +61,20 @@ class CheckpointFiles:
         other._moved_from(self.path, other.path)
 
     def rename_to(self, other: CheckpointFiles) -> None:
-        """Gives the folder another name. Raises SpecError if that could not be done."""
+        """Gives the folder another name, which is free. Raises SpecError if that could not be done.
+
+        Nothing is left under that name then: where a rename is a copy, a part of the checkpoint could be there.
+        """
         self._moved_from(self.path, other.path)
-        if not self._fs.rename(self._root, other._root):
+        if other.exists():
+            raise SpecError(f"to: {other.path} is there by now")
+        done = False
+        try:
+            done = bool(self._fs.rename(self._root, other._root))
+        finally:
+            if not done:
+                other.remove()
+        if not done:
             raise SpecError(f"to: {self.path} could not be renamed to {other.path}")
 
     def _moved_from(self, before: str, now: str) -> None:

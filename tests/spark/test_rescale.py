@@ -106,8 +106,13 @@ def rescaled(spark, tmp_path, spec, before: int, now: int, key_groups: int, part
 def assert_refused(folder: Path, last: int) -> None:
     """What cannot be rescaled is told of, and leaves nothing behind. last: the last micro-batch of the query."""
     old, other = folder / "checkpoint", folder / "other"
-    with pytest.raises(SpecError, match=r"to: .* is there already"):
+    with pytest.raises(SpecError, match=r"to: .* is there already; name a new folder"):
         spark_glue.rescale(str(old), SLIDING, str(folder / "input"), partitions=3)
+    left = folder / "input.rescaling"
+    left.mkdir()
+    with pytest.raises(SpecError, match=r"to: .* is there already, and .*input\.rescaling beside it.*remove both"):
+        spark_glue.rescale(str(old), SLIDING, str(folder / "input"), partitions=3)
+    left.rmdir()
     with pytest.raises(StateError, match="rescale: the state was written for another spec"):
         spark_glue.rescale(str(old), FEW, str(other), partitions=3)
     commit = old / "commits" / str(last)
