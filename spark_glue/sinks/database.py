@@ -43,10 +43,11 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
     dead and wakes up, the old one may put older results over newer ones.
 
     Times are handed over as datetimes in UTC, to SQLite as text in ISO format; so PostgreSQL's columns for them are
-    ``timestamptz``. Names of columns are quoted with ``"``, as standard SQL does it. Raises SpecError for arguments
-    that do not fit, and when the query runs, for a driver whose ``paramstyle`` is ``named``, and for a connection that
-    is of no driver; BadRowError for a key that is NaN, which SQLite keeps as a null. An error of the database ends the
-    query.
+    ``timestamptz``. Which keys are equal the database says: so text needs a collation that tells letters apart, and
+    columns of times and floats the precision of the results. Names of columns are quoted with ``"``, as standard SQL
+    does it. Raises SpecError for arguments that do not fit, and when the query runs, for a driver whose ``paramstyle``
+    is ``named``, for a connection that is of no driver, and for one that says that it commits each statement;
+    BadRowError for a key that is NaN, which SQLite keeps as a null. An error of the database ends the query.
     """
     if not callable(connect):
         raise SpecError(f"to_database: connect must be a function that opens a connection, got {connect!r}")
@@ -68,6 +69,7 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
         connection = connect()
         try:
             convert = _converter(connection)
+            _refuse_autocommit(connection)
             _refuse_nan(connection, {names[place]: rows[place] for place in places})
             newest: dict[tuple, tuple[str | None, tuple]] = {}
             for change, *values in zip(changes, *rows, strict=True):
@@ -132,6 +134,20 @@ def _driver(connection: Any) -> Any:
 
 def _is_of(connection: Any, driver: str) -> bool:
     return _driver(connection).__name__.split(".")[0] == driver
+
+
+def _refuse_autocommit(connection: Any) -> None:
+    """Raises SpecError where the driver tells that each statement is a transaction of its own."""
+    told = getattr(connection, "autocommit", None)
+    if callable(told) and hasattr(connection, "get_autocommit"):  # MySQL's drivers
+        told = connection.get_autocommit()
+    if _is_of(connection, "sqlite3") and told is not False:  # before Python 3.12, nothing else tells
+        told = told is True or connection.isolation_level is None
+    if told is True:
+        raise SpecError(
+            "to_database: the connection commits each statement by itself (autocommit), and a micro-batch is to be one "
+            "transaction; open it without"
+        )
 
 
 def _mark(connection: Any) -> Callable[[int], str]:

@@ -170,6 +170,21 @@ def test_a_connection_of_no_driver_is_named():
         sink(frame, 0)
 
 
+def test_a_connection_that_commits_each_statement_is_refused(monkeypatch):
+    frame = SimpleNamespace(schema=[], toArrow=lambda: SPEC.run(batch(0)).main)
+    monkeypatch.setitem(sys.modules, "driver", ModuleType("driver"))
+    sys.modules["driver"].paramstyle = "format"
+    told = [{"autocommit": True}, {"autocommit": print, "get_autocommit": lambda self: True}]
+    kinds = [type("Connection", (Written,), {"__module__": "driver"} | one) for one in told]
+    for connect in (*kinds, lambda: sqlite3.connect(":memory:", isolation_level=None)):
+        with pytest.raises(SpecError, match=r"commits each statement by itself \(autocommit\)"):
+            spark_glue.to_database(connect, "results", SPEC)(frame, 0)
+    not_so = [{"autocommit": False}, {"autocommit": print}, {"autocommit": 0, "get_autocommit": lambda self: False}]
+    for one in not_so:
+        kind = type("Connection", (Written,), {"__module__": "driver"} | one)
+        spark_glue.to_database(kind, "results", SPEC)(frame, 0)
+
+
 def test_a_nan_that_sqlite_would_take_for_null_is_refused(spark, tmp_path):
     path = str(tmp_path / "results.db")
     with sqlite3.connect(path) as database:
