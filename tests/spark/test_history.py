@@ -99,12 +99,12 @@ def test_a_time_of_another_unit_in_the_past_moves_no_watermark(spark, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", variants([{}, {"idle": "1 day"}]), ids=["spark's watermark", "its own"])
-def test_history_that_has_grown_by_a_later_start_counts_no_more(spark, tmp_path, arguments):
+def test_history_that_has_grown_or_gone_by_a_later_start_counts_no_more(spark, tmp_path, arguments):
     grown = pa.concat_tables([*PAST, events(7, 50, start_ms=START_MS + 3_600_000, span_ms=60_000)])
     source, recorder = Source(tmp_path, LIVE[0].schema), Recorder()
-    for history, tables in ((pa.concat_tables(PAST), [LIVE[0]]), (grown, [LIVE[1], LATE])):
+    for history, tables in ((pa.concat_tables(PAST), [LIVE[0]]), (grown, [LIVE[1]]), (None, [LATE])):
         source.put(*tables)
-        past = spark.createDataFrame(history)
+        past = None if history is None else spark.createDataFrame(history)
         frame = spark_glue.apply(
             SLIDING, source.frame(spark), watermark="20 s", history=past, key_groups=6, **arguments
         )
