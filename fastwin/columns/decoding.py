@@ -187,20 +187,87 @@ def converted(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array 
     """Returns an array cast to ``kind``. Raises ArrowInvalid where that loses something.
 
     Arrow's own cast of lists of nulls, even to the same type, gives them too few values: reading these may end the
-    process. It has none of a dictionary of views to what is no dictionary.
+    process. It has none of a dictionary of views or lists to what is no dictionary.
     """
     if array.type == kind:
         return array
-    of_views = _has_views(array.type) and not pa.types.is_dictionary(kind)
-    if not of_views and not (pa.types.is_nested(array.type) and _has_nulls_alone(array.type)):
+    decodes = _is_odd_dictionary(array.type) and not pa.types.is_dictionary(kind)
+    by_parts = _are_alike(array.type, kind) and _is_odd(array.type)
+    if not decodes and not by_parts:
         return array.cast(kind)
     if isinstance(array, pa.ChunkedArray):
         return pa.chunked_array([converted(chunk, kind) for chunk in array.chunks], kind)
-    return converted(decoded(array), kind) if of_views else pa.array(array.to_pylist(), kind)
+    if by_parts:
+        return _by_parts(array, kind)
+    values = decoded(array) if _has_views(array.type) else take_column(array.dictionary, array.indices)
+    return converted(values, kind)
 
 
-def _has_nulls_alone(kind: pa.DataType) -> bool:
-    return pa.types.is_null(kind) or any(map(_has_nulls_alone, parts(kind)))
+def _is_odd_dictionary(kind: pa.DataType) -> bool:
+    return _has_views(kind) or (pa.types.is_dictionary(kind) and pa.types.is_nested(kind.value_type))
+
+
+def _is_odd(kind: pa.DataType) -> bool:
+    """Whether Arrow itself casts a type, or one within it, to no other or to the wrong values."""
+    return pa.types.is_null(kind) or _is_odd_dictionary(kind) or any(map(_is_odd, parts(kind)))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _are_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether both are lists, both maps, or both structs with as many fields."""
+    if pa.types.is_struct(one):
+        return bool(pa.types.is_struct(other)) and one.num_fields == other.num_fields
+    return (_is_list(one) and _is_list(other)) or bool(pa.types.is_map(one) and pa.types.is_map(other))
+
+
+def _by_parts(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Casts what is in lists, maps or structs, and puts it together again. What lies under nulls is left out."""
+    valid = array.is_valid().buffers()[1] if array.null_count else None
+    if pa.types.is_struct(kind):
+        fields = array.flatten() if array.null_count else [array.field(i) for i in range(kind.num_fields)]
+        found = [_part(one, field.type) for one, field in zip(fields, kind, strict=True)]
+        return pa.Array.from_buffers(kind, len(array), [valid], children=found)
+    values, ends = _values_and_ends(array)
+    if pa.types.is_fixed_size_list(kind):
+        values = _spread(values, ends, array, kind.list_size)
+        return pa.Array.from_buffers(kind, len(array), [valid], children=[_part(values, kind.value_type)])
+    width = np.int64 if pa.types.is_large_list(kind) else np.int32
+    if ends[-1] > np.iinfo(width).max:
+        raise pa.ArrowInvalid(f"{ends[-1]} values are more than offsets of 32 bits reach")
+    offsets = pa.py_buffer(ends.astype(width))
+    return pa.Array.from_buffers(kind, len(array), [valid, offsets], children=[_part(values, kind.field(0).type)])
+
+
+def _part(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pa.nulls(len(array), kind) if pa.types.is_null(array.type) else converted(array, kind)
+
+
+def _values_and_ends(array: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Returns the values of lists or maps without those under nulls, and where each ends: int64[n + 1] from 0 on."""
+    if pa.types.is_fixed_size_list(array.type):
+        begins = np.arange(array.offset, array.offset + len(array) + 1, dtype=np.int64) * array.type.list_size
+    else:
+        begins = array.offsets.to_numpy().astype(np.int64)
+    sizes, marks = np.diff(begins), validity(array)
+    if marks is not None and sizes[marks == 0].any():
+        kept = np.repeat(marks != 0, sizes)
+        sizes = np.where(marks != 0, sizes, 0)
+        values = take_column(array.values, pa.array(begins[0] + np.flatnonzero(kept)))
+    else:
+        values = array.values[begins[0] : begins[-1]]
+    return values, np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _spread(values: pa.Array, ends: NDArray[np.int64], array: pa.Array, size: int) -> pa.Array:
+    """Returns the values of lists, ``size`` nulls for each that is null. Raises ArrowInvalid for lists of other sizes."""
+    marks = np.ones(len(array), np.bool_) if not array.null_count else validity(array) != 0
+    if (np.diff(ends)[marks] != size).any():
+        raise pa.ArrowInvalid(f"a list has not {size} values")
+    there = np.repeat(marks, size)
+    return values if there.all() else take_column(values, pa.array(np.cumsum(there) - 1, mask=~there))
 
 
 def encoded(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -27,6 +28,100 @@ def test_chunks_of_lists_of_nulls() -> None:
     found = converted(pa.chunked_array([LISTS, LISTS.slice(2)]), pa.list_(pa.int64()))
     found.validate(full=True)
     assert found.to_pylist() == LISTS.to_pylist() + LISTS.to_pylist()[2:]
+
+
+NANOS = pa.array([1, None, 3, 4, 5, 6], pa.time64("ns"))
+MARKED = pa.StructArray.from_arrays([pa.nulls(6), NANOS], ["none", "time"])
+HIDDEN = pa.array([False, True, False])
+
+
+@pytest.mark.parametrize("cut", range(3))
+@pytest.mark.parametrize(
+    "array",
+    [
+        MARKED,
+        pa.StructArray.from_arrays([pa.nulls(3), NANOS[:3]], ["none", "time"], mask=HIDDEN),
+        pa.ListArray.from_arrays(pa.array([0, 2, 5, 6], pa.int32()), MARKED, mask=HIDDEN),
+        pa.LargeListArray.from_arrays(pa.array([0, 0, 5, 6], pa.int64()), MARKED),
+        pa.FixedSizeListArray.from_arrays(MARKED, 2, mask=HIDDEN),
+        pa.MapArray.from_arrays([0, None, 2, 6], pa.array(list("abcdef")), MARKED),
+    ],
+    ids=["struct", "struct with nulls", "list", "large list", "fixed size list", "map"],
+)
+def test_values_beside_nulls_alone_stay_whole(array: pa.Array, cut: int) -> None:
+    """Of times, Python objects hold the microseconds."""
+    array = array.slice(cut)
+    whole = _with_fields(array.type, pa.int64(), pa.time64("ns"))
+    found = converted(array, whole)
+    found.validate(full=True)
+    assert found.type == whole
+    counts = _with_fields(array.type, pa.null(), pa.int64())
+    assert (
+        converted(found, _with_fields(array.type, pa.int64(), pa.int64())).to_pylist() == array.cast(counts).to_pylist()
+    )
+
+
+def _with_fields(kind: pa.DataType, none: pa.DataType, time: pa.DataType) -> pa.DataType:
+    """The type with others for the fields of its struct."""
+    told = pa.struct([("none", none), ("time", time)])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, told)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(told, kind.list_size)
+    if pa.types.is_struct(kind):
+        return told
+    return pa.large_list(told) if pa.types.is_large_list(kind) else pa.list_(told)
+
+
+def test_lists_beside_nulls_become_lists_of_another_kind() -> None:
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 4, 6], pa.int32()), MARKED, mask=HIDDEN)
+    told = pa.struct([("none", pa.string()), ("time", pa.time64("ns"))])
+    for kind in (pa.large_list(told), pa.list_(told, 2)):
+        found = converted(lists, kind)
+        found.validate(full=True)
+        assert found.to_pylist() == lists.to_pylist()
+    with pytest.raises(pa.ArrowInvalid, match="a list has not 3 values"):
+        converted(lists, pa.list_(told, 3))
+
+
+def test_a_time_in_a_struct_keeps_its_nanoseconds() -> None:
+    kind = pa.struct([("a", pa.int64()), ("t", pa.time64("ns"))])
+    spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 s")).deduplicate("last")
+    stream = spec.open(schema=pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("x", kind)]))
+    given = pa.StructArray.from_arrays([pa.nulls(1), NANOS[:1]], ["a", "t"])
+    stream.process(pa.table({"k": [1], "ts": [1], "x": given}))
+    (found,) = stream.advance_watermark(999).main["x"].chunks
+    assert found.field("t") == NANOS[:1]
+
+
+CATEGORIES = pa.array(["b", "a", None, "b"]).dictionary_encode().cast(pa.dictionary(pa.uint32(), pa.string_view()))
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.LargeListArray.from_arrays(pa.array([0, 1, 1, 4]), CATEGORIES, mask=HIDDEN),
+        pa.StructArray.from_arrays([CATEGORIES[:3]], ["c"], mask=HIDDEN),
+        pa.FixedSizeListArray.from_arrays(pa.StructArray.from_arrays([CATEGORIES], ["c"]), 2),
+    ],
+    ids=["lists", "structs", "lists of structs"],
+)
+def test_dictionaries_of_views_within_others(array: pa.Array) -> None:
+    """Lists and structs of what polars calls Categorical and Enum."""
+    for given in (array, array[1:]):
+        found = taken(given)
+        found.validate(full=True)
+        assert found.to_pylist() == take_column(given, pa.array(range(len(given)))).to_pylist() == given.to_pylist()
+        assert "dictionary" not in str(found.type)
+
+
+@pytest.mark.parametrize("ending", [lambda spec: spec.deduplicate("last"), lambda spec: spec.aggregate(x=fw.Last("x"))])
+@pytest.mark.parametrize("inner", [pl.Categorical(), pl.Enum(["a", "b"])])
+def test_lists_and_structs_of_polars_categories(inner: pl.DataType, ending: Callable) -> None:
+    spec = ending(fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 s")))
+    for kind, value in ((pl.List(inner), ["b", None, "a"]), (pl.Struct({"c": inner}), {"c": "b"})):
+        frame = pl.DataFrame({"k": [1], "ts": [5], "x": [value]}, schema_overrides={"x": kind})
+        assert spec.run(frame).main["x"].to_pylist() == [value]
 
 
 VIEWS = pa.array(["long enough to be in a buffer", None, "short", "", "longer than twelve bytes"]).cast(
