@@ -262,7 +262,7 @@ def _values_and_ends(array: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
 
 
 def _spread(values: pa.Array, ends: NDArray[np.int64], array: pa.Array, size: int) -> pa.Array:
-    """Returns the values of lists, ``size`` nulls for each that is null. Raises ArrowInvalid for lists of other sizes."""
+    """Returns the values of lists, ``size`` nulls for a null one. Raises ArrowInvalid for lists of other sizes."""
     marks = np.ones(len(array), np.bool_) if not array.null_count else validity(array) != 0
     if (np.diff(ends)[marks] != size).any():
         raise pa.ArrowInvalid(f"a list has not {size} values")

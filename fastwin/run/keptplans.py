@@ -17,7 +17,8 @@ from fastwin.operators.kept.operator import RowsOperator
 from fastwin.operators.kept.picks import Best, Latest, Pick
 from fastwin.operators.protocol import Operator
 from fastwin.spec.builder import SpecBuilder
-from fastwin.spec.checks import BOUNDS, WINDOW_TIME
+from fastwin.spec.checks import BOUNDS, WINDOW_TIME, added_columns
+from fastwin.spec.ending import ReduceEnding
 from fastwin.spec.joinending import TIME, JoinEnding
 from fastwin.spec.rowendings import DeduplicateEnding, RowsEnding, TopEnding
 from fastwin.windows.apart import RowsApart
@@ -28,18 +29,27 @@ __all__ = ["check_rows_ending", "kept_config", "kept_operator"]
 def check_rows_ending(spec: SpecBuilder, rows: pa.Schema, operator: str) -> None:
     """Raises SpecError if the columns of rows, or the operator, do not go with an ending whose results they are."""
     ending = spec.ending
+    if isinstance(ending, ReduceEnding) and ending.output is None:
+        _check_added(spec, rows)
     if not isinstance(ending, RowsEnding):
         return
     if operator == "general" and ending.called is None:
         raise SpecError(f"{ending.method}: {ending.arguments(state_only=False)} does not run on the general operator")
     if not set(rows.names) - set(spec.keys):
         raise SpecError(f"{ending.method}: the input has key columns only, so there is nothing to hand out")
-    added = [WINDOW_TIME] if spec.window_time else []
-    for name in (*BOUNDS, *added, *ending.names):
-        if name in rows.names:
-            raise SpecError(f"{ending.method}: the result adds the column {name!r}, which the input has; rename it")
+    _check_added(spec, rows)
     if isinstance(ending, TopEnding):
         _check_by(ending.by, rows, spec.keys)
+
+
+def _check_added(spec: SpecBuilder, rows: pa.Schema) -> None:
+    """Raises SpecError if rows have a column that the results have beside them."""
+    assert spec.ending is not None
+    window_time = [WINDOW_TIME] if spec.window_time else []
+    for name in (*BOUNDS, *window_time, *spec.ending.names, *added_columns(spec)):
+        if name in rows.names:
+            told = f"the result adds the column {name!r}, which the input has; rename it"
+            raise SpecError(f"{spec.ending.method}: {told}")
 
 
 def _check_by(by: str, rows: pa.Schema, keys: tuple[str, ...]) -> None:

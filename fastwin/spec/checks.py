@@ -10,13 +10,18 @@ from fastwin.triggers import EventTimeTrigger, Trigger
 from fastwin.windows.assigner import MergingWindowAssigner
 from fastwin.windows.named_windows import WINDOW_COLUMN, NamedWindows
 
-__all__ = ["BOUNDS", "CHANGE", "PANE_COLUMNS", "WINDOW_TIME", "check_complete", "check_parts"]
+__all__ = ["BOUNDS", "CHANGE", "PANE_COLUMNS", "WINDOW_TIME", "added_columns", "check_complete", "check_parts"]
 
 PANE_COLUMNS = ("pane_index", "pane_timing", "pane_is_last")
 BOUNDS = ("window_start", "window_end")
 CHANGE = "change"
 """The column that ``with_changelog`` adds."""
 WINDOW_TIME = "window_time"
+
+
+def added_columns(spec: Any) -> tuple[str, ...]:
+    """Returns the names of the columns behind the others that say something of each firing."""
+    return (*(PANE_COLUMNS if spec.pane_info else ()), *((CHANGE,) if spec.changelog else ()))
 
 
 def check_parts(spec: Any) -> None:
@@ -46,8 +51,10 @@ def check_parts(spec: Any) -> None:
             f"with_changelog: goes with aggregates and reductions, which have one result for each window; "
             f"{spec.ending.method} may have any number"
         )
-    if spec.changelog and CHANGE in spec.keys:
-        raise SpecError(f"with_changelog: adds the column {CHANGE!r}, which is a key; rename the key")
+    for name in added_columns(spec):
+        if name in spec.keys:
+            call = "with_changelog" if name == CHANGE else "with_pane_info"
+            raise SpecError(f"{call}: adds the column {name!r}, which is a key; rename the key")
     tags = [tag for tag, _ in spec.sides]
     for tag in tags:
         if tags.count(tag) > 1:
@@ -86,7 +93,7 @@ def check_complete(spec: Any) -> None:
         raise SpecError(f"spec: incomplete without {' and '.join(missing)}")
     check_parts(spec)
     spec.ending.check(spec)
-    taken = [*spec.keys, *BOUNDS, *(PANE_COLUMNS if spec.pane_info else ()), *([CHANGE] if spec.changelog else [])]
+    taken = [*spec.keys, *BOUNDS, *added_columns(spec)]
     if spec.window_time:
         taken.append(WINDOW_TIME)
         if WINDOW_TIME in spec.keys:

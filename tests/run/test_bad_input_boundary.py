@@ -83,6 +83,14 @@ SPECS = {
     "key takes a result's name": Bad(
         lambda: fw.key_by("window_end"), ("key_by: 'window_end' is the name of a result column",)
     ),
+    "key takes a pane column's name": Bad(
+        lambda: fw.key_by("pane_timing").event_time("t").window(T.of(5)).with_pane_info().aggregate(n=fw.Count()),
+        ("with_pane_info: adds the column 'pane_timing', which is a key; rename the key",),
+    ),
+    "key takes the name of changes": Bad(
+        lambda: fw.key_by("change").event_time("t").window(T.of(5)).with_changelog(),
+        ("with_changelog: adds the column 'change', which is a key; rename the key",),
+    ),
     "event time no name": Bad(
         lambda: fw.key_by().event_time(5), ("event_time: column must be the name of a column", "5")
     ),

@@ -173,8 +173,21 @@ def test_a_row_of_windows_that_have_passed_goes_before_rows_behind_it(coalesce: 
     assert set(results.filter(pc.equal(results["k"], 1))["id"].to_pylist()) == {1}
 
 
-def test_window_time_of_the_input_is_refused_where_the_result_adds_it() -> None:
+@pytest.mark.parametrize(
+    ("column", "asked"),
+    [
+        ("window_start", lambda spec: spec),
+        ("window_time", lambda spec: spec.with_window_time()),
+        ("pane_index", lambda spec: spec.with_pane_info()),
+        ("pane_timing", lambda spec: spec.with_pane_info()),
+        ("pane_is_last", lambda spec: spec.with_pane_info()),
+    ],
+)
+@pytest.mark.parametrize(
+    "ending", [lambda s: s.top(1, by="v"), lambda s: s.deduplicate("last"), lambda s: s.reduce(lambda a, b: a)]
+)
+def test_a_column_that_the_result_adds_is_refused_in_rows_of_the_input(column, asked, ending) -> None:
     windows = fw.TumblingEventTimeWindows.of(10)
-    spec = fw.key_by("k").event_time("ts").window(windows).with_window_time().top(1, by="v")
-    with pytest.raises(fw.SpecError, match="adds the column 'window_time', which the input has"):
-        spec.run(pa.table({"k": [1], "ts": [1], "v": [1], "window_time": [1]}))
+    spec = ending(asked(fw.key_by("k").event_time("ts").window(windows)))
+    with pytest.raises(fw.SpecError, match=f"adds the column '{column}', which the input has"):
+        fw.plan(spec, pa.schema([(name, pa.int64()) for name in ("k", "ts", "v", column)]))
