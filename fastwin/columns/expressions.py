@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from fastwin.columns.decoding import decoded, decoded_type
 from fastwin.errors import SpecError, UserFunctionError
 
-__all__ = ["Computed", "Operand", "as_operand", "columns_read", "compute", "computed_type", "words_of"]
+__all__ = ["Computed", "Operand", "as_operand", "columns_read", "compute", "computed_type", "may_mean", "may_read"]
 
 _NO_MATCH = re.compile(r"No match for FieldRef\.Name\((.*?)\) in ", re.DOTALL)
 _LINE_END = re.compile(r"\s*\n\s*")
@@ -74,8 +74,13 @@ def _text(expression: pc.Expression) -> str:
     if "\n" in text or any(map(_is_like_an_int, values)):
         held = [(str(column.type), column.to_pylist()) for column in values]
         digest = hashlib.blake2b(repr(held).encode(), digest_size=8).hexdigest()
-        text = f"{_LINE_END.sub(' ', text)}#{digest}"
+        text = f"{_as_told(text)}#{digest}"
     return text
+
+
+def _as_told(name: str) -> str:
+    """Returns a column's name, or other text, as the text of an expression has it: on one line."""
+    return _LINE_END.sub(" ", name)
 
 
 def _is_like_an_int(literal: pa.Array) -> bool:
@@ -83,14 +88,19 @@ def _is_like_an_int(literal: pa.Array) -> bool:
     return pa.types.is_floating(literal.type) and any(v is not None and v.is_integer() for v in literal.to_pylist())
 
 
-def words_of(operand: Operand) -> list[str]:
-    """Returns the names that an operand may mean, among them those of its columns if they are identifiers."""
-    return [operand] if isinstance(operand, str) else re.findall(r"[^\W\d]\w*", operand.text)
+def may_read(computed: Computed, name: str) -> bool:
+    """Whether the text of an expression has the name of a column, as it has that of each column that it reads."""
+    return _as_told(name) in computed.text
+
+
+def may_mean(computed: Computed, name: str) -> bool:
+    """The same, where the name is no part of a longer word."""
+    return re.search(rf"(?<!\w){re.escape(_as_told(name))}(?!\w)", computed.text) is not None
 
 
 def columns_read(computed: Computed, schema: pa.Schema) -> tuple[str, ...]:
     """Returns the names of the columns that an expression reads. O(columns that its text has the name of)."""
-    names = list(dict.fromkeys(name for name in schema.names if name in computed.text))
+    names = list(dict.fromkeys(name for name in schema.names if may_read(computed, name)))
     return tuple(name for name in names if not _is_enough(computed, schema, [n for n in names if n != name]))
 
 

@@ -15,11 +15,13 @@ __all__ = ["as_table", "check_names", "has_small_chunks", "tells_no_types"]
 _SMALL_BATCH = 65_536
 
 
-def as_table(data: Any, names: Iterable[str] = (), reads: Callable[[str], bool] | None = None) -> pa.Table:
+def as_table(
+    data: Any, asked: Callable[[str], bool] | None = None, reads: Callable[[str], bool] | None = None
+) -> pa.Table:
     """Returns an input as an Arrow table: a Table or RecordBatch, a pandas or polars DataFrame, or
     anything else with Arrow's PyCapsule interface. Raises SpecError for other things.
 
-    names: columns that are asked for; a pandas frame that has one of them in its index gives it as a column.
+    asked: tells whether a column is asked for; a pandas frame with it in its index gives it as a column. None: none is.
     reads: tells whether a column is read. Of frames with rows, others are not converted: they are of nulls. None: all.
     """
     if isinstance(data, pa.Table):
@@ -30,7 +32,7 @@ def as_table(data: Any, names: Iterable[str] = (), reads: Callable[[str], bool] 
         if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
             return _without_objects(data, pa.table(data), reads)
         if hasattr(data, "iloc") and hasattr(data, "columns"):
-            return _from_pandas(_with_index(data, names), reads)
+            return _from_pandas(_with_index(data, asked), reads)
     except (pa.ArrowException, ValueError, TypeError) as problem:
         raise SpecError(f"table: this {type(data).__name__} cannot be read as Arrow: {problem}") from problem
     raise SpecError(
@@ -69,9 +71,10 @@ def _without_objects(frame: Any, table: pa.Table, reads: Callable[[str], bool] |
     return table
 
 
-def _with_index(frame: Any, names: Iterable[str]) -> Any:
+def _with_index(frame: Any, asked: Callable[[str], bool] | None) -> Any:
     """Returns a pandas frame whose index levels are columns, where they are asked for and no column has their name."""
-    levels = [name for name in names if name in frame.index.names and name not in frame.columns]
+    there = [name for name in frame.index.names if isinstance(name, str) and name not in frame.columns]
+    levels = [] if asked is None else [name for name in there if asked(name)]
     return frame.reset_index(level=levels) if levels else frame
 
 

@@ -194,7 +194,7 @@ class JoinSpec:
         """Returns an input as a table. Raises SpecError where it has no rows and does not tell types."""
         names = columns_named((self.left, self.right)[side])
         with of_input(side, "run"):
-            table = as_table(data, names)
+            table = as_table(data, names.__contains__)
             if tells_no_types(data, table, names):
                 raise SpecError(
                     "the table has no rows and does not tell the types of its columns; a pyarrow Table tells them"

@@ -119,7 +119,7 @@ class JoinStream(ShownStream):
         if data is None:
             return None
         with of_input(side, "process"):
-            return as_table(data, columns_named(self._sides[side]))
+            return as_table(data, columns_named(self._sides[side]).__contains__)
 
     def _learn_columns(self, data: tuple[Any, Any], given: list[pa.Table | None]) -> bool:
         """Binds the join to the columns of a first call; returns False where these tell no types and there are no rows.

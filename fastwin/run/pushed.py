@@ -75,7 +75,7 @@ class PushedRows:
             return table_of_rows(rows, self._plan.input_schema, self._names, "push")
         if not rows or not all(isinstance(row, Mapping) for row in rows):
             raise SpecError("push: the columns are not known yet; the first row must be a dict, or open(schema=...)")
-        read = columns_read(self._spec) or list(rows[0])
+        read = columns_read(self._spec, rows[0])
         rows = [{name: row[name] for name in read if name in row} for row in rows]
         schema = schema_of_rows(rows, "push")
         return table_of_rows(rows, schema, None, "push")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pyarrow as pa
 
 from fastwin.aggregates.aggregate import ARRIVALS, EVENT_TIMES, Aggregate
 from fastwin.columns.decoding import decoded_type, without_run_ends
-from fastwin.columns.expressions import Computed, Operand, computed_type, words_of
+from fastwin.columns.expressions import Computed, Operand, computed_type, may_mean, may_read
 from fastwin.columns.inputs import Inputs, Source
 from fastwin.errors import SpecError
 from fastwin.operators.config import ResultColumn
@@ -18,10 +19,10 @@ from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.rowendings import RowsEnding
 
 __all__ = [
-    "columns_mentioned",
     "columns_named",
     "columns_read",
     "kind_of",
+    "mentions_column",
     "read_aggregates",
     "reads_column",
     "reads_rows",
@@ -35,15 +36,19 @@ def columns_named(spec: SpecBuilder) -> list[str]:
     return list(dict.fromkeys([*spec.keys, *([] if spec.time_column is None else [spec.time_column]), *read]))
 
 
-def columns_mentioned(spec: SpecBuilder) -> list[str]:
-    """Returns the columns of the input that a spec names, and others that its expressions may mean."""
-    mentioned = [word for operand in _operands(spec) for word in words_of(operand)]
-    return list(dict.fromkeys([*columns_named(spec), *mentioned]))
+def mentions_column(spec: SpecBuilder) -> Callable[[str], bool]:
+    """Returns what tells whether a spec names a column of the input, or one of its expressions may mean it."""
+    named, computed = frozenset(columns_named(spec)), _computed(spec)
+    return lambda name: name in named or any(may_mean(one, name) for one in computed)
 
 
-def columns_read(spec: SpecBuilder) -> list[str] | None:
-    """Returns the columns that a complete spec may read of its input; None for all of them."""
-    return None if takes_all(spec, choose(spec)[0]) else columns_mentioned(spec)
+def columns_read(spec: SpecBuilder, there: Iterable[Any]) -> list[Any]:
+    """Returns the columns that a complete spec may read of a row. there: what the row has, as far as it is text."""
+    there = list(there)
+    if takes_all(spec, choose(spec)[0]):
+        return there
+    mentioned = filter(mentions_column(spec), (name for name in there if isinstance(name, str)))
+    return list(dict.fromkeys([*columns_named(spec), *mentioned])) or there
 
 
 def reads_column(spec: SpecBuilder) -> Callable[[str], bool] | None:
@@ -51,8 +56,8 @@ def reads_column(spec: SpecBuilder) -> Callable[[str], bool] | None:
     named = frozenset(columns_named(spec))
     if not named or takes_all(spec, choose(spec)[0]):
         return None
-    texts = [operand.text for operand in _operands(spec) if isinstance(operand, Computed)]
-    return lambda name: name in named or any(name in text for text in texts)
+    computed = _computed(spec)
+    return lambda name: name in named or any(may_read(one, name) for one in computed)
 
 
 def takes_all(spec: SpecBuilder, operator: str) -> bool:
@@ -70,6 +75,10 @@ def reads_rows(spec: SpecBuilder) -> bool:
 def _operands(spec: SpecBuilder) -> list[Operand]:
     parts = () if spec.ending is None else spec.ending.built_in
     return [one for _, part in parts for one in (*part.columns, part.where) if one is not None]
+
+
+def _computed(spec: SpecBuilder) -> list[Computed]:
+    return [operand for operand in _operands(spec) if isinstance(operand, Computed)]
 
 
 def read_aggregates(spec: SpecBuilder, schema: pa.Schema) -> tuple[tuple[ResultColumn, ...], Inputs]:

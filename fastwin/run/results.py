@@ -74,8 +74,8 @@ class Result:
             raise SpecError("timeline: the result has no windows of a spec")
         recorder = Recorder(self.source, ordered=False)
         if rows is not None:
-            names = [*self.source.keys, self.source.time_column or ""]
-            recorder.arrived(as_table(rows, names, names.__contains__))
+            read = {*self.source.keys, self.source.time_column or ""}.__contains__
+            recorder.arrived(as_table(rows, read, read))
         if self.late.num_rows and self.source.time_column is not None:
             recorder.arrived(self.late, "late")
         recorder.fired(self.main, [None] * self.main.num_rows)

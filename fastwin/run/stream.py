@@ -23,7 +23,7 @@ from fastwin.run.datawatermark import DataWatermark
 from fastwin.run.guard import Guard, alone
 from fastwin.run.planner import Plan
 from fastwin.run.pushed import PushedRows
-from fastwin.run.reading import columns_mentioned, columns_named, reads_column
+from fastwin.run.reading import columns_named, mentions_column, reads_column
 from fastwin.run.restoring import restored
 from fastwin.run.results import Metrics, Result
 from fastwin.run.showing import ShownStream
@@ -79,7 +79,7 @@ class Stream(Questions, ShownStream):
         self._failed: str | None = None
         self._unit_checked = False
         self._guard = Guard("stream", _LOOKS)
-        self._reads = reads_column(spec)
+        self._reads, self._mentions = reads_column(spec), mentions_column(spec)
         self._pushed = PushedRows(spec, schema)
         self._empty: Result | None = None
         if plan is not None:
@@ -134,7 +134,7 @@ class Stream(Questions, ShownStream):
             raise
 
     def _process(self, data: Any) -> Result:
-        table = as_table(data, columns_mentioned(self._spec), self._reads)
+        table = as_table(data, self._mentions, self._reads)
         self._refuse_if_failed()
         if self._operator is None and tells_no_types(data, table, columns_named(self._spec)):
             return planner.result_before_input(self._spec)

@@ -35,7 +35,7 @@ from fastwin.run.divided import run_divided
 from fastwin.run.fresh import new_operator
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
-from fastwin.run.reading import columns_mentioned, reads_column
+from fastwin.run.reading import mentions_column, reads_column
 from fastwin.run.results import Result
 from fastwin.run.sample import has_few_windows, middle
 from fastwin.run.shares import MOST_SHARES, places_of_shares, taken
@@ -67,7 +67,7 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     if threads == 1 and not (isinstance(data, Sized) and _FEW_ROWS <= len(data) <= _OPEN_ROWS):
         return run(spec, data)
     spec.check_complete()
-    table = as_table(data, columns_mentioned(spec), reads_column(spec))
+    table = as_table(data, mentions_column(spec), reads_column(spec))
     if table.num_rows < _FEW_ROWS:
         return run(spec, table if table.num_rows else data)  # a frame without rows may tell no types
     plan = planner.plan(spec, table.schema)

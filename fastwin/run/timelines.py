@@ -7,7 +7,7 @@ from typing import Any, Literal
 from fastwin.columns.tables import as_table
 from fastwin.errors import SpecError
 from fastwin.run.datawatermark import data_watermark
-from fastwin.run.reading import reads_column
+from fastwin.run.reading import mentions_column, reads_column
 from fastwin.run.results import Metrics
 from fastwin.run.stream import Stream
 from fastwin.spec.builder import SpecBuilder
@@ -27,7 +27,7 @@ def spec_timeline(
     """Takes rows one by one; see ``WindowSpec.timeline``."""
     spec.check_complete()
     source = Source(spec.keys, spec.time_column, spec.time_unit)
-    table = as_table(rows, [*spec.keys, spec.time_column or ""], reads_column(spec))
+    table = as_table(rows, mentions_column(spec), reads_column(spec))
     if table.num_rows > _MOST_ROWS:
         raise SpecError(
             f"timeline: rows: up to {_MOST_ROWS:,} are taken one by one, got {table.num_rows:,}; give the first "

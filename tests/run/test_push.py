@@ -115,6 +115,21 @@ def test_push_reads_what_it_does_not_know_through_arrow() -> None:
     assert reduced.advance_watermark(fw.MAX_TIMESTAMP).main["v"].to_pylist() == [6]
 
 
+@pytest.mark.parametrize("name", ["a b", "a.b", "a-b", "5a", "a(b", "a\\b", 'a"b', "a\nb", "\na ", "Ä ö"])
+def test_expressions_name_columns_of_any_name(name: str) -> None:
+    """Also where nothing but the expression's text tells that they are read."""
+    spec = fw.key_by("k").event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(10))
+    spec = spec.aggregate(s=fw.Sum(pc.field(name) + 1), n=fw.Count(where=pc.field(name) == 2))
+    table = pa.table({"k": [1, 1], "t": [1, 2], name: [2, 3]})
+    stream = spec.open()
+    stream.push({**table.to_pylist()[0], "z": object(), 7: object()})
+    stream.push(table.to_pylist()[1])
+    indexed = spec.open()
+    indexed.process(table.to_pandas().set_index(name))
+    for found in (stream.advance_watermark(9), indexed.advance_watermark(9), spec.run(table.to_pandas())):
+        assert found.main.select(["s", "n"]).to_pylist() == [{"s": 7, "n": 1}]
+
+
 @pytest.mark.parametrize(
     "kind", [pa.timestamp(unit, zone) for unit in ("s", "ms", "us", "ns") for zone in (None, "UTC")]
 )
