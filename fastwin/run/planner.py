@@ -36,7 +36,7 @@ from fastwin.operators.several.feeding import feeders, slicing_of
 from fastwin.operators.several.operator import SeveralOperator
 from fastwin.run.choice import Explanation, choose, explained, trigger_of
 from fastwin.run.keptplans import check_rows_ending, kept_config, kept_operator
-from fastwin.run.reading import kind_of, read_aggregates, reads_rows, takes_all
+from fastwin.run.reading import check_gap_column, kind_of, read_aggregates, reads_rows, takes_all
 from fastwin.run.results import Result
 from fastwin.run.timelimits import time_limits
 from fastwin.run.windowtime import timed, timed_schema
@@ -262,6 +262,7 @@ def plan(spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden:
     kinds = {name: kind_of(schema, name, "key_by") for name in spec.keys}
     if spec.time_column is not None:
         check_time_type(spec.time_column, kind_of(schema, spec.time_column, "event_time"), spec.time_unit)
+    check_gap_column(spec, schema)
     results, inputs = read_aggregates(spec, schema)
     if general and spec.fill_ms is not None:
         raise SpecError("window: fill='empty' does not run on the general operator")

@@ -17,8 +17,10 @@ from fastwin.operators.general import planning
 from fastwin.run.choice import choose, trigger_of
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.rowendings import RowsEnding
+from fastwin.windows.session import DynamicEventTimeSessionWindows, DynamicProcessingTimeSessionWindows
 
 __all__ = [
+    "check_gap_column",
     "columns_named",
     "columns_read",
     "kind_of",
@@ -33,7 +35,8 @@ __all__ = [
 def columns_named(spec: SpecBuilder) -> list[str]:
     """Returns the columns of the input that a spec names outside of expressions."""
     read = [one for one in _operands(spec) if isinstance(one, str)]
-    return list(dict.fromkeys([*spec.keys, *([] if spec.time_column is None else [spec.time_column]), *read]))
+    others = [one for one in (spec.time_column, _gap_column(spec)) if one is not None]
+    return list(dict.fromkeys([*spec.keys, *others, *read]))
 
 
 def mentions_column(spec: SpecBuilder) -> Callable[[str], bool]:
@@ -123,6 +126,27 @@ def _check_condition(schema: pa.Schema, where: Operand | None, argument: str) ->
         kind = decoded_type(_operand_kind(schema, where, argument))
         if not (pa.types.is_boolean(kind) or pa.types.is_null(kind)):
             raise SpecError(f"{argument}: where must be boolean, but {where!r} is {kind}")
+
+
+def _gap_column(spec: SpecBuilder) -> str | None:
+    """The column with the gaps of sessions, if there is one."""
+    match spec.assigner:
+        case DynamicEventTimeSessionWindows(gap=str(name)) | DynamicProcessingTimeSessionWindows(gap=str(name)):
+            return name
+    return None
+
+
+def check_gap_column(spec: SpecBuilder, schema: pa.Schema) -> None:
+    """Raises SpecError if the column with the gaps of sessions is missing, or cannot hold durations."""
+    name = _gap_column(spec)
+    if name is None:
+        return
+    argument = type(spec.assigner).__name__
+    kind = decoded_type(kind_of(schema, name, argument))
+    tests = (pa.types.is_integer, pa.types.is_duration, pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
+    if not any(test(kind) for test in tests):
+        told = "a gap is an int of milliseconds, a duration, or text such as '10 minutes'"
+        raise SpecError(f"{argument}: column {name!r} is {kind}; {told}")
 
 
 def kind_of(schema: pa.Schema, name: str, argument: str) -> pa.DataType:

@@ -68,8 +68,10 @@ class _DynamicSession(MergingWindowAssigner):
 
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
         start = self._time(timestamp, context)  # type: ignore[attr-defined]
-        gap = element[self.gap] if isinstance(self.gap, str) else self.gap(element)
-        return [TimeWindow(start, start + check_gap(type(self).__name__, gap))]
+        owner = type(self).__name__
+        if isinstance(self.gap, str):
+            return [TimeWindow(start, start + check_gap(f"{owner}: column {self.gap!r}", element[self.gap]))]
+        return [TimeWindow(start, start + check_gap(owner, self.gap(element)))]
 
     def __str__(self) -> str:
         name = self.gap if isinstance(self.gap, str) else getattr(self.gap, "__qualname__", repr(self.gap))
@@ -101,8 +103,9 @@ class EventTimeSessionWindows(EventTimeWindows, _Session):
     def with_dynamic_gap(gap: Gap) -> DynamicEventTimeSessionWindows:
         """Returns sessions with a gap of its own for each element.
 
-        gap: the name of a column of milliseconds (int) or durations, or a function of a row that returns
-            a duration.
+        gap: the name of a column of milliseconds (int), durations or text such as ``"10 minutes"``, or a function of a
+            row that returns a duration. A gap that is null or below 1 ms ends the call with UserFunctionError, whatever
+            the policy for bad rows: filter such rows out before, or have a function return a gap for them.
         """
         return DynamicEventTimeSessionWindows(gap)
 

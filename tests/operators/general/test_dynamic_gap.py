@@ -36,7 +36,34 @@ def test_what_is_no_gap_is_refused_with_the_same_words(gap: Any) -> None:
         with pytest.raises(fw.UserFunctionError, match="key 'a', timestamp 5") as problem:
             spec.aggregate(n=fw.Count()).run(table)
         told.append(str(problem.value))
-    assert told[0] == told[1]
+    assert "gap" in told[1]
+    assert told[0] == told[1].replace("Windows: gap", "Windows: column 'v': gap")
+
+
+@pytest.mark.parametrize("policy", ["raise", "divert", "drop"])
+@pytest.mark.parametrize("assigner", [fw.EventTimeSessionWindows, fw.ProcessingTimeSessionWindows])
+def test_a_column_that_cannot_hold_gaps_is_refused_before_any_row(assigner: Any, policy: str) -> None:
+    spec = fw.key_by("k").event_time("ts", unit="ms").window(assigner.with_dynamic_gap("gap")).bad_rows(policy)
+    spec = spec.aggregate(n=fw.Count())
+    schema = pa.schema([("k", pa.string()), ("ts", pa.int64())])
+    name = f"Dynamic{assigner.__name__}"
+    with pytest.raises(fw.SpecError, match=f"^{name}: there is no column 'gap'; the input has k, ts$"):
+        fw.plan(spec, schema)
+    for kind in (pa.float64(), pa.bool_(), pa.decimal128(9, 2), pa.timestamp("ms"), pa.binary(), pa.list_(pa.int64())):
+        with pytest.raises(fw.SpecError, match=rf"^{name}: column 'gap' is .*; a gap is an int of milliseconds, a "):
+            fw.plan(spec, schema.append(pa.field("gap", kind)))
+
+
+@pytest.mark.parametrize(
+    "gaps", [[7, 9], ["7 ms", "9 ms"], pa.array([7, 9], pa.duration("ms")), pa.array([7, 9], "uint64")]
+)
+def test_types_of_gaps(gaps: Any) -> None:
+    """Also where the column is the index of a frame."""
+    spec = fw.key_by("k").event_time("ts", unit="ms").window(fw.EventTimeSessionWindows.with_dynamic_gap("gap"))
+    for frame in (table := pa.table({"k": ["a", "a"], "ts": [0, 7], "gap": gaps})), table.to_pandas().set_index("gap"):
+        assert spec.aggregate(n=fw.Count()).run(frame).main["n"].to_pylist() == [2]
+    coded = table.set_column(2, "gap", table["gap"].dictionary_encode())
+    assert spec.aggregate(n=fw.Count()).run(coded).main["n"].to_pylist() == [2]
 
 
 def test_durations_and_the_clock() -> None:
