@@ -15,8 +15,8 @@ from fastwin.columns.exact import Exact
 from fastwin.columns.pythonvalues import exact_values
 from fastwin.columns.row import Row, Rows, RowType
 from fastwin.core.rows.firings import pairs_between, sides_apart
-from fastwin.errors import UserFunctionError
-from fastwin.operators.general.returned import row_maker, to_arrays
+from fastwin.errors import SpecError, UserFunctionError
+from fastwin.operators.general.returned import first_unsuited, row_maker, to_arrays
 from fastwin.operators.kept.picks import Fired, counts_of
 from fastwin.operators.kept.pieces import Pieces, cut
 from fastwin.operators.kept.upto import firsts_of, rows_upto
@@ -129,20 +129,46 @@ class CoGroup(_OfTwo):
         lefts = self._objects(rows, fired.slots[~right_ones], self._ending.left)
         rights_of = self._objects(rows, fired.slots[right_ones], self._ending.right)
         firsts = begins[:-1]
-        keys = list(zip(*(exact_values(rows.gathered(name, fired.slots[firsts])) for name in self._keys), strict=True))
+        keys = self._seen_keys(rows, fired.slots[firsts])
         places: list[int] = []
         values: list[list[Any]] = [[] for _ in self._output]
         for i, (begin, n, right) in enumerate(
             zip(firsts.tolist(), np.diff(begins).tolist(), rights.tolist(), strict=True)
         ):
-            key = self._shown(keys[i]) if self._keys else ()
             window = TimeWindow(int(fired.starts[begin]), int(fired.ends[begin]))
-            for made in self._call(key, window, list(islice(lefts, n - right)), list(islice(rights_of, right))):
+            for made in self._call(keys[i], window, list(islice(lefts, n - right)), list(islice(rights_of, right))):
                 places.append(begin)
                 for column, value in zip(values, made, strict=True):
                     column.append(value)
         if places:
-            yield fired.select(np.array(places)), to_arrays(values, self._output, self._what)
+            found = fired.select(np.array(places))
+            yield found, self._columns(values, found, lambda row: keys[int(firsts.searchsorted(places[row]))])
+
+    def _columns(self, values: list[list[Any]], fired: Fired, key: Callable[[int], Any]) -> list[pa.Array]:
+        """Returns what the function gave as columns; blames the key and window of a value that does not suit.
+
+        fired: the firings, one for each row. key: tells the key of a row.
+        """
+        try:
+            return to_arrays(values, self._output, self._what)
+        except SpecError as problem:
+            unsuited = first_unsuited(values, self._output, self._what)
+            if unsuited is None:
+                raise
+            row, told = unsuited
+            window = TimeWindow(int(fired.starts[row]), int(fired.ends[row]))
+            said = f"{self._where(key(row), window)}: ValueError: {told[len(self._what) + 2 :]}"
+            raise UserFunctionError(said) from problem
+
+    def _where(self, key: Any, window: TimeWindow) -> str:
+        return f"{self._what}: for key {key!r}, {window}"
+
+    def _seen_keys(self, rows: Pieces, slots: NDArray[np.int64]) -> list[Any]:
+        """Returns the keys of rows as the function sees them: without key columns, empty tuples."""
+        if not self._keys:
+            return [()] * len(slots)
+        columns = (exact_values(rows.gathered(name, slots)) for name in self._keys)
+        return [self._shown(key) for key in zip(*columns, strict=True)]
 
     def _shown(self, key: tuple[Any, ...]) -> Any:
         """Returns a key as the function sees it: a tuple for several columns."""
@@ -166,8 +192,7 @@ class CoGroup(_OfTwo):
             for value in function(key, window, left, right) or ():
                 yield self._maker(value)
         except Exception as problem:
-            said = f"{self._what}: for key {key!r}, {window}: {type(problem).__name__}: {problem}"
-            raise UserFunctionError(said) from problem
+            raise UserFunctionError(f"{self._where(key, window)}: {type(problem).__name__}: {problem}") from problem
 
 
 def _names_seen(keys: tuple[str, ...], columns: Columns) -> list[str]:
