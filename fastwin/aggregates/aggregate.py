@@ -122,10 +122,14 @@ class Aggregate:
         return number
 
     def _refusal(self, kind: pa.DataType, column: Operand | None = None) -> SpecError:
-        number = pa.types.is_integer(kind) or pa.types.is_decimal(kind)
-        hint = "; cast it to int64 or float64" if number else "; cast it to int64" if pa.types.is_duration(kind) else ""
-        column = self.column if column is None else column
-        return SpecError(f"{self}: takes {self.takes}, but column {column!r} is {kind}{hint}")
+        column, hint = self.column if column is None else column, self._hint(decoded_type(kind))
+        return SpecError(f"{self}: takes {self.takes}, but column {column!r} is {kind}{hint and f'; {hint}'}")
+
+    def _hint(self, kind: pa.DataType) -> str:
+        """Returns what to do about a column of a type that is refused, in words; "" where nothing helps."""
+        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+            return "cast it to int64 or float64"
+        return "cast it to int64" if pa.types.is_duration(kind) else ""
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
         """Returns the type of the result for columns of these types."""

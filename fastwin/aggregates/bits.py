@@ -27,6 +27,10 @@ class _Joined(Aggregate):
     def _suits(kind: pa.DataType) -> bool:
         return bool(pa.types.is_integer(kind))
 
+    def _hint(self, kind: pa.DataType) -> str:
+        castable = pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_duration(kind)
+        return "cast it to int64" if castable or pa.types.is_boolean(kind) else ""
+
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
         return decoded_type(kinds[0])
 
@@ -41,6 +45,10 @@ class _OfBooleans(_Joined):
     @staticmethod
     def _suits(kind: pa.DataType) -> bool:
         return bool(pa.types.is_boolean(kind) or pa.types.is_null(kind))
+
+    def _hint(self, kind: pa.DataType) -> str:
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        return "compare it, such as pyarrow.compute.field(name) != 0" if number else ""
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
         return pa.bool_()

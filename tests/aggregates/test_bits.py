@@ -1,5 +1,6 @@
 """Booleans and bits joined: all types, nulls, every operator, and what is refused."""
 
+import re
 from functools import reduce
 from operator import and_, or_, xor
 
@@ -41,6 +42,24 @@ def test_types_of_results():
     spec = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
     main = spec.aggregate(a=fw.BoolAnd("b"), x=fw.BitXor("v")).run(table).main
     assert [main.schema.field(name).type for name in "ax"] == [pa.bool_(), pa.uint16()]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "kind", "hint"),
+    [
+        (fw.BoolAnd("v"), pa.int64(), "; compare it, such as pyarrow.compute.field(name) != 0"),
+        (fw.BoolOr("v"), pa.decimal128(25, 2), "; compare it, such as pyarrow.compute.field(name) != 0"),
+        (fw.BoolOr("v"), pa.duration("ms"), ""),
+        (fw.BitOr("v"), pa.decimal128(25, 2), "; cast it to int64"),
+        (fw.BitXor("v"), pa.float64(), "; cast it to int64"),
+        (fw.BitAnd("v"), pa.string(), ""),
+    ],
+    ids=str,
+)
+def test_a_refusal_says_what_the_aggregate_takes(aggregate, kind, hint):
+    table = pa.table({"ts": [1], "v": pa.array([1], pa.int64()).cast(kind)})
+    with pytest.raises(fw.SpecError, match=rf"but column 'v' is {re.escape(str(kind) + hint)}$"):
+        run(table, a=aggregate)
 
 
 def test_what_has_no_bits_is_refused():
