@@ -61,6 +61,7 @@ def _check_by(by: str, rows: pa.Schema, keys: tuple[str, ...]) -> None:
     tests = (
         pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal, pa.types.is_boolean,
         pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary,
+        pa.types.is_fixed_size_binary,
     )  # fmt: skip
     if not any(test(kind) for test in tests) or pa.types.is_interval(kind):
         raise SpecError(f"top: by: column {by!r} is {kind}, which has no order")

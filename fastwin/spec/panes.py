@@ -108,7 +108,9 @@ def outputs_of(spec: Any) -> tuple[PaneOutput, ...]:
     Raises SpecError for what cannot be put together from panes.
     """
     ending = spec.ending
-    odd = spec.firing or spec.eviction or ending.function or ending.called
+    odd = spec.firing or spec.eviction
+    if isinstance(ending, AggregateEnding):
+        odd = odd or ending.function or ending.called
     if odd is not None or not isinstance(ending, AggregateEnding):
         odd = ending.method if odd is None else type(odd).__name__
         raise SpecError(f"panes: {odd} goes with no panes; they take built-in aggregates and the default trigger")

@@ -135,6 +135,10 @@ def test_state_of_top_is_bounded():
         (lambda: BASE.trigger(fw.CountTrigger.of(2)).deduplicate(), "without trigger, evictor and pane info"),
         (lambda: fw.testing.WindowHarness(BASE.deduplicate(), TABLE.schema), "does not run on the general operator"),
         (lambda: BASE.deduplicate().panes(), "panes: deduplicate goes with no panes"),
+        (lambda: BASE.deduplicate("last").panes(), "panes: deduplicate goes with no panes"),
+        (lambda: BASE.top(1, by="v").panes(), "panes: top goes with no panes"),
+        (lambda: BASE.reduce(max).panes(), "panes: reduce goes with no panes"),
+        (lambda: BASE.trigger(fw.CountTrigger.of(2)).top(1, by="v").panes(), "panes: CountTrigger goes with no panes"),
         (lambda: BASE.top(0, by="v"), "top: n must be an int of at least 1, got 0"),
         (lambda: BASE.top(1, by=""), "top: by must be the name of a column, got ''"),
         (lambda: BASE.top(1, by="v", ascending=1), "top: ascending must be True or False, got 1"),
@@ -149,6 +153,24 @@ def test_what_does_not_go_is_refused(make, said):
     with pytest.raises(SpecError) as caught:
         make()
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("n", [3, 20])
+def test_bytes_of_one_size_are_ranked_as_bytes_are(general, n):
+    bytes_of = [b"\xff\x01", None, b"ab", b"aa", b"\x00\xff", b"ab", None]
+    rows = pa.table({"k": ["a"] * 7, "ts": range(7), "v": pa.array(bytes_of, pa.binary()), "row": range(7)})
+    sized = rows.set_column(2, "v", rows["v"].cast(pa.binary(2)))
+    for ascending in (True, False):
+        found = []
+        for table in (rows, sized):
+            spec = BASE.with_pane_info() if general else BASE
+            stream = spec.top(n, by="v", ascending=ascending).open()
+            stream.process(table[4:])
+            stream.process(table[:4])
+            found.append(stream.advance_watermark(fw.MAX_TIMESTAMP).main.select(["rank", "v", "row"]).to_pylist())
+        assert found[0] == found[1]
+        assert found[0][0]["v"] == (b"\x00\xff" if ascending else b"\xff\x01")
 
 
 def test_state_of_other_columns_is_refused():
