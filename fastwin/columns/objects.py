@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from fastwin.columns.decoding import exact_objects
-from fastwin.columns.schemas import object_refused
+from fastwin.columns.schemas import change_refused, object_refused
+from fastwin.columns.tables import has_null
 from fastwin.errors import SpecError
 
 __all__ = ["schema_of_rows", "table_of_rows"]
@@ -47,8 +48,17 @@ def table_of_rows(rows: Sequence[Any], schema: pa.Schema, names: Sequence[str] |
         try:
             arrays.append(exact_objects(values, field.type))
         except (pa.ArrowException, TypeError, OverflowError, ValueError) as problem:
-            raise SpecError(f"{call}: column {field.name!r} is {field.type}: {problem}") from problem
+            cause = _cause(field.type, values) or problem
+            raise SpecError(f"{call}: column {field.name!r} is {field.type}: {cause}") from problem
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _cause(kind: pa.DataType, values: Sequence[Any]) -> str | None:
+    """Returns why values do not suit a column whose first batch had nulls alone, in words; None where it had others."""
+    try:
+        return change_refused(kind, pa.array(values).type) if has_null(kind) else None
+    except (pa.ArrowException, TypeError, OverflowError, ValueError):
+        return None
 
 
 def _value(row: Any, name: str, places: Mapping[str, int], names: Sequence[str] | None, call: str) -> Any:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from fastwin.columns.decoding import parts
 from fastwin.errors import SpecError
 
-__all__ = ["as_table", "check_names", "has_small_chunks", "tells_no_types"]
+__all__ = ["as_table", "check_names", "has_null", "has_small_chunks", "tells_no_types"]
 
 _SMALL_BATCH = 65_536
 
@@ -86,7 +86,7 @@ def tells_no_types(data: Any, table: pa.Table, names: Iterable[str]) -> bool:
     """
     if table.num_rows:
         return False
-    nulls = any(_has_null(field.type) for field in table.schema)
+    nulls = any(has_null(field.type) for field in table.schema)
     if not (nulls or hasattr(data, "iloc")):
         return False
     names = list(names)
@@ -94,9 +94,9 @@ def tells_no_types(data: Any, table: pa.Table, names: Iterable[str]) -> bool:
     return nulls or any(table.schema.field(name).type == pa.float64() for name in names)
 
 
-def _has_null(kind: pa.DataType) -> bool:
+def has_null(kind: pa.DataType) -> bool:
     """Whether a type, or one within it, is that of nulls."""
-    return pa.types.is_null(kind) or any(map(_has_null, parts(kind)))
+    return pa.types.is_null(kind) or any(map(has_null, parts(kind)))
 
 
 def check_names(names: list[str], wanted: Iterable[str]) -> None:

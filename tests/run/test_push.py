@@ -115,6 +115,21 @@ def test_push_reads_what_it_does_not_know_through_arrow() -> None:
     assert reduced.advance_watermark(fw.MAX_TIMESTAMP).main["v"].to_pylist() == [6]
 
 
+@pytest.mark.parametrize(
+    ("first", "value"), [(None, "x"), (None, 1), ([], [1]), ([None], ["x"]), ({"a": None}, {"a": 1})]
+)
+def test_a_value_after_nulls_alone_is_refused_with_the_cause(first: Any, value: Any) -> None:
+    spec = fw.key_by("k").event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(10))
+    stream = spec.aggregate(last=fw.Last("s")).open()
+    stream.push({"k": 1, "t": 5, "s": first})
+    stream.push([{"k": 1, "t": 6, "s": first}] * 70)
+    said = r"^push: column 's' is .*null.*: the first batch had only nulls in it; open\(schema=...\)"
+    for rows in ({"k": 1, "t": 5, "s": value}, [{"k": 1, "t": 5, "s": value}] * 70):
+        with pytest.raises(fw.SpecError, match=said):
+            stream.push(rows)
+    assert stream.advance_watermark(9).main["last"].to_pylist() == [first]
+
+
 @pytest.mark.parametrize("name", ["a b", "a.b", "a-b", "5a", "a(b", "a\\b", 'a"b', "a\nb", "\na ", "Ä ö"])
 def test_expressions_name_columns_of_any_name(name: str) -> None:
     """Also where nothing but the expression's text tells that they are read."""
