@@ -30,7 +30,7 @@ def as_table(
         return pa.Table.from_batches([data])
     try:
         if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
-            return _without_objects(data, pa.table(data), reads)
+            return _without_objects(data, _from_stream(data, reads), reads)
         if hasattr(data, "iloc") and hasattr(data, "columns"):
             return _from_pandas(_with_index(data, asked), reads)
     except (pa.ArrowException, ValueError, TypeError) as problem:
@@ -42,13 +42,37 @@ def as_table(
 
 def _from_pandas(frame: Any, reads: Callable[[str], bool] | None) -> pa.Table:
     """Returns a frame's table, of which those columns are converted that are read; see ``as_table``."""
-    if reads is None or not len(frame):
+    twice = not frame.columns.is_unique
+    if reads is None or not (len(frame) or twice):
         return pa.Table.from_pandas(frame, preserve_index=False)
-    labels = [label for label in frame.columns if not isinstance(label, str) or reads(label)]
-    table = pa.Table.from_pandas(frame, columns=labels, preserve_index=False)
-    told = dict(zip(labels, zip(table.column_names, table.columns, strict=True), strict=True))
-    columns = [told.get(label) or (label, pa.nulls(len(frame))) for label in frame.columns]
+    read = [not isinstance(label, str) or reads(label) for label in frame.columns]
+    labels = list(frame.columns[read])
+    table = pa.Table.from_pandas(frame.loc[:, read] if twice else frame, columns=labels, preserve_index=False)
+    told = zip(table.column_names, table.columns, strict=True)
+    columns = [next(told) if one else (frame.columns[i], pa.nulls(len(frame))) for i, one in enumerate(read)]
     return pa.table([column for _, column in columns], [name for name, _ in columns])
+
+
+def _from_stream(frame: Any, reads: Callable[[str], bool] | None) -> pa.Table:
+    """Returns the table of what has Arrow's PyCapsule interface. Columns of polars that Arrow has no type for, such as
+    integers of 128 bits, are of nulls, without rows and where they are not read. Raises SpecError for others."""
+    try:
+        return pa.table(frame)
+    except pa.ArrowException:
+        if not hasattr(frame, "get_columns"):
+            raise
+    columns = []
+    for series in frame.get_columns():
+        try:
+            columns.append(pa.table(series.to_frame()).column(0))
+        except pa.ArrowException as problem:
+            if len(series) and (reads is None or reads(series.name)):
+                told = (
+                    f"column {series.name!r} is {series.dtype}, which Arrow has no type for; cast it, or leave it out"
+                )
+                raise SpecError(told) from problem
+            columns.append(pa.nulls(len(series)))
+    return pa.table(columns, frame.columns)
 
 
 def _without_objects(frame: Any, table: pa.Table, reads: Callable[[str], bool] | None) -> pa.Table:

@@ -192,6 +192,38 @@ def test_columns_that_are_read_must_be_of_a_type(spec: fw.WindowSpec, frame: obj
         spec.run(frame)
 
 
+@pytest.mark.skipif(not hasattr(pl, "Int128"), reason="this polars has no integers of 128 bits")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_integers_of_128_bits_are_left_out_or_named(threads: int) -> None:
+    wide = {"i": pl.Int128, "lists": pl.List(pl.Int128)}
+    frame = pl.DataFrame({"i": [1, 2], "t": [1, 2], "lists": [[1], [2]], "v": [3, 4]}, schema_overrides=wide)
+    spec = ALL.aggregate(total=fw.Sum("v"))
+    assert spec.run(frame, threads=threads).main["total"].to_pylist() == [7]
+    assert spec.timeline(frame) is not None
+    assert as_table(frame.clear()).schema == pa.schema(
+        [("i", pa.null()), ("t", pa.int64()), ("lists", pa.null()), ("v", pa.int64())]
+    )
+    for all_read in (spec.side_output_late_data(), ALL.deduplicate()):
+        with pytest.raises(
+            SpecError, match=r"column 'i' is Int128, which Arrow has no type for; cast it, or leave it out$"
+        ):
+            all_read.run(frame, threads=threads)
+    with pytest.raises(SpecError, match=r"column 'lists' is List\(Int128\), which Arrow has no type for"):
+        ALL.aggregate(last=fw.Last("lists")).run(frame, threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_column_that_is_not_read_may_be_there_twice(threads: int) -> None:
+    frame = pd.DataFrame([[1, "a", 5, {1}, 3], [2, "b", 6, {2}, 4]], columns=["t", "z", "v", "z", 7])
+    spec = ALL.aggregate(total=fw.Sum("v"))
+    assert spec.run(frame, threads=threads).main["total"].to_pylist() == [11]
+    assert spec.run(frame.iloc[:0], threads=threads).main.num_rows == 0
+    assert as_table(frame, None, {"t", "v"}.__contains__).column_names == ["t", "z", "v", "z", "7"]
+    for refused in (ALL.aggregate(last=fw.Last("z")), spec.bad_rows("divert")):
+        with pytest.raises(SpecError, match="'z'"):
+            refused.run(frame, threads=threads)
+
+
 def test_a_column_that_is_missing_is_told_with_all_that_there_are() -> None:
     for operand in ("w", pc.field("w") + 1):
         with pytest.raises(SpecError, match=r"no column 'w'; the input has t, v, a b, notes$"):
