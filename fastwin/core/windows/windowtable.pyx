@@ -112,7 +112,7 @@ cdef class WindowTable:
         """The same for a window whose hash is known."""
         cdef Py_ssize_t at
         cdef idx_t slot
-        if 4 * (self.rows.live + 1) > 3 * self.index.size:
+        if 2 * (self.rows.live + 1) > self.index.size:
             self._grow()
         at = self._place_of(key, start, end, hash)
         slot = self._entry(at).slot

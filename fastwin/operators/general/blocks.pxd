@@ -4,7 +4,7 @@ from fastwin.core.windows.windowtable cimport WindowTable
 from fastwin.operators.general.assigners cimport AssignerNode
 
 cdef enum:
-    BLOCK = 64                  # elements of one
+    BLOCK = 32                  # elements of one
 
 
 cdef class Block:

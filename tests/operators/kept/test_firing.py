@@ -37,7 +37,9 @@ def test_one_watermark_passes_many_windows_in_few_turns(
 
     def run() -> pa.Table:
         if ending == "join":
-            return fw.window_join(KEYED, KEYED, WINDOWS[name], how="full").run(*tables).main
+            joined = fw.window_join(KEYED, KEYED, WINDOWS[name], how="full").open(schemas=(SCHEMA, SCHEMA))
+            joined.process(*tables)
+            return joined.advance_watermark(fw.MAX_TIMESTAMP).main
         stream = KEYED.window(WINDOWS[name]).deduplicate("last").open(schema=SCHEMA)
         stream.process(pa.concat_tables(tables))
         return stream.advance_watermark(fw.MAX_TIMESTAMP).main
