@@ -74,7 +74,8 @@ def prometheus_listener(
     port: of the driver, where ``/metrics`` answers; None: nothing is served, as you serve the registry yourself.
     address: to listen on; ``"0.0.0.0"``: all. registry: of ``prometheus_client``; None: a new one.
 
-    Use it with ``spark.streams.addListener(spark_glue.prometheus_listener())``. All names begin with
+    Use it with ``spark.streams.addListener(spark_glue.prometheus_listener())``, before the queries start: of one that
+    runs already nothing is known until its next micro-batch. All names begin with
     ``fastwin_query_``, and the labels ``query`` (its name, else its id) and ``frame`` (the ``name=`` of ``apply``) tell
     queries apart. Sums count from the start of the listener, or of the query. When a query ends, all that is kept of it
     goes, and with it ``fastwin_query_running``, so an alarm for it is ``absent(fastwin_query_running{query="..."})``.

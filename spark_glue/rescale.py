@@ -71,8 +71,8 @@ def rescale(
     if target.exists():
         if new.exists():
             raise SpecError(
-                f"to: {to} is there already, and {new.path} beside it: a call was killed while it renamed, and neither "
-                f"is whole; remove both"
+                f"to: {to} is there already, and {new.path} beside it: unless another call is at work, one was killed "
+                f"while it renamed, and neither is whole; remove both"
             )
         raise SpecError(f"to: {to} is there already; name a new folder")
     delta = stored.a_delta

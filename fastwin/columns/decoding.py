@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastwin.columns.buffers import validity
@@ -86,6 +87,18 @@ def _sizes(array: pa.Array) -> NDArray[np.int32]:
 def _viewed_bytes(array: pa.Array) -> int:
     """Returns how many bytes views have, or more: what lies under nulls counts as it is."""
     return int(_sizes(array).sum(dtype=np.int64))
+
+
+def _bytes_decoded(array: pa.Array) -> int:
+    """Returns how many bytes views or a dictionary of text have once they are decoded, or more; 0 for others."""
+    if _is_view(array.type):
+        return _viewed_bytes(array)
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else None
+    if kind not in (pa.string(), pa.binary()):
+        return 0
+    lengths = pc.binary_length(array.dictionary)
+    most = (pc.max(lengths).as_py() or 0) * len(array)
+    return most if most <= _MOST_BYTES else pc.sum(lengths.take(array.indices)).as_py() or 0
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -365,12 +378,12 @@ def take_rows(rows: pa.RecordBatch, indices: NDArray[np.int64]) -> pa.RecordBatc
 
 
 def within_reach(rows: pa.RecordBatch) -> list[slice]:
-    """Returns where to cut rows so that offsets of 32 bits reach all text of each column of views, or one row's."""
+    """Returns where to cut rows so that offsets of 32 bits reach all text of each column of views or dictionaries of
+    text, once it is decoded, or one row's."""
     found, left = [], [(0, rows.num_rows)]
     while left:
         at, end = left.pop()
-        views = (column[at:end] for column in rows.columns if _is_view(column.type))
-        if end - at > 1 and any(_viewed_bytes(column) > _MOST_BYTES for column in views):
+        if end - at > 1 and any(_bytes_decoded(column[at:end]) > _MOST_BYTES for column in rows.columns):
             middle = (at + end) // 2
             left += [(middle, end), (at, middle)]
         else:

@@ -181,10 +181,11 @@ class JoinSpec:
         """Joins two bounded inputs, and fires everything at their end.
 
         left, right: pyarrow Table or RecordBatch, pandas or polars DataFrame. The order of rows does not count.
-        threads: how many take part. A ``co_group``, whose function is Python, runs on one, and so do less than 100,000
-            rows and a join without keys.
+        threads: how many take part: each on the rows of some windows, or of some keys where windows overlap or are few.
+            A ``co_group``, whose function is Python, runs on one, and so do less than 100,000 rows.
 
-        Windows come in order of their ends; with several threads, those of some keys come after those of others.
+        Windows come in order of their ends; where several threads take keys, in that order for some of them after
+        others.
         """
         check_threads(threads)
         tables = self._table(0, left), self._table(1, right)

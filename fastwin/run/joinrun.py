@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastwin.columns.buffers import int64_values
 from fastwin.columns.checking import Checked
 from fastwin.columns.decoding import within_reach
-from fastwin.columns.keys import encode_keys
 from fastwin.columns.units import warn_of_unit
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.kept.atonce import RowsOfSide, all_pairs
@@ -24,7 +24,7 @@ from fastwin.run.fresh import new_operator
 from fastwin.run.joinbound import Bound
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
-from fastwin.run.sample import Part
+from fastwin.run.sample import Part, times_from_all_over
 from fastwin.run.shares import MOST_SHARES, between, places_of_shares, taken
 from fastwin.spec.joinending import TIME, JoinEnding
 from fastwin.timeline.recorder import Source
@@ -34,8 +34,8 @@ __all__ = ["run_join"]
 
 # Below, dividing the rows costs more than it saves.
 _FEW_ROWS = 100_000
-# Of each piece of an input, to see where its rows are; and by how much the largest share may be too large.
-_SAMPLED, _UNEVEN = 4096, 1.3
+# So many times tell where the rows are; and the largest share may be too large by so much.
+_SAMPLED, _UNEVEN = 8192, 1.3
 # As many rows as some keys have, about, where they are taken together: they are sorted, and read in any order.
 _SHARE_ROWS = 1 << 19
 
@@ -85,24 +85,27 @@ def _divided(
     if threads == 1 or rows < max(_FEW_ROWS, 1) or ending.function is not None:
         return [inputs]
     if _is_at_once(plan) and (bounds := _bounds_of_shares(plan.slicing(), inputs, threads)):
-        return [
-            [(side, between(part, *pair)) for side, part in inputs]
-            for pair in itertools.pairwise([None, *bounds, None])
-        ]
+        return [_between(inputs, first, last) for first, last in itertools.pairwise([None, *bounds, None])]
     if not plan.spec.keys:
         return [inputs]
     shares = -(-min(max(rows // _SHARE_ROWS, 1), MOST_SHARES) // threads) * threads
     divided = list(each(lambda one: places_of_shares(bound.keys(one[0], one[1][0]), bound.spec.keys, shares), inputs))
+    return [_at(inputs, [places[share] for places in divided]) for share in range(shares)]
 
-    def of_share(share: int) -> Iterator[_Input]:  # copied where the share is joined
-        return ((side, taken(part, at[share])) for (side, part), at in zip(inputs, divided, strict=True))
 
-    return [of_share(share) for share in range(shares)]
+def _at(inputs: list[_Input], places: list[NDArray[np.int64]]) -> Iterator[_Input]:
+    """Yields the rows of each input at some places, copied when they are asked for."""
+    return ((side, taken(part, at)) for (side, part), at in zip(inputs, places, strict=True))
+
+
+def _between(inputs: list[_Input], first: int | None, last: int | None) -> Iterator[_Input]:
+    """Yields the rows of each input between two times, see ``between``; copied, if at all, when they are asked for."""
+    return ((side, between(part, first, last)) for side, part in inputs)
 
 
 def _bounds_of_shares(slicing: Slicing, inputs: list[_Input], shares: int) -> list[int] | None:
     """Returns starts of windows, ms, between which about as many rows are; None: there are too few windows for that."""
-    sample = np.sort(np.concatenate([times[:: len(times) // _SAMPLED + 1] for _, (_, times) in inputs]))
+    sample = times_from_all_over([part for _, part in inputs], _SAMPLED)
     slicing.cover(sample)
     bounds = [slicing.bound_at(int(sample[len(sample) * share // shares])) for share in range(1, shares)]
     counts = np.diff(np.searchsorted(sample, bounds), prepend=0, append=len(sample))
@@ -115,7 +118,7 @@ def _joined(plan: Plan, bound: Bound, inputs: Iterable[_Input]) -> list[pa.Recor
         assert isinstance(plan.spec.ending, JoinEnding)
         sides: list[tuple[pa.Schema, list[RowsOfSide]]] = [(bound.shown_schema(side), []) for side in (0, 1)]
         for side, (rows, times) in inputs:
-            keys = encode_keys(bound.keys(side, rows), plan.config.codec)
+            keys = plan.config.codec.encode(bound.keys(side, rows).columns, len(times))
             sides[side][1].append(RowsOfSide(keys, times, bound.shown(side, rows)))
         return list(all_pairs(plan.config, plan.slicing(), plan.spec.ending.how, sides))
     operator = new_operator(plan)

@@ -22,6 +22,7 @@ from fastwin.store.keytext import MAX_KEY_BYTES
 __all__ = ["Answers", "EmptyStoreError"]
 
 _KEPT_BYTES = 64 * 2**20
+_FEW_BYTES = 2**16
 _TRIES = 3
 _FRESH_SECONDS = 0.1
 """For how long answers go by what the store has said. In the second half of it, it is asked again meanwhile."""
@@ -120,7 +121,9 @@ class Answers:
             return _json(_described(meta))
         if name == "keys":
             found = self._kept.get(("keys", meta.stamp))
-            return None if found is None else _listed(found, KeysRequest.of(query), meta)
+            if found is None or len(found) > _FEW_BYTES:  # to list so many would keep others waiting
+                return None
+            return _listed(found, KeysRequest.of(query), meta)
         if name == "current":
             asked = CurrentRequest.of(query, meta.layout)
             found = self._kept.get((asked, meta.stamp))

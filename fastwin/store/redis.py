@@ -89,12 +89,16 @@ class RedisStore(PaneStore, schemes=SCHEMES):
                 f"use another namespace and put the panes again, on Spark from a fresh checkpoint, and delete "
                 f"{self._names.all}"
             )
-        self._take_names(found.get(b"names") == _ONE_SLOT.encode())
+        self._take_names(found.get(b"names"))
         complete = max((at for at in (complete, kept) if at is not None), default=None)
         return Meta.of(layout, watermark, since, complete, version or 0, identity, history, lost)
 
-    def _take_names(self, one_slot: bool) -> None:
-        """Goes by the names that the store was made with. Raises StoreError where they cannot be had here."""
+    def _take_names(self, told: bytes | None) -> None:
+        """Goes by the names that the store was made with. Raises StoreError where they cannot be had here.
+
+        told: which ones these are; None: the store does not tell, so that they are those of here.
+        """
+        one_slot = self._servers.one_slot if told is None else told == _ONE_SLOT.encode()
         if self._servers.one_slot and not one_slot:
             raise StoreError(
                 f"redis: {self._shown} has a store in this namespace that redis:// has made, with names in several "
@@ -120,6 +124,7 @@ class RedisStore(PaneStore, schemes=SCHEMES):
         with self._calls():
             self._client.hsetnx(self._names.meta, "identity", new_identity())
             self._client.hsetnx(self._names.meta, "names", _ONE_SLOT if self._names.one_slot else _BY_KEY)
+            self._take_names(self._client.hget(self._names.meta, "names"))
             if self._client.hsetnx(self._names.meta, "layout", layout.to_json()):
                 return
             held = self._client.hget(self._names.meta, "layout")  # with another retention, or of another writer

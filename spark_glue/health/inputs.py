@@ -8,7 +8,7 @@ from spark_glue.health.records import MicroBatch, Setup, watermark_of
 __all__ = ["idle_input", "no_input", "silent_input"]
 
 _FEW_BATCHES = 3  # that show a habit
-_SILENCE_MS = 60_000  # that is told of where no row is known
+_SILENCE_MS = 60_000  # that is told of where no window is known to wait
 _SILENT_MEND = (
     'that is right as long as rows may still come; with apply(..., idle="1 minute"), which needs a new checkpoint, '
     "time goes on with the clock; at the end of an input, send a row with a later time"
@@ -70,9 +70,9 @@ def silent_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
         return None
     quiet = batches[-1].at_ms - batches[len(batches) - 1 - last].at_ms
     mark = watermark_of(batches)
-    if mark is None or _moves(batches[-last:]):
-        return None
     opened = sum(one.count("open_windows_change") for one in batches)  # of before nothing is known
+    if mark is None or _moves(batches[-last:]) or (opened <= 0 and quiet < _SILENCE_MS):
+        return None
     waiting = f"at least {opened:,} windows stay open" if opened > 0 else "what it has not passed stays open"
     return Finding(
         "silent input",

@@ -142,7 +142,7 @@ class FramePlan:
         return kept | {_VERSION: fw.__version__}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        theirs = state.pop(_VERSION)
+        theirs = state.pop(_VERSION, "of long ago")
         if theirs != fw.__version__:  # counters, and what is packed, travel by position
             raise SpecError(
                 f"fastwin: the driver has version {theirs}, and this worker has {fw.__version__}; install the same on "

@@ -220,3 +220,8 @@ def test_rows_are_cut_where_their_text_is_more_than_one_array_has_room_for(monke
     assert all(size <= 11 for at, size in zip(found, sizes, strict=True) if at.stop - at.start > 1)
     assert max(sizes) == 20
     assert within_reach(rows.select(["n", "other"])) == [slice(0, 9)]
+    words = pa.record_batch({"word": pa.array([*texts, None]).dictionary_encode()})
+    sizes = [sum(map(len, texts[at])) for at in within_reach(words)]
+    assert sum(sizes) == sum(map(len, texts))
+    assert all(size <= 11 for size in sizes if size != 20)
+    assert within_reach(pa.record_batch({"word": pa.nulls(9).dictionary_encode()})) == [slice(0, 9)]

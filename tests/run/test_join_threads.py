@@ -1,13 +1,17 @@
 """Joins of bounded inputs, in shares of the keys and on threads: the rows are those of a stream."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
 from fastwin.errors import BadRowError, SpecError, UserFunctionError
 from fastwin.run import joinrun
+from fastwin.run.shares import between
 from tests.support.spark_streams import assert_same_rows
 
 WINDOWS = {
@@ -64,6 +68,71 @@ def test_rows_are_those_of_a_stream(windows, kind, how, threads):
     assert all(sorted(some) == some for some in by_key(ends, names).values())
     if windows in ("tumbling", "apart"):  # each thread has had windows of its own
         assert [row["window_end"] for row in ends] == sorted(row["window_end"] for row in ends)
+
+
+def far_apart(seed, n, in_order):
+    """Rows of some months around both changes of the clock of Berlin, a few of them years away."""
+    random, hour = np.random.default_rng(seed), 3_600_000
+    times = random.integers(1_709_251_200_000 // hour, 1_733_011_200_000 // hour, n) * hour
+    times[:3] = [-2_208_988_800_000, -1, 4_102_444_800_000]
+    times = np.sort(times) if in_order else times
+    text = pa.array(random.integers(0, 9, n)).cast(pa.string())
+    return pa.table(
+        {
+            "k": random.integers(0, 3, n),
+            "ts": pa.array(times, pa.timestamp("ms", "Europe/Berlin")),
+            "word": text.dictionary_encode(),
+            "view": text.cast(pa.string_view()),
+        }
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("keys", [(), ("k",)])
+@pytest.mark.parametrize("in_order", [False, True])
+def test_days_of_a_zone_and_values_of_other_kinds(in_order, keys, threads):
+    left, right = (far_apart(seed, n, in_order) for seed, n in ((1, 700), (2, 300)))
+    days = fw.CalendarEventTimeWindows.of("1 day", time_zone="Europe/Berlin")
+    side = fw.key_by(*keys).event_time("ts")
+    join = fw.window_join(side, side, days, "full")
+    found, expected = join.run(left, right, threads=threads).main, streamed(join, left, right).main
+    assert found.schema == expected.schema
+    assert_same_rows(found, expected)
+    assert found["window_end"].to_pylist() == expected["window_end"].to_pylist()
+    lengths = pc.subtract(found["window_end"].cast(pa.int64()), found["window_start"].cast(pa.int64()))
+    assert {23, 24, 25} <= {length // 3_600_000 for length in lengths.to_pylist()}
+
+
+def test_rows_between_two_times():
+    rows, times = pa.record_batch({"v": range(6)}), np.array([5, 1, 2, 9, 2, -4])
+    for first, last in itertools.product([None, -9, 1, 2, 50], [None, -9, 2, 3, 50]):
+        found, at = between((rows, times), first, last)
+        wanted = [i for i, t in enumerate(times) if (first is None or t >= first) and (last is None or t < last)]
+        assert found["v"].to_pylist() == wanted
+        assert at.tolist() == times[wanted].tolist()
+    neighbours, _ = between((rows, np.sort(times)), 2, 9)
+    assert neighbours.column(0).buffers()[1].address == rows.column(0).buffers()[1].address
+    assert between((rows[:0], times[:0]), 1, 2)[0].num_rows == 0
+
+
+def test_the_share_of_a_thread_is_no_larger_than_others(monkeypatch):
+    """Many rows of one input all over, and few of the other at the end: it is all of them that are divided."""
+    shares = []
+    joined = joinrun._joined
+
+    def noted(plan, bound, inputs):
+        inputs = list(inputs)
+        shares.append(sum(len(times) for _, (_, times) in inputs))
+        return joined(plan, bound, inputs)
+
+    monkeypatch.setattr(joinrun, "_joined", noted)
+    side = fw.key_by("k").event_time("ts", unit="ms")
+    join = fw.window_join(side, side, WINDOWS["tumbling"])
+    left = pa.table({"k": np.arange(9_000) % 7, "ts": np.arange(9_000)})
+    right = pa.table({"k": np.arange(90) % 7, "ts": np.arange(8_910, 9_000)})
+    join.run(left, right, threads=2)
+    assert max(shares) < 0.6 * (9_000 + 90)
+    assert len(shares) == 2, "by windows"
 
 
 def by_key(rows, names):

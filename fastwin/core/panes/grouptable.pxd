@@ -1,7 +1,7 @@
 # One row for each (key, pane) of a bounded table: rows are only appended, and found by key and pane together.
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint8_t, uint32_t, uint64_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
-from fastwin.core.keys.keyblocks cimport LENGTH_BYTES, KeyColumn, hash_keys, is_key, offset_of, store_key
+from fastwin.core.keys.keyblocks cimport KEYS_AT_ONCE, LENGTH_BYTES, KeyColumn, hash_keys, is_key, offset_of, store_key
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport HashIndex, stir
 from fastwin.core.memory.tagindex cimport TagIndex, entry_of, no_entry, slot_in
@@ -11,7 +11,7 @@ from fastwin.core.rows.rowstore cimport RowStore
 from fastwin.core.timemath cimport NO_TIME
 
 cdef enum:
-    BLOCK = 512                 # rows found, then updated, while they are in the cache
+    BLOCK = KEYS_AT_ONCE        # rows found, then updated, while they are in the cache
     BLOCKS = 32                 # that are not divided by panes after one whose elements are in many
     WORD = 16                   # where the first word of a key lies in a row: in place of key id and link
 

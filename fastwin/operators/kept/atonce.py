@@ -13,16 +13,14 @@ from fastwin.columns.decoding import take_rows
 from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.memory.ordering import ordered
-from fastwin.core.rows.firings import groups_of_sides, pairs_between
+from fastwin.core.rows.firings import groups_of_sides
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.config import Config
-from fastwin.operators.kept.pieces import Pieces, cut
+from fastwin.operators.kept.pairing import SideOfGroups, lone_sides, paired
+from fastwin.operators.kept.pieces import Pieces
 from fastwin.spec.joinending import How
 
 __all__ = ["RowsOfSide", "all_pairs"]
-
-# Pairs that leave together.
-_TOGETHER = 1 << 20
 
 
 class RowsOfSide(NamedTuple):
@@ -44,6 +42,9 @@ class _Side(NamedTuple):
     starts: NDArray[np.int64]
     keys: NDArray[np.int32]
 
+    def in_groups(self, begins: NDArray[np.int64], counts: NDArray[np.int64]) -> SideOfGroups:
+        return SideOfGroups(self.columns, self.columns.schema.names, self.slots, begins, counts)
+
 
 def all_pairs(
     config: Config, slicing: Slicing, how: How, inputs: Sequence[tuple[pa.Schema, list[RowsOfSide]]]
@@ -57,19 +58,11 @@ def all_pairs(
     table = config.codec.new_table()
     left, right = (_side(slicing, table, *one) for one in inputs)
     starts, keys, left_begins, lefts, right_begins, rights = groups_of_sides(
-        left.starts, left.keys, right.starts, right.keys, how in ("left", "full"), how in ("right", "full")
+        left.starts, left.keys, right.starts, right.keys, *lone_sides(how)
     )
-    window_ends = slicing.last_ends(starts)
-    ends = np.cumsum(np.maximum(lefts, 1) * np.maximum(rights, 1))
-    count = int(ends[-1]) if len(ends) else 0
-    for at in range(0, count, _TOGETHER):
-        groups, *places = pairs_between(left_begins, lefts, right_begins, rights, ends, at, min(at + _TOGETHER, count))
-        # The place of a row that is not there is -1, and so is the last slot.
-        slots = [side.slots[some] for side, some in zip((left, right), places, strict=True)]
-        for part in cut(left.columns.sizes(slots[0]) + right.columns.sizes(slots[1])):
-            columns = left.columns.take(slots[0][part]) + right.columns.take(slots[1][part])
-            of = groups[part]
-            yield config.result(table, keys[of], starts[of], window_ends[of], columns)
+    ends = slicing.last_ends(starts)
+    for groups, columns in paired(how, left.in_groups(left_begins, lefts), right.in_groups(right_begins, rights)):
+        yield config.result(table, keys[groups], starts[groups], ends[groups], columns)
 
 
 def _side(slicing: Slicing, table: KeyTable, schema: pa.Schema, parts: list[RowsOfSide]) -> _Side:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from fastwin.columns.exact import Exact
 from fastwin.columns.pythonvalues import exact_values
 from fastwin.columns.row import Row, Rows, RowType
-from fastwin.core.rows.firings import pairs_between, sides_apart
+from fastwin.core.rows.firings import sides_apart
 from fastwin.errors import SpecError, UserFunctionError
 from fastwin.operators.general.returned import first_unsuited, row_maker, to_arrays
+from fastwin.operators.kept.pairing import SideOfGroups, paired, widths
 from fastwin.operators.kept.picks import Fired, counts_of
 from fastwin.operators.kept.pieces import Pieces, cut
 from fastwin.operators.kept.upto import firsts_of, rows_upto
@@ -25,7 +26,7 @@ from fastwin.windows.timewindow import TimeWindow
 
 __all__ = ["CoGroup", "Pairs"]
 
-# Pairs that leave together, and rows of firings.
+# Rows of firings.
 _TOGETHER = 1 << 20
 
 
@@ -82,26 +83,18 @@ class Pairs(_OfTwo):
     """All pairs of a left and a right row with the same key and window; and rows without a partner, with nulls."""
 
     def _wide(self, lefts: NDArray[np.int64], rights: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns how many rows each side has: one null row where rows without a partner are results."""
-        how = self._ending.how
-        wide_left = np.maximum(lefts, 1) if how in ("right", "full") else lefts
-        return wide_left, np.maximum(rights, 1) if how in ("left", "full") else rights
+        return widths(self._ending.how, lefts, rights)
 
     def results(self, rows: Pieces, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         fired, begins, rights = self._groups(rows, fired)
-        lefts = np.diff(begins) - rights
-        wide_left, wide_right = self._wide(lefts, rights)
-        ends = np.cumsum(wide_left * wide_right)
-        for at in range(0, int(ends[-1]) if len(ends) else 0, _TOGETHER):
-            last = min(at + _TOGETHER, int(ends[-1]))
-            group, left, right = pairs_between(begins[:-1], lefts, begins[1:] - rights, rights, ends, at, last)
-            sides = [
-                (np.where(places < 0, -1, fired.slots[places]), [name for name, _ in columns])
-                for places, columns in ((left, self._ending.left), (right, self._ending.right))
-            ]
-            for part in cut(rows.sizes(*sides[0]) + rows.sizes(*sides[1])):
-                columns = [column for slots, names in sides for column in rows.take(slots[part], names)]
-                yield fired.select(begins[group[part]]), columns
+        firsts, slots = begins[:-1], np.append(fired.slots, -1)
+        left, right = ([name for name, _ in columns] for columns in (self._ending.left, self._ending.right))
+        sides = (
+            SideOfGroups(rows, left, slots, firsts, np.diff(begins) - rights),
+            SideOfGroups(rows, right, slots, begins[1:] - rights, rights),
+        )
+        for groups, columns in paired(self._ending.how, *sides):
+            yield fired.select(firsts[groups]), columns
 
 
 def _sides(column: pa.Array) -> NDArray[np.int8]:

@@ -89,7 +89,7 @@
     fill(byId("window"), fits, whole);
     const long = fits.filter((ms) => ms >= 4 * pane && ms >= (coarse || 0)), longest = kept - kept % pane;
     const ranges = long.length ? long : [...new Set([4 * pane, longest])].filter((ms) => ms <= longest);
-    fill(byId("range"), ranges, ranges.includes(whole) ? whole : longest);
+    fill(byId("range"), ranges, ranges.includes(whole) ? whole : ranges.at(-1));
     const { aggregates } = state.store;
     state.sorting.name = Draw.sortable(aggregates)[0]?.name ?? "key";
     byId("sort").replaceChildren(...Draw.sortable(aggregates).map((a) => new Option(Draw.label(state.settings, a.name), a.name)), new Option("Name", "key"));

@@ -141,6 +141,9 @@ def test_silence_of_all_inputs_while_windows_are_open():
     steady = diagnose([*(record(n) for n in range(3)), *quiet], SETUP)  # as many windows have gone as have come
     assert [one.name for one in steady] == ["silent input"]
     assert "what it has not passed stays open" in str(steady)
+    pause = [one | {"timestamp": f"2023-11-14T22:13:{n:02d}.000Z"} for n, one in enumerate(quiet)]
+    fed = [record(n) | {"timestamp": "2023-11-14T22:13:00.000Z"} for n in range(3)]
+    assert names([*fed, *pause]) == []  # a steady query between two rows
 
 
 def test_silence_that_is_longer_than_the_records():

@@ -17,3 +17,7 @@ def test_a_worker_with_another_version_is_told_of(monkeypatch):
     monkeypatch.setattr(fw, "__version__", "9.9.9")
     with pytest.raises(SpecError, match=r"the driver has version \d.*, and this worker has 9\.9\.9; install the same"):
         pickle.loads(shipped)
+    state = plan.__getstate__()
+    del state["fastwin"]
+    with pytest.raises(SpecError, match=r"the driver has version of long ago, and this worker has 9\.9\.9"):
+        plan.__setstate__(state)
