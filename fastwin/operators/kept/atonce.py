@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fastwin.columns.decoding import take_rows
 from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.memory.gather import take
 from fastwin.core.memory.ordering import ordered
 from fastwin.core.rows.firings import groups_of_sides
 from fastwin.operators.aligned.slicing import Slicing
@@ -66,7 +67,7 @@ def all_pairs(
 
 
 def _side(slicing: Slicing, table: KeyTable, schema: pa.Schema, parts: list[RowsOfSide]) -> _Side:
-    starts, keys, columns = [np.empty(0, np.int64)], [np.empty(0, np.int32)], []
+    starts, keys, columns = [], [], []
     for rows in parts:
         slicing.cover(rows.times)
         own, outside = slicing.assign(rows.times)
@@ -77,6 +78,12 @@ def _side(slicing: Slicing, table: KeyTable, schema: pa.Schema, parts: list[Rows
         starts.append(own)
         keys.append(ids)
         columns.append(held)
-    all_starts, all_keys = np.concatenate(starts), np.concatenate(keys)
+    all_starts, all_keys = _one(starts, np.int64), _one(keys, np.int32)
     places, _ = ordered([all_starts, all_keys.astype(np.int64)])
-    return _Side(Pieces(schema, *columns), np.append(places, np.int32(-1)), all_starts[places], all_keys[places])
+    slots = np.append(places, np.int32(-1))
+    return _Side(Pieces(schema, *columns), slots, take(all_starts, places), all_keys[places])
+
+
+def _one(parts: list[NDArray], dtype: type) -> NDArray:
+    """Returns parts one after another, without a copy of one alone."""
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype), *parts])

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.buffers import is_fixed_width, roomy_text, text_values
+from fastwin.columns.buffers import is_fixed_width, roomy_text, taken_words, text_values
 from fastwin.operators.parts import parts_within
 
 __all__ = ["Pieces", "cut"]
@@ -63,8 +63,7 @@ class Pieces:
         They are not too large for an array if ``parts`` says so.
         """
         if self._are_in_one(slots):
-            rows = pa.array(slots)
-            return [self._pieces[0].column(at).take(rows) for at in self._at(names)]
+            return [_taken(self._pieces[0].column(at), slots) for at in self._at(names)]
         found = [(self._pieces[i], mine, pa.array(slots[mine] - self._begins[i])) for i, mine in self._spread(slots)]
         order = np.concatenate([mine for _, mine, _ in found]) if found else np.empty(0, np.int64)
         places = None
@@ -117,6 +116,11 @@ class Pieces:
         ends = np.searchsorted(of[order], np.arange(len(self._pieces) + 1))
         for i in np.flatnonzero(np.diff(ends)).tolist():
             yield i, order[ends[i] : ends[i + 1]]
+
+
+def _taken(column: pa.Array, slots: NDArray) -> pa.Array:
+    words = taken_words(column, slots)
+    return column.take(pa.array(slots)) if words is None else words
 
 
 def cut(sizes: NDArray[np.int64], most: int | None = None) -> Iterator[slice]:

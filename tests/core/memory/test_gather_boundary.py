@@ -10,7 +10,7 @@ from tests.support.kernels import times
 def test_values_taken_and_put_out_of_order(n: int) -> None:
     places = np.random.default_rng(n).permutation(n)
     values = np.arange(n, dtype=np.int64) * 7 - 3
-    assert take(values, places).tolist() == values[places].tolist()
+    assert take(values, places).tolist() == take(values, places.astype(np.int32)).tolist() == values[places].tolist()
     into = np.zeros(n, dtype=np.int64)
     put(into, places, values)
     assert into[places].tolist() == values.tolist()
@@ -28,6 +28,8 @@ def test_places_that_are_not_there_are_refused(place: int) -> None:
     into = times(1, 2)
     with pytest.raises(IndexError, match=f"places: must be at least 0 and below 2, got {place}"):
         take(times(5, 6), times(0, place))
+    with pytest.raises(IndexError, match="places: must be at least 0 and below 2, got"):
+        take(times(5, 6), np.array([0, -1 if place < 0 else 2], np.int32))
     with pytest.raises(IndexError, match=f"places: must be at least 0 and below 2, got {place}"):
         put(into, times(0, place), times(8, 9))
     assert into.tolist() == [1, 2]
