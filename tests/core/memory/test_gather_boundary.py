@@ -48,5 +48,9 @@ def test_as_many_values_as_places() -> None:
 def test_arrays() -> None:
     takes_read_only(take, times(3, 4), times(1, 0))
     takes_read_only(lambda places, values: put(times(0, 0), places, values), times(1, 0), times(3, 4))
-    refuses_what_is_no_array(take, times(3, 4), times(1, 0))
+    refuses_what_is_no_array(lambda values: take(values, times(1, 0)), times(3, 4))
+    places = times(1, 0)
+    for bad in (None, [1, 0], places[::-1], places.reshape(1, -1), places.astype(">i8"), places.astype(np.float64)):
+        with pytest.raises((TypeError, ValueError)):
+            take(times(3, 4), bad)
     refuses_what_is_no_array(lambda places, values: put(times(0, 0), places, values), times(1, 0), times(3, 4))
