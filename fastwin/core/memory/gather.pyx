@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastwin.core.typedefs cimport idx_t, int64_t
+from fastwin.core.typedefs cimport int64_t
 from fastwin.core.memory.bounds cimport check_int64, check_length
 from fastwin.core.memory.equal cimport whole
 from fastwin.core.memory.pages cimport prefetch, prefetch_to_write
