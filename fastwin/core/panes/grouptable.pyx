@@ -18,7 +18,8 @@ from fastwin.core.memory.pages cimport ask_large_pages, prefetch
 from fastwin.core.memory.tagindex cimport (
     CACHED, empty_tags, first_slots, move_tags, no_entry, slot_in)
 from fastwin.core.panes.recentgroups cimport (
-    find_recent, forget_groups, free_groups, keep_group, may_be_recent, note_missed, number_panes, pane_in)
+    find_recent, forget_groups, free_groups, keep_group, may_be_recent, note_missed, number_panes, pane_in,
+    recent_bytes)
 from fastwin.core.panes.slices cimport Slicer, slice_of, slicer_over, slices_of
 from fastwin.core.rows.appended cimport clear_rows, close_gaps, new_slots
 from fastwin.core.rows.rowstore cimport HEAD_CELLS
@@ -74,7 +75,8 @@ cdef class GroupTable:
     @property
     def nbytes(self):
         """Bytes allocated."""
-        return self.rows.nbytes + 8 * <Py_ssize_t> (self.capacity + self.index.size) + self.room
+        cdef Py_ssize_t found = 8 * <Py_ssize_t> (self.capacity + self.index.size) + recent_bytes(&self.recent)
+        return self.rows.nbytes + found + self.room
 
     cdef int reserve(self, Py_ssize_t n, int64_t text) except -1 nogil:
         """Makes room for n new rows, and for as many bytes of text in their records."""

@@ -94,6 +94,16 @@ cdef inline void free_groups(RecentGroups* recent) noexcept nogil:
     recent.seconds = NULL
 
 
+cdef inline Py_ssize_t recent_bytes(const RecentGroups* recent) noexcept nogil:
+    """Returns how many bytes are allocated."""
+    cdef Py_ssize_t each = 0
+    if recent.groups != NULL:
+        each += sizeof(Recent)
+    if recent.seconds != NULL:
+        each += sizeof(int64_t)
+    return each << RECENT_BITS
+
+
 cdef inline bint may_be_recent(RecentGroups* recent, Slicer* slicer, ts_t first, bint two_words) noexcept nogil:
     """Whether rows are to be looked up here, for elements of a block, the first of which is at ``first``."""
     if recent.waiting:

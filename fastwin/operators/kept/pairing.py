@@ -56,7 +56,12 @@ def paired(how: How, left: SideOfGroups, right: SideOfGroups) -> Iterator[tuple[
             left.begins, left.counts, right.begins, right.counts, ends, at, min(at + _TOGETHER, count)
         )
         sides = [(one, one.slots[some]) for one, some in zip((left, right), places, strict=True)]
-        sizes = [one.columns.sizes(slots, one.names) for one, slots in sides]
-        for part in cut(sizes[0] + sizes[1]):
+        for part in _parts(sides):
             found = [column for one, slots in sides for column in one.columns.take(slots[part], one.names)]
             yield groups[part], found
+
+
+def _parts(sides: list[tuple[SideOfGroups, NDArray]]) -> Iterator[slice]:
+    """Yields parts of pairs, given by the slots of both sides, of which each can be taken at once."""
+    sizes = [one.columns.sizes(slots, one.names) for one, slots in sides if not one.columns.are_fixed(one.names)]
+    yield from cut(np.sum(sizes, axis=0)) if sizes else [slice(None)]

@@ -89,6 +89,10 @@ class Pieces:
         """Yields parts of slots of which each can be taken at once."""
         return cut(self.sizes(slots, names))
 
+    def are_fixed(self, names: Sequence[str] | None = None) -> bool:
+        """Whether all values of columns take the same room, so that any number of them can be taken at once."""
+        return all(is_fixed_width(self.schema.field(at).type) for at in self._at(names))
+
     def sizes(self, slots: NDArray, names: Sequence[str] | None = None) -> NDArray[np.int64]:
         """Returns how many bytes the values at each slot take, but those of fixed width: int64[n]."""
         found = np.zeros(len(slots), np.int64)
