@@ -189,7 +189,9 @@ def open_lab() -> Iterator[Lab]:
         "spark.sql.shuffle.partitions": PEER_THREADS,
         "spark.sql.streaming.numRecentProgressUpdates": 1_000,
     }
-    spark = spark_glue.session(app_name="fastwin benchmarks", master=f"local[{PEER_THREADS}]", config=config)
+    archive = os.environ.get("FASTWIN_BENCH_CLASS_ARCHIVE") or None
+    master = f"local[{PEER_THREADS}]"
+    spark = spark_glue.session(app_name="fastwin benchmarks", master=master, config=config, class_archive=archive)
     spark.sparkContext.setLogLevel("ERROR")
     folder = Path(tempfile.mkdtemp(prefix="fastwin-bench-"))
     try:
