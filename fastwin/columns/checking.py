@@ -1,4 +1,4 @@
-"""Checks rows: their event times in ms, and which of them are bad."""
+"""Checks rows: their event times in ms, the gaps of their sessions, and which rows are bad."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastwin.columns.buffers import int64_values, validity
 from fastwin.columns.decoding import take_rows
+from fastwin.columns.gaps import no_gaps
 from fastwin.columns.units import PER_SECOND, Unit, as_instants
 from fastwin.core.panes.slices import all_within, extent
 from fastwin.errors import BadRowError
@@ -40,17 +41,20 @@ _REASONS = {
     3: f"timestamp outside +-{MOST_MS} ms",
     4: "timestamp further ahead of the clock than max_future_skew",
     5: "timestamp before the earliest that the runner takes",
+    6: "gap that is null, below 1 ms or no duration",
 }
+_GAP = 6
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on timestamps beyond those that always hold.
+    """Bounds on rows beyond those that always hold.
 
     max_future_skew_ms: how far ahead of the clock; None: any. now_ms: what the clock says; None: that of this machine.
     earliest_ms: the first one taken. any_int64: takes the whole of int64. nulls: null is no bad timestamp but none,
     int64 min. unit: what int64 times count; None: ms, as plain numbers. side: of two inputs the one that these are of,
-    left or right, which takes no "divert"; None: there is one input.
+    left or right, which takes no "divert"; None: there is one input. gap: the column with the gaps of sessions; None:
+    there is none.
     """
 
     max_future_skew_ms: int | None = None
@@ -60,6 +64,7 @@ class Limits:
     unit: Unit | None = None
     now_ms: int | None = None
     side: str | None = None
+    gap: str | None = None
 
 
 def event_times(column: pa.Array, any_int64: bool = False) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
@@ -165,21 +170,38 @@ def times_in_ms(column: pa.Array, limits: Limits) -> tuple[NDArray[np.int64], in
 
 
 def check_rows(
-    column: pa.Array, name: str, policy: str, limits: Limits | None = None, before: int = 0
+    rows: pa.RecordBatch, name: str | None, policy: str, limits: Limits | None = None, before: int = 0, told: str = ""
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
-    """Returns the times of the event-time column, and the reasons why rows are bad: uint8[n], or None if none is.
+    """Returns the event times of rows, and the reasons why they are bad: uint8[n], or None if none is.
 
-    before: how many rows of the input come before these. Raises BadRowError if one is bad and the policy is "raise".
+    name: of the event-time column; None: there is none, and all times are int64 min. before: how many rows of the input
+    come before these. told: what an error calls the column, if not by its name. Raises BadRowError if a row is bad and
+    the policy is "raise".
     """
-    times, reasons, _ = _looked_at(column, name, policy, limits or Limits(), before)
+    times, reasons, _ = _looked_at(rows, name, policy, limits or Limits(), before, told)
     return times, reasons
 
 
 def _looked_at(
-    column: pa.Array, name: str, policy: str, limits: Limits, before: int
+    rows: pa.RecordBatch, name: str | None, policy: str, limits: Limits, before: int, told: str = ""
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None, tuple[int, int] | None]:
     """Returns what check_rows() does, and the first and the last of the times, ms, where it has seen them."""
-    column = as_instants(column, limits.unit)
+    found = None
+    if name is None:
+        times, reasons = np.full(rows.num_rows, MIN_TIMESTAMP), None
+    else:
+        times, reasons, found = _timed(as_instants(rows.column(name), limits.unit), limits)
+    if limits.gap is not None:
+        reasons = _with_gaps(rows.column(limits.gap), reasons)
+    if reasons is not None and policy == "raise":
+        raise BadRowError(_complaint(rows, name, reasons, limits, before, told))
+    return times, reasons, found if reasons is None else None
+
+
+def _timed(
+    column: pa.Array, limits: Limits
+) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None, tuple[int, int] | None]:
+    """Returns event times in ms, why some are unusable, and the first and the last where all are usable."""
     values, latest = _limited(column, limits)
     good = None if values is None else _good_times(values)
     if good is not None:
@@ -194,22 +216,42 @@ def _looked_at(
         reasons[(times < limits.earliest_ms) & (times > MIN_TIMESTAMP) & (reasons == 0)] = 5
     if latest is not None:
         reasons[(times > latest) & (reasons == 0)] = 4
-    bad = np.count_nonzero(reasons)
-    if not bad:
-        return times, None, None
-    if policy == "raise":
-        row = int(np.argmax(reasons != 0))
-        value = column[row]
-        shown = value.value if pa.types.is_timestamp(column.type) else value.as_py()
-        unit = f" {column.type.unit}" if pa.types.is_timestamp(column.type) and shown is not None else ""
-        those = f"{len(column)} rows" + (f" from row {before} on" if before else "")
-        whose = "" if limits.side is None else f" of the {limits.side} input"
-        policies = "bad_rows('divert') or bad_rows('drop')" if limits.side is None else "bad_rows('drop')"
-        raise BadRowError(
-            f"event_time {name!r}: {_REASONS[int(reasons[row])]} in row {before + row}{whose} (value {shown}{unit}); "
-            f"{bad} of {those} are bad; {policies} goes on without them"
-        )
-    return times, reasons, None
+    return times, reasons if reasons.any() else None, None
+
+
+def _with_gaps(gaps: pa.Array, reasons: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
+    """Returns the reasons why rows are bad with those whose gap is none among them; None if none is."""
+    bad = no_gaps(gaps)
+    if bad is None:
+        return reasons
+    if reasons is None:
+        return np.where(bad, np.uint8(_GAP), np.uint8(0))
+    return np.where(bad & (reasons == 0), np.uint8(_GAP), reasons)
+
+
+def _complaint(
+    rows: pa.RecordBatch, name: str | None, reasons: NDArray[np.uint8], limits: Limits, before: int, told: str
+) -> str:
+    """Returns the text of the error for the first bad row."""
+    row = int(np.argmax(reasons != 0))
+    if reasons[row] == _GAP:
+        named, column = f"with_dynamic_gap {limits.gap!r}", rows.column(limits.gap)
+    else:
+        named, column = f"event_time {(told or name)!r}", as_instants(rows.column(name), limits.unit)
+    those = f"{len(reasons)} rows" + (f" from row {before} on" if before else "")
+    whose = "" if limits.side is None else f" of the {limits.side} input"
+    policies = "bad_rows('divert') or bad_rows('drop')" if limits.side is None else "bad_rows('drop')"
+    return (
+        f"{named}: {_REASONS[int(reasons[row])]} in row {before + row}{whose} (value {_shown(column[row])}); "
+        f"{np.count_nonzero(reasons)} of {those} are bad; {policies} goes on without them"
+    )
+
+
+def _shown(value: pa.Scalar) -> str:
+    """Returns a value as it is stored, with its unit: Python has no object for some."""
+    if value.is_valid and (pa.types.is_timestamp(value.type) or pa.types.is_duration(value.type)):
+        return f"{value.value} {value.type.unit}"
+    return str(value.as_py())
 
 
 class Checked(NamedTuple):
@@ -225,9 +267,9 @@ class Checked(NamedTuple):
     extent: tuple[int, int] | None = None
 
 
-def good_rows(rows: pa.RecordBatch, name: str, policy: str, limits: Limits, before: int = 0) -> Checked:
-    """Returns the rows whose event time, in the column ``name``, is usable. Raises as check_rows() does."""
-    times, reasons, found = _looked_at(rows.column(name), name, policy, limits, before)
+def good_rows(rows: pa.RecordBatch, name: str | None, policy: str, limits: Limits, before: int = 0) -> Checked:
+    """Returns the good rows, whose event times are in the column ``name``. Arguments and errors: as of check_rows()."""
+    times, reasons, found = _looked_at(rows, name, policy, limits, before)
     if reasons is None:
         return Checked(rows, times, 0, None, found)
     good = np.flatnonzero(reasons == 0)

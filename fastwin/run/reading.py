@@ -23,6 +23,7 @@ __all__ = [
     "check_gap_column",
     "columns_named",
     "columns_read",
+    "gap_column",
     "kind_of",
     "mentions_column",
     "read_aggregates",
@@ -35,7 +36,7 @@ __all__ = [
 def columns_named(spec: SpecBuilder) -> list[str]:
     """Returns the columns of the input that a spec names outside of expressions."""
     read = [one for one in _operands(spec) if isinstance(one, str)]
-    others = [one for one in (spec.time_column, _gap_column(spec)) if one is not None]
+    others = [one for one in (spec.time_column, gap_column(spec)) if one is not None]
     return list(dict.fromkeys([*spec.keys, *others, *read]))
 
 
@@ -128,8 +129,8 @@ def _check_condition(schema: pa.Schema, where: Operand | None, argument: str) ->
             raise SpecError(f"{argument}: where must be boolean, but {where!r} is {kind}")
 
 
-def _gap_column(spec: SpecBuilder) -> str | None:
-    """The column with the gaps of sessions, if there is one."""
+def gap_column(spec: SpecBuilder) -> str | None:
+    """Returns the column with the gaps of sessions; None: there is none."""
     match spec.assigner:
         case DynamicEventTimeSessionWindows(gap=str(name)) | DynamicProcessingTimeSessionWindows(gap=str(name)):
             return name
@@ -138,7 +139,7 @@ def _gap_column(spec: SpecBuilder) -> str | None:
 
 def check_gap_column(spec: SpecBuilder, schema: pa.Schema) -> None:
     """Raises SpecError if the column with the gaps of sessions is missing, or cannot hold durations."""
-    name = _gap_column(spec)
+    name = gap_column(spec)
     if name is None:
         return
     argument = type(spec.assigner).__name__

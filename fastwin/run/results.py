@@ -29,7 +29,7 @@ class Result:
     main: key columns, ``window_start``, ``window_end`` and the aggregates. The bounds are timestamp[ms], in the zone of
     the event time if it has one, else in UTC.
     late: elements that no window takes any more, with the input's columns; empty unless asked for.
-    bad: rows without a usable timestamp, with the input's columns and ``bad_reason``; empty unless diverted.
+    bad: rows without a usable timestamp or gap, with the input's columns and ``bad_reason``; empty unless diverted.
     side: the side outputs that the spec declares, by tag.
     bad_dropped: how many rows without a usable timestamp the call has dropped, as ``bad_rows("drop")`` says.
     source: which columns are keys and time, for pictures.

@@ -187,11 +187,8 @@ class Stream(Questions, ShownStream):
         """Tells good rows from bad ones, and counts none. before: rows of the input before."""
         spec, plan = self._spec, self._plan
         assert plan is not None
-        if spec.time_column is None:
-            return Checked(rows, np.full(rows.num_rows, MIN_TIMESTAMP), 0, None)
-        limits = plan.limits(self._limits)
-        checked = good_rows(rows, spec.time_column, spec.bad_row_policy, limits, before)
-        if not self._unit_checked:
+        checked = good_rows(rows, spec.time_column, spec.bad_row_policy, plan.limits(self._limits), before)
+        if spec.time_column is not None and not self._unit_checked:
             self._unit_checked = True  # also where the warning is raised as an error
             if plan.guesses_unit:
                 self._unit_checked = warn_of_unit(spec.time_column, checked.times)

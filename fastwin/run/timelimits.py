@@ -1,4 +1,4 @@
-"""Which event times a spec takes."""
+"""Which event times a spec takes, and where the gaps of its sessions are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fastwin.columns.checking import Limits
 from fastwin.columns.units import Unit
+from fastwin.run.reading import gap_column
 from fastwin.run.zones import assigners_of
 from fastwin.spec.builder import SpecBuilder
 from fastwin.windows.calendar import CalendarEventTimeWindows
@@ -14,11 +15,11 @@ __all__ = ["time_limits"]
 
 
 def time_limits(spec: SpecBuilder, unit: Unit | None, limits: Limits) -> Limits:
-    """Returns the bounds on the event times of a spec with windows. Those that go by the clock need none.
+    """Returns the bounds on the rows of a spec with windows. Those that go by the clock need no event times.
 
     unit: what int64 times count; None: ms, as plain numbers. limits: of the runner.
     """
     assert spec.assigner is not None
     if any(isinstance(one, CalendarEventTimeWindows) for one in assigners_of(spec)):
         unit = unit or "ms"  # calendars have years 1 to 9999 alone
-    return replace(limits, nulls=not spec.assigner.is_event_time(), unit=unit)
+    return replace(limits, nulls=not spec.assigner.is_event_time(), unit=unit, gap=gap_column(spec))

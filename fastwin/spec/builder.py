@@ -233,6 +233,8 @@ class SpecBuilder:
     def bad_rows(self, policy: Literal["raise", "divert", "drop"]) -> Self:
         """Says what happens to rows without a usable timestamp: null, outside years 1 to 9999, far in the future.
 
+        So it does to those whose gap is none, where a column has the gaps of sessions.
+
         policy: ``"raise"`` BadRowError (the default), ``"divert"`` them to ``result.bad``, or ``"drop"`` and
             count them.
         """

@@ -104,8 +104,8 @@ class EventTimeSessionWindows(EventTimeWindows, _Session):
         """Returns sessions with a gap of its own for each element.
 
         gap: the name of a column of milliseconds (int), durations or text such as ``"10 minutes"``, or a function of a
-            row that returns a duration. A gap that is null or below 1 ms ends the call with UserFunctionError, whatever
-            the policy for bad rows: filter such rows out before, or have a function return a gap for them.
+            row that returns a duration. A row whose column is null, below 1 ms or no duration is a bad one, see
+            ``bad_rows``; a function that returns such a gap ends the call with UserFunctionError.
         """
         return DynamicEventTimeSessionWindows(gap)
 

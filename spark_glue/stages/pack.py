@@ -192,12 +192,10 @@ class Packer:
         ]
 
     def _check(self, rows: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
-        spec, column = self._frame_plan.spec, self._frame_plan.named_time
-        if spec.time_column is None or column is None:
-            return np.full(rows.num_rows, MIN_TIMESTAMP), None
-        times, reasons = check_rows(rows.column(spec.time_column), column, spec.bad_row_policy, self._limits)
+        spec, told = self._frame_plan.spec, self._frame_plan.named_time or ""
+        times, reasons = check_rows(rows, spec.time_column, spec.bad_row_policy, self._limits, told=told)
         if self._seq == 0 and reasons is None and self._frame_plan.guesses_unit:
-            warn_of_unit(column, times)
+            warn_of_unit(told, times)
         return times, reasons
 
     def _route(self, rows: pa.RecordBatch) -> list[PackedRow]:

@@ -16,6 +16,10 @@ FIRST = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
 LAST = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
 
 
+def of(column: pa.Array) -> pa.RecordBatch:
+    return pa.record_batch({"ts": column})
+
+
 def seconds(moment: dt.datetime) -> int:
     return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(seconds=1)
 
@@ -75,17 +79,17 @@ COLUMN = pa.array([None, 0, 9_404_726_400_000_000, 5], pa.timestamp("ms"))
 
 def test_raise_names_the_first_bad_row() -> None:
     with pytest.raises(BadRowError) as caught:
-        check_rows(COLUMN, "ts", "raise")
+        check_rows(of(COLUMN), "ts", "raise")
     text = str(caught.value)
     assert "event_time 'ts': null timestamp in row 0" in text
     assert "2 of 4 rows are bad" in text
     with pytest.raises(BadRowError, match=r"outside years 1 to 9999 in row 1 \(value 9404726400000000 ms\)"):
-        check_rows(COLUMN[1:], "ts", "raise")
+        check_rows(of(COLUMN[1:]), "ts", "raise")
 
 
 def test_raise_names_the_input_of_a_join_and_the_policies_that_it_takes() -> None:
     with pytest.raises(BadRowError) as caught:
-        check_rows(COLUMN, "ts", "raise", Limits(side="right"), before=7)
+        check_rows(of(COLUMN), "ts", "raise", Limits(side="right"), before=7)
     assert str(caught.value) == (
         "event_time 'ts': null timestamp in row 7 of the right input (value None); 2 of 4 rows from row 7 on are bad; "
         "bad_rows('drop') goes on without them"
@@ -94,23 +98,23 @@ def test_raise_names_the_input_of_a_join_and_the_policies_that_it_takes() -> Non
 
 @pytest.mark.parametrize("policy", ["divert", "drop"])
 def test_other_policies_tell_which_rows(policy: str) -> None:
-    times, reasons = check_rows(COLUMN, "ts", policy)
+    times, reasons = check_rows(of(COLUMN), "ts", policy)
     assert reasons.tolist() == [1, 0, 2, 0]
     assert times[[1, 3]].tolist() == [0, 5]
-    assert check_rows(COLUMN[3:], "ts", policy)[1] is None
+    assert check_rows(of(COLUMN[3:]), "ts", policy)[1] is None
 
 
 def test_limits_of_the_runner() -> None:
     now = int(time.time() * 1_000)
     column = pa.array([None, -1, 0, now, now + 50_000, now + 120_000], pa.timestamp("ms", "UTC"))
     limits = Limits(max_future_skew_ms=60_000, earliest_ms=0)
-    assert check_rows(column, "ts", "drop", limits)[1].tolist() == [1, 5, 0, 0, 0, 4]
-    assert check_rows(column, "ts", "drop", Limits(0))[1].tolist()[1:4] == [0, 0, 0]
-    assert check_rows(column, "ts", "drop")[1].tolist() == [1, 0, 0, 0, 0, 0]
+    assert check_rows(of(column), "ts", "drop", limits)[1].tolist() == [1, 5, 0, 0, 0, 4]
+    assert check_rows(of(column), "ts", "drop", Limits(0))[1].tolist()[1:4] == [0, 0, 0]
+    assert check_rows(of(column), "ts", "drop")[1].tolist() == [1, 0, 0, 0, 0, 0]
     with pytest.raises(BadRowError, match="further ahead of the clock than max_future_skew in row 4"):
-        check_rows(column[1:], "ts", "raise", Limits(60_000))
+        check_rows(of(column[1:]), "ts", "raise", Limits(60_000))
     with pytest.raises(BadRowError, match="before the earliest that the runner takes in row 0"):
-        check_rows(column[1:], "ts", "raise", Limits(None, 0))
+        check_rows(of(column[1:]), "ts", "raise", Limits(None, 0))
     assert Limits().earliest_ms == MIN_TIMESTAMP
 
 
@@ -128,7 +132,7 @@ def test_every_limit_to_the_last_unit(unit: str | None, earliest_ms: int) -> Non
         if not -(2**63) <= value < 2**63:
             continue
         column = pa.array([value]) if unit is None else pa.array([value]).cast(pa.timestamp(unit))
-        times, reasons = check_rows(column, "ts", "drop", Limits(earliest_ms=earliest_ms))
+        times, reasons = check_rows(of(column), "ts", "drop", Limits(earliest_ms=earliest_ms))
         ms = value * 1_000 // per_second
         in_range = -(2**61) <= value <= 2**61 if unit is None else seconds(FIRST) <= ms // 1_000 <= seconds(LAST)
         expected = (0 if ms >= earliest_ms else 5) if in_range else (3 if unit is None else 2)

@@ -45,7 +45,7 @@ def test_timestamps(session, kind):
 
 
 def check(session, frame, column: pa.Array, unit: str | None) -> None:
-    times, reasons = check_rows(column, "ts", "drop", Limits(unit=unit))
+    times, reasons = check_rows(pa.record_batch({"ts": column}), "ts", "drop", Limits(unit=unit))
     assert reasons is not None
     found = [row[0] for row in frame.select(milliseconds(frame, "ts", unit)).collect()]
     assert [one for one, reason in zip(found, reasons, strict=True) if not reason] == times[reasons == 0].tolist()

@@ -226,6 +226,17 @@ def test_partial_results_travel_instead_of_rows(monkeypatch, most):
     assert merged(frame_plan, rows) == expected(frame_plan, table)
 
 
+def test_rows_whose_gap_is_none_are_bad_rows():
+    table = events(1, 6).append_column("gap", pa.array([5, 0, None, 5, -1, 5]))
+    spec = fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_dynamic_gap("gap"))
+    frame_plan = frame_plan_for(table, spec.bad_rows("divert").aggregate(n=fw.Count()))
+    rows = packed(frame_plan, table)
+    assert sum(row["rows"] for row in good(rows)) == 3
+    (bad,) = (decode(row["blob"], frame_plan.plan.bad_schema) for row in rows if row["kind"] == PacketKind.BAD)
+    assert bad.column("gap").to_pylist() == [0, None, -1]
+    assert set(bad.column("bad_reason").to_pylist()) == {"gap that is null, below 1 ms or no duration"}
+
+
 def test_shares_hold_the_key_groups_of_a_partition():
     table = events(1, 2000)
     frame_plan = frame_plan_for(table, coalesce=False)
