@@ -14,12 +14,12 @@ from fastwin.errors import SpecError
 from fastwin.run.datawatermark import idle_time
 from fastwin.state.identity import Migrate, check_migrate
 from fastwin.times import Duration, format_ms, to_ms
-from spark_glue.plan.catalyst import Watermark, prefers_columns, watermark_of
+from spark_glue.plan.catalyst import Watermark, cores_of, prefers_columns, watermark_of
 from spark_glue.plan.chaining import check_chain, with_window_time
 from spark_glue.plan.compat import check_streams, is_connect
 from spark_glue.plan.connect import check_server, guard_clock
 from spark_glue.plan.frameplan import FramePlan, plan_frame
-from spark_glue.plan.keygroups import check_key_groups
+from spark_glue.plan.keygroups import KEY_GROUPS, MAX_KEY_GROUPS, check_key_groups
 from spark_glue.plan.outputs import output_for
 from spark_glue.session import check_state_store, warn_of_format
 from spark_glue.sources.parquetfiles import ParquetFiles
@@ -39,7 +39,7 @@ def apply(
     spec: fw.WindowSpec | fw.JoinSpec,
     df: DataFrame | ParquetFiles | tuple[DataFrame, DataFrame],
     watermark: Duration | tuple[Duration, Duration] | None = None,
-    key_groups: int = 64,
+    key_groups: int | None = None,
     max_future_skew: Duration | None = "1 day",
     coalesce: bool | None = None,
     name: str | Observation = "fastwin",
@@ -60,7 +60,9 @@ def apply(
         event time is late if all of its windows have gone. Needed for a spec with event_time(...), unless the frame has
         a watermark on that column already; without effect on batch.
     key_groups: into how many parts the keys are divided, from 1 to 32768: the most tasks that can share the state.
-        Fixed for the life of a checkpoint, and independent of the number of shuffle partitions.
+        Fixed for the life of a checkpoint, and independent of the number of shuffle partitions. None: 64; of a batch
+        frame as many as the session has cores, if these are more. A task of a batch frame holds all that is left of a
+        part: of rows that meet in few windows their partial results, else the rows.
     max_future_skew: rows of a stream that are further ahead of the micro-batch's time are bad rows, so that one wrong
         date does not close all windows; None: any. Give the spec ``.bad_rows("divert")`` then: under the policy
         "raise" one such row ends the query, at each start anew, of which there is a warning.
@@ -131,7 +133,7 @@ def apply(
             spec,
             frames,
             delays,
-            key_groups=check_key_groups(key_groups),
+            key_groups=_key_groups(key_groups, frames[0]),
             skew_ms=skew_ms,
             coalesce=_coalesce(spec, coalesce),
             name=name,
@@ -152,7 +154,7 @@ def apply(
     if is_connect(df):
         check_server(df)
     check_name(name, df.isStreaming)
-    key_groups = check_key_groups(key_groups)
+    key_groups = _key_groups(key_groups, df)
     if isinstance(watermark, tuple | list):
         raise SpecError(f"watermark: a pair goes with a join alone, got {watermark!r}")
     delay_ms = _duration(watermark, "watermark")
@@ -349,6 +351,12 @@ def _duration(value: Duration | None, argument: str) -> int | None:
     if ms < 0:
         raise SpecError(f"{argument}: must not be negative, got {value!r}")
     return ms
+
+
+def _key_groups(given: object, df: DataFrame) -> int:
+    if given is None:
+        return KEY_GROUPS if df.isStreaming else max(KEY_GROUPS, min(cores_of(df.sparkSession), MAX_KEY_GROUPS))
+    return check_key_groups(given)
 
 
 def _coalesce(spec: fw.WindowSpec | fw.JoinSpec, coalesce: bool | None) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from fastwin.errors import SpecError
 from spark_glue.plan.compat import Py4JError, has_columnar_input, is_connect
@@ -25,6 +25,7 @@ __all__ = [
     "STATEFUL",
     "WINDOW_TIME",
     "Watermark",
+    "cores_of",
     "is_columnar",
     "nodes_below",
     "partitions_of",
@@ -88,6 +89,13 @@ class Watermark:
     column: str
     delay_ms: int
     chained: bool = False
+
+
+def cores_of(spark: SparkSession) -> int:
+    """Returns how many tasks a session runs at a time, as far as it has its executors; 1 where that cannot be told."""
+    if is_connect(spark):
+        return 1
+    return told("the cores of a session", lambda: int(spark.sparkContext.defaultParallelism), 1)
 
 
 def partitions_of(frame: DataFrame) -> int | None:

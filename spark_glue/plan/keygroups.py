@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from fastwin.errors import SpecError
 
-__all__ = ["LEDGER_ID", "MAX_KEY_GROUPS", "check_key_groups", "ids", "murmur3_int", "number_of"]
+__all__ = ["KEY_GROUPS", "LEDGER_ID", "MAX_KEY_GROUPS", "check_key_groups", "ids", "murmur3_int", "number_of"]
 
+KEY_GROUPS = 64
+"""How many a query has that says nothing."""
 MAX_KEY_GROUPS = 32_768
 """The most key groups a query may have (Flink's limit for its maximum parallelism)."""
 

@@ -19,6 +19,7 @@ from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import LEDGER_ID, number_of
 from spark_glue.plan.outputs import Output, ResultKind, result_tables
 from spark_glue.stages.counters import INPUT_TIMES, count, observed_of_shares
+from spark_glue.stages.feeding import partials_in, rows_in
 from spark_glue.stages.history import gathered_stream
 from spark_glue.stages.latevariables import late_variables
 from spark_glue.stages.packets import (
@@ -26,9 +27,7 @@ from spark_glue.stages.packets import (
     LARGE_RESULT_BYTES,
     Packet,
     PacketKind,
-    combined,
     cuts,
-    decode,
     encode,
     pieces,
     result_frames,
@@ -232,24 +231,12 @@ class Visit:
 
     def feed(self, packets: Sequence[Packet]) -> None:
         """Gives the stream what all packets hold in one call: they are one micro-batch."""
-        partials = [packet.blob for packet in packets if packet.kind == PacketKind.PARTIAL and packet.blob is not None]
-        plan = self._frame_plan.plan
-        batches = [
-            decode(packet.blob, plan.input_schema)
-            for packet in packets
-            if packet.kind == PacketKind.GOOD and packet.blob is not None
-        ]
-        if not partials:
-            table = pa.Table.from_batches(batches, plan.input_schema)
+        partials = partials_in(packets, self._frame_plan)
+        if partials:
+            self.results.append(self._stream.merge(partials))
+        else:
+            table = rows_in(packets, self._frame_plan.plan.input_schema)
             self.results.append(self._without_unwanted(self._stream.process(table)))
-            return
-        # Rows of a task that gave up; whether they are late is not known before they have met the others.
-        for rows in combined(batches, plan.input_schema):
-            feeder = plan.new_feeder(self._frame_plan.coalesce)
-            assert feeder is not None
-            feeder.add(plan.batch(rows, plan.times(rows)))
-            partials += [part.chunk for part in feeder.partials()]
-        self.results.append(self._stream.merge(partials))
 
     def _without_unwanted(self, result: fw.Result) -> fw.Result:
         """Takes out and counts the late rows of inputs of a join that hand out none."""

@@ -38,6 +38,7 @@ __all__ = [
     "FLUSH_ROWS_AT_ONCE",
     "LARGE_BLOB_BYTES",
     "MOST_HELD",
+    "MOST_HELD_OF_ALL",
     "MOST_PARTIALS",
     "MOST_PARTIAL_BYTES",
     "Packer",
@@ -61,7 +62,10 @@ LARGE_BLOB_BYTES = 32 << 20
 The task with number ``n`` may send an ``n + 1``-th of that, since there are at least so many tasks: 0.3 GB from 10,000.
 """
 MOST_HELD = 0.7
-"""A task that makes more partial results for a row than this ships rows instead."""
+"""A task of a stream that makes more partial results for a row than this ships rows instead."""
+MOST_HELD_OF_ALL = 0.1
+"""The same for a task of a batch frame, as its first flush says: a run of all rows costs less than two steps, unless
+these have far fewer to hand on."""
 
 _PACKED_STRUCT = spark_struct(PACKED)
 _LIST = pa.list_(pa.struct(list(PACKED)))
@@ -89,8 +93,7 @@ class Packer:
         side = None if frame_plan.join_input is None else frame_plan.join_input.side
         earliest_ms = 0 if frame_plan.streaming else MIN_TIMESTAMP
         self._limits = frame_plan.plan.limits(Limits(earliest_ms=earliest_ms, side=side))
-        # A batch frame's rows stay rows: a run of all of them costs less than two steps.
-        self._feeder = self._new_feeder() if frame_plan.streaming else None
+        self._feeder = self._new_feeder()
         self._fed = self._made = 0
         self._large = LARGE_BLOB_BYTES // (mapper + 1)  # bytes for a share that may still go in larger blobs
         self._buffer: list[pa.RecordBatch] = []
@@ -171,6 +174,9 @@ class Packer:
         """
         assert self._feeder is not None
         self._feeder.add(self._plan.batch(rows, times))
+        if not self._fed and not self._frame_plan.streaming and self._feeder.rows > MOST_HELD_OF_ALL * rows.num_rows:
+            self._feeder = None
+            return self._route(rows)
         self._fed += rows.num_rows
         if self._made + self._feeder.rows > MOST_HELD * self._fed and self._fed >= FLUSH_ROWS:
             packed = self._partial_rows()

@@ -105,9 +105,9 @@ def decode(blob: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.py_buffer(blob), schema)
 
 
-def combined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> list[pa.RecordBatch]:
-    """Returns record batches as one, or as several where a column of texts has more than 2 GiB; none without rows."""
-    return pa.Table.from_batches(batches, schema).combine_chunks().to_batches()
+def combined(rows: pa.Table) -> list[pa.RecordBatch]:
+    """Returns rows as one record batch, or several where a column of texts has more than 2 GiB; none without rows."""
+    return rows.combine_chunks().to_batches()
 
 
 def packed_batch(rows: Sequence[PackedRow]) -> pa.RecordBatch:

@@ -11,7 +11,7 @@ import fastwin as fw
 from spark_glue.plan.keygroups import LEDGER_ID, ids
 from spark_glue.plan.outputs import output_for
 from spark_glue.plan.types import spark_struct
-from spark_glue.stages import operator, packets
+from spark_glue.stages import feeding, operator, packets
 from spark_glue.stages.counters import COUNTERS
 from spark_glue.stages.operator import WindowProcessor
 from spark_glue.stages.packets import PacketKind, decode, encode
@@ -44,7 +44,7 @@ def test_input_and_timer_in_one_batch():
 
 @pytest.mark.parametrize("windows", [fw.TumblingEventTimeWindows.of(10), fw.EventTimeSessionWindows.with_gap(3)])
 def test_rows_beside_partial_results_may_be_more_than_one_batch_holds(monkeypatch, windows):
-    monkeypatch.setattr(operator, "combined", lambda batches, schema: batches)  # as with 2 GiB of one column of texts
+    monkeypatch.setattr(feeding, "combined", lambda rows: rows.to_batches())  # as with 2 GiB of one column of texts
     harness = Harness(fw.key_by("k").event_time("ts").window(windows).aggregate(n=fw.Count()), key_groups=1)
     table = pa.table({"k": [1] * 9, "ts": [2] * 9}, schema=SCHEMA)
     (made,) = partials(packed(harness.frame_plan, table, mapper=0))
