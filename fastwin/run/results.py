@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fastwin.columns.tables import as_table
-from fastwin.errors import SpecError
+from fastwin.errors import NotInstalledError, SpecError
 from fastwin.run.showing import pairs_html, table_html
 from fastwin.timeline.recorder import Recorder, Source
 from fastwin.timeline.timeline import Timeline
@@ -45,8 +45,8 @@ class Result:
     def to_pandas(self, output: str = "main") -> pd.DataFrame:
         """Returns an output as a pandas DataFrame.
 
-        output: ``"main"``, ``"late"``, ``"bad"``, or the tag of a side output. Raises SpecError for any other, and
-        where pandas is missing.
+        output: ``"main"``, ``"late"``, ``"bad"``, or the tag of a side output. Raises SpecError for any other,
+        NotInstalledError where pandas is missing.
         """
         table = self._output("to_pandas", output)
         _need("to_pandas", "pandas")
@@ -55,8 +55,8 @@ class Result:
     def to_polars(self, output: str = "main") -> pl.DataFrame:
         """Returns an output as a polars DataFrame.
 
-        output: ``"main"``, ``"late"``, ``"bad"``, or the tag of a side output. Raises SpecError for any other, and
-        where polars is missing.
+        output: ``"main"``, ``"late"``, ``"bad"``, or the tag of a side output. Raises SpecError for any other,
+        NotInstalledError where polars is missing.
         """
         table = self._output("to_polars", output)
         return _need("to_polars", "polars").from_arrow(table)
@@ -106,7 +106,7 @@ def _need(call: str, library: str) -> Any:
     try:
         return importlib.import_module(library)
     except ImportError as problem:
-        raise SpecError(
+        raise NotInstalledError(
             f"{call}: {library} is not installed; the outputs themselves are Arrow tables; pip install {library}"
         ) from problem
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from fastwin.errors import StoreError
+from fastwin.errors import NotInstalledError
 
 __all__ = ["Asset", "asset", "names"]
 
@@ -37,12 +37,12 @@ def names() -> tuple[str, ...]:
 
 @cache
 def asset(name: str) -> Asset:
-    """Returns a file by its name. Raises KeyError for another name, StoreError if plotly is not installed."""
+    """Returns a file by its name. Raises KeyError for another name, NotInstalledError without plotly."""
     if name == _PLOTLY:
         try:
             content = (files("plotly") / "package_data" / _PLOTLY).read_bytes()
         except (ModuleNotFoundError, FileNotFoundError):
-            raise StoreError("serve: needs the package plotly: pip install 'fastwin[serve]'") from None
+            raise NotInstalledError("serve: needs the package plotly: pip install 'fastwin[serve]'") from None
         kind = "text/javascript; charset=utf-8"
     else:
         kind = _OWN[name]

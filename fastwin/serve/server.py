@@ -10,7 +10,8 @@ import socket
 import sys
 from urllib.parse import quote
 
-from fastwin.errors import SpecError, StoreError
+from fastwin.errors import SpecError
+from fastwin.machine.packages import explained
 from fastwin.store import PaneStore
 
 try:
@@ -20,8 +21,8 @@ try:
     from fastwin.serve.connections import Limits, limited_connection
     from fastwin.serve.metrics import Metrics
     from fastwin.serve.watching import ACCESS_LOG
-except ImportError as missing:  # the extra is not installed
-    raise StoreError(f"serve: needs the package {missing.name}: pip install 'fastwin[serve]'") from None
+except ImportError as problem:  # the extra is not installed
+    raise explained("serve", "serve", problem) from None
 
 from fastwin.serve import assets
 from fastwin.serve.answers import Answers

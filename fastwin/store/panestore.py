@@ -78,7 +78,8 @@ class PaneStore(ABC):
         retention: how long before the watermark panes are kept; None: as the store has it, eight windows at first.
         read_only: for readers: never creates anything, and does not lock.
 
-        Raises SpecError for a URL or a spec that is none, StoreError if the store cannot be reached or is locked.
+        Raises SpecError for a URL or a spec that is none, StoreError if the store cannot be reached or is locked,
+        NotInstalledError where its package is missing.
         """
         if not isinstance(url, str):
             raise SpecError(f"store: the URL must be text such as 'rocksdb:PATH' or 'redis://localhost', got {url!r}")

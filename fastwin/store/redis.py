@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastwin.errors import StoreError, StoreUnavailableError
+from fastwin.machine.packages import explained
 from fastwin.spec.builder import SpecBuilder
 from fastwin.store.cells import Cell
 from fastwin.store.layout import Layout
@@ -55,8 +56,8 @@ class RedisStore(PaneStore, schemes=SCHEMES):
         super().__init__(spec, retention, read_only)
         try:
             from fastwin.store.redisservers import connected
-        except ImportError:
-            raise StoreError("redis: needs the package redis: pip install 'fastwin[redis]'") from None
+        except ImportError as problem:
+            raise explained("redis", "redis", problem) from None
         where = RedisUrl.of(url)
         self._shown = where.shown
         self._servers = connected(where, read_only)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fastwin.errors import FastwinError, SpecError, StoreError
+from fastwin.machine.packages import explained
 from fastwin.spec.builder import SpecBuilder
 from fastwin.store.cells import Cell, pack, unpack
 from fastwin.store.layout import Layout
@@ -73,8 +74,8 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
         super().__init__(spec, retention, read_only)
         try:
             import rocksdict
-        except ImportError:
-            raise StoreError("rocksdb: needs the package rocksdict: pip install 'fastwin[store]'") from None
+        except ImportError as problem:
+            raise explained("rocksdb", "store", problem) from None
         path = url.partition(":")[2].removeprefix("//")
         if not path:
             raise SpecError("store: rocksdb:PATH needs a path")

@@ -6,7 +6,7 @@ import importlib.util
 import os
 from dataclasses import dataclass
 
-from fastwin.errors import SpecError
+from fastwin.errors import NotInstalledError, SpecError
 from fastwin.timeline.recording import Arrived, Fired, Recording
 
 __all__ = ["Timeline"]
@@ -33,13 +33,14 @@ class Timeline(Recording):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the picture to a file: ``.svg``, ``.png`` or ``.pdf``, as the name ends.
 
-        An SVG is dark where its reader's screen is. Raises SpecError for another ending, and without matplotlib.
+        An SVG is dark where its reader's screen is. Raises SpecError for another ending,
+        NotInstalledError without matplotlib.
         """
         name = os.fspath(path)
         if not name.lower().endswith(_FORMATS):
             raise SpecError(f"save: path must end in {', '.join(_FORMATS)}, got {name!r}")
         if not _can_draw():
-            raise SpecError(f"save: a timeline is drawn with matplotlib, which is not installed: {_HINT}")
+            raise NotInstalledError(f"save: a timeline is drawn with matplotlib, which is not installed: {_HINT}")
         from fastwin.timeline import drawing
 
         with open(name, "wb") as file:

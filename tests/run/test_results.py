@@ -56,7 +56,7 @@ def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch, library: str
         return real(name, *arguments)
 
     monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(fw.SpecError, match=f"to_{library}: {library} is not installed; the outputs"):
+    with pytest.raises(fw.NotInstalledError, match=f"to_{library}: {library} is not installed; the outputs"):
         getattr(result, f"to_{library}")()
 
 
