@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from fastwin.doctor.finding import Finding
 from fastwin.machine.memory import LEAST_FREE, SHARED, bytes_of_memory, shared_memory
-from fastwin.machine.packages import command_for, needs_of
+from fastwin.machine.packages import command_for, needs_of, of_its_extras
 
 __all__ = ["EXTRAS", "copies", "extra", "memory", "redis_server"]
 
@@ -17,6 +17,8 @@ EXTRAS = {
     "store": "panes in RocksDB, an embedded store",
     "redis": "panes in a Redis server: its client",
     "serve": "fastwin serve: a page and a JSON API",
+    "plot": "pictures of windows: spec.timeline(rows)",
+    "connect": "Spark Connect",
     "demo": "fastwin demo: its flights and its chart",
 }
 """What users install, by name, and what for."""
@@ -30,6 +32,8 @@ def extra(name: str) -> Finding:
     """Returns whether the packages of an extra are there and fit."""
     shown = f"extra {name}"
     needs = needs_of(name)
+    known = {need.name for need in needs}  # what fastwin itself says of a package goes before
+    needs += [one for need in needs for one in of_its_extras(need) if one.name not in known]
     faults = [need.fault for need in needs if need.fault]
     if not faults and needs:
         found = ", ".join(f"{need.name} {need.installed}" for need in needs)

@@ -8,7 +8,7 @@ from operator import eq, ge, gt, le, lt, ne
 
 from fastwin.errors import NotInstalledError
 
-__all__ = ["Need", "check_extra", "command_for", "explained", "fits", "needs_of", "parse"]
+__all__ = ["Need", "check_extra", "command_for", "explained", "fits", "needs_of", "of_its_extras", "parse"]
 
 _NEED = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^\]]*)\])?\s*\(?(?P<limits>[^;)]*)\)?\s*(?:;(?P<marker>.*))?")
 _LIMIT = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*([\w.]+)\s*")
@@ -96,6 +96,15 @@ def needs_of(extra: str | None = None, metadata: Iterable[str] | None = None) ->
         elif need.extra == extra:
             found.append(need)
     return list({need.name: need for need in found}.values())
+
+
+def of_its_extras(need: Need) -> list[Need]:
+    """Returns what the extras of a package ask for, such as ``pyspark[connect]``; nothing where it is not installed."""
+    try:
+        metadata = (requires(need.name) or []) if need.extras else []
+    except PackageNotFoundError:
+        return []
+    return [one for one in map(parse, metadata) if one is not None and one.extra in need.extras]
 
 
 def command_for(extra: str) -> str:

@@ -2,9 +2,11 @@
 
 import importlib.metadata
 import json
+import re
 import socket
 import sys
 import threading
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from fastwin.__main__ import main
 from fastwin.doctor import itself, report, spark, surroundings
 from fastwin.doctor.finding import Finding
 from fastwin.machine import memory, packages
+from tests.support.documents import ROOT
 
 OK = Finding("Python", "ok", "3.11", "runs fastwin")
 ABSENT = Finding("extra store", "missing", "needs the package rocksdict", "panes", "pip install x", "store")
@@ -106,6 +109,34 @@ def test_an_extra_without_all_of_its_packages_is_not_installed(monkeypatch: pyte
     monkeypatch.setattr(packages, "requires", lambda name: metadata)
     found = surroundings.extra("spark")
     assert (found.status, found.found) == ("missing", "needs the package pyspark; and pandas <3, and 9.0 is installed")
+
+
+def test_connect_needs_what_the_extra_of_pyspark_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"pyspark": "4.3.0", "pandas": "2.3.0"}
+    metadata = {
+        "fastwin": ['fastwin[spark]; extra == "connect"', 'pyspark[connect]>=4; extra == "connect"'],
+        "pyspark": ['pandas>=9; extra == "connect"', 'grpcio>=1.76; extra == "connect"', 'mlflow>=3; extra == "ml"'],
+    }
+
+    def version(name: str) -> str:
+        if name not in versions:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    metadata["fastwin"] += ['pyspark>=4; extra == "spark"', 'pandas>=2.2,<3; extra == "spark"']
+    monkeypatch.setattr(packages, "version", version)
+    monkeypatch.setattr(packages, "requires", metadata.__getitem__)
+    assert (surroundings.extra("spark").status, surroundings.extra("connect").status) == ("ok", "missing")
+    assert surroundings.extra("connect").found == "needs the package grpcio"
+    versions["grpcio"] = "1.76.1"
+    assert surroundings.extra("connect").found == "pyspark 4.3.0, pandas 2.3.0, grpcio 1.76.1"
+
+
+def test_the_doctor_knows_the_extras_that_users_install() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(surroundings.EXTRAS) == set(extras) - {"docs", "release", "bench", "engines", "dev"}
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert set(surroundings.EXTRAS) == set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
 
 
 def test_variables_that_lead_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
