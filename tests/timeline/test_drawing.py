@@ -80,7 +80,9 @@ def test_without_matplotlib_there_is_text_and_a_hint(monkeypatch, tmp_path):
     )
     assert ALL._repr_svg_() is None
     assert repr(ALL) == "Timeline(4 elements, 1 of them late, 5 firings; to draw it: pip install 'fastwin[plot]')"
-    with pytest.raises(fw.NotInstalledError, match=r"matplotlib, which is not installed: pip install 'fastwin\[plot\]'"):
+    with pytest.raises(
+        fw.NotInstalledError, match=r"matplotlib, which is not installed: pip install 'fastwin\[plot\]'"
+    ):
         ALL.save(tmp_path / "a.svg")
     assert not (tmp_path / "a.svg").exists()
 

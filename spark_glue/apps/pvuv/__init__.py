@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from fastwin.machine.packages import check_extra
+
 __all__ = ["command"]
 
 _EPILOG = """\
@@ -78,6 +80,8 @@ def command(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.serve:
+        check_extra("pvuv", "serve")  # at once: the page is begun when Spark is there
     # Spark takes seconds to import, which other commands and --help shall not.
     from spark_glue.apps.pvuv.main import run
 

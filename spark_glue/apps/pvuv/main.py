@@ -126,9 +126,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> i
             if page is not None and sys.exc_info()[0] is not None:
                 page.terminate()
     _report(url, arguments, batches, sink.written, malformed.left_out, clock, out)
-    if page is not None:
-        page.wait()
-    return 0
+    return 0 if page is None else _end_of(page, url)
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, str]:
@@ -253,6 +251,19 @@ def _told(counted: Counted) -> str:
 def _serve(url: str, port: int) -> subprocess.Popen:
     command = [sys.executable, "-m", "fastwin", "serve", "--port", str(port)]
     return subprocess.Popen(command, env=os.environ | {_STORE_VARIABLE: url})  # all can read a command line
+
+
+def _end_of(page: subprocess.Popen, url: str) -> int:
+    """Waits until the page ends, and says so if it was not Ctrl-C that ended it; returns the exit status."""
+    status = page.wait()
+    if status in (0, 130):  # 130: Ctrl-C before it had begun
+        return 0
+    print(
+        f"pvuv: the page has ended with status {status}; the panes are in the store. To show them: "
+        f"fastwin serve --store {_without_password(url)}",
+        file=sys.stderr,
+    )
+    return 1
 
 
 def _without_password(url: str) -> str:

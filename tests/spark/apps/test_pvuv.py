@@ -5,6 +5,8 @@ import gzip
 import os
 import random
 import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +16,8 @@ import pytest
 import redis
 
 import spark_glue
-from fastwin.errors import SpecError
+from fastwin.errors import NotInstalledError, SpecError
+from fastwin.machine import packages
 from fastwin.store import PaneStore, key_to_text
 from spark_glue.apps.pvuv import command
 from spark_glue.apps.pvuv import main as pvuv
@@ -31,6 +34,30 @@ ACCESS_LOG = os.environ.get("FASTWIN_ACCESS_LOG")
 
 def parse(line: str):
     return parse_lines([line]).rows.to_pylist()
+
+
+# --- the page ---
+
+
+def test_without_the_packages_of_the_page_nothing_begins(monkeypatch, tmp_path):
+    monkeypatch.setattr(packages, "requires", lambda name: ['not-there>=1; extra == "serve"'])
+    parser = argparse.ArgumentParser()
+    command(parser.add_subparsers())
+    parsed = parser.parse_args(["pvuv", str(tmp_path / "access.log"), "--serve"])
+    with pytest.raises(NotInstalledError, match=r"^pvuv: needs the package not-there: pip install 'fastwin\[serve\]'$"):
+        parsed.run(parsed)
+    parsed.serve = False
+    with pytest.raises(SpecError, match="there is no file or folder"):
+        parsed.run(parsed)
+
+
+@pytest.mark.parametrize(("status", "told"), [(0, 0), (130, 0), (1, 1)])
+def test_a_page_that_has_died_is_told_of(status, told, capsys):
+    page = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({status})"])
+    assert pvuv._end_of(page, "redis://:secret@127.0.0.1/0") == told
+    said = capsys.readouterr().err
+    assert bool(said) == bool(told)
+    assert not said or "fastwin serve --store redis://...@127.0.0.1/0" in said
 
 
 # --- lines ---
