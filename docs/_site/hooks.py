@@ -58,8 +58,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Puts what was measured into the pages that ask for it."""
-    return performance.filled(markdown) if "<!-- measured:" in markdown else markdown
+    """Puts what was measured into the pages that ask for it, and leaves out what is not true of the site."""
+    return performance.filled(markdown)
 
 
 def _public(path: Path) -> list[str]:

@@ -27,6 +27,10 @@ def filled(page: str) -> str:
     """Returns a page with a table where it says ``<!-- measured: process -->``, or another name, and without lines that
     end with ``<!-- not on the site -->``.
     """
+    return _OF_SOURCES.sub("", _measured(page) if "<!-- measured:" in page else page)
+
+
+def _measured(page: str) -> str:
     summary = json.loads((ROOT / "bench" / "results" / "latest.json").read_text(encoding="utf-8"))
     told = {name for names in _TABLES.values() for name in names}
     tables = {name: _table(summary, names) for name, names in _TABLES.items()}
@@ -35,7 +39,7 @@ def filled(page: str) -> str:
     tables["machine"] = _machine(summary)
     for name, text in tables.items():
         page = page.replace(_MARK.format(name), text)
-    return _OF_SOURCES.sub("", page)
+    return page
 
 
 def _table(summary: dict[str, Any], names: tuple[str, ...]) -> str:

@@ -87,6 +87,15 @@ def test_what_was_measured_has_its_place():
     assert "Spark" in filled
 
 
+@pytest.mark.parametrize("page", ["index.md", "pictures.md", "performance.md"])
+def test_what_is_said_of_the_sources_is_not_on_the_site(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert text.count("<!-- not on the site -->") == 1
+    shown = _script("performance").filled(text)
+    assert "In the sources of this page" not in shown
+    assert len(shown) > len(text) - 200
+
+
 def test_figures_are_made_by_their_pages():
     shown = {
         name
