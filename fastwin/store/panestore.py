@@ -78,8 +78,7 @@ class PaneStore(ABC):
         retention: how long before the watermark panes are kept; None: as the store has it, eight windows at first.
         read_only: for readers: never creates anything, and does not lock.
 
-        Raises SpecError for a URL or a spec that is none, StoreError if the store cannot be reached or is locked,
-        NotInstalledError where its package is missing.
+        Raises SpecError for a wrong URL or spec, NotInstalledError, and StoreError for one out of reach or locked.
         """
         if not isinstance(url, str):
             raise SpecError(f"store: the URL must be text such as 'rocksdb:PATH' or 'redis://localhost', got {url!r}")
