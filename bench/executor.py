@@ -3,7 +3,7 @@
 Eight workers, each a process, visit the 64 shares of a query in micro-batches, over the code of ``spark_glue`` that
 keeps state. Shares wander between the workers, and keys come and go. The state store is a folder of files. While they
 work, the system is asked what memory the workers hold of their own, all together, beyond what they held before the
-first row. That stands beside the bound in docs/spark.md: ``B + 2 w s``, with the copies apart.
+first row. That stands beside the bound in docs/state.md: ``B + 2 w s``, with the copies apart.
 """
 
 import argparse

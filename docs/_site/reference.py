@@ -214,7 +214,8 @@ PAGES: dict[str, tuple[str, str, dict[str, list[str]]]] = {
 
 _BEGIN = (
     "Examples in Python begin with these lines. Those for Spark are parts of "
-    "[On Spark](../spark.md) and of [A store and a page](../store.md)."
+    "[On Spark](../spark.md), [Sources and settings on Spark](../settings.md), [State on Spark](../state.md), "
+    "[Changing and moving a query](../changing.md) and [A store and a page](../store.md)."
 )
 
 _LINES = "Examples begin with [these lines](index.md#the-lines-before-each-example)."

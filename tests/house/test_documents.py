@@ -10,7 +10,7 @@ import pytest
 from tests.support.documents import ROOT, promised, python_blocks, run_blocks
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-WITH_SPARK = {"README.md", "spark.md", "store.md", "tutorial.md"}
+WITH_SPARK = {"README.md", "spark.md", "settings.md", "state.md", "changing.md", "store.md", "tutorial.md"}
 
 
 def _name(page: Path) -> str:
@@ -40,7 +40,10 @@ def test_pages_say_what_is_printed():
     assert said["windows.md"] >= 7
     assert said["aggregates.md"] >= 1
     assert said["rows.md"] >= 4
-    assert said["spark.md"] >= 1
+    assert said["spark.md"] >= 15
+    assert said["settings.md"] >= 2
+    assert said["state.md"] >= 20
+    assert said["changing.md"] >= 1
     assert said["store.md"] >= 1
     assert said["tutorial.md"] >= 10
     assert said["pictures.md"] >= 12

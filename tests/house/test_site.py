@@ -43,6 +43,7 @@ NAMES = [
     for module, names in modules.items()
     for name in names
 ]
+SPARK_PAGES = "spark.md", "settings.md", "state.md", "changing.md", "store.md"
 WITH_SPARK = {name for name in NAMES if name.startswith("spark_glue.")}
 
 
@@ -64,13 +65,9 @@ def test_a_public_name_has_an_example_that_runs(name, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", sorted(WITH_SPARK))
 def test_an_example_for_spark_is_a_part_of_a_page_that_runs(name):
-    pages = {
-        line.strip()
-        for page in ("spark.md", "store.md")
-        for line in (DOCS / page).read_text(encoding="utf-8").splitlines()
-    }
-    lost = [line for line in EXAMPLES[name].splitlines() if line.strip() not in pages]
-    assert not lost, f"not in spark.md or store.md: {lost}"
+    lines = {line.strip() for page in SPARK_PAGES for line in (DOCS / page).read_text(encoding="utf-8").splitlines()}
+    lost = [line for line in EXAMPLES[name].splitlines() if line.strip() not in lines]
+    assert not lost, f"not in {', '.join(SPARK_PAGES)}: {lost}"
 
 
 def test_examples_are_for_public_names():

@@ -10,7 +10,8 @@ from tests.support.documents import ROOT
 from tests.support.notebooks import run_notebook
 from tests.support.variants import variants
 
-PAGES = "README.md", "docs/tutorial.md", "docs/spark.md", "docs/store.md"
+ON_SPARK = "docs/spark.md", "docs/settings.md", "docs/state.md", "docs/changing.md", "docs/store.md"
+PAGES = "README.md", "docs/tutorial.md", *ON_SPARK
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 

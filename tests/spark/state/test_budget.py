@@ -72,7 +72,7 @@ def root(tmp_path, monkeypatch):
     ],
 )
 def test_the_formula_for_memory(root, part):
-    """docs/spark.md: B for the streams, C for the copies; shares that workers are at come on top."""
+    """docs/state.md: B for the streams, C for the copies; shares that workers are at come on top."""
     seed = int(100 * part)
     limit, limit_of_copies = int(part * SHARES * 60_000), 1_000_000
     machine, dice, rng = Machine(limit, limit_of_copies), random.Random(seed), np.random.default_rng(seed)
