@@ -110,20 +110,21 @@ def test_all_calls_are_refused_while_one_is_inside() -> None:
     # describe() would look into the events.
     spec = KEYED.window(fw.TumblingEventTimeWindows.of(10)).trigger(trigger).aggregate(n=fw.Count())
     stream = open_replica(plan(spec, data.schema))
-    thread = threading.Thread(target=stream.process, args=(data,))
-    thread.start()
-    assert trigger.inside.wait(10)
-    try:
-        for name, call in CALLS.items():
-            with pytest.raises(fw.StateError, match=rf"^stream: another thread is inside process\(\), so {name}\(\)"):
-                call(stream, data)
-        assert stream.metrics.events == 1
-        assert stream.metrics.open_windows == 0  # as it was
-        assert (stream.next_timer(), stream.next_processing_timer()) == (None, None)
-        assert stream.watermark == fw.MIN_TIMESTAMP
-    finally:
-        trigger.go_on.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        inside = pool.submit(stream.process, data)
+        try:
+            assert trigger.inside.wait(10)
+            for name, call in CALLS.items():
+                says = rf"^stream: another thread is inside process\(\), so {name}\(\)"
+                with pytest.raises(fw.StateError, match=says):
+                    call(stream, data)
+            assert stream.metrics.events == 1
+            assert stream.metrics.open_windows == 0  # as it was
+            assert (stream.next_timer(), stream.next_processing_timer()) == (None, None)
+            assert stream.watermark == fw.MIN_TIMESTAMP
+        finally:
+            trigger.go_on.set()
+        inside.result(10)
     assert stream.metrics.open_windows == 1
     stream.process(data)
     assert stream.metrics.events == 2
@@ -190,16 +191,16 @@ def test_a_harness_takes_one_thread_at_a_time() -> None:
     trigger = Waits()
     spec = KEYED.window(fw.TumblingEventTimeWindows.of(10)).trigger(trigger).aggregate(n=fw.Count())
     harness = WindowHarness(spec)
-    thread = threading.Thread(target=harness.push, args=({"k": "a", "t": 1},))
-    thread.start()
-    assert trigger.inside.wait(10)
-    try:
-        for call in (lambda: harness.push({"k": "a", "t": 1}), harness.snapshot, harness.pending_timers):
-            with pytest.raises(fw.StateError, match=r"^harness: another thread is inside push"):
-                call()
-    finally:
-        trigger.go_on.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        inside = pool.submit(harness.push, {"k": "a", "t": 1})
+        try:
+            assert trigger.inside.wait(10)
+            for call in (lambda: harness.push({"k": "a", "t": 1}), harness.snapshot, harness.pending_timers):
+                with pytest.raises(fw.StateError, match=r"^harness: another thread is inside push"):
+                    call()
+        finally:
+            trigger.go_on.set()
+        inside.result(10)
     assert [timer.time for timer in harness.pending_timers()] == [9]
 
 
@@ -231,28 +232,22 @@ def test_streams_cannot_be_copied(copied: Callable[[Any], object]) -> None:
 def test_reading_metrics_while_another_thread_feeds() -> None:
     spec = KEYED.window(fw.SlidingEventTimeWindows.of(1_000, 50)).aggregate(n=fw.Count())
     stream, over = spec.open(schema=batch(0).schema), time.monotonic() + 1
-    problems: list[BaseException] = []
 
     def read() -> None:
-        try:
-            while time.monotonic() < over:
-                found = stream.metrics
-                assert found.open_windows >= 0
-                assert found.state_bytes >= 0
-                stream.next_timer()
-        except BaseException as problem:
-            problems.append(problem)
+        while time.monotonic() < over:
+            found = stream.metrics
+            assert found.open_windows >= 0
+            assert found.state_bytes >= 0
+            stream.next_timer()
 
-    threads = [threading.Thread(target=read) for _ in range(3)]
-    for thread in threads:
-        thread.start()
     number = 0
-    while time.monotonic() < over:
-        stream.process(batch(number, 2_000))
-        number += 1
-        if number % 10 == 0:
-            stream.advance_watermark(number * 10)
-    for thread in threads:
-        thread.join()
-    assert not problems
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(read) for _ in range(3)]
+        while time.monotonic() < over:
+            stream.process(batch(number, 2_000))
+            number += 1
+            if number % 10 == 0:
+                stream.advance_watermark(number * 10)
+        for reader in readers:
+            reader.result(30)
     assert stream.metrics.events == 2_000 * number

@@ -6,6 +6,7 @@ import shutil
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -286,34 +287,30 @@ def test_bad_requests_slow_nobody_down(service):
             for _, path, *_ in BAD[::3]:
                 service.get(path)
 
-    threads = [threading.Thread(target=nonsense) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
-        answers = [service.json(f"/api/current?limit={limit}") for limit in range(1, 40)]
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join(30)
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(nonsense) for _ in range(4)]
+        try:
+            answers = [service.json(f"/api/current?limit={limit}") for limit in range(1, 40)]
+        finally:
+            stop.set()
+        for one in asking:
+            one.result(60)
     assert all(len(answer["rows"]) == min(limit, 5) for limit, answer in enumerate(answers, 1))
 
 
 def test_many_readers_at_once(service):
     expected = service.json("/api/current")
-    failed = []
 
-    def read():
+    def read(_number):
         connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+        found = []
         for _ in range(10):
             connection.request("GET", "/api/current")
             answer = connection.getresponse()
-            if json.loads(answer.read()) != expected:
-                failed.append(answer.status)
+            found.append((answer.status, json.loads(answer.read())))
         connection.close()
+        return found
 
-    threads = [threading.Thread(target=read) for _ in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not failed
+    with ThreadPoolExecutor(50) as pool:
+        for found in pool.map(read, range(50), timeout=120):
+            assert found == [(200, expected)] * 10

@@ -61,20 +61,19 @@ def test_turns():
         with turns.one(), turns.behind(lock):
             done.append(number)
 
-    with turns.one():
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
-        for thread in threads:
-            thread.start()
-        end = time.monotonic() + 20
-        while turns._waiting < 2:
-            assert time.monotonic() < end
-            time.sleep(0.001)
-        with pytest.raises(BusyError, match="2 questions wait for their turn already") as told:
-            work(2)
-        assert told.value.status == 503
-        assert done == []
-    for thread in threads:
-        thread.join(20)
+    with ThreadPoolExecutor(2) as pool:
+        with turns.one():
+            waiting = [pool.submit(work, number) for number in range(2)]
+            end = time.monotonic() + 20
+            while turns._waiting < 2:
+                assert time.monotonic() < end
+                time.sleep(0.001)
+            with pytest.raises(BusyError, match="2 questions wait for their turn already") as told:
+                work(2)
+            assert told.value.status == 503
+            assert done == []
+        for one in waiting:
+            one.result(20)
     work(3)
     assert sorted(done) == [0, 1, 3] and turns._waiting == 0
 

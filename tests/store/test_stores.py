@@ -1,6 +1,7 @@
 """What both kinds of stores do: panes in, windows out, by counting."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -296,18 +297,18 @@ def test_readers_see_whole_batches_while_a_writer_writes(url, table):
                 found = reader.query(start=FIRST, end=reader.watermark)
                 seen.append(set(found["pv"].to_pylist()) | {found.num_rows - 6})
 
-    with PaneStore.open(url, spec) as writer:
-        threads = []
-        for batch in range(60):
-            starts = pa.array([FIRST + batch * 3 * MINUTE] * 6, pa.timestamp("ms", tz="UTC"))
-            writer.put(pa.table({"module": modules, "window_start": starts, "pv": [10] * 6}))
-            if batch == 0:
-                threads = [threading.Thread(target=read) for _ in range(2)]
-                for thread in threads:
-                    thread.start()
-        done.set()
-        for thread in threads:
-            thread.join(30)
+    with PaneStore.open(url, spec) as writer, ThreadPoolExecutor(2) as pool:
+        readers = []
+        try:
+            for batch in range(60):
+                starts = pa.array([FIRST + batch * 3 * MINUTE] * 6, pa.timestamp("ms", tz="UTC"))
+                writer.put(pa.table({"module": modules, "window_start": starts, "pv": [10] * 6}))
+                if batch == 0:
+                    readers = [pool.submit(read) for _ in range(2)]
+        finally:
+            done.set()
+        for reader in readers:
+            reader.result(30)
     assert seen
     assert all(len(counts) == 2 and 0 in counts for counts in seen), [counts for counts in seen if len(counts) != 2][:3]
 
