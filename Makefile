@@ -23,8 +23,10 @@ KERNELS := $(shell find fastwin -name '*.pyx' -o -name '*.pxd')
 STUBBED := $(subst /,.,$(basename $(shell find fastwin -name '*.pyi')))
 CHECKED_TESTS := $(addprefix tests/,aggregates columns core functions operators run spec state triggers windows test_times.py)
 THREAD_TESTS := tests/run/test_threads.py tests/run/test_join_threads.py tests/run/test_guard.py
+# A test that takes as long prints where all threads are. (No option of pyproject.toml: the sanitizers do without it.)
+LIMIT := -o faulthandler_timeout=600
 # The order of files is tests/conftest.py's: long ones first.
-DIVIDED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+DIVIDED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(LIMIT)
 
 .PHONY: help demo test test-long test-spark soak bench lint format wheel manylinux compile docs test-debug test-asan test-tsan clean distclean java servers
 .PHONY: check-python check-compiler
@@ -93,7 +95,7 @@ compile: .venv/.compiled ## compile the kernels in place
 
 test-debug: .venv/.compiled | servers ## kernels with bounds and overflow checks: unit, property and boundary tests
 	$(call checked_build,debug,FASTWIN_DEBUG=1)
-	cd build/debug && ../../$(PY) -m pytest $(CHECKED_TESTS) $(ARGS)
+	cd build/debug && ../../$(PY) -m pytest $(CHECKED_TESTS) $(LIMIT) $(ARGS)
 
 test-asan: .venv/.compiled | servers ## the same under AddressSanitizer
 	@library="$$($(CC) -print-file-name=libasan.so)"; [ -f "$$library" ] || \

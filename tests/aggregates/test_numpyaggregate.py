@@ -293,6 +293,7 @@ def test_the_accumulator_in_cython_of_the_documentation(tmp_path: Path, monkeypa
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -5,8 +5,8 @@ import json
 import re
 import socket
 import sys
-import threading
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -177,17 +177,19 @@ def test_java_that_is_missing(
 def test_a_redis_that_answers_and_one_that_does_not() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
+        listener.settimeout(10)
 
         def answer() -> None:
             link, _ = listener.accept()
+            link.settimeout(10)
             with link:
                 link.recv(64)
                 link.sendall(b"+PONG\r\n")
 
-        served = threading.Thread(target=answer)
-        served.start()
-        found = surroundings.redis_server({"FASTWIN_STORE": f"redis://:secret@127.0.0.1:{port}/0"})
-        served.join()
+        with ThreadPoolExecutor(1) as pool:
+            served = pool.submit(answer)
+            found = surroundings.redis_server({"FASTWIN_STORE": f"redis://:secret@127.0.0.1:{port}/0"})
+            served.result(20)
     assert (found.status, found.found) == ("ok", f"answers at 127.0.0.1 port {port}")
     gone = surroundings.redis_server({"FASTWIN_STORE": f"redis://:secret@127.0.0.1:{port}/0"})
     assert (gone.status, gone.mend) == ("wrong", f"start one: redis-server --port {port}")

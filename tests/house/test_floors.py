@@ -220,7 +220,9 @@ def test_glue_stays_off_the_top_floors() -> None:
 
 def test_import_of_fastwin_leaves_pyspark_alone() -> None:
     code = "import sys, fastwin; print([name for name in ('pyspark', 'pandas', 'spark_glue') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
 

@@ -87,7 +87,7 @@ def _built(sources: Path, what: str, **variables: str) -> Path:
     clean["FASTWIN_REPOSITORY"] = REPOSITORY
     clean["CFLAGS"] = "-O0"  # what is in the wheel does not depend on it, the time does
     command = [sys.executable, "-m", "build", "--no-isolation", what, "--outdir", str(sources / "dist"), str(sources)]
-    done = subprocess.run(command, cwd=sources, env=clean, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=sources, env=clean, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     (found,) = (sources / "dist").iterdir()
     return found
@@ -166,6 +166,7 @@ def test_wheel_imports_without_the_source_tree(whole_wheel: zipfile.ZipFile, tmp
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert all(name.startswith(str(tmp_path)) for name in done.stdout.split())
@@ -199,6 +200,12 @@ def test_published_pxd_files_compile(whole_wheel: zipfile.ZipFile, tmp_path: Pat
         ["-c", "import mine; assert mine.down(-1, 10) == -10 and not mine.is_store(1)"],
     ):
         done = subprocess.run(
-            [sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            [sys.executable, *command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -36,7 +36,9 @@ def test_what_is_free_before_a_used_block_goes_back() -> None:
     if not hasattr(memory.ctypes.CDLL(None), "malloc_trim"):
         pytest.skip("the C library is not glibc")
     environment = os.environ | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "1048576"}
-    done = subprocess.run([sys.executable, "-c", HELD], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", HELD], env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
     full, freed, left, told = done.stdout.split()
     assert int(full) > 80 and int(freed) > 80  # MB
     assert int(left) < 20

@@ -1,5 +1,6 @@
 """``fastwin serve`` as a process: what it prints, and how it ends."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -8,12 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fastwin.store import PaneStore
 from tests.support.clicks import clicks
+from tests.support.first_line import first_line
 from tests.support.service import SPEC, put_clicks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,12 +42,18 @@ def url(tmp_path):
     return address
 
 
-def start(*arguments: str, **variables: str) -> subprocess.Popen:
+@contextlib.contextmanager
+def start(*arguments: str, **variables: str) -> Iterator[subprocess.Popen]:
+    """Runs the command; kills it where a test has not ended it."""
     command = [sys.executable, "-c", RUNNER, *arguments]
     environment = os.environ | variables
-    return subprocess.Popen(
+    with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def get(port: str, path: str, **headers: str) -> tuple[int, dict]:
@@ -57,7 +66,7 @@ def get(port: str, path: str, **headers: str) -> tuple[int, dict]:
 def test_on_the_loopback(url):
     with start("--store", url, "--port", "0", "--title", "Clicks", "--label", "pv=Clicks") as process:
         try:
-            said = process.stdout.readline()
+            said = first_line(process)
             port = re.search(r"http://127\.0\.0\.1:(\d+)/  \(stop it", said)[1]
             assert get(port, "/api/settings") == (
                 200,
@@ -74,7 +83,7 @@ def test_on_the_loopback(url):
 def test_elsewhere_it_wants_a_token(url):
     with start("--store", url, "--port", "0", "--host", "0.0.0.0") as process:
         try:
-            said = process.stdout.readline()
+            said = first_line(process)
             port, token = re.search(r"http://0\.0\.0\.0:(\d+)/#token=([\w-]{32})", said).groups()
             assert get(port, "/api/store")[0] == 401
             assert get(port, "/api/store", Authorization=f"Bearer {token}")[0] == 200
@@ -92,7 +101,7 @@ def test_secrets_are_not_on_the_command_line(url, tmp_path, by):
         given = {"arguments": ("--token-file", str(path))}
     with start("--port", "0", *given.pop("arguments"), FASTWIN_STORE=url, **given) as process:
         try:
-            said = process.stdout.readline()
+            said = first_line(process)
             port = re.search(r":(\d+)/  \(stop it", said)[1]
             line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
             assert b"long enough" not in line and url.encode() not in line
@@ -173,7 +182,7 @@ def test_workers(url, by):
     with start("--store", url, "--port", "0", "--workers", "2", "--access-log") as process:
         workers: set[int] = set()
         try:
-            port = re.search(r":(\d+)/  \(stop it", process.stdout.readline())[1]
+            port = re.search(r":(\d+)/  \(stop it", first_line(process))[1]
             until(lambda: len(children(process.pid)) == 2)
             workers = children(process.pid)
             for _ in range(20):

@@ -37,6 +37,7 @@ from tests.support.spark_jobs import KEY_GROUPS, frame_plan_for
 __all__ = ["SPECS", "Attempts", "disturb"]
 
 SHARES = (0, 1)
+_LIMIT_S = 300
 
 _USER = spark_windows.SPECS["user-written, with everything"]
 _BASE = fw.key_by("k").event_time("ts")
@@ -157,6 +158,7 @@ class Attempts:
     def _ask(self, worker: int, asked: bytes) -> Any:
         _, pipe = self._workers[worker]
         pipe.send_bytes(asked)
+        assert pipe.poll(_LIMIT_S), f"the worker has not answered for {_LIMIT_S} s"
         answer = pickle.loads(pipe.recv_bytes())
         if isinstance(answer, Exception):
             raise answer

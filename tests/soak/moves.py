@@ -29,7 +29,7 @@ def exported(kind: str, checkpoint: Path, to: Path) -> int:
 
 def _moved(*arguments: object) -> int:
     command = [sys.executable, "-m", "tests.soak.moves", *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     return int(done.stdout.splitlines()[-1])
 

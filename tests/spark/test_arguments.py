@@ -281,7 +281,11 @@ print((own() - before) >> 10)
 def test_on_a_cluster_workers_give_back_what_a_large_micro_batch_took(memory, kept_mb):
     given = memory if memory["MIMALLOC_PURGE_DELAY"] == "-1" else memory | {"MIMALLOC_PURGE_DELAY": "100"}
     done = subprocess.run(
-        [sys.executable, "-c", SPIKE.replace("DELAY", "0.15")], env=os.environ | given, capture_output=True, check=True
+        [sys.executable, "-c", SPIKE.replace("DELAY", "0.15")],
+        env=os.environ | given,
+        capture_output=True,
+        check=True,
+        timeout=300,
     )
     assert kept_mb[0] <= int(done.stdout) <= kept_mb[1]
 

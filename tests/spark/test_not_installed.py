@@ -22,7 +22,9 @@ class Fails:
 
 def test_an_import_without_pyspark_names_the_command():
     code = "import sys; sys.modules['pyspark'] = None; import fastwin; import spark_glue"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         "fastwin.errors.NotInstalledError: spark_glue: needs the package pyspark: pip install 'fastwin[spark]'"

@@ -84,7 +84,7 @@ def test_fingerprint_is_the_same_in_another_process() -> None:
     for seed in ("1", "2"):
         told = subprocess.run(
             [sys.executable, "-c", code, pickle.dumps(full()).hex()],
-            capture_output=True, text=True, check=True, env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True, text=True, check=True, env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}, timeout=300,
         )  # fmt: skip
         assert told.stdout.strip() == full().fingerprint.hex()
 

@@ -57,7 +57,7 @@ def test_a_hash_is_the_same_in_every_process() -> None:
     told = {
         subprocess.run(
             [sys.executable, "-c", code], cwd=HERE, capture_output=True, text=True, check=True,
-            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(HERE)},
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(HERE)}, timeout=300,
         ).stdout
         for seed in ("1", "2", "3")
     }  # fmt: skip

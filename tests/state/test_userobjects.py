@@ -123,7 +123,7 @@ def test_a_script_finds_its_own_classes_when_it_runs_again(tmp_path):
     for _ in range(3):
         command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "state")]
         done = subprocess.run(
-            command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+            command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stderr
         printed.append(done.stdout.strip())

@@ -67,7 +67,9 @@ def test_opened_twice_for_writing(tmp_path):
         with pytest.raises(StoreError, match=r"open for writing already.*read_only=True"):
             PaneStore.open(url, spec())
         code = f"from fastwin.store import PaneStore; PaneStore.open({url!r})"
-        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+        )
         assert done.returncode == 1
         assert "StoreError" in done.stderr and "open for writing already" in done.stderr
         with PaneStore.open(url, read_only=True) as reader:
@@ -163,7 +165,9 @@ with PaneStore.open(sys.argv[1], spec()) as store:
 def test_full_disk(tmp_path):
     """The writer says so, and goes on once there is space. A file that may not grow stands for a disk that is full."""
     url = f"rocksdb:{tmp_path / 'store'}"
-    done = subprocess.run([sys.executable, "-c", FULL, url], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, url], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     told, last = done.stdout.splitlines()
     assert told.startswith("told") and "cannot be written" in told and last == "goes on"

@@ -137,7 +137,9 @@ print(stream.metrics)
 @pytest.mark.parametrize(("key", "kind"), [("text", "sliding"), ("int", "session"), ("int", "count")])
 def test_results_and_their_order_are_the_same_in_every_process(key: str, kind: str) -> None:
     outputs = {
-        subprocess.run([sys.executable, "-c", FIRES, key, kind], capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", FIRES, key, kind], capture_output=True, text=True, check=True, timeout=300
+        ).stdout
         for _ in range(2)
     }
     assert len(outputs) == 1

@@ -238,6 +238,6 @@ assert all(map(is_whole, stores))
 def test_a_process_of_limited_memory_holds_more_rows_than_that(disk, with_disk):
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3]), "MALLOC_ARENA_MAX": "1"}
     command = [sys.executable, "-c", LIMITED, str(disk) if with_disk else ""]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode == 0) == with_disk, done.stderr
     assert ("MemoryError" in done.stderr) != with_disk

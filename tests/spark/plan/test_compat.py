@@ -50,7 +50,7 @@ class ConnectSession:
 
 def test_spark_3_is_refused_at_import():
     code = "import pyspark; pyspark.__version__ = '3.5.9'; import spark_glue"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stderr.splitlines()[-1] == (
         "ImportError: spark_glue needs Spark 4.0 or newer, which has transformWithState for Python, and this is Spark "
         "3.5.9: pip install 'pyspark>=4.0,<5'; fastwin itself needs no Spark"

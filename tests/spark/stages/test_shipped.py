@@ -44,7 +44,11 @@ def test_spark_is_told_what_state_there_is_without_loading_anything(processor, c
     assert importlib.util.find_spec(firstlook._MODULE) is not None
     shipped = cloudpickle.dumps(Shipped(processor))
     told = subprocess.run(
-        [sys.executable, "-c", _DRIVER.format(module=firstlook._MODULE)], input=shipped, capture_output=True, check=True
+        [sys.executable, "-c", _DRIVER.format(module=firstlook._MODULE)],
+        input=shipped,
+        capture_output=True,
+        check=True,
+        timeout=300,
     )
     processor.init(_Telling())
     asked = capsys.readouterr().out

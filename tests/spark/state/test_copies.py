@@ -14,6 +14,7 @@ import pytest
 
 from spark_glue.state import copies, folders
 from spark_glue.state.copies import Shelf
+from tests.support.first_line import first_line
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -198,7 +199,7 @@ time.sleep(60)
 
 def hold(run: str) -> subprocess.Popen:
     process = subprocess.Popen([sys.executable, "-c", HOLDER, run], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "held\n"
+    assert first_line(process) == "held\n"
     return process
 
 

@@ -40,7 +40,7 @@ def told(options: str, folder: Path) -> dict[str, list[str]]:
     done = subprocess.run(
         [*IN_NAMESPACE, command, sys.executable, PROGRAM],
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "TMPDIR": str(folder)},
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found: dict[str, list[str]] = {}
@@ -54,7 +54,7 @@ def told(options: str, folder: Path) -> dict[str, list[str]]:
 def allowed():
     command = [*IN_NAMESPACE, "mount -t tmpfs -o size=1m tmpfs /dev/shm"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     except OSError as problem:
         pytest.skip(f"no namespaces here: {problem}")
     if done.returncode:

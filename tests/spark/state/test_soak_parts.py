@@ -17,6 +17,6 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.mark.parametrize("part", ["spilled", "quiet", "rescaled", "saved"])
 def test_a_part_of_the_soak(part):
     command = [sys.executable, "-m", "tests.soak", part, "--kills", "1", "--kinds", "sliding"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "all the same" in done.stdout
