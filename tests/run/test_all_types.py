@@ -1,8 +1,10 @@
 """Columns of every Arrow type in every place: each works, or is refused when planned, and the stream can be used on."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as types
 import pytest
 
 import fastwin as fw
@@ -37,6 +39,79 @@ VALUES = {
     "sum": {"s": fw.Sum("v"), "m": fw.Mean("v")},
     "distinct": {"uv": fw.HyperLogLog("v")},
 }
+
+
+def within(kind: pa.DataType) -> Iterator[pa.DataType]:
+    """The types inside of a type, at any depth."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return
+    inside = [kind.value_type] if types.is_dictionary(kind) else [kind.field(at).type for at in range(kind.num_fields)]
+    for one in inside:
+        yield one
+        yield from within(one)
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """The type of the values of dictionaries and of runs."""
+    while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    return kind
+
+
+def is_extension(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.BaseExtensionType)
+
+
+def cannot_be_carried(kind: pa.DataType) -> bool:
+    """Arrow takes no rows out of it, or does not read it again."""
+    inside = list(within(kind))
+    return any(map(types.is_run_end_encoded, inside)) or (types.is_union(kind) and any(map(is_extension, inside)))
+
+
+def cannot_be_kept(kind: pa.DataType) -> bool:
+    """Nor can a column be made of its values again."""
+    inside = list(within(plain(kind)))
+    return cannot_be_carried(kind) or any(map(types.is_union, [kind, *inside])) or any(map(is_extension, inside))
+
+
+def is_no_key(kind: pa.DataType) -> bool:
+    """Its values have no order, and nothing is counted by them."""
+    kind = plain(kind)
+    return types.is_nested(kind) or types.is_interval(kind) or is_extension(kind)
+
+
+def cannot_be_picked(kind: pa.DataType) -> bool:
+    kind = plain(kind)
+    wrong = (is_extension, types.is_union, types.is_list_view, types.is_large_list_view)
+    lost = any(test(one) for one in (kind, *within(kind)) for test in wrong)
+    return lost or cannot_be_carried(kind) or types.is_interval(kind)
+
+
+def is_no_number(kind: pa.DataType) -> bool:
+    kind = plain(kind)
+    numbers = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal)
+    return types.is_uint64(kind) or not any(test(kind) for test in numbers)
+
+
+def is_no_time(kind: pa.DataType) -> bool:
+    kind = kind.value_type if types.is_run_end_encoded(kind) else kind
+    return not (types.is_int64(kind) or types.is_timestamp(kind) or types.is_null(kind))
+
+
+REFUSED: dict[str, Callable[[pa.DataType], bool]] = {
+    "aligned": cannot_be_carried,
+    "sessions": cannot_be_carried,
+    "counted": cannot_be_carried,
+    "kept": cannot_be_kept,
+    "evicted": cannot_be_kept,
+    "reduced": cannot_be_kept,
+    "count": cannot_be_carried,
+    "extremes": is_no_key,
+    "picks": cannot_be_picked,
+    "sum": is_no_number,
+    "distinct": is_no_key,
+}
+"""Which types planning refuses in each place."""
 
 
 def table(values: pa.Array, times: list[Any], **named: Any) -> pa.Table:
@@ -88,6 +163,7 @@ def test_payload(spec: str, kind: pa.DataType) -> None:
     several = pa.chunked_array([values[:1], values[1:]])  # and chunks that are put together
     batches = [table(values, [1, 2, None]), table(several, [11, -50, 13]), table(values, [21, -50, 23])]
     found = used(PAYLOAD[spec], batches)
+    assert (found is None) == REFUSED[spec](kind)
     if found is not None:
         assert total(found, "late") > 1
         assert total(found, "bad") == 1
@@ -101,6 +177,7 @@ def test_key(spec: str, kind: pa.DataType) -> None:
     values = column(kind)
     batches = [table(values, times, k=values) for times in ([1, 2, None], [11, -50, 13], [21, -50, 23])]
     found = used(PAYLOAD[spec], batches)
+    assert (found is None) == is_no_key(kind)
     if found is not None:
         main = pa.concat_tables([result.main for result in found if result.main.num_rows])
         assert set(map(repr, main["k"].to_pylist())) <= set(map(repr, values.to_pylist()))
@@ -111,7 +188,8 @@ def test_key(spec: str, kind: pa.DataType) -> None:
 def test_value(aggregates: str, kind: pa.DataType) -> None:
     values = column(kind)
     batches = [table(values, times) for times in ([1, 2, None], [11, -50, 13], [21, -50, 23])]
-    used(BASE.window(GAP if aggregates == "picks" else T).aggregate(**VALUES[aggregates]), batches)
+    found = used(BASE.window(GAP if aggregates == "picks" else T).aggregate(**VALUES[aggregates]), batches)
+    assert (found is None) == REFUSED[aggregates](kind)
 
 
 @pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
@@ -119,7 +197,8 @@ def test_value(aggregates: str, kind: pa.DataType) -> None:
 def test_time(spec: str, kind: pa.DataType) -> None:
     values = column(kind)
     named = {"t": values}
-    used(PAYLOAD[spec], [table(pa.array([1, 2, 3]), [1, 2, 3], **named)] * 2)
+    found = used(PAYLOAD[spec], [table(pa.array([1, 2, 3]), [1, 2, 3], **named)] * 2)
+    assert (found is None) == is_no_time(kind)
 
 
 INNER = pa.array(["a", "b"]).dictionary_encode()
