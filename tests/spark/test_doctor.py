@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import fastwin as fw
 import spark_glue
@@ -16,7 +17,6 @@ from spark_glue.plan.catalyst import FORMAT_KEY
 from tests.support.spark_streams import Source, start
 from tests.support.spark_versions import SPARK
 
-BULK = pytest.mark.skipif("FASTWIN_ALL_AILMENTS" not in os.environ, reason="`make soak ARGS=doctor` runs it")
 START_MS = 1_700_000_000_000
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.timestamp("ms", tz="UTC"))])
 MINUTES = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).bad_rows("drop")
@@ -113,7 +113,7 @@ def test_an_input_of_a_join_that_is_silent(ill):
     assert found["idle input"].evidence["watermark_ms"] == START_MS + 1_000 - 1_000 - 1
 
 
-@BULK
+@pytest.mark.long
 def test_rows_that_are_all_late(ill):
     found = ill(
         COUNTED, rows(5_000), *(rows(10 * n, 10 * n + 1) for n in range(12)), keep="all-rows-late", watermark="10 s"
@@ -121,13 +121,13 @@ def test_rows_that_are_all_late(ill):
     assert found["all rows late"].evidence["events"] >= 20
 
 
-@BULK
+@pytest.mark.long
 def test_a_file_that_comes_behind_a_later_one(ill):
     found = ill(COUNTED, rows(0), rows(5_000, 5_001), rows(6_000, 100, 101), keep="many-rows-late", watermark="10 s")
     assert found["many rows late"].evidence["late"] == 2
 
 
-@BULK
+@pytest.mark.long
 def test_a_delay_that_is_longer_than_the_data(ill):
     found = ill(COUNTED, rows(0, 3_600), keep="delay-longer-than-the-data", watermark="30 days")
     evidence = found["delay longer than the data"].evidence
@@ -135,7 +135,7 @@ def test_a_delay_that_is_longer_than_the_data(ill):
     assert "30 days" in str(found)
 
 
-@BULK
+@pytest.mark.long
 def test_a_function_that_takes_long_for_one_key(ill):
     hot = pa.concat_tables([rows(1, key=key) for key in ["hot", *"bcdefgh"]])
     spec = MINUTES.process(Slow(), output="n bigint")
@@ -144,7 +144,7 @@ def test_a_function_that_takes_long_for_one_key(ill):
     assert found["skew"].evidence["tasks"] == 4
 
 
-@BULK
+@pytest.mark.long
 def test_state_that_does_not_fit(ill):
     small = {"FASTWIN_LIVE_BYTES": "1", "FASTWIN_CACHE_BYTES": "1"}
     names = pa.array(range(1_000_000)).cast(pa.string())
@@ -154,20 +154,20 @@ def test_state_that_does_not_fit(ill):
     assert found["state reloaded"].evidence["loaded"] >= 3
 
 
-@BULK
+@pytest.mark.long
 def test_no_input_at_all(ill):
     found = ill(COUNTED, keep="no-input", watermark="10 s")
     assert [one.name for one in found] == ["no input"]
 
 
-@BULK
+@pytest.mark.long
 def test_times_that_are_all_bad(ill):
     wrong = pa.table([["a"] * 3, [-1_000, -2_000, -3_000]], schema=SCHEMA)
     found = ill(COUNTED, wrong, keep="all-rows-bad", watermark="10 s")
     assert found["all rows bad"].evidence["bad"] == 3
 
 
-@BULK
+@pytest.mark.long
 def test_silence_while_windows_are_open(spark, tmp_path):
     source, key = Source(tmp_path, SCHEMA), "spark.sql.streaming.noDataProgressEventInterval"
     source.put(rows(0, 30))
@@ -186,7 +186,7 @@ def test_silence_while_windows_are_open(spark, tmp_path):
     assert found["silent input"].evidence["open_windows"] == 1
 
 
-@BULK
+@pytest.mark.long
 def test_far_more_partitions_than_cores(ill, spark):
     count = 8 * spark.sparkContext.defaultParallelism
     settings = {"spark.sql.shuffle.partitions": str(count)}
@@ -194,7 +194,7 @@ def test_far_more_partitions_than_cores(ill, spark):
     assert found["many partitions"].evidence["partitions"] == count
 
 
-@BULK
+@pytest.mark.long
 def test_a_query_that_has_failed(spark, tmp_path):
     source = Source(tmp_path, SCHEMA)
     source.put(pa.table([["a"], [-1_000]], schema=SCHEMA))
@@ -207,7 +207,7 @@ def test_a_query_that_has_failed(spark, tmp_path):
     assert [one.name for one in found][:1] == ["failed"]
 
 
-@BULK
+@pytest.mark.long
 def test_a_query_without_windows(spark, tmp_path):
     source = Source(tmp_path, SCHEMA)
     source.put(rows(1))
@@ -218,19 +218,21 @@ def test_a_query_without_windows(spark, tmp_path):
     assert "no windows" in found
 
 
-@BULK
+@pytest.mark.long
 def test_another_state_store(ill, spark, tmp_path):
     source = Source(tmp_path, SCHEMA)
     source.put(rows(1))
     frame = spark_glue.apply(COUNTED, source.frame(spark), watermark="1 s")
-    key, before = "spark.sql.streaming.stateStore.providerClass", None
+    key = "spark.sql.streaming.stateStore.providerClass"
     before = spark.conf.get(key)
     spark.conf.set(key, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
     try:
         query = start(frame, tmp_path, lambda rows, batch: rows.collect())
     finally:
         spark.conf.set(key, before)
-    with pytest.raises(Exception, match=r".*"):
+    with pytest.raises(
+        StreamingQueryException, match="HDFSBackedStateStoreProvider is not supported by TransformWithState"
+    ):
         query.awaitTermination(60)
     found = spark_glue.doctor(query)
     assert [one.name for one in found][:1] == ["wrong store"]

@@ -200,9 +200,11 @@ def replay(
         results.append(stream.advance_watermark(batch.watermark_ms or fw.MIN_TIMESTAMP))
         if batch.inputs:
             results.append(stream.process(next(left)))
-        main = pa.concat_tables([result.main for result in results])
+        main, late, bad = (
+            pa.concat_tables([getattr(one, name) for one in results]) for name in ("main", "late", "bad")
+        )
         sides = {tag: pa.concat_tables([r.side[tag] for r in results]) for tag in results[-1].side}
-        yield fw.Result(main, results[-1].late, results[-1].bad, sides)
+        yield fw.Result(main, late, bad, sides)
     assert not list(left), "some of the input has not been read"
 
 
@@ -224,6 +226,8 @@ def assert_replayed(
         assert_same_rows(part(batch.rows, "main"), expected.main)
         if spec.late_output:
             assert_same_rows(part(batch.rows, "late"), expected.late)
+        if spec.bad_row_policy == "divert":
+            assert_same_rows(part(batch.rows, "bad"), expected.bad)
         for tag, side in expected.side.items():
             assert_same_rows(part(batch.rows, f"side_{tag}"), side)
 
