@@ -7,6 +7,7 @@ import pytest
 import fastwin as fw
 from tests.support import newer_specs, stored_specs, stored_streams
 from tests.support.newer_specs import JOIN, joined_rows
+from tests.support.seeds import seed
 from tests.support.stored_steps import Step, rebuilt, run, steps
 from tests.support.variants import variants
 
@@ -37,9 +38,7 @@ def follow(spec: fw.WindowSpec, made: list[Step], dice: random.Random, schema=st
 
 @pytest.fixture
 def dice() -> random.Random:
-    seed = random.randrange(1 << 30)
-    print("seed", seed)  # shown if it fails
-    return random.Random(seed)
+    return random.Random(seed())
 
 
 @pytest.mark.parametrize("name", variants(SPECS, *[*SPECS][1::3]))

@@ -17,6 +17,7 @@ from fastwin.state.chunks import read_meta
 from fastwin.state.refresh import MOST_TURNS, Refresh, Repeated, Round
 from tests.support import newer_specs, stored_specs, stored_streams
 from tests.support.newer_specs import JOIN, joined_rows
+from tests.support.seeds import seed
 from tests.support.stored_steps import Step, rebuilt, run, steps
 from tests.support.variants import variants
 
@@ -92,9 +93,7 @@ def timers(self: GeneralRound, slots: np.ndarray) -> set[RowTimer]:
 
 @pytest.mark.parametrize("name", variants(SPECS, *[*SPECS][::3]))
 def test_a_stream_in_a_round_writes_what_one_writes_that_looks_at_all_rows(name, monkeypatch):
-    seed = random.randrange(1 << 30)
-    print("seed", seed)  # shown if it fails
-    dice = random.Random(seed)
+    dice = random.Random(seed())
     monkeypatch.setattr(Round, "goes_on", in_step)
     schema = JOIN.schema if name == "join" else stored_streams.SCHEMA
     live, looks, turn = rebuilt(SPECS[name], [], schema), rebuilt(SPECS[name], [], schema), 0
