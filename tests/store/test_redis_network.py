@@ -71,8 +71,12 @@ def test_cut_network_that_is_mended_while_a_question_waits(network):
     with PaneStore.open(url(network).replace("0.5", "30"), spec()) as store:
         store.put(batch(0), (1, 0))
         network.cut()
-        threading.Timer(0.3, network.mend).start()
-        assert views(store, 1) == {1}  # asked once more, over a new connection
+        timer = threading.Timer(0.3, network.mend)
+        timer.start()
+        try:
+            assert views(store, 1) == {1}  # asked once more, over a new connection
+        finally:
+            timer.join(30)
 
 
 def test_network_without_a_server(tmp_path):

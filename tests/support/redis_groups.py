@@ -40,9 +40,20 @@ class Cluster:
     def __init__(self, folder: Path, *options: str, replicas: int = 0) -> None:
         options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "700", *options)
         options += ("--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0")
-        self.masters = [_started(folder / f"master{i}", *options) for i in range(3)]
-        self.replicas = [_started(folder / f"replica{i}", *options) for i in range(replicas)]
-        first = self.masters[0]
+        self.masters: list[RedisServer] = []
+        self.replicas: list[RedisServer] = []
+        try:
+            for i in range(3):
+                self.masters.append(_started(folder / f"master{i}", *options))
+            for i in range(replicas):
+                self.replicas.append(_started(folder / f"replica{i}", *options))
+            self._join()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _join(self) -> None:
+        first, count = self.masters[0], len(self.masters) + len(self.replicas)
         for i, server in enumerate(self.masters):
             self.tell(server, "ADDSLOTSRANGE", i * _SLOTS // 3, (i + 1) * _SLOTS // 3 - 1)
             self.tell(server, "SET-CONFIG-EPOCH", i + 1)
@@ -51,7 +62,7 @@ class Cluster:
         for server in self.replicas:
             until(lambda server=server: self._may(server, "REPLICATE", self.id_of(first)))
         for server in (*self.masters, *self.replicas):
-            until(lambda server=server: self._is_whole(server, 3 + replicas))
+            until(lambda server=server: self._is_whole(server, count))
         for server in self.replicas:
             until(lambda server=server: self._client(server).info("replication")["master_link_status"] == "up")
 
@@ -116,14 +127,24 @@ class Watched:
 
     def __init__(self, folder: Path, *options: str, guard: str = "") -> None:
         fast = ("--repl-diskless-sync-delay", "0")
-        self.master = _started(folder / "master", *fast, *options)
-        self.replica = _started(folder / "replica", *fast, *options, "--replicaof", "127.0.0.1", str(self.master.port))
-        until(lambda: self._info(self.replica)["master_link_status"] == "up")
-        config = (
-            f"sentinel monitor clicks 127.0.0.1 {self.master.port} 1\n"
-            f"sentinel down-after-milliseconds clicks 500\nsentinel failover-timeout clicks 3000\n{guard}"
-        )
-        self.sentinel = _started(folder / "sentinel", "--sentinel", config=config)
+        self._servers: list[RedisServer] = []
+        try:
+            self.master = self._start(folder / "master", *fast, *options)
+            of = ("--replicaof", "127.0.0.1", str(self.master.port))
+            self.replica = self._start(folder / "replica", *fast, *options, *of)
+            until(lambda: self._info(self.replica)["master_link_status"] == "up")
+            config = (
+                f"sentinel monitor clicks 127.0.0.1 {self.master.port} 1\n"
+                f"sentinel down-after-milliseconds clicks 500\nsentinel failover-timeout clicks 3000\n{guard}"
+            )
+            self.sentinel = self._start(folder / "sentinel", "--sentinel", config=config)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, folder: Path, *options: str, **others: Any) -> RedisServer:
+        self._servers.append(_started(folder, *options, **others))
+        return self._servers[-1]
 
     @staticmethod
     def _info(server: RedisServer) -> dict[str, Any]:
@@ -142,5 +163,5 @@ class Watched:
 
     def stop(self) -> None:
         """Ends all servers."""
-        for server in (self.sentinel, self.replica, self.master):
+        for server in reversed(self._servers):
             server.stop()

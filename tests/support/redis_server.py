@@ -64,6 +64,9 @@ class RedisServer:
                 return self.start()
             except _PortTakenError:
                 continue
+            except BaseException:
+                self.stop()
+                raise
 
     @property
     def url(self) -> str:

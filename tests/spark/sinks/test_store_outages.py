@@ -50,17 +50,21 @@ def test_outage_with_what_was_kept(spark, tmp_path, keeping_server):
     third = panes.num_rows // 3 + 1
     source.put(*(panes.slice(first, third) for first in range(0, panes.num_rows, third)))
     sink = spark_glue.to_store(keeping_server.url, SPEC)
-    seen = []
+    seen, timer = [], threading.Timer(OUTAGE_SECONDS, keeping_server.start)
 
     def outage(frame, batch_id):
         seen.append(batch_id)
         if batch_id == 1:
             keeping_server.kill()
-            threading.Timer(OUTAGE_SECONDS, keeping_server.start).start()
+            timer.start()
         sink(frame, batch_id)
 
     writer = source.frame(spark).writeStream.foreachBatch(outage).trigger(availableNow=True)
-    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    try:
+        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    finally:
+        if timer.ident is not None:
+            timer.join(60)
     assert seen == [0, 1, 2]  # no batch was run again
     (marked,) = redis.Redis.from_url(keeping_server.url).hvals("{fastwin}:queries")
     assert int(marked) == seen[-1]
@@ -133,8 +137,10 @@ def test_failover(spark, server):
     client.replicaof("127.0.0.1", 1)
     timer = threading.Timer(OUTAGE_SECONDS, client.replicaof, ["NO", "ONE"])
     timer.start()
-    written = sink._from_executors(spark.createDataFrame(batch(0).to_pandas()), (epoch, 0))
-    timer.join()
+    try:
+        written = sink._from_executors(spark.createDataFrame(batch(0).to_pandas()), (epoch, 0))
+    finally:
+        timer.join(60)
     assert written.stored == 50
 
 
@@ -212,8 +218,10 @@ def test_cut_network_that_is_mended(spark, server, network, lost):
     network.cut(**lost)
     timer = threading.Timer(OUTAGE_SECONDS, network.mend)
     timer.start()
-    assert sink(spark.createDataFrame(batch(1).to_pandas()), 1).stored == 50
-    timer.join()
+    try:
+        assert sink(spark.createDataFrame(batch(1).to_pandas()), 1).stored == 50
+    finally:
+        timer.join(60)
     with PaneStore.open(server.url, read_only=True) as store:
         assert panes_of(store, 2) == {1 + 2} and store.meta().version == 2
 
