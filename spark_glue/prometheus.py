@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from datetime import datetime, timedelta
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming import StreamingQueryListener
@@ -91,16 +91,27 @@ def prometheus_listener(
         raise explained("prometheus_listener", "serve", problem) from None
     found = prometheus.CollectorRegistry() if registry is None else registry
     kept = _Kept(prometheus, found)
+    listener = _Listener(kept)
     if port is not None:
-        prometheus.start_http_server(port, address, found)
+        listener.served = prometheus.start_http_server(port, address, found)
         _LOG.info("prometheus_listener: serves metrics on http://%s:%d/metrics", address, port)
-    return _Listener(kept)
+    return listener
 
 
 class _Listener(MetricsListener):
     def __init__(self, kept: _Kept) -> None:
         super().__init__(kept.take)
         self._kept = kept
+        self.served: tuple[Any, Thread] | None = None  # the server and its thread
+
+    def close(self) -> None:
+        """Serves no more, and lets go of the port; without it, that is when the driver ends."""
+        if self.served is not None:
+            server, thread = self.served
+            self.served = None
+            server.shutdown()
+            server.server_close()
+            thread.join()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         super().onQueryStarted(event)

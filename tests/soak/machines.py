@@ -99,10 +99,13 @@ class Master(_Daemon):
         super().__init__(folder, "master.Master", ["--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"], {})
         until = time.monotonic() + _START_S
         while True:
+            answers = False
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                return
-            if self._process.poll() is not None or time.monotonic() > until:
+                answers = True
+            if self._process.poll() is not None or time.monotonic() > until:  # who answers then is somebody else
                 raise RuntimeError(f"Spark's master does not start: {self.tail()}")
+            if answers:
+                return
             time.sleep(0.1)
 
     def __enter__(self) -> "Master":

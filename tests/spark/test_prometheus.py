@@ -1,11 +1,13 @@
 """Metrics of micro-batches as Prometheus reads them, without Spark."""
 
 import dataclasses
+import errno
 import socket
 import sys
 import urllib.request
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -93,14 +95,35 @@ def test_every_metric_is_there(names):
         assert field.name in TEXT or name in kept or name.removesuffix("_ms") + "_seconds" in kept, field.name
 
 
-def test_it_is_served_and_refused(names, monkeypatch):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    listener = spark_glue.prometheus_listener(port)
-    listener.onQueryProgress(told(0, fired=3))
-    text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30).read().decode()
-    assert 'fastwin_query_fired_total{frame="fastwin",query="clicks"} 3.0' in text
+def served() -> tuple[Any, int]:
+    """Returns a listener that serves, and its port."""
+    while True:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        try:
+            return spark_glue.prometheus_listener(port), port
+        except OSError as problem:  # somebody else was quicker
+            if problem.errno != errno.EADDRINUSE:
+                raise
+
+
+def test_it_is_served_until_it_is_closed(names):
+    listener, port = served()
+    try:
+        listener.onQueryProgress(told(0, fired=3))
+        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30).read().decode()
+        assert 'fastwin_query_fired_total{frame="fastwin",query="clicks"} 3.0' in text
+        with pytest.raises(OSError, match="in use"):
+            spark_glue.prometheus_listener(port)
+    finally:
+        listener.close()
+    listener.close()
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30)
+
+
+def test_what_cannot_be_served_is_refused(names, monkeypatch):
     with pytest.raises(SpecError, match="port must be None or from 1 to 65535, got 0"):
         spark_glue.prometheus_listener(0)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)

@@ -68,15 +68,16 @@ def serving(folder: Path, seconds: float = 300) -> Iterator[str]:
                 server.wait(20)
             except subprocess.TimeoutExpired:
                 server.kill()
-                server.wait()
+                server.wait(20)
 
 
 def _await(server: subprocess.Popen, port: int, seconds: float, log: Path) -> None:
     end = time.monotonic() + seconds
     while True:
         with socket.socket() as probe:
-            if probe.connect_ex((_HOST, port)) == 0:
-                return
-        if server.poll() is not None or time.monotonic() > end:
+            answers = probe.connect_ex((_HOST, port)) == 0
+        if server.poll() is not None or time.monotonic() > end:  # who answers then is somebody else
             raise RuntimeError(f"the server of Spark Connect did not start:\n{log.read_text()[-3000:]}")
+        if answers:
+            return
         time.sleep(0.1)
