@@ -86,8 +86,7 @@ def test_order_of_each_type(kind: pa.DataType, ascending: list) -> None:
         for part in (table, pa.concat_tables([table, table.slice(0, 0)])):
             assert run(part, lo=fw.ArgMin("x", "by"), hi=fw.ArgMax("x", "by")) == {"lo": 0, "hi": len(places) - 1}
             ends = {"lo": column[places.index(0)].as_py(), "hi": column[places.index(len(places) - 1)].as_py()}
-            # Elements that are kept for an evictor have no nanoseconds.
-            for operator in OPERATORS if kind != pa.timestamp("ns") else ["aligned", "session"]:
+            for operator in OPERATORS:
                 assert str(run(part, operator, lo=fw.Min("by"), hi=fw.Max("by"))) == str(ends)
         if len(places) > 2:
             rest = table.slice(1)

@@ -139,7 +139,22 @@ def test_what_is_refused_says_what_to_do() -> None:
 
 @pytest.mark.parametrize("window", [WINDOW, fw.EventTimeSessionWindows.with_gap(1_000)], ids=str)
 def test_sums_are_saved_and_merged(window: fw.WindowAssigner) -> None:
-    spec = BASE.window(window).aggregate(s=fw.Sum("x"), m=fw.Mean("x"))
+    spec = BASE.window(window).aggregate(s=fw.Sum("x"), m=fw.Mean("x"), lo=fw.Min("x"))
+    table = table_of([MOST, 1 - MOST, None, 4], pa.decimal128(38, 0)).set_column(
+        0, "ts", pa.array([0, 900, 450, 500], pa.int64())
+    )
+    stream = spec.open()
+    stream.process(table.slice(0, 2))
+    again = spec.open()
+    again.restore([stream.snapshot()])
+    for one in (stream, again):
+        one.process(table.slice(2))
+        (row,) = one.advance_watermark(fw.MAX_TIMESTAMP).main.select(["s", "m", "lo"]).to_pylist()
+        assert row == {"s": Decimal(5), "m": Decimal("1.6667"), "lo": Decimal(1 - MOST)}
+
+
+@pytest.mark.parametrize("window", [WINDOW, fw.EventTimeSessionWindows.with_gap(1_000)], ids=str)
+def test_sums_that_overflow_are_saved_and_merged(window: fw.WindowAssigner) -> None:
     table = table_of([MOST, MOST, None, 1 - MOST], pa.decimal128(38, 0)).set_column(
         0, "ts", pa.array([0, 900, 450, 500], pa.int64())
     )
