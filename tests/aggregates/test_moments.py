@@ -78,6 +78,7 @@ def test_equals_fractions_however_merged(pairs, slide, number):
     rest = [done, again.process(table.slice(11)), again.advance_watermark(fw.MAX_TIMESTAMP)]
     main = pa.concat_tables([result.main for result in rest])
     bounds = [main[name].cast(pa.int64()).to_pylist() for name in ("window_start", "window_end")]
+    assert main.num_rows == (3 + (len(pairs) - 1) // slide if pairs else 0)
     for row, start, end in zip(main.to_pylist(), *bounds, strict=True):
         assert_near(row, exact(pairs[max(start, 0) : end]), 1e6)
 

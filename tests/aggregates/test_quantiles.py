@@ -60,6 +60,8 @@ WINDOWS = {
     "cumulative": fw.CumulativeEventTimeWindows.of(1_000, 100),
     "sessions": fw.EventTimeSessionWindows.with_gap(60),
 }
+COUNTS = {"tumbling": 5, "sliding": 14 + 72, "cumulative": 50, "sessions": 1}
+"""Windows of a key with an event in each of the first 5,000 ms or so."""
 
 
 @pytest.mark.parametrize("windows", WINDOWS)
@@ -75,6 +77,7 @@ def test_windows_keep_the_promise(windows: str, general: bool) -> None:
         .run(pa.table({"k": keys, "ts": times, "x": values}))
         .main
     )
+    assert main.num_rows == 4 * COUNTS[windows]
     bounds = [main[name].cast(pa.int64()).to_pylist() for name in ("window_start", "window_end")]
     rows = zip(
         main["k"].to_pylist(), *bounds, *(main[name].to_pylist() for name in ("low", "mid", "high")), strict=True

@@ -61,6 +61,7 @@ def test_variance_of_slices_that_differ(number: type) -> None:
     table = pa.table({"ts": range(1_000), "x": values})
     spec = fw.key_by().event_time("ts").window(fw.SlidingEventTimeWindows.of(1_000, 10)).aggregate(v=fw.Variance("x"))
     main = spec.run(table).main
+    assert main.num_rows == 199
     for start, found in zip(main["window_start"].cast(pa.int64()).to_pylist(), main["v"].to_pylist(), strict=True):
         exact = statistics.variance(list(map(Fraction, values[max(start, 0) : start + 1_000])))
         assert math.isclose(found, exact, rel_tol=1e-12), start

@@ -106,8 +106,10 @@ def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, mon
         cut = spark_glue.inspect(checkpoint, SPEC)
     before = spark.conf.get(BATCH_BYTES_KEY)
     spark.conf.set(BATCH_BYTES_KEY, 1)  # the chunks of a share come in many batches, and in pieces
-    assert told(cut) == expected(watermark)
-    spark.conf.set(BATCH_BYTES_KEY, before)
+    try:
+        assert told(cut) == expected(watermark)
+    finally:
+        spark.conf.set(BATCH_BYTES_KEY, before)
     assert {"fired", "fires_at", "fires_by", "gone_at", "timers", "bytes", "share"} < set(stopped.columns)
     some = told(spark_glue.inspect(checkpoint, SPEC, keys=["k3"]))
     assert {key: some[key] for key in some if key[0] == "k3"} == {

@@ -91,7 +91,7 @@ def test_random_bytes_behind_a_right_checksum(kind: str) -> None:
             chain[number][dice.randrange(HEADER, len(chain[number]))] = dice.randrange(256)
         chain[number] = with_checksum(chain[number])
         taken += survives(kind, [bytes(blob) for blob in (chain if number else chain[:1])])
-    assert taken < 300
+    assert 0 < taken < 100
 
 
 @pytest.mark.parametrize("kind", SPECS)
@@ -102,6 +102,7 @@ def test_random_values_in_the_rows(kind: str) -> None:
     found = chunks.decode(snapshot, fingerprint)
     dice = random.Random(6)
     odd = [0, -1, 1, 7, 2**31 - 1, -(2**31), 2**62, -(2**63), 2**63 - 1]
+    taken = []
     for _ in range(200):
         tables = dict(found.tables)
         name = dice.choice(list(tables))
@@ -116,7 +117,9 @@ def test_random_values_in_the_rows(kind: str) -> None:
                 column[row] = other(dice, kind_of, odd, column[row])
         tables[name] = table.set_column(at, table.schema.field(at), pa.array(column, kind_of))
         chunk = chunks.Chunk(found.kind, found.meta, tables, found.objects, found.link)
-        survives(kind, [chunks.encode(chunk, fingerprint)])
+        taken.append(survives(kind, [chunks.encode(chunk, fingerprint)]))
+    assert len(taken) > 100
+    assert set(taken) == {True, False}
 
 
 def other(dice: random.Random, kind: pa.DataType, odd: list[int], value: object) -> object:

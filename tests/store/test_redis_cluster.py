@@ -117,9 +117,13 @@ def test_slots_move_in_the_middle(cluster):
             put(store, number)
         assert views(reader, 3) == {1 + 2 + 3}
         cluster.begin_to_move(slot, source, target, 100)
-        for call in (lambda: views(reader, 3), lambda: store.put(batch(3), (1, 3)), lambda: views(reader, 3)):
+        for call, right in (
+            (lambda: views(reader, 3), {1 + 2 + 3}),
+            (lambda: store.put(batch(3), (1, 3)), Written(stored=len(MODULES))),
+            (lambda: views(reader, 3), {1 + 2 + 3}),
+        ):
             said = answer(call)
-            assert said in ({1 + 2 + 3}, Written(stored=len(MODULES))) or "takes no panes now" in str(said)
+            assert said == right or "takes no panes now" in str(said)
         cluster.end_to_move(slot, source, target)
         try:
             put(store, 3)
@@ -149,7 +153,7 @@ def test_failover(doubled):
         with pytest.raises(StoreUnavailableError):
             store.put(batch(2), (1, 2))
         assert time.monotonic() - began < 30
-        assert put(store, 2) >= 0
+        put(store, 2)
         assert asked(reader, 3) == {1 + 2 + 3} and reader.meta().version == 3
         assert redis.Redis.from_url(replica.url).info("replication")["role"] == "master"
         first.start()  # comes back as a replica

@@ -106,10 +106,14 @@ def test_slow(server, table):
         with pytest.raises(StoreError, match="did not answer within 1 s"):
             store.put(panes, (1, 0))
         server.thaw()
+    with PaneStore.open(f"{server.url}?socket_timeout=20", spec_of()) as store:
         timer = threading.Timer(0.5, server.thaw)  # slower than usual, but in time
         server.freeze()
         timer.start()
-        store.put(panes, (1, 0))
+        try:
+            store.put(panes, (1, 0))
+        finally:
+            timer.join(30)
         assert by_module(store.query()) == counted(table, FIRST + 6 * HOUR, FIRST + 30 * HOUR)
 
 
