@@ -8,8 +8,16 @@ import pkgutil
 import pytest
 
 import fastwin
+import spark_glue
 
-MODULES = [fastwin.__name__, *(found.name for found in pkgutil.walk_packages(fastwin.__path__, "fastwin."))]
+MODULES = [
+    name
+    for package in (fastwin, spark_glue)
+    for name in (
+        package.__name__,
+        *(found.name for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
+    )
+]
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith(("__main__", "._cyutility"))])
@@ -26,3 +34,4 @@ def test_examples_are_found() -> None:
         for name in ("windows.tumbling", "windows.sliding", "windows.timewindow", "run.windowspec", "times")
     )
     assert total >= 8
+    assert doctest.testmod(importlib.import_module("spark_glue.plan.keygroups")).attempted >= 2

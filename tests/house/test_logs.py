@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LEVELS = ("debug", "info", "warning", "error")
+LEVELS = {level: level for level in ("debug", "info", "warning", "error", "critical")}
+LEVELS |= {"warn": "warning", "exception": "error", "log": "any"}
 ONCE = "say_once"  # spark_glue.state.folders: a warning, once in a process
 ACCESS = "fastwin/serve/watching.py"  # a line for each request: docs/store.md tells of it
 
@@ -20,13 +21,24 @@ def sentence(node: ast.expr) -> str:
     return re.sub(r"%[-.0-9]*[a-z]", "...", text)
 
 
-def logger_of(path: Path, tree: ast.Module) -> str | None:
-    """The name of a module's logger."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and "getLogger" in ast.unparse(node.value):
-            (told,) = node.value.args
-            return told.value if isinstance(told, ast.Constant) else dotted(path)
-    return None
+def logger_of(path: Path, value: ast.expr) -> str | None:
+    """The name of the logger that an expression gets; None if it gets none."""
+    if not isinstance(value, ast.Call) or ast.unparse(value.func) not in ("logging.getLogger", "getLogger"):
+        return None
+    (told,) = value.args
+    if isinstance(told, ast.Constant):
+        return told.value
+    return dotted(path) if ast.unparse(told) == "__name__" else ast.unparse(told)
+
+
+def loggers_of(path: Path, tree: ast.Module) -> dict[str, str]:
+    """The names of a module's loggers, by what the module calls them."""
+    return {
+        ast.unparse(target): name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and (name := logger_of(path, node.value))
+        for target in node.targets
+    }
 
 
 def dotted(path: Path) -> str:
@@ -40,17 +52,17 @@ def said() -> set[tuple[str, str, str]]:
         if path == ROOT / ACCESS:
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        name = logger_of(path, tree)
+        loggers = loggers_of(path, tree)
         for node in ast.walk(tree):
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             if isinstance(node.func, ast.Name) and node.func.id == ONCE:
                 found.add(("spark_glue.state.folders", "warning", sentence(node.args[0])))
             elif isinstance(node.func, ast.Attribute) and node.func.attr in LEVELS:
-                owner = ast.unparse(node.func.value)
-                text = node.args[0]
-                if owner.lower() == "_log" or owner == "logging.getLogger(__name__)":
-                    found.add((name or dotted(path), node.func.attr, sentence(text)))
+                owner = node.func.value
+                name = loggers.get(ast.unparse(owner)) or logger_of(path, owner)
+                if name is not None:
+                    found.add((name, LEVELS[node.func.attr], sentence(node.args[0])))
     return {line for line in found if line[2] != "..."}  # that is what say_once has been told
 
 

@@ -38,9 +38,8 @@ def service(server):
         panes = SPEC.panes().run(table).main
         for part in range(3):
             store.put(panes.slice(part * 300, 300), (1, part))
-        run = serving(store, server.url, table, Settings())
-        yield next(run)
-        next(run, None)
+        with serving(store, server.url, table, Settings()) as service:
+            yield service
 
 
 def look_anew() -> None:

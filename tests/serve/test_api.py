@@ -179,9 +179,8 @@ def shared(tmp_path_factory):
     with PaneStore.open(url, SPEC) as store:
         table = clicks(2_000)
         put_clicks(store, table)
-        run = serving(store, url, table, Settings(hosts=known_names("127.0.0.2")))
-        yield next(run)
-        next(run, None)
+        with serving(store, url, table, Settings(hosts=known_names("127.0.0.2"))) as service:
+            yield service
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
@@ -193,17 +192,18 @@ def test_only_get(shared, method):
 def test_query_string_of_a_megabyte(shared):
     """The server stops reading long before it has it all, and says so."""
     with socket.create_connection(("127.0.0.1", shared.port), timeout=20) as client:
+        hung_up, answer = False, b""
         try:
             client.sendall(b"GET /api/current?key=" + b"x" * (1 << 20) + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
         except OSError:
-            pass  # it hung up on us
-        answer = b""
+            hung_up = True
         try:
             while part := client.recv(65_536):
                 answer += part
         except ConnectionResetError:
-            pass
-    assert answer.split()[1].startswith(b"4") if answer else True
+            hung_up = True
+    if answer or not hung_up:
+        assert answer.split()[1].startswith(b"4")
     assert b"Traceback" not in answer
     assert shared.json("/api/store")
 

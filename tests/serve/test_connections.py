@@ -23,17 +23,9 @@ HASTY = Limits(per_client=5, ask_seconds=1.0, answer_seconds=60.0)
 def make_service(tmp_path):
     """Returns a function that starts a service with limits."""
     url = f"rocksdb:{tmp_path / 'store'}"
-    runs = []
-    with PaneStore.open(url, SPEC) as store:
+    with PaneStore.open(url, SPEC) as store, contextlib.ExitStack() as stack:
         put_clicks(store, clicks(100))
-
-        def make(limits: Limits):
-            runs.append(serving(store, url, clicks(100), Settings(), limits))
-            return next(runs[-1])
-
-        yield make
-        for run in runs:
-            next(run, None)
+        yield lambda limits: stack.enter_context(serving(store, url, clicks(100), Settings(), limits))
 
 
 def connected(service) -> socket.socket:

@@ -35,23 +35,26 @@ def test_lists_decimals_and_markup(driver, tmp_path):
     url = f"rocksdb:{tmp_path / 'store'}"
     with PaneStore.open(url, SPEC) as store:
         store.put(SPEC.panes().run(table).main)
-        run = serving(store, url, table, Settings())
-        driver.get(f"http://127.0.0.1:{next(run).port}/")
-        wait(driver, drawn)
-        script = """return [...document.querySelectorAll('#now-table tbody tr')].map(
-            row => [...row.children].map(cell => cell.textContent))"""
-        home, linked = ["home", "1", "100.00", "eve (1)", "eve"], [LINK, "3", "9.50", "bob (2), <i>ann</i> (1)"]
-        found = driver.execute_script(script)
-        assert [row[:4] for row in found] == [linked, home[:4]] and found[1] == home
-        sort = driver.find_element("id", "sort")
-        assert [option.text for option in sort.find_elements("tag name", "option")] == ["Page views", "paid", "Name"]
-        click = "[...document.querySelectorAll('#now-table th button')].find(b => b.textContent === 'paid').click()"
-        driver.execute_script(click)
-        assert [row[0] for row in driver.execute_script(script)] == ["home", LINK]
-        legend = "return [...document.querySelectorAll('#chart .legendtext')].map(x => x.textContent)"
-        wait(driver, lambda d: set(d.execute_script(legend)) == {"home", LINK})
-        assert not driver.execute_script("return document.querySelectorAll('#chart a').length")
-        next(run, None)
+        with serving(store, url, table, Settings()) as service:
+            driver.get(f"http://127.0.0.1:{service.port}/")
+            wait(driver, drawn)
+            script = """return [...document.querySelectorAll('#now-table tbody tr')].map(
+                row => [...row.children].map(cell => cell.textContent))"""
+            home, linked = ["home", "1", "100.00", "eve (1)", "eve"], [LINK, "3", "9.50", "bob (2), <i>ann</i> (1)"]
+            found = driver.execute_script(script)
+            assert [row[:4] for row in found] == [linked, home[:4]] and found[1] == home
+            sort = driver.find_element("id", "sort")
+            assert [option.text for option in sort.find_elements("tag name", "option")] == [
+                "Page views",
+                "paid",
+                "Name",
+            ]
+            click = "[...document.querySelectorAll('#now-table th button')].find(b => b.textContent === 'paid').click()"
+            driver.execute_script(click)
+            assert [row[0] for row in driver.execute_script(script)] == ["home", LINK]
+            legend = "return [...document.querySelectorAll('#chart .legendtext')].map(x => x.textContent)"
+            wait(driver, lambda d: set(d.execute_script(legend)) == {"home", LINK})
+            assert not driver.execute_script("return document.querySelectorAll('#chart a').length")
 
 
 def test_tumbling_windows_of_long_keys(driver, tmp_path):
@@ -63,11 +66,10 @@ def test_tumbling_windows_of_long_keys(driver, tmp_path):
         panes = spec.panes().run(clicks(200, modules=1, hours=1)).main.slice(4)
         named = [panes.set_column(0, "module", pa.array([f"{at} " + "я" * 500] * len(panes))) for at in range(25)]
         store.put(pa.concat_tables(named))
-        run = serving(store, url, clicks(0), Settings())
-        driver.get(f"http://127.0.0.1:{next(run).port}/")
-        settle(driver)
-        options = driver.find_element("id", "range").find_elements("tag name", "option")
-        assert [option.text for option in options] == ["20 minutes", "40 minutes"]
-        assert [points for _, points, _ in drawn(driver)] == [8] * 3
-        wait(driver, lambda d: len(d.find_elements("css selector", "#figures button svg")) == 25)
-        next(run, None)
+        with serving(store, url, clicks(0), Settings()) as service:
+            driver.get(f"http://127.0.0.1:{service.port}/")
+            settle(driver)
+            options = driver.find_element("id", "range").find_elements("tag name", "option")
+            assert [option.text for option in options] == ["20 minutes", "40 minutes"]
+            assert [points for _, points, _ in drawn(driver)] == [8] * 3
+            wait(driver, lambda d: len(d.find_elements("css selector", "#figures button svg")) == 25)

@@ -4,6 +4,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,16 +54,19 @@ def put_clicks(store: PaneStore, table: pa.Table) -> None:
     store.put(SPEC.panes().run(table).main)
 
 
+@contextmanager
 def serving(
     store: PaneStore, url: str, table: pa.Table, settings: Settings, limits: Limits | None = None
 ) -> Iterator[Service]:
-    """Runs a service in a thread."""
+    """Runs a service in a thread, for as long as the context lasts."""
     server, answers = make_server(url, settings, limits)
     bound = bind()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
-    yield Service(bound.getsockname()[1], store, table)
-    server.should_exit = True
-    thread.join(20)
-    assert not thread.is_alive()
-    answers.close()
+    try:
+        yield Service(bound.getsockname()[1], store, table)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+        answers.close()

@@ -105,7 +105,11 @@ RUNNING = [
     (BASE.window(Assigns(fw.TimeWindow(0, 2**63))).aggregate(**COUNT), "Assigns.assign_windows", "int64"),
     (TUMBLING.process(Failing(), output="n int"), "Failing.process", "ZeroDivisionError: oops"),
     (SESSIONS.process(PerWindow(), output="n int"), "PerWindow.process", "no per-window state with merging"),
-    (TUMBLING.process(Outputs((1, 2)), output="n int"), "Outputs.process", ""),
+    (
+        TUMBLING.process(Outputs((1, 2)), output="n int"),
+        "Outputs.process",
+        "column 'n' is int32: Could not convert (1, 2)",
+    ),
     (TUMBLING.process(Outputs((1,)), output="n int, m int"), "Outputs.process", "must give a tuple or dict with n, m"),
     (TUMBLING.process(Outputs({"x": 1}), output="n int, m int"), "Outputs.process", "has no n, m"),
     (SESSIONS.aggregate(FailingAdd(), output="n int"), "FailingAdd.add", "no column 'no_such_column'"),
