@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from fastwin.store import PaneStore
 from tests.support.clicks import clicks
 from tests.support.first_line import first_line
 from tests.support.service import SPEC, put_clicks
+from tests.support.until import until
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = """
@@ -154,13 +154,6 @@ def children(pid: int) -> set[int]:
         except (OSError, ValueError):
             continue
     return found
-
-
-def until(condition) -> None:
-    end = time.monotonic() + 40
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def gone(pid: int) -> bool:

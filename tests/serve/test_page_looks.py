@@ -2,7 +2,6 @@
 pictures."""
 
 import os
-import re
 import shutil
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from fastwin.serve.app import Settings
 from tests.support.browser import chromium
 from tests.support.clicks import clicks
+from tests.support.contrast import contrast, luminance
 from tests.support.page import settle, wait
 from tests.support.variants import variants
 
@@ -29,12 +29,6 @@ return shown.map(e => [e.textContent.trim().slice(0, 40), getComputedStyle(e).co
 """
 
 
-def luminance(colour: str) -> float:
-    parts = [float(part) / 255 for part in re.findall(r"[\d.]+", colour)[:3]]
-    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
 def check_looks(driver, state: str) -> None:
     backgrounds = {}
     for look, (scheme, width) in LOOKS.items():
@@ -48,8 +42,7 @@ def check_looks(driver, state: str) -> None:
         texts = driver.execute_script(TEXTS)
         assert texts, (state, look)
         for text, colour, behind in texts:
-            high, low = sorted((luminance(colour), luminance(behind)), reverse=True)
-            assert (high + 0.05) / (low + 0.05) >= 3, (state, look, text, colour, behind)
+            assert contrast(colour, behind) >= 3, (state, look, text, colour, behind)
         backgrounds[look] = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
         if SHOTS:
             Path(SHOTS).mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from fastwin.serve.params import Query
 from fastwin.store import PaneStore
 from tests.support.browser import chromium
 from tests.support.clicks import DAY, FIRST, HOUR, clicks
+from tests.support.contrast import contrast
 from tests.support.page import drawn, figures, settle, wait
 from tests.support.service import SPEC, put_clicks
 
@@ -192,17 +193,10 @@ def test_gaps_where_there_is_no_data(make_service, tmp_path):
         assert values[0] is None and values[-1] > 0
 
 
-def luminance(colour: str) -> float:
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
 @pytest.mark.parametrize(("name", "card"), [("COLOURS", "#ffffff"), ("DARK_COLOURS", "#1a222a")])
 def test_lines_stand_out_from_the_card(name, card):
     text = (STATIC / "draw.js").read_text()
     lines = re.findall(r"#[0-9a-f]{6}", re.search(rf"const {name} = \[(.*)\]", text)[1])
     assert len(set(lines)) == 6
     for line in lines:
-        high, low = sorted((luminance(line), luminance(card)), reverse=True)
-        assert (high + 0.05) / (low + 0.05) >= 3, line
+        assert contrast(line, card) >= 3, line

@@ -35,7 +35,7 @@ ARGUMENTS = {
 }
 REFUSED = {
     fw.FirstArrived: "do not tell which of their elements arrived first",
-    fw.LastArrived: "do not tell which of their elements arrived first",
+    fw.LastArrived: "do not tell which of their elements arrived first; First and Last go by the event time",
 }
 
 

@@ -13,8 +13,9 @@ from fastwin.store import PaneStore, Written
 from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
 from tests.support.documents import ROOT
 from tests.support.numbered_clicks import MODULES, batch, spec
-from tests.support.redis_groups import Cluster, cut_off, until
+from tests.support.redis_groups import Cluster, cut_off
 from tests.support.redis_server import RedisServer
+from tests.support.until import until
 
 PANE = 3 * MINUTE
 

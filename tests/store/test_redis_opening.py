@@ -1,7 +1,6 @@
 """What is looked at when a Redis is opened: that it keeps panes, that it has all slots, who asks, and what the URL says."""
 
 import re
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +14,7 @@ from tests.support.clicks import spec_of
 from tests.support.documents import ROOT
 from tests.support.numbered_clicks import MODULES, batch, spec
 from tests.support.redis_server import RedisServer
+from tests.support.until import until
 
 
 @pytest.fixture
@@ -31,13 +31,6 @@ def start(tmp_path) -> Iterator:
     yield begin
     for server in started:
         server.stop()
-
-
-def until(condition) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_server_that_evicts_is_refused(start):

@@ -10,7 +10,8 @@ from fastwin.errors import SpecError, StoreError, StoreUnavailableError
 from fastwin.store import PaneStore
 from tests.support.clicks import FIRST, MINUTE
 from tests.support.numbered_clicks import batch, spec
-from tests.support.redis_groups import Watched, cut_off, until
+from tests.support.redis_groups import Watched, cut_off
+from tests.support.until import until
 
 PANE = 3 * MINUTE
 

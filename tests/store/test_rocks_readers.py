@@ -11,18 +11,12 @@ from fastwin.errors import StoreError
 from fastwin.store import PaneStore
 from tests.support.clicks import FIRST, MINUTE
 from tests.support.numbered_clicks import MODULES, batch, spec
+from tests.support.until import until
 
 
 @pytest.fixture
 def url(tmp_path):
     return f"rocksdb:{tmp_path / 'store'}"
-
-
-def until(condition, what):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
 
 
 def views(store) -> list[int]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -191,24 +191,7 @@ def test_quantiles_of_a_column_share_their_sketch():
     assert Layout.from_json(layout.to_json()) == layout
 
 
-@pytest.mark.parametrize(
-    ("aggregate", "says"),
-    [
-        (fw.FirstArrived("v"), "panes do not tell which of their elements arrived first"),
-        (fw.LastArrived("v"), "First and Last go by the event time"),
-    ],
-)
-def test_what_cannot_be_a_pane_is_told_when_the_store_is_opened(url, aggregate, says):
-    with pytest.raises(SpecError, match=says):
-        PaneStore.open(url, spec_of("1 hour", "3 minutes", odd=aggregate))
-
-
-def test_own_aggregates_are_refused(tmp_path):
-    class Mine(fw.NumpyAggregate):
-        state: ClassVar = {"n": "int64"}
-
-    with pytest.raises(SpecError, match="readers of a store do not have its code"):
-        PaneStore.open(f"rocksdb:{tmp_path / 'store'}", spec_of("1 hour", "3 minutes", odd=Mine("v")))
+def test_sessions_are_refused_before_a_store_is_made(tmp_path):
     sessions = fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_gap("5 s"))
     with pytest.raises(SpecError, match="panes: only windows of event time"):
         PaneStore.open(f"rocksdb:{tmp_path / 'store'}", sessions.aggregate(n=fw.Count()))

@@ -1,26 +1,16 @@
 """Redis servers that belong together: a Redis Cluster, and a master with a replica and a Sentinel."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import redis
 
 from tests.support.redis_server import RedisServer
+from tests.support.until import until
 
-__all__ = ["Cluster", "Watched", "cut_off", "until"]
+__all__ = ["Cluster", "Watched", "cut_off"]
 
 _SLOTS = 16_384
-
-
-def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
-    """Waits until a condition holds, and returns what it gives."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    return found
 
 
 def cut_off(replica: RedisServer, master: RedisServer) -> None:

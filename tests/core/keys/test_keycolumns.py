@@ -24,11 +24,6 @@ def test_rows_are_grouped() -> None:
     assert bounds.tolist() == [0, 1, 1, 4]
 
 
-def test_there_is_a_group() -> None:
-    with pytest.raises(ValueError, match="groups: at least 1, got 0"):
-        group_rows(np.zeros(1, np.uint64), 0)
-
-
 @pytest.mark.parametrize("size", [1, 3, 200])
 def test_codes_in_order_of_their_first_appearance(size: int) -> None:
     codes = np.random.default_rng(size).integers(0, size, 150).astype(np.int32)
