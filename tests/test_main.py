@@ -65,3 +65,10 @@ def test_only_the_command_that_is_asked_for_is_imported(monkeypatch: pytest.Monk
     monkeypatch.setattr(command_line, "entry_points", lambda group: points)
     make_parser("doctor")
     assert loaded == []
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"fastwin {fw.__version__}\n"

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -132,6 +133,7 @@ def test_secrets_on_the_command_line_are_warned_of(url):
         (("--store", "URL", "--token", "short"), "--token: must have at least 8 characters"),
         (("--store", "URL", "--refresh", "0"), "--refresh: must be 0.2 to 3600"),
         (("--store", "URL", "--workers", "0"), "--workers: must be 1 to 64"),
+        (("--store", "URL", "--connections", "0"), "--connections: must be 1 to"),
         (("--store", "URL", "--label", "pv"), "--label: must be NAME=TEXT"),
         (("--store", "URL", "--host", "192.0.2.1", "--port", "0"), "cannot bind 192.0.2.1"),
     ],
@@ -141,6 +143,21 @@ def test_what_cannot_work_is_told_at_once(url, arguments, says):
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert says in errors and "Traceback" not in errors
+
+
+def test_a_client_has_no_more_connections_than_it_may(url):
+    with start("--store", url, "--port", "0", "--connections", "1") as process:
+        try:
+            port = re.search(r":(\d+)/  \(stop it", first_line(process))[1]
+            with socket.create_connection(("127.0.0.1", int(port)), timeout=20) as held:
+                held.sendall(b"GET /api/store HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert held.recv(1_000).startswith(b"HTTP/1.1 200 ")
+                with socket.create_connection(("127.0.0.1", int(port)), timeout=20) as other:
+                    answer = other.recv(1_000)
+            assert answer.startswith(b"HTTP/1.1 429 ") and b"At most 1 connections for one client." in answer
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
 
 
 def children(pid: int) -> set[int]:

@@ -15,7 +15,7 @@ import fastwin as fw
 from fastwin.errors import SpecError, StoreError
 from fastwin.store import PaneStore
 from fastwin.store.cells import from_cells, pack, to_cells, unpack
-from fastwin.store.keytext import check_key_types, key_from_text, key_to_text, texts_of
+from fastwin.store.keytext import check_key_types, key_from_text, key_to_text, keys_to_text, texts_of
 from fastwin.store.layout import Layout, Output
 from fastwin.store.merging import outputs
 from fastwin.store.spans import Level, coarse_width, cover, time_text
@@ -128,6 +128,13 @@ def test_keys_come_back_from_their_text(first, second):
     assert (texts[0] == texts[1]) == (first == second)
     assert key_from_text(texts[0], FIELDS) == first
     assert not re.search(r"[\x00-\x20{}:]", texts[0])
+
+
+@given(st.lists(st.one_of(VALUES, st.sampled_from([("a", 1, True, None), (None,) * 4])), max_size=12))
+def test_keys_of_columns_have_the_texts_of_their_rows(rows):
+    columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(FIELDS)]
+    assert keys_to_text(columns, len(rows)) == list(map(key_to_text, rows))
+    assert keys_to_text([], len(rows)) == [""] * len(rows)
 
 
 def test_empty_text_is_not_null():

@@ -183,6 +183,8 @@ def test_which_requests_count():
         "views": (1, 5),
     }
     assert found["requests"][0]["visitor"].to_pylist() == ["1.2.3.4 Agent/1"] * 6
+    alone = arguments("LOG", "--visitor", "ip").visitor
+    assert Events("path", alone, "requests").of(rows)[0]["visitor"].to_pylist() == ["1.2.3.4"] * 6
     assert Events("host").of(rows)[0]["module"].to_pylist() == [OTHER] * 4
     long = parse_lines([GOOD.replace("/blog", "/" + "x" * 8_000), GOOD.replace("/blog", "/" + "%\U0001f600" * 99)]).rows
     modules = Events("path").of(long)[0]["module"].to_pylist()
@@ -224,6 +226,23 @@ def test_wrong_options_are_told_before_spark_starts(tmp_path, monkeypatch, given
     monkeypatch.setattr(spark_glue, "session", lambda *a: pytest.fail("Spark was started"))
     with pytest.raises(SpecError, match=re.escape(says)):
         pvuv.run(arguments(*given))
+
+
+@pytest.mark.parametrize("given", [(), ("--retention", "7 days")])
+def test_the_store_is_told_how_long_to_keep_panes(tmp_path, monkeypatch, given):
+    class EnoughError(Exception):
+        pass
+
+    def to_store(url, spec, *, retention):
+        told.append(retention)
+        raise EnoughError
+
+    told: list[str | None] = []
+    (tmp_path / "log").write_text(f"{GOOD}\n")
+    monkeypatch.setattr(spark_glue, "to_store", to_store)
+    with pytest.raises(EnoughError):
+        pvuv.run(arguments(str(tmp_path / "log"), "--out", str(tmp_path / "out"), *given))
+    assert told == [given[1] if given else None]
 
 
 def small_log(path: Path) -> list[str]:
