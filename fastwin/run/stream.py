@@ -27,6 +27,7 @@ from fastwin.run.reading import columns_named, mentions_column, reads_column
 from fastwin.run.restoring import restored
 from fastwin.run.results import Metrics, Result
 from fastwin.run.showing import ShownStream
+from fastwin.run.timelimits import check_clock
 from fastwin.run.why.questions import Questions
 from fastwin.spec.builder import SpecBuilder
 from fastwin.state.identity import Migrate
@@ -117,7 +118,7 @@ class Stream(Questions, ShownStream):
         Raises as ``process`` does, and SpecError for values that do not suit their column.
         """
         rows = rows if isinstance(rows, list) else [rows]
-        self._refuse_if_failed()
+        self._refuse_elements()
         operator, batch = self._operator, self._pushed.batch(rows, self._unit_checked)
         if operator is None or batch is None:
             return self._process(self._pushed.table(rows))
@@ -135,7 +136,7 @@ class Stream(Questions, ShownStream):
 
     def _process(self, data: Any) -> Result:
         table = as_table(data, self._mentions, self._reads)
-        self._refuse_if_failed()
+        self._refuse_elements()
         if self._operator is None and tells_no_types(data, table, columns_named(self._spec)):
             return planner.result_before_input(self._spec)
         operator = self._operator or self._bind(planner.plan(self._spec, table.schema))
@@ -232,7 +233,9 @@ class Stream(Questions, ShownStream):
 
     @alone
     def finish_processing_time(self) -> Result:
-        """Fires all that waits for the processing time, at the end of a bounded input."""
+        """Fires all that waits for the processing time, at the end of a bounded input: sets the clock to int64 max."""
+        self._refuse_if_failed()
+        self._clock = MAX_TIMESTAMP
         return self._advance(lambda operator: operator.advance_processing_time(MAX_TIMESTAMP, True))
 
     def _advance(self, advance: Callable[[Operator], list[pa.RecordBatch]]) -> Result:
@@ -374,6 +377,11 @@ class Stream(Questions, ShownStream):
     def _refuse_if_failed(self) -> None:
         if self._failed is not None:
             raise StateError(f"stream: it failed in the middle of a batch ({self._failed}); restore() a snapshot first")
+
+    def _refuse_elements(self) -> None:
+        self._refuse_if_failed()
+        if self._clock == MAX_TIMESTAMP:
+            check_clock(self._spec)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         self._guard.refuse_copy()

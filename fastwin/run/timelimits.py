@@ -1,4 +1,4 @@
-"""Which event times a spec takes, and where the gaps of its sessions are."""
+"""Which times a spec takes elements of, and where the gaps of its sessions are."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from dataclasses import replace
 
 from fastwin.columns.checking import Limits
 from fastwin.columns.units import Unit
+from fastwin.errors import StateError
 from fastwin.run.reading import gap_column
 from fastwin.run.zones import assigners_of
 from fastwin.spec.builder import SpecBuilder
+from fastwin.windows.assigner import ProcessingTimeWindows
 from fastwin.windows.calendar import CalendarEventTimeWindows
 
-__all__ = ["time_limits"]
+__all__ = ["check_clock", "time_limits"]
 
 
 def time_limits(spec: SpecBuilder, unit: Unit | None, limits: Limits) -> Limits:
@@ -23,3 +25,13 @@ def time_limits(spec: SpecBuilder, unit: Unit | None, limits: Limits) -> Limits:
     if any(isinstance(one, CalendarEventTimeWindows) for one in assigners_of(spec)):
         unit = unit or "ms"  # calendars have years 1 to 9999 alone
     return replace(limits, nulls=not spec.assigner.is_event_time(), unit=unit, gap=gap_column(spec))
+
+
+def check_clock(spec: SpecBuilder) -> None:
+    """Raises StateError where windows end past the end of time, as those of elements do that come when the clock is at
+    int64 max."""
+    if isinstance(spec.assigner, ProcessingTimeWindows):
+        raise StateError(
+            f"stream: its clock is at the end of time, so {spec.assigner} take no elements; "
+            "advance_processing_time() sets the clock"
+        )

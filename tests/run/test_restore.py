@@ -24,12 +24,35 @@ def test_failed_stream_refuses_everything() -> None:
     stream, _ = failed_stream()
     for call in (
         lambda: stream.process(table(("a", 30, 1))),
+        lambda: stream.push({"k": "a", "t": 30, "v": 1}),
         lambda: stream.advance_watermark(100),
+        lambda: stream.advance_processing_time(100),
+        stream.finish_processing_time,
         stream.snapshot,
         stream.delta,
     ):
         with pytest.raises(fw.StateError, match=r"failed in the middle of a batch \(AggregateOverflowError: .*restore"):
             call()
+    assert stream.processing_time == 0
+
+
+def test_clock_of_a_finished_stream_is_that_of_its_state() -> None:
+    spec = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of(10)).aggregate(n=fw.Count())
+    stream = spec.open()
+    stream.process(table(("a", 1, 1)))
+    assert rows(stream.finish_processing_time()) == [("a", 0, 10, 1)]
+    restored = spec.open(schema=table().schema)
+    restored.restore(stream.snapshot())
+    for one in (stream, restored):
+        assert one.processing_time == one.metrics.processing_time == fw.MAX_TIMESTAMP
+        for call in (one.process, lambda _, stream=one: stream.push({"k": "a"})):
+            with pytest.raises(
+                fw.StateError, match=r"clock is at the end of time, so tumbling windows .* take no elements"
+            ):
+                call(table(("a", 1, 1)))
+        assert rows(one.advance_processing_time(25)) == []
+        one.process(table(("b", 1, 1)))
+        assert rows(one.advance_processing_time(29)) == [("b", 20, 30, 1)]
 
 
 def test_failed_stream_goes_on_once_restored() -> None:
