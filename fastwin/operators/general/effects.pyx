@@ -153,7 +153,8 @@ cdef class Effects:
     cdef int _answer(self, idx_t slot, int result) except -1:
         """Does what the trigger said for an element."""
         if result & FIRE and self.table.at(slot).flags & HAS_CONTENTS:
-            if self.coalesce and result == FIRE and last_ms(self.table.at(slot)) <= self.timer_service.watermark:
+            if (self.coalesce and result == FIRE and self.timer_service.event_time
+                    and last_ms(self.table.at(slot)) <= self.timer_service.watermark):
                 self.firing.touch(slot)
             else:
                 self.firing.fire(slot, NO_TIME, BY_ELEMENT)

@@ -247,6 +247,13 @@ def test_coalesced_late_firings_are_one_for_each_window_and_call(general: bool) 
     assert stream.process(ROWS).main["n"].to_pylist() == [2, 1]
 
 
+def test_windows_of_processing_time_have_no_late_firings_to_coalesce() -> None:
+    spec = BASE.window(fw.TumblingProcessingTimeWindows.of(10)).trigger(fw.CountTrigger.of(1))
+    stream = spec.allowed_lateness(0, coalesce=True).aggregate(n=fw.Count()).open(schema=ROWS.schema)
+    stream.advance_watermark(1000)
+    assert stream.process(ROWS.slice(1)).main["n"].to_pylist() == [1, 1, 2]
+
+
 def test_coalesced_firings_are_one_for_each_window_also_where_rows_are_used_again() -> None:
     """The session [25, 35) is merged away, and its row then taken for another key's."""
     spec = (
