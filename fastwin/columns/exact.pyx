@@ -55,6 +55,13 @@ cdef object _bytes_of(object kind):
 cdef object _limit(object value):
     """Returns in words why Python has no object for the value of an array of one."""
     kind = value.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        try:
+            value.to_pylist()
+        except LookupError:
+            return f"this machine does not know the zone {kind.tz!r}"
+        except Exception:
+            pass
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return "it has the years 1 to 9999"
     if pa.types.is_duration(kind):

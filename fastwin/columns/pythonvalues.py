@@ -15,7 +15,7 @@ from fastwin.columns.decoding import converted, decoded, decoded_type, encoded, 
 from fastwin.columns.exact import Exact
 from fastwin.columns.units import PER_SECOND
 
-__all__ = ["decodes_later", "exact_array", "exact_values", "python_values", "time_counts"]
+__all__ = ["decodes_later", "exact_array", "exact_values", "python_values", "time_counts", "told_rows", "told_values"]
 
 # The first and the last second of times, and of durations. Beyond the usual ones Arrow decides: a zone may move a time
 # out of the years that Python knows, and back. Beyond all there is nothing to decide.
@@ -64,11 +64,32 @@ def exact_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
     return values
 
 
+def told_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Returns the values as Python objects, and as text those that Python has no object for, or none that is the same.
+
+    Such texts tell values apart.
+    """
+    return [_as_text(value) if type(value) is Exact else value for value in exact_values(array)]
+
+
+def told_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Returns the rows by column, with values as of ``told_values``."""
+    columns = [told_values(column) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _as_text(value: Exact) -> str:
+    if _is_alone(value):
+        return repr(value)
+    part = abs(value.stored) % 1_000
+    return f"{value.shown_as('')} {'-' if value.stored < 0 else '+'}{part} ns"
+
+
 def _by_halves(array: pa.Array) -> list[Any]:
     """Returns the values, as Exact where Python has no object. O(n) where these are few, O(n log n) at most."""
     try:
         return python_values(array)
-    except (pa.ArrowException, OverflowError, ValueError):
+    except (pa.ArrowException, OverflowError, ValueError, LookupError):  # a zone that is not known is a KeyError
         half = len(array) // 2
         return _by_halves(array[:half]) + _by_halves(array[half:]) if half else [_alone(array, 0)]
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn, SupportsIndex, cast
 import pyarrow as pa
 
 from fastwin.columns.objects import schema_of_rows, table_of_rows
+from fastwin.columns.pythonvalues import told_rows
 from fastwin.errors import SpecError, StateError
 from fastwin.operators.general.operator import GeneralOperator
 from fastwin.run import planner
@@ -19,7 +20,7 @@ from fastwin.run.timelines import kind_of_element
 from fastwin.spec.builder import SpecBuilder
 from fastwin.timeline.recorder import Recorder, Source
 from fastwin.timeline.timeline import Timeline
-from fastwin.times import MIN_TIMESTAMP
+from fastwin.times import MIN_TIMESTAMP, int64_ms
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
 
 __all__ = ["Emission", "PendingTimer", "WindowHarness"]
@@ -74,7 +75,7 @@ class WindowHarness:
         """All rows of side outputs so far, by tag."""
         self.dropped = 0
         """How many late elements were dropped and counted so far."""
-        self._schema = schema
+        self._schema: pa.Schema | None = None
         self._any_time = any_time
         self._guard = Guard("harness")
         self._stream: Stream | None = None
@@ -84,12 +85,14 @@ class WindowHarness:
         self._recorder = Recorder(
             Source(spec.keys, spec.time_column, spec.time_unit), axis="processing time" if by_clock else "event time"
         )
+        self._dropped_before = 0
         if schema is not None:
-            self._open()
+            self._open(schema)
 
-    def _open(self) -> Stream:
-        assert self._schema is not None
-        self._stream = open_plan(planner.plan(self.spec, self._schema, general=True), any_time=self._any_time)
+    def _open(self, schema: pa.Schema) -> Stream:
+        """Opens the stream; a schema that does not suit is not kept."""
+        self._stream = open_plan(planner.plan(self.spec, schema, general=True), any_time=self._any_time)
+        self._schema = schema
         self._operator.firing.causes = []
         if self._clock:
             self._stream.advance_processing_time(self._clock)
@@ -112,10 +115,9 @@ class WindowHarness:
             raise SpecError(
                 f"push: the elements have the columns {', '.join(self._schema.names)}, got {', '.join(element)}"
             )
-        if self._schema is None:
-            self._schema = schema_of_rows([element], "push")
-        stream = self._stream or self._open()
-        table = table_of_rows([element], self._schema, self._schema.names, "push")
+        schema = self._schema or schema_of_rows([element], "push")
+        stream = self._stream or self._open(schema)
+        table = table_of_rows([element], schema, schema.names, "push")
         before, result = stream.metrics, stream.process(table)
         self._recorder.arrived(
             table, kind_of_element(before, stream.metrics), None if self.spec.time_column else self._clock
@@ -124,16 +126,17 @@ class WindowHarness:
 
     @alone
     def advance_watermark(self, watermark: int) -> list[Emission]:
-        """Moves the watermark, ms; returns what fires."""
+        """Moves the watermark, ms; returns what fires. Raises SpecError unless it is an int64."""
+        watermark = int64_ms("watermark", watermark)
         self._watermark = watermark if self._watermark is None else max(watermark, self._watermark)
         self._recorder.moved(watermark)
         return [] if self._stream is None else self._take(self._stream.advance_watermark(watermark))
 
     @alone
     def advance_processing_time(self, processing_time: int) -> list[Emission]:
-        """Sets the processing time, ms; returns what fires. It starts at 0."""
-        self._clock = processing_time
-        return [] if self._stream is None else self._take(self._stream.advance_processing_time(processing_time))
+        """Sets the processing time, ms; returns what fires. It starts at 0. Raises SpecError unless it is an int64."""
+        self._clock = int64_ms("processing_time", processing_time)
+        return [] if self._stream is None else self._take(self._stream.advance_processing_time(self._clock))
 
     def _take(self, result: Result) -> list[Emission]:
         assert self._stream is not None
@@ -143,22 +146,20 @@ class WindowHarness:
         self._recorder.fired(main, causes)
         bounds = [main[name].cast(pa.int64()).to_pylist() for name in ("window_start", "window_end")]
         found = []
-        for row, start, end, timer in zip(main.to_pylist(), *bounds, causes, strict=True):
+        for row, start, end, timer in zip(told_rows(main), *bounds, causes, strict=True):
             window = GlobalWindow() if start is None else TimeWindow(start, end)
             key = tuple(row.pop(name) for name in keys)
             value = {name: row[name] for name in row if name not in ("window_start", "window_end")}
             found.append(Emission(key[0] if len(keys) == 1 else key, window, value, window.max_timestamp(), timer))
         self.emissions += found
-        self.late += result.late.to_pylist()
+        self.late += told_rows(result.late)
         for tag, table in result.side.items():
-            self.side[tag] += table.to_pylist()
+            self.side[tag] += told_rows(table)
         metrics = self._stream.metrics
         self.dropped += metrics.num_late_records_dropped - self._dropped_before
         self._dropped_before = metrics.num_late_records_dropped
         self._operator._check()
         return found
-
-    _dropped_before = 0
 
     @property
     def watermark(self) -> int:
@@ -238,10 +239,9 @@ class WindowHarness:
             self._watermark = None
         if not saved:
             return
-        if self._schema is None:
+        if self._stream is None:
             raise StateError("WindowHarness: restore() before the first element needs the schema= of the elements")
-        stream = self._stream or self._open()
-        stream.restore(saved, forget_watermark=forget_watermark)
+        self._stream.restore(saved, forget_watermark=forget_watermark)
         self._dropped_before = 0
         self._operator.firing.causes = []
         self._operator._check()

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastwin.columns.decoding import take_rows
+from fastwin.columns.pythonvalues import told_values
 from fastwin.errors import SpecError
 from fastwin.operators.protocol import Operator
 from fastwin.run.planner import Plan
@@ -131,7 +132,7 @@ class TracedStream(Stream):
 
     def _advance(self, advance: Callable[[Operator], list[pa.RecordBatch]]) -> Result:
         self._journal.calls += 1
-        before = MIN_TIMESTAMP if self._journal.moved is None else self._journal.moved.watermark
+        before = self._stood_at()
         result = super()._advance(advance)
         moved = self.watermark > before
         if moved:
@@ -140,14 +141,20 @@ class TracedStream(Stream):
         self._note_fired(result.main.to_batches(), "watermark" if moved else "clock")
         return result
 
+    def _stood_at(self) -> int:
+        """Returns the watermark before a call that moves it, ms: ``watermark`` tells the new one, before any rows."""
+        if self._operator is not None:
+            return self._operator.watermark
+        return MIN_TIMESTAMP if self._journal.moved is None else self._journal.moved.watermark
+
     def _take_times(self, operator: Operator) -> None:
         super()._take_times(operator)
-        if operator.watermark > MIN_TIMESTAMP:
+        if operator.watermark > MIN_TIMESTAMP or self._journal.moved is not None:
             self._journal.note(Moved(self._journal.calls, MIN_TIMESTAMP, operator.watermark, "restore"))
 
     def _keys_of(self, rows: pa.RecordBatch | pa.Table) -> list[Any]:
-        """Returns the keys of rows: scalars for one key column, else tuples."""
-        values = [rows.column(name).to_pylist() for name in self._spec.keys]
+        """Returns the keys of rows: what is told of them for one key column, else tuples."""
+        values = [told_values(rows.column(name)) for name in self._spec.keys]
         return values[0] if len(values) == 1 else list(zip(*values, strict=True)) or [()] * rows.num_rows
 
     def _note_fired(self, main: list[pa.RecordBatch], by: _Cause) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fastwin.columns.checking import event_times
+from fastwin.columns.pythonvalues import told_rows, told_values
 from fastwin.columns.units import Unit, as_instants
 from fastwin.errors import SpecError
 from fastwin.timeline.recording import Arrived, Fired, Kind, Moved, Timing
@@ -49,7 +50,7 @@ class Source:
         column = rows[self.time_column].combine_chunks()
         times, reasons = event_times(as_instants(column, self.unit))
         told = [None if reasons is not None and reasons[i] else int(time) for i, time in enumerate(times)]
-        keys = zip(*(rows[name].to_pylist() for name in self.keys), strict=True) if self.keys else [()] * len(told)
+        keys = zip(*(told_values(rows[name]) for name in self.keys), strict=True) if self.keys else [()] * len(told)
         return list(zip(keys, told, strict=True))
 
 
@@ -127,7 +128,7 @@ class Recorder:
     def _elements(self, taken: _Rows) -> Iterator[Arrived]:
         if taken.at is not None:
             names = self._source.keys
-            keys = [tuple(row[name] for name in names) for row in taken.rows.to_pylist()]
+            keys = [tuple(row[name] for name in names) for row in told_rows(taken.rows.select(names))]
             yield from (Arrived(key, taken.at, taken.kind) for key in keys)
             return
         for key, time in self._source.elements(taken.rows):
@@ -136,7 +137,7 @@ class Recorder:
 
     def _results(self, taken: _Results) -> Iterator[Fired]:
         bounds = [taken.main[name].cast(pa.int64()).to_pylist() for name in _BOUNDS]
-        for row, start, end, timer in zip(taken.main.to_pylist(), *bounds, taken.timers, strict=True):
+        for row, start, end, timer in zip(told_rows(taken.main), *bounds, taken.timers, strict=True):
             key = tuple(row.pop(name) for name in self._source.keys)
             timing = self._timing(row, end, timer, taken.watermark)
             yield Fired(key, start, end, _text(row), timing, str(row.get("window", "")))

@@ -180,3 +180,22 @@ def test_a_harness_without_elements_has_an_empty_one():
 def test_pandas_with_the_time_in_its_index():
     frame = pd.DataFrame({"k": ["a"]}, index=pd.Index([3], name="ts"))
     assert TENS.timeline(frame).entries[0] == Arrived(("a",), 3)
+
+
+def test_a_first_element_that_is_refused_is_forgotten():
+    harness = WindowHarness(TENS)
+    with pytest.raises(fw.SpecError, match="'ts'"):
+        harness.push({"k": "a"})
+    harness.push({"k": "a", "ts": 3})
+    assert [one.value for one in harness.advance_watermark(9)] == [{"n": 1}]
+
+
+@pytest.mark.parametrize("time", ["5", 1.5, None, True, 2**63])
+def test_times_are_checked_before_the_first_element(time):
+    harness = WindowHarness(TENS)
+    for move in (harness.advance_watermark, harness.advance_processing_time):
+        with pytest.raises(fw.SpecError, match=r"^(watermark|processing_time): must"):
+            move(time)
+    assert harness.watermark == fw.MIN_TIMESTAMP
+    harness.push({"k": "a", "ts": 3})
+    assert len(harness.timeline().entries) == 1

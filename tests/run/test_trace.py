@@ -9,6 +9,7 @@ import fastwin as fw
 from fastwin.errors import SpecError
 from fastwin.run.stream import Stream
 from fastwin.run.why.journal import Moved
+from fastwin.testing import WindowHarness
 
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64())])
 TENS = fw.key_by("k").event_time("ts", unit="ms").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
@@ -170,6 +171,34 @@ def test_a_key_is_found_in_the_journal_as_it_is_in_the_column(kind: pa.DataType,
     assert "datetime" not in said(report)
 
 
+INFINITY = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "keys, told",
+    [
+        (pa.array([INFINITY, INFINITY - 1], pa.timestamp("us")), f"{INFINITY} of timestamp[us]"),
+        (pa.array([1, 2], pa.timestamp("ns")), "1970-01-01 00:00:00 +1 ns"),
+        (pa.array([-1, 1], pa.timestamp("ns")), "1970-01-01 00:00:00 -1 ns"),
+        (pa.array([b"\xff", b"a"], pa.binary()).view(pa.string()), "the text b'\\xff'"),
+        (pa.array([1, 2], pa.timestamp("us", "Nowhere/Land")), "1 of timestamp[us, tz=Nowhere/Land]"),
+    ],
+    ids=str,
+)
+def test_keys_that_python_has_no_object_for_are_told_as_text(keys: pa.Array, told: str) -> None:
+    schema = SCHEMA.set(0, pa.field("k", keys.type))
+    stream = TENS.open(watermark=0, trace=9, schema=schema)
+    for time in (3, 40, 4):
+        stream.process(pa.table([keys, [time, time]], schema=schema))
+    report = stream.why(keys[0])
+    assert report.key == told
+    assert ([one.time for one in report.late], [one.start for one in report.fired]) == ([4], [0])
+    harness = WindowHarness(TENS, schema)
+    harness.push({"k": keys[0], "ts": 3})
+    assert [one.key for one in harness.advance_watermark(9)] == [told]
+    assert len(harness.timeline(told).entries) == 3
+
+
 def test_the_journal_is_bounded_and_says_what_it_lost() -> None:
     stream = TENS.open(watermark="monotonous", trace=3)
     for i in range(10):
@@ -202,6 +231,28 @@ def test_a_restored_stream_says_so() -> None:
     traced = TENS.open(watermark=3, trace=5)
     traced.restore(stream.snapshot())
     assert "by the state that was restored" in said(traced.why("a"))
+
+
+def test_a_watermark_that_was_restored_to_earlier_moves_again() -> None:
+    stream = TENS.open(trace=100, schema=SCHEMA)
+    saved = [stream.snapshot()]
+    stream.advance_watermark(1000)
+    saved.append(stream.snapshot())
+    stream.restore(saved[:1])
+    assert stream.why("a").time[0].startswith("There is no watermark yet")
+    assert "It was moved there" not in said(stream.why("a"))
+    stream.process(rows(("a", 5)))
+    stream.advance_watermark(20)
+    stream.process(rows(("a", 6)))
+    report = stream.why("a")
+    assert [(one.by, one.moved.call) for one in report.fired] == [("watermark", 3)]
+    assert [(one.moved.by, one.moved.before, one.moved.watermark) for one in report.late] == [
+        ("caller", fw.MIN_TIMESTAMP, 20)
+    ]
+    assert "It had been moved in call 3, by advance_watermark()." in said(report)
+    stream.restore(saved[1:])
+    stream.process(rows(("a", 7)))
+    assert [one.moved.by for one in stream.why("a").late] == ["caller", "restore"]
 
 
 def test_a_session_that_is_gone() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from fastwin.columns.objects import table_of_rows
+from fastwin.columns.pythonvalues import told_values
 from fastwin.errors import SpecError
 from fastwin.operators.heldwindows import NEVER, HeldWindows
 from fastwin.operators.protocol import Operator
@@ -55,7 +56,7 @@ def why(subject: Subject, key: Any, at: Any = None, window: Any = None) -> WhyRe
     time_text = subject.time_text or time_text_for(plan)
     question = asked(plan.spec.assigner, time_text, at, window)
     columns = key_columns(plan, key)
-    values = [column[0].as_py() for column in columns]
+    values = [told_values(column)[0] for column in columns]
     plain = values[0] if len(values) == 1 else tuple(values)
     day = question.day(subject.watermark)
     shortened = time_text if day is None else time_text.on_the_day_of(day)
@@ -147,7 +148,7 @@ def _window(held: HeldWindows, place: int) -> WhyWindow:
         name=None if held.names is None else held.names[place],
         title="",
         held=True,
-        holds={name: column[place].as_py() for name, column in held.values.items()},
+        holds={name: told_values(column.slice(place, 1))[0] for name, column in held.values.items()},
         firings=int(held.firings[place]) if held.firings[place] >= 0 else None,
         fires_at=None if fires == NEVER else fires,
         fires_by=None if fires == NEVER else "clock" if held.by_clock[place] else "watermark",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
+
+from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["SIDES", "Decision", "Fired", "Journal", "Late", "Moved", "Side"]
 
@@ -82,7 +84,7 @@ class Journal:
     def note(self, decision: Decision) -> None:
         """Adds a decision; the oldest one may go."""
         if isinstance(decision, Moved):
-            self._moved = decision
+            self._moved = decision if decision.watermark > MIN_TIMESTAMP else None
         self.noted += 1
         self._decisions.append(decision)
 
@@ -106,8 +108,15 @@ class Journal:
         return self._decisions[0].call if self._decisions else None
 
     def mover_past(self, watermark: int) -> Moved | None:
-        """Returns what first brought the watermark to at least so far; None: that is lost, or nothing did."""
-        return next((one for one in self.of(Moved) if one.before < watermark <= one.watermark), None)
+        """Returns what first brought the watermark to at least so far since state was restored; None: that is lost, or
+        nothing did."""
+        found = None
+        for one in self.of(Moved):
+            if one.by == "restore":
+                found = None
+            if found is None and one.before < watermark <= one.watermark:
+                found = one
+        return found
 
     def of(self, kind: type) -> Iterator[Any]:
         """Yields the decisions of a kind, the oldest first."""
@@ -115,7 +124,3 @@ class Journal:
 
     def __len__(self) -> int:
         return len(self._decisions)
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Returns all decisions as plain values, the oldest first."""
-        return [{"what": type(one).__name__.lower(), **asdict(one)} for one in self._decisions]
