@@ -219,11 +219,16 @@ class JoinSpec:
             back. While both are quiet, each call of ``process()`` moves time up to the newest element, and on with the
             clock. None: both are waited for.
         """
-        return JoinStream((self.left, self.right), self.bind, watermark, schemas, trace, idle)
+        return JoinStream(self._spec_before, (self.left, self.right), self.bind, watermark, schemas, trace, idle)
+
+    @property
+    def _spec_before(self) -> WindowSpec:
+        """The spec over both inputs before their columns are known."""
+        return self._spec(JoinEnding(self.how, (), (), self.lateness, self.function, self.output))
 
     def explain(self) -> Explanation:
         """Says how it runs: text that shows itself well in a notebook, too."""
-        spec = self._spec(JoinEnding(self.how, (), (), self.lateness, self.function, self.output))
+        spec = self._spec_before
         operator, why = choose(spec)
         last = f"how={self.how!r}" if self.function is None else self._function_name
         lines = [

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from fastwin.columns.tables import as_table, tells_no_types
 from fastwin.columns.units import warn_of_unit
 from fastwin.errors import SpecError, StateError
+from fastwin.run import planner
 from fastwin.run.datawatermark import idle_time
 from fastwin.run.guard import Guard, alone
 from fastwin.run.inputclocks import InputClocks
-from fastwin.run.joinbound import Bound
+from fastwin.run.joinbound import LATE_SIDES, Bound
 from fastwin.run.joinheader import JoinHeader, split_header
 from fastwin.run.opening import open_stream
 from fastwin.run.reading import columns_named
@@ -51,6 +52,7 @@ class JoinStream(ShownStream):
 
     def __init__(
         self,
+        spec: WindowSpec,
         sides: tuple[WindowSpec, WindowSpec],
         bind: Callable[[pa.Schema, pa.Schema], Bound],
         watermark: tuple[Duration, Duration] | None,
@@ -58,7 +60,7 @@ class JoinStream(ShownStream):
         trace: int | None = None,
         idle: Duration | None = None,
     ) -> None:
-        self._sides, self._bind_schemas = sides, bind
+        self._spec_before, self._sides, self._bind_schemas = spec, sides, bind
         self._delays = None if watermark is None else delays_of(watermark)
         self._watermarks = [MIN_TIMESTAMP, MIN_TIMESTAMP]
         self._idle_ms = idle_time(idle, follows=watermark is not None)
@@ -89,7 +91,7 @@ class JoinStream(ShownStream):
         data, given = (left, right), [self._table(0, left), self._table(1, right)]
         if self._bound is None and not self._learn_columns(data, given):
             self._calls += 1
-            return _nothing()
+            return self._nothing()
         bound, stream = self._bound, self._stream
         assert bound is not None
         assert stream is not None
@@ -220,7 +222,7 @@ class JoinStream(ShownStream):
         ]
         self._calls += 1
         if self._stream is None:
-            return _nothing()
+            return self._nothing()
         with _failing(self._stream):
             return self._result([self._advance()])
 
@@ -234,6 +236,12 @@ class JoinStream(ShownStream):
         self._dropped += late.num_rows - wanted
         main = pa.concat_tables([result.main for result in results])
         return Result(main, pa.table({}), pa.table({}), sides, Source(bound.sides[0].keys, None))
+
+    def _nothing(self) -> Result:
+        """Returns the result of a call before the columns are known: those of ``main`` that are, and all tags."""
+        main = planner.schema_before_input(self._spec_before).empty_table()
+        side = {tag: pa.table({}) for own, tag in zip(self._sides, LATE_SIDES, strict=True) if own.late_output}
+        return Result(main, pa.table({}), pa.table({}), side, Source(self._sides[0].keys, None))
 
     @property
     def watermark(self) -> int:
@@ -347,11 +355,6 @@ def _failing(stream: Stream) -> Iterator[None]:
     except BaseException as problem:
         stream._fail(problem)
         raise
-
-
-def _nothing() -> Result:
-    """Returns the result of a call before the columns are known."""
-    return Result(pa.table({}), pa.table({}), pa.table({}), {})
 
 
 def _now_ms() -> int:

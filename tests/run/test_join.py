@@ -216,32 +216,6 @@ def test_an_unsigned_key_beyond_int64_beside_another_integer_is_refused(encoded)
     assert join.run(*wide).main.num_rows == 2
 
 
-def test_a_value_that_does_not_suit_names_key_and_window():
-    """Of the first such row: others of its window, and windows before it, are good."""
-    rows = pa.table({"k": ["a", "b", "a"], "ts": [1, 2, 11]})
-
-    def counted(key, window, left, right):
-        yield 1
-        yield "many" if key == () or (key, window.start) == ("a", 10) else 2
-        yield 3
-
-    stream = fw.co_group(START, START, WINDOW, counted, output="n bigint").open()
-    stream.process(rows, rows)
-    said = r"counted: for key 'a', TimeWindow\(start=10, end=20\): ValueError: column 'n' is int64: .*many"
-    with pytest.raises(UserFunctionError, match=said):
-        stream.advance_watermark(99)
-    everything = fw.key_by().event_time("ts")
-    grouped = fw.co_group(everything, everything, WINDOW, counted, output="n bigint")
-    with pytest.raises(UserFunctionError, match=r"counted: for key \(\), TimeWindow"):
-        grouped.run(rows, rows)
-
-
-def test_an_error_of_a_function_names_key_and_window():
-    group = fw.co_group(START, START, WINDOW, fails, output="n bigint")
-    with pytest.raises(UserFunctionError, match=r"fails: for key 'a', TimeWindow\(start=0, end=10\): KeyError: 'no'"):
-        group.run(LEFT, RIGHT)
-
-
 DROPPING = START.bad_rows("drop")
 BAD = LEFT.set_column(1, "ts", pa.array([None, 3], pa.int64()))
 CALLS = {

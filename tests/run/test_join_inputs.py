@@ -24,6 +24,18 @@ UNTOLD: dict[str, Any] = {
 }
 
 
+def test_a_result_before_the_columns_are_known_has_all_outputs() -> None:
+    left, nothing = ORDER.side_output_late_data(), UNTOLD["polars"]
+    for join, last in (
+        (fw.window_join(left, PAYMENT, WINDOW), []),
+        (fw.co_group(left, PAYMENT, WINDOW, lambda *_: [], output="n bigint"), ["n"]),
+    ):
+        stream = join.open()
+        for result in (stream.advance_watermark(5), stream.process(ORDERS.slice(2), nothing)):
+            assert {tag: table.num_rows for tag, table in result.side.items()} == {"late_left": 0}
+            assert result.main.column_names == ["k", "window_start", "window_end", *last]
+
+
 @pytest.mark.parametrize("name", UNTOLD)
 def test_a_first_table_without_rows_and_types_tells_no_columns(name: str) -> None:
     frame, swapped = UNTOLD[name], fw.window_join(PAYMENT, ORDER, WINDOW)

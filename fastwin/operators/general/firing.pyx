@@ -21,10 +21,10 @@ from fastwin.operators.general.eviction cimport Eviction
 from fastwin.operators.general.sideoutput cimport SideOutput
 from fastwin.operators.config import DELETE, INSERT, UPDATE
 from fastwin.operators.general.config import PANE_FIELDS, info_fields
-from fastwin.operators.general.returned import first_unsuited, row_maker, to_arrays, with_changes
+from fastwin.operators.general.returned import check_rows, first_unsuited, row_maker, to_arrays, with_changes
 from fastwin.operators.general.contexts cimport WindowContext
 from fastwin.operators.general.userstate cimport UserState
-from fastwin.columns.row cimport Row, TimedRow, new_row
+from fastwin.columns.row cimport TimedRow, new_row
 from fastwin.columns.row import exact_items, row_type
 from fastwin.columns.windowrows cimport WindowRows
 from fastwin.columns.windowrows import window_rows
@@ -261,9 +261,8 @@ cdef class Firing:
             results = self.process(key, ctx, elements)
             if results is None:
                 return 0
-            if type(results) is not GeneratorType and (
-                    isinstance(results, (tuple, dict, Row, str, bytes)) or not hasattr(results, "__iter__")):
-                raise TypeError(f"must yield rows, or return a list of them, returned {results!r}")
+            if type(results) is not GeneratorType and type(results) is not list:
+                check_rows(results)
             for value in results:
                 if type(value) is not tuple or len(<tuple> value) != len(self.values):
                     value = self.maker(value)

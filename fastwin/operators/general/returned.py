@@ -16,7 +16,13 @@ from fastwin.columns.row import Row, RowType, exact_items, row_of
 from fastwin.errors import SpecError
 from fastwin.operators.config import DELETE
 
-__all__ = ["first_unsuited", "reduced_maker", "row_maker", "to_arrays", "with_changes"]
+__all__ = ["check_rows", "first_unsuited", "reduced_maker", "row_maker", "to_arrays", "with_changes"]
+
+
+def check_rows(returned: Any) -> None:
+    """Raises TypeError unless what a function returned can be several rows: a single one is not taken apart."""
+    if isinstance(returned, tuple | dict | Row | str | bytes) or not hasattr(returned, "__iter__"):
+        raise TypeError(f"must yield rows, or return a list of them, returned {returned!r}")
 
 
 def row_maker(names: tuple[str, ...], what: str) -> Any:

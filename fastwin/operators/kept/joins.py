@@ -16,7 +16,7 @@ from fastwin.columns.pythonvalues import exact_values
 from fastwin.columns.row import Row, Rows, RowType
 from fastwin.core.rows.firings import sides_apart
 from fastwin.errors import SpecError, UserFunctionError
-from fastwin.operators.general.returned import first_unsuited, row_maker, to_arrays
+from fastwin.operators.general.returned import check_rows, first_unsuited, row_maker, to_arrays
 from fastwin.operators.kept.pairing import SideOfGroups, paired, widths
 from fastwin.operators.kept.picks import Fired, counts_of
 from fastwin.operators.kept.pieces import Pieces, cut
@@ -182,7 +182,11 @@ class CoGroup(_OfTwo):
     def _call(self, key: Any, window: TimeWindow, left: list, right: list) -> Iterator[tuple[Any, ...]]:
         function: Callable[..., Any] = self._function
         try:
-            for value in function(key, window, left, right) or ():
+            returned = function(key, window, left, right)
+            if returned is None:
+                return
+            check_rows(returned)
+            for value in returned:
                 yield self._maker(value)
         except Exception as problem:
             raise UserFunctionError(f"{self._where(key, window)}: {type(problem).__name__}: {problem}") from problem
