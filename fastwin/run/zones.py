@@ -12,16 +12,15 @@ from fastwin.spec.builder import SpecBuilder
 from fastwin.windows.assigner import WindowAssigner
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows
+from fastwin.windows.localclock import is_utc
 from fastwin.windows.named_windows import NamedWindows
 from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.tumbling import TumblingEventTimeWindows
 
 __all__ = ["assigners_of", "bound_type", "warn_of_utc_days"]
 
+# Results keep other names of it.
 _UTC = (None, "UTC", "Etc/UTC", "Z", "+00:00")
-# Other names of it, which results keep.
-_OFFSETS = ("+00:00", "-00:00", "+0000", "-0000", "+00", "-00", "z")
-_NAMES = ("utc", "uct", "universal", "zulu", "gmt", "gmt0", "gmt+0", "gmt-0", "greenwich")
 _DAY_MS = 86_400_000
 
 
@@ -63,7 +62,7 @@ def _warn_of_utc_days(spec: SpecBuilder, assigner: WindowAssigner | None, bounds
             pass
         case _:
             return
-    if not _is_utc(bounds.tz) and every % _DAY_MS == 0 and offset == 0:
+    if not is_utc(bounds.tz) and every % _DAY_MS == 0 and offset == 0:
         warnings.warn(
             f"window: {assigner} begin at midnight in UTC, but {_whose(spec, bounds)}; "
             f"CalendarEventTimeWindows.of('1 day', time_zone={bounds.tz!r}) has the days of that zone",
@@ -74,9 +73,3 @@ def _warn_of_utc_days(spec: SpecBuilder, assigner: WindowAssigner | None, bounds
 def _whose(spec: SpecBuilder, bounds: pa.DataType) -> str:
     calendar = any(isinstance(one, CalendarEventTimeWindows) for one in assigners_of(spec))
     return f"{'the calendar' if calendar else f'event_time {spec.time_column!r}'} is in {bounds.tz}"
-
-
-def _is_utc(zone: str) -> bool:
-    """Whether a zone is UTC under any of its names."""
-    zone = zone.lower()
-    return zone in _OFFSETS or zone.removeprefix("etc/") in _NAMES

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -19,6 +19,7 @@ from fastwin.timeline.layout import Panel, keys_of, panel, reach
 from fastwin.timeline.recording import Fired, Recording
 from fastwin.timeline.theme import COLOURS, with_dark_screens
 from fastwin.times import FIRST_DATE_MS, LAST_DATE_MS
+from fastwin.windows.localclock import known_zone
 
 __all__ = ["rendered"]
 
@@ -183,26 +184,19 @@ def _name(axes: Any, one: Panel, recording: Recording, axis: _Axis, *, last: boo
     if recording.ordered:
         axes.set_ylabel("order of arrival →", rotation=270, labelpad=12)
     if axis.name is None:
-        zone = _zone(recording.zone)
+        known = known_zone(recording.zone)
+        zone = known or UTC
         locator = AutoDateLocator(tz=zone, minticks=3, maxticks=8)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))
         axes.xaxis.get_offset_text().set_visible(last)
-        label = f"{recording.axis}, {zone.key}"
+        label = f"{recording.axis}, {'UTC' if known is None else recording.zone}"
     else:
         axes.xaxis.set_major_locator(MaxNLocator(9, steps=[1, 2, 5, 10], integer=True))
         label = f"{recording.axis}, {axis.name}"
     axes.tick_params(labelbottom=last)
     if last:
         axes.set_xlabel(label)
-
-
-def _zone(name: str) -> ZoneInfo:
-    """Returns a zone by its name; UTC for an offset without one."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")
 
 
 def _legend(figure: Figure, panels: list[Panel], top: float) -> None:

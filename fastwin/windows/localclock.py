@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 
 from fastwin.errors import SpecError
 
-__all__ = ["first_instants", "time_zone_of", "zone_name"]
+__all__ = ["first_instants", "is_utc", "known_zone", "time_zone_of", "zone_name"]
 
 # Before 1800 no zone has a rule. After 2500 only yearly rules are left, and the calendar repeats after 400 years.
 _FIRST_MS: Final = -5_364_662_400_000
 _LAST_MS: Final = 16_725_225_600_000
 _CYCLE_MS: Final = 146_097 * 86_400_000
 _EPOCH = datetime(1970, 1, 1)
+# Names of UTC, besides "Etc/" before some.
+_OFFSETS = ("+00:00", "-00:00", "+0000", "-0000", "+00", "-00", "z")
+_NAMES = ("utc", "uct", "universal", "zulu", "gmt", "gmt0", "gmt+0", "gmt-0", "greenwich")
 
 
 def zone_name(zone: Any) -> Any:
@@ -40,6 +43,30 @@ def time_zone_of(name: str, argument: str) -> ZoneInfo:
         raise SpecError(
             f"{argument}: must be the name of a time zone such as 'Europe/Berlin', got {name!r}{hint}"
         ) from None
+
+
+def is_utc(zone: str) -> bool:
+    """Whether a zone, as Arrow names it, is UTC under any of its names."""
+    zone = zone.lower()
+    return zone in _OFFSETS or zone.removeprefix("etc/") in _NAMES
+
+
+def known_zone(name: str) -> tzinfo | None:
+    """Returns a zone as Arrow names it: by its name, or an offset such as ``+02:00``. None: this machine has none.
+
+    >>> known_zone("-05:30")
+    datetime.timezone(datetime.timedelta(days=-1, seconds=66600))
+    """
+    if is_utc(name):
+        return UTC
+    try:
+        if name[:1] not in ("+", "-"):
+            return ZoneInfo(name)
+        digits = name[1:].replace(":", "").ljust(4, "0")
+        offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+        return timezone(-offset if name[0] == "-" else offset)
+    except (ValueError, OSError, LookupError):  # ZoneInfoNotFoundError is a KeyError
+        return None
 
 
 def first_instants(zone: ZoneInfo, clock: NDArray[np.int64]) -> NDArray[np.int64]:

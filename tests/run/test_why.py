@@ -8,6 +8,7 @@ import pytest
 
 import fastwin as fw
 from fastwin.errors import SpecError, StateError
+from fastwin.run.why.timetext import TimeText
 
 START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 MS = round(START.timestamp() * 1_000)
@@ -315,6 +316,51 @@ def test_a_time_in_thousands_of_windows() -> None:
     report = stream.why("ann", at=MS + 30 * MINUTE)
     assert sum(window.held for window in report.windows) == 31 * 60
     assert sum(not window.held for window in report.windows) == 20
+
+
+def test_columns_of_inspect_leave_keys_their_names() -> None:
+    window = fw.TumblingEventTimeWindows.of(10)
+    start = fw.key_by("rows").event_time("ts").window(window)
+    table = pa.table({"rows": ["x", "x"], "ts": [1, 2], "v": [1, 2]})
+    stream = start.top(1, by="v").open()
+    stream.process(table)
+    assert stream.inspect().select(["rows", "rows_"]).to_pylist() == [{"rows": "x", "rows_": 2}]
+    elements = fw.key_by("elements").event_time("ts").window(window).evictor(fw.CountEvictor.of(5))
+    stream = elements.aggregate(n=fw.Count()).open()
+    stream.process(table.rename_columns(["elements", "ts", "v"]))
+    assert stream.inspect().select(["elements", "elements_"]).to_pylist() == [{"elements": "x", "elements_": 2}]
+
+
+class _Product(fw.AggregateFunction):
+    def create_accumulator(self):
+        return 1
+
+    def add(self, value, accumulator):
+        return accumulator * value.v
+
+    def get_result(self, accumulator):
+        return accumulator
+
+
+def test_an_aggregate_of_the_name_of_what_functions_hold_is_shown() -> None:
+    start = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+    stream = start.aggregate(contents=fw.Count(), product=_Product(), output="product bigint").open()
+    stream.process(pa.table({"ts": [1, 2], "v": [3, 2]}))
+    assert stream.inspect().select(["contents", "contents_"]).to_pylist() == [{"contents": 2, "contents_": "6"}]
+
+
+def test_a_zone_that_this_machine_does_not_know_is_told() -> None:
+    odd = SCHEMA.set(1, pa.field("ts", pa.timestamp("ms", "Nowhere/Land")))
+    stream = HOURS.open(schema=odd)
+    stream.process(pa.table([["ann"], pa.array([MS], odd.field("ts").type), [2.0]], schema=odd))
+    told = said(stream.why("ann", at="2026-01-01 12:30"))
+    assert "Window from 2026-01-01 12:00:00 to 13:00:00" in told
+    assert "Times are in UTC, as this machine does not know the zone 'Nowhere/Land'; those" in told
+
+
+@pytest.mark.parametrize("zone, shown", [("+05:30", "17:30"), ("-0130", "10:30"), ("Zulu", "12:00"), ("z", "12:00")])
+def test_zones_without_a_name(zone: str, shown: str) -> None:
+    assert TimeText(zone).text(MS) == f"2026-01-01 {shown}:00"
 
 
 def test_a_sketch_is_told_by_what_it_counts():

@@ -110,8 +110,11 @@ def test_an_empty_one_shows_no_picture():
     assert Timeline(())._repr_svg_() is None
 
 
-def test_a_zone_without_a_name_is_utc():
-    assert "UTC" in _svg(Timeline((Arrived(KEY, 1_700_000_000_000),), zone="+05:30"))
+@pytest.mark.parametrize(
+    "zone, shown", [("+05:30", "+05:30"), ("Asia/Tokyo", "Asia/Tokyo"), ("Nowhere/Land", "UTC"), ("+5x", "UTC")]
+)
+def test_a_zone_that_is_not_known_is_utc(zone, shown):
+    assert f"event time, {shown}<" in _svg(Timeline((Arrived(KEY, 1_700_000_000_000),), zone=zone))
 
 
 def _room(bar: Fired) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from fastwin.core.rows.rowstore import RowStore
 from fastwin.core.windows.windowtable import END_CELL, HEAD_CELLS
 from fastwin.operators.general.repeating import unmarked
 from fastwin.operators.heldwindows import NEVER, HeldWindows, WindowTimer, in_rows, slots_of_key
+from fastwin.spec.joinending import free_name
 from fastwin.times import MAX_TIMESTAMP
 from fastwin.triggers import (
     AfterWatermark,
@@ -151,7 +152,9 @@ def _values(operator: Any, slots: NDArray[np.int32]) -> dict[str, pa.Array]:
         columns = config.values_of(contents.accumulators, operator.table.rows, slots)
         values |= dict(zip([column.name for column in config.results], columns, strict=True))
     if contents.in_python and not contents.keeps_rows:
-        values["contents"] = pa.array([None if held is None else _shortened(held) for held in objects], pa.string())
+        values[free_name("contents", values, "_")] = pa.array(
+            [None if held is None else _shortened(held) for held in objects], pa.string()
+        )
     return values
 
 

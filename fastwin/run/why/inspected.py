@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -12,6 +10,7 @@ from fastwin.columns.buffers import from_values
 from fastwin.operators.heldwindows import NEVER, HeldWindows
 from fastwin.operators.protocol import Operator
 from fastwin.run.planner import Plan
+from fastwin.spec.joinending import free_name
 from fastwin.windows.named_windows import WINDOW_COLUMN
 
 __all__ = ["inspected"]
@@ -29,9 +28,8 @@ def inspected(plan: Plan, operator: Operator) -> pa.Table:
     is_global = held.starts == held.ends
     columns["window_start"] = _times(held.starts, is_global, bound)
     columns["window_end"] = _times(held.ends, is_global, bound)
-    columns |= held.values
-    for name, column in _about(held, bound).items():
-        columns[_free(name, columns)] = column
+    for name, column in (*held.values.items(), *_about(held, bound).items()):
+        columns[free_name(name, columns, "_")] = column
     return pa.table(columns)
 
 
@@ -53,10 +51,3 @@ def _about(held: HeldWindows, bound: pa.DataType) -> dict[str, pa.Array]:
 
 def _times(times: NDArray[np.int64], missing: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
     return from_values(times, None if not missing.any() else ~missing, kind)
-
-
-def _free(name: str, taken: Container[str]) -> str:
-    """Returns a name that no key and no aggregate has: with underscores behind it if need be."""
-    while name in taken:
-        name += "_"
-    return name

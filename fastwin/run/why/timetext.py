@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from operator import index
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 
 from fastwin.errors import SpecError
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
+from fastwin.windows.localclock import known_zone
 
 __all__ = ["TimeText", "span", "time_text_of"]
 
@@ -40,9 +40,9 @@ def span(ms: int) -> str:
 
 @dataclass(frozen=True)
 class TimeText:
-    """Writes and reads times. zone: in which they are shown. unit: of an int64 column; None: it has timestamps.
+    """Writes and reads times. zone: in which they are shown; where this machine does not know it, in UTC.
 
-    day: a date, which is left out; None: all dates are shown.
+    unit: of an int64 column; None: it has timestamps. day: a date, which is left out; None: all dates are shown.
     """
 
     zone: str = "UTC"
@@ -67,6 +67,17 @@ class TimeText:
         number = str(whole) if not rest else f"{whole}.{rest:03d}"
         return number if shown is None or abs(ms) < _YEAR_MS else f"{number} ({shown})"
 
+    @property
+    def zone_told(self) -> str:
+        """The zone in which times are shown, in words."""
+        if known_zone(self.zone) is not None:
+            return self.zone
+        return f"UTC, as this machine does not know the zone {self.zone!r}"
+
+    @property
+    def _zone(self) -> tzinfo:
+        return known_zone(self.zone) or UTC
+
     def on_the_day_of(self, ms: int) -> TimeText:
         """Returns what leaves out the date of a time; where times are numbers, these are shown with all dates."""
         shown = None if self.unit else self._date(ms)
@@ -74,7 +85,7 @@ class TimeText:
 
     def _date(self, ms: int) -> str | None:
         try:
-            moment = (_EPOCH + timedelta(milliseconds=ms)).astimezone(_zone(self.zone))
+            moment = (_EPOCH + timedelta(milliseconds=ms)).astimezone(self._zone)
         except (OverflowError, ValueError):
             return None
         return moment.strftime("%Y-%m-%d %H:%M:%S").zfill(19) + (f".{ms % 1_000:03d}" if ms % 1_000 else "")
@@ -90,7 +101,7 @@ class TimeText:
         if isinstance(value, np.datetime64):
             value = value.astype("datetime64[ms]").astype(datetime)
         if isinstance(value, datetime):
-            moment = value if value.tzinfo is not None else value.replace(tzinfo=_zone(self.zone))
+            moment = value if value.tzinfo is not None else value.replace(tzinfo=self._zone)
             return (moment - _EPOCH) // timedelta(milliseconds=1)
         try:
             number = index(value)
@@ -122,12 +133,3 @@ def time_text_of(bounds: pa.DataType, column: pa.DataType | None, unit: str | No
     """Returns how times are shown. bounds: the type of window bounds. column: of the event time; unit: that it has."""
     counts = column is not None and pa.types.is_integer(column)
     return TimeText(bounds.tz or "UTC", (unit or "ms") if counts else None)
-
-
-def _zone(name: str) -> tzinfo:
-    """Returns a zone by its name, or an offset such as ``+02:00``."""
-    if name[:1] in "+-":
-        digits = name[1:].replace(":", "").ljust(4, "0")
-        offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:4]))
-        return timezone(-offset if name[0] == "-" else offset)
-    return UTC if name == "UTC" else ZoneInfo(name)

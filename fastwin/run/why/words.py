@@ -66,7 +66,7 @@ class Words(PastWords):
         """Returns what is to be said of times in the report."""
         day = self._time_text.day
         told = "" if day is None else f"; those without a date are of {day}"
-        return f"Times are in {self._time_text.zone}{told}."
+        return f"Times are in {self._time_text.zone_told}{told}."
 
     # --- time ---
 
