@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.decoding import taken
 from fastwin.columns.values import can_hash, value_column
 from fastwin.core.sketches.hyperloglog import Sketch
 from fastwin.errors import SketchError, SpecError
@@ -43,7 +44,7 @@ def sketch(values: pa.Array | pa.ChunkedArray) -> bytes:
         raise SpecError(f"values: must be an Arrow array of numbers, text, bytes, booleans or times, got {kind}")
     found = Sketch()
     for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
-        hashes, valid = value_column(chunk, "hash")
+        hashes, valid = value_column(taken(chunk), "hash")
         assert hashes is not None
         found.add_hashes(hashes if valid is None else hashes[valid])
     return found.to_bytes()
@@ -67,6 +68,8 @@ def estimate(sketch: _Bytes | Iterable[_Bytes | None]) -> int:
 
 def registers(sketch: _Bytes) -> NDArray[np.uint8]:
     """Returns the registers of a sketch: uint8[16384]. Raises SketchError for bytes that are no sketch."""
+    if sketch is None:
+        raise SketchError("sketch: must be bytes, got NoneType")
     return _read([sketch]).registers()
 
 

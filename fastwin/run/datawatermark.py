@@ -65,6 +65,11 @@ def data_watermark(
     """Returns what the arguments of ``WindowSpec.open`` ask for; None: the caller moves the watermark."""
     delay_ms = None
     if watermark is not None:
+        if isinstance(watermark, str) and watermark.isalpha() and watermark != "monotonous":
+            raise SpecError(
+                f"watermark: {watermark!r} is no duration; write for example '5 seconds', or 'monotonous' where times "
+                f"never go back"
+            )
         delay_ms = 0 if watermark == "monotonous" else to_ms(watermark, argument="watermark")
         if delay_ms < 0:
             raise SpecError(f"watermark: must not be negative, got {delay_ms} ms")

@@ -6,6 +6,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from fastwin.errors import SpecError
 from fastwin.run import planner
 from fastwin.run.datawatermark import data_watermark
 from fastwin.run.stream import Stream
@@ -26,6 +27,11 @@ def open_stream(
     trace: int | None = None,
 ) -> Stream:
     """Opens a stream; see ``WindowSpec.open``."""
+    if spec.time_column is None:
+        by_event_time = {"watermark": watermark, "idle": idle, "max_future_skew": max_future_skew}
+        told = [name for name, value in by_event_time.items() if value is not None]
+        if told:
+            raise SpecError(f"open: {told[0]}= is about event times, and the spec has no .event_time(column)")
     follows = data_watermark(watermark, idle)
     plan = None if schema is None else planner.plan(spec, schema)
     if trace is None:

@@ -137,6 +137,10 @@ cdef class ProcessingTimeoutTrigger(NestingTrigger):
             raise SpecError(f"{name}: timeout must be at least 1 ms, got {timeout_ms!r}")
         if timeout_ms >= 2**63:
             raise SpecError(f"{name}: timeout must be below 2**63 ms, got {timeout_ms}")
+        for argument, value in (("reset_timer_on_new_record", reset_timer_on_new_record),
+                                ("should_clear_on_timeout", should_clear_on_timeout)):
+            if not isinstance(value, bool):
+                raise SpecError(f"{name}: {argument} must be True or False, got {value!r}")
         self.values = (trigger, timeout_ms, reset_timer_on_new_record, should_clear_on_timeout)
         self.timeout = timeout_ms
         self.resets = reset_timer_on_new_record
@@ -147,7 +151,7 @@ cdef class ProcessingTimeoutTrigger(NestingTrigger):
         """Returns a trigger with a timeout.
 
         reset_timer_on_new_record: every element sets the timeout anew. should_clear_on_timeout: a timeout also
-            clears the other trigger. Raises SpecError for a timeout below 1 ms.
+            clears the other trigger. Raises SpecError for a timeout below 1 ms, and unless both are True or False.
         """
         ms = to_ms(timeout, argument=f"{cls.__name__}: timeout")
         return cls(trigger, ms, reset_timer_on_new_record, should_clear_on_timeout)

@@ -239,6 +239,23 @@ def test_what_user_code_does_wrong_is_told(part: str, answer, says: str, general
         stream.process(rows)
 
 
+@pytest.mark.parametrize("part", ["lift", "combine", "lower"])
+@pytest.mark.parametrize("kind", ["<u8", ">u8"])
+def test_integers_that_do_not_fit_do_not_wrap(part: str, kind: str) -> None:
+    def answer(most: int):
+        def given(found):
+            made = [np.full(len(a), most, kind) for a in (found if isinstance(found, tuple) else (found,))]
+            return tuple(made) if isinstance(found, tuple) else made[0]
+
+        return given
+
+    table = pa.table({"ts": [1, 2], "v": [1, 2]})
+    start = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+    with pytest.raises(fw.UserFunctionError, match=rf"Broken\.{part}: .* integers below 2\*\*63, returned {2**63 + 5}"):
+        start.aggregate(r=Broken(part, answer(2**63 + 5))).run(table)
+    assert start.aggregate(r=Broken(part, answer(2**63 - 1))).run(table).main.num_rows == 1
+
+
 def test_definitions_are_checked() -> None:
     with pytest.raises(fw.SpecError, match="Range: columns must be names of columns, at least one"):
         Range()

@@ -36,3 +36,16 @@ def test_columns_named_then_and_output() -> None:
     ]
     with pytest.raises(fw.SpecError, match="then must be a ProcessWindowFunction"):
         WINDOWED.aggregate(n=fw.Count(), then=5, output="n int")
+
+
+@pytest.mark.parametrize("given", [{"watermark": "1 s"}, {"idle": "1 s"}, {"max_future_skew": "1 s"}])
+def test_arguments_of_event_time_are_refused_without_one(given: dict) -> None:
+    spec = fw.key_by().processing_time().window(fw.TumblingProcessingTimeWindows.of(10)).aggregate(n=fw.Count())
+    (name,) = given
+    with pytest.raises(fw.SpecError, match=rf"open: {name}= is about event times, and the spec has no .event_time"):
+        spec.open(**given)
+
+
+def test_another_word_for_a_watermark_is_refused_with_the_right_one() -> None:
+    with pytest.raises(fw.SpecError, match=r"watermark: 'monotonic' is no duration; .*, or 'monotonous' where"):
+        SPEC.open(watermark="monotonic")

@@ -12,6 +12,8 @@ from fastwin.errors import UserFunctionError
 
 __all__ = ["NumpyAccumulator"]
 
+cdef object INT64_MAX = np.uint64(2**63 - 1)
+
 
 @cython.final
 cdef class NumpyAccumulator(Base):
@@ -168,6 +170,8 @@ cdef class NumpyAccumulator(Base):
                 array = np.ma.asanyarray(array) if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
                 if array.shape != (n,):
                     raise TypeError(f"must return arrays of {n} values, returned shape {array.shape}")
+                if dtype == "int64" and array.dtype.kind == "u" and (array > INT64_MAX).any():
+                    raise OverflowError(f"must return integers below 2**63, returned {array.max()}")
                 out.append(array.astype(dtype, casting="same_kind", copy=False))
             return out
         except Exception as problem:

@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import fastwin as fw
 from fastwin import hyperloglog
 from fastwin.columns.values import hashes
 from fastwin.core.sketches.hyperloglog import Sketch
+from fastwin.errors import SketchError
 from tests.support.redis_server import RedisServer
 
 KEY = "sketch"
@@ -135,6 +137,19 @@ def test_nulls_in_dictionaries_are_skipped() -> None:
     assert hyperloglog.estimate(hyperloglog.sketch(column.slice(1))) == 0
     empty = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int32()), pa.array([], pa.string()))
     assert hyperloglog.estimate(hyperloglog.sketch(pa.chunked_array([empty, empty]))) == 0
+
+
+def test_runs_are_taken_as_what_they_stand_for() -> None:
+    plain = pa.array(["a", "a", None, "b"])
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 4], pa.int32()), pa.array(["a", None, "b"]))
+    for column, wanted in ((runs, plain), (pa.chunked_array([runs, runs]), plain), (runs.slice(2), plain.slice(2))):
+        assert hyperloglog.sketch(column) == hyperloglog.sketch(wanted)
+
+
+@pytest.mark.parametrize("nothing", [None, "text", 5])
+def test_registers_of_no_sketch_are_refused(nothing: Any) -> None:
+    with pytest.raises(SketchError, match="sketch: must be bytes, got"):
+        hyperloglog.registers(nothing)
 
 
 def test_values_without_text_are_refused() -> None:

@@ -157,6 +157,14 @@ BUILDING = [
     (lambda: fw.ContinuousProcessingTimeTrigger("1 min"), "at least 1 ms, got '1 min'"),
     (lambda: fw.PurgingTrigger(None), "trigger must be a trigger, got None"),
     (lambda: fw.ProcessingTimeoutTrigger(EVENT, 0), "at least 1 ms, got 0"),
+    (
+        lambda: fw.ProcessingTimeoutTrigger.of(EVENT, "5 s", reset_timer_on_new_record="false"),
+        "ProcessingTimeoutTrigger: reset_timer_on_new_record must be True or False, got 'false'",
+    ),
+    (
+        lambda: fw.ProcessingTimeoutTrigger.of(EVENT, "5 s", should_clear_on_timeout=0),
+        "ProcessingTimeoutTrigger: should_clear_on_timeout must be True or False, got 0",
+    ),
     (lambda: fw.CountEvictor("x"), "max_count must be an int"),
     (lambda: fw.CountEvictor.of(1, 5), "do_evict_after must be True or False, got 5"),
     (lambda: fw.TimeEvictor.of(-5), "at least 0 ms, got -5"),
