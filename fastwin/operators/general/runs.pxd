@@ -21,7 +21,6 @@ cdef class Runs:
 
     cdef int note(self, Window* window, idx_t slot, Py_ssize_t i) except -1
     cdef void move(self, Window* window, Window* to, idx_t slot) noexcept
-    cdef Py_ssize_t count(self, Window* window) noexcept
     cdef Picked pick(self, Rows rows, Py_ssize_t begin, Py_ssize_t end)
     cdef RowRun handed(self, Picked picked, Py_ssize_t first, Py_ssize_t n)
     cdef int taken_back(self) except -1

@@ -51,10 +51,6 @@ cdef class Runs:
         if to.run:
             self.runs[to.run - 1].slot = slot
 
-    cdef Py_ssize_t count(self, Window* window) noexcept:
-        """Returns how many elements the run of a window has."""
-        return self.runs[window.run - 1].n if window.run else 0
-
     cdef Picked pick(self, Rows rows, Py_ssize_t begin, Py_ssize_t end):
         """Returns the elements of the runs from ``begin`` up to ``end``, one run after the other. O(elements)."""
         cdef Py_ssize_t r, n = 0
