@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from fastwin.columns.buffers import from_values, repeated
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet
 from fastwin.core.keys.keytable import KeyTable
-from fastwin.core.rows.rowstore import RowStore
+from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.spec.checks import CHANGE
 from fastwin.spec.describe import describe
 from fastwin.state.chain import Chain
@@ -121,6 +121,10 @@ class Config:
     window: str | None = None
     changelog: bool = False
 
+    def parts(self) -> dict[str, Any]:
+        """Returns all that a Config is told, by name, for one that is told more."""
+        return {part.name: getattr(self, part.name) for part in fields(Config)}
+
     def encode_state(
         self,
         kind: Literal["snapshot", "delta"],
@@ -163,7 +167,7 @@ class Config:
         values = [column.field for column in self.results]
         return pa.schema([*self.codec.out_fields, *named, *bounds, *values, *changes])
 
-    def new_accumulators(self, head_cells: int = 3) -> AccumulatorSet:
+    def new_accumulators(self, head_cells: int = HEAD_CELLS) -> AccumulatorSet:
         """Returns fresh kernels for the aggregates."""
         return AccumulatorSet(members_of(self.results), head_cells)
 

@@ -76,8 +76,7 @@ def kept_config(spec: SpecBuilder, config: Config, rows: pa.Schema) -> KeptConfi
     filled = spec.ending.filled(rows, spec.keys)
     assert filled is not None
     columns = pa.schema([*list(config.main_schema)[: len(spec.keys) + len(BOUNDS)], *filled])
-    told = {name: getattr(config, name) for name in Config.__dataclass_fields__}
-    return KeptConfig(**told, kept=kept, columns=columns)
+    return KeptConfig(**config.parts(), kept=kept, columns=columns)
 
 
 def kept_operator(config: KeptConfig, spec: SpecBuilder, slicing: Callable[[], Slicing]) -> Operator:

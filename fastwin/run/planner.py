@@ -303,16 +303,25 @@ def plan(spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden:
     )
     bounds = bound_type(spec, schema)
     warn_of_utc_days(spec, bounds)
-    common = (codec, results, spec.lateness_ms, False, spec.fingerprint, str(spec), text, state, bounds)
-    config = Config(*common, changelog=spec.changelog)
-    if isinstance(spec.assigner, NamedWindows):
-        config = replace(config, window="")
+    config = Config(
+        codec=codec,
+        results=results,
+        lateness_ms=spec.lateness_ms,
+        coalesce=False,
+        fingerprint=spec.fingerprint,
+        text=str(spec),
+        input_schema=text,
+        state=state,
+        bound_type=bounds,
+        window="" if isinstance(spec.assigner, NamedWindows) else None,
+        changelog=spec.changelog,
+    )
     program = None
     if operator == "general":
         check_assigner(spec.assigner)
         program = _program(spec, seen, inputs)
         columns = _general_schema(spec, config, program)
-        config = GeneralConfig(*common, changelog=spec.changelog, columns=columns)
+        config = GeneralConfig(**config.parts(), columns=columns)
     if keeps_rows:
         config = kept_config(spec, config, visible)
     return Plan(spec, operator, why, input_schema, config, inputs, program)
