@@ -9,6 +9,7 @@ import pytest
 import fastwin as fw
 from fastwin.errors import SpecError, StateError
 from fastwin.run.why.timetext import TimeText
+from fastwin.run.why.windowsat import late_from
 
 START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 MS = round(START.timestamp() * 1_000)
@@ -369,3 +370,22 @@ def test_a_sketch_is_told_by_what_it_counts():
     stream = keyed.aggregate(users=fw.HyperLogLog("user", output="sketch"), least=fw.Min("text")).open()
     stream.process(table)
     assert "It holds users = a sketch of about 2 values, least = b'HYLL'." in stream.why(None).text
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        [fw.SlidingEventTimeWindows.of(10, 3, 1)],
+        [fw.SlidingEventTimeWindows.of(3, 10, -2)],
+        [fw.CumulativeEventTimeWindows.of(12, 4, 3)],
+        [fw.TumblingEventTimeWindows.of(7)],
+        [fw.TumblingEventTimeWindows.of(7), fw.TumblingEventTimeWindows.of(21)],
+    ],
+    ids=str,
+)
+def test_an_element_is_late_from_the_end_of_its_last_window(windows: list) -> None:
+    start = fw.key_by().event_time("ts").allowed_lateness(5)
+    spec = start.window(windows[0]) if len(windows) == 1 else start.windows(a=windows[0], b=windows[1])
+    for time in range(-40, 40):
+        ends = [one.end for assigner in windows for one in assigner.assign_windows(None, time, None)]
+        assert late_from(spec, time) == (max(ends) - 1 + 5 if ends else None)

@@ -60,7 +60,19 @@ def late_from(spec: SpecBuilder, time: int, lateness_ms: int | None = None) -> i
 
     lateness_ms: that is allowed to it; None: what the spec allows. Returns None where nobody can tell.
     """
-    found = windows_at(spec.assigner, time) or []
-    ends = [one.window.end for one in found if isinstance(one.window, TimeWindow)]
+    several = [one for _, one in spec.assigner.named] if isinstance(spec.assigner, NamedWindows) else [spec.assigner]
+    ends = [end for end in (_last_end(one, time) for one in several) if end is not None]
     allowed = spec.lateness_ms if lateness_ms is None else lateness_ms
     return max(ends) - 1 + allowed if ends else None
+
+
+def _last_end(assigner: Any, time: int) -> int | None:
+    """Returns the end of the last window that a time is in, ms; None: it is in none, or nobody can tell."""
+    match assigner:
+        case SlidingEventTimeWindows(size_ms=size, slide_ms=slide, offset_ms=offset):
+            end = time - (time - offset) % slide + size
+            return end if end > time else None
+        case CumulativeEventTimeWindows(max_size_ms=size, offset_ms=offset):
+            return time - (time - offset) % size + size
+    found = windows_at(assigner, time) or []
+    return max((one.window.end for one in found if isinstance(one.window, TimeWindow)), default=None)
