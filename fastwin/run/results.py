@@ -31,7 +31,7 @@ class Result:
     late: elements that no window takes any more, with the input's columns; empty unless asked for.
     bad: rows without a usable timestamp or gap, with the input's columns and ``bad_reason``; empty unless diverted.
     side: the side outputs that the spec declares, by tag.
-    bad_dropped: how many rows without a usable timestamp the call has dropped, as ``bad_rows("drop")`` says.
+    bad_dropped: how many bad rows the call has dropped, as ``bad_rows("drop")`` says.
     source: which columns are keys and time, for pictures.
     """
 
@@ -87,16 +87,19 @@ class Result:
             raise SpecError(f"{call}: output must be one of {', '.join(map(repr, outputs))}, got {name!r}")
         return outputs[name]
 
+    def _others(self) -> list[tuple[str, pa.Table]]:
+        """Returns the outputs besides ``main`` that have rows, by name."""
+        sides = ((f"side[{tag!r}]", table) for tag, table in self.side.items())
+        return [one for one in (("late", self.late), ("bad", self.bad), *sides) if one[1].num_rows]
+
     def __repr__(self) -> str:
         main = f"main: {self.main.num_rows:,} rows of {', '.join(self.main.column_names)}"
-        others = {"late": self.late, "bad": self.bad, **{f"side[{tag!r}]": table for tag, table in self.side.items()}}
-        counts = [f"{name}: {table.num_rows:,} rows" for name, table in others.items() if table.num_rows]
+        counts = [f"{name}: {table.num_rows:,} rows" for name, table in self._others()]
         counts += [f"bad_dropped: {self.bad_dropped:,} rows"] if self.bad_dropped else []
         return f"Result({'; '.join([main, *counts])})"
 
     def _repr_html_(self) -> str:
-        outputs = {"late": self.late, "bad": self.bad, **{f"side[{tag!r}]": table for tag, table in self.side.items()}}
-        parts = [table_html(f"result.{name}", table) for name, table in outputs.items() if table.num_rows]
+        parts = [table_html(f"result.{name}", table) for name, table in self._others()]
         parts += [pairs_html("result", {"bad_dropped": self.bad_dropped})] if self.bad_dropped else []
         return "".join([table_html("result.main", self.main), *parts])
 
@@ -115,7 +118,7 @@ def _need(call: str, library: str) -> Any:
 class Metrics:
     """Counters of a stream since it was opened, and its state as it stands.
 
-    events: rows taken in, bad ones included. bad: rows without a usable timestamp.
+    events: rows taken in, bad ones included. bad: rows without a usable timestamp or gap.
     num_late_records_dropped: Flink's counter: late elements, unless they are handed out; ``late`` counts those.
     unassigned: elements in time that no window covers. fired: result rows. open_windows: (key, window) pairs
     with contents. state_rows, state_bytes: rows held and bytes allocated. watermark: ms, int64 min for none yet.

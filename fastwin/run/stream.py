@@ -256,7 +256,7 @@ class Stream(Questions, ShownStream):
             return plan.result(main, late, bad, operator.take_side())
         if main or late or bad:
             return plan.result(main, late, bad, {})
-        if self._empty is None:
+        if self._empty is None or self._empty.side:  # somebody has put something into it
             self._empty = plan.result([], [], [], {})
         return self._empty
 

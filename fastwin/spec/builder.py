@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["BAD_ROW_POLICIES", "SpecBuilder"]
 
 BAD_ROW_POLICIES = ("raise", "divert", "drop")
+_OUTPUTS = ("main", "late", "bad")  # that each result has
 
 
 @dataclass(frozen=True)
@@ -177,10 +178,11 @@ class SpecBuilder:
     def side_output(self, tag: str, schema: str | pa.Schema) -> Self:
         """Declares a side output, which ``context.output(tag, value)`` fills: ``result.side[tag]``.
 
-        schema: DDL such as ``"user string, n bigint"`` or a pa.Schema.
+        tag: a name; not ``"main"``, ``"late"`` or ``"bad"``, as results have these. schema: DDL such as
+            ``"user string, n bigint"`` or a pa.Schema.
         """
-        if not isinstance(tag, str) or not tag.isidentifier():
-            raise SpecError(f"side_output: tag must be a name, got {tag!r}")
+        if not isinstance(tag, str) or not tag.isidentifier() or tag in _OUTPUTS:
+            raise SpecError(f"side_output: tag must be a name, and none of {', '.join(_OUTPUTS)}, got {tag!r}")
         return self._with(sides=(*self.sides, (tag, to_schema(schema, f"side_output {tag!r}"))))
 
     def with_pane_info(self) -> Self:

@@ -46,6 +46,18 @@ def test_side_outputs_by_tag() -> None:
             call("even")
 
 
+@pytest.mark.parametrize("tag", ["main", "late", "bad", "no name", None])
+def test_tags_of_other_outputs_are_refused(tag: Any) -> None:
+    with pytest.raises(fw.SpecError, match="side_output: tag must be a name, and none of main, late, bad, got"):
+        BASE.side_output(tag, "n bigint")
+
+
+def test_what_is_put_into_a_result_is_in_no_later_one() -> None:
+    stream = BASE.aggregate(n=fw.Count()).open(schema=table().schema)
+    stream.advance_watermark(1).side["mine"] = pa.table({})
+    assert stream.advance_watermark(2).side == {}
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch, library: str, result: fw.Result) -> None:
     real = importlib.import_module
