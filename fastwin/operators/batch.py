@@ -18,7 +18,7 @@ __all__ = ["Batch", "rows_at", "rows_between"]
 
 @dataclass(frozen=True)
 class Batch:
-    """Elements as kernels take them; made and checked by ``fastwin.columns.checking``.
+    """Elements as kernels take them; made by ``Plan.batch`` of checked rows, and by ``PushedRows``.
 
     keys: encoded key columns. times: int64[n], ms. columns: what accumulators are fed with. rows: the same elements
     as they came in, where Python code reads them. arrival: which of the columns tells the order of arrival,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from fastwin.state.chunks import Chunk
 from fastwin.times import MIN_TIMESTAMP
 
-__all__ = ["Lateness", "cleaned_at", "coalesced_order"]
+__all__ = ["Lateness", "Split", "cleaned_at", "coalesced_order", "split"]
 
 
 def cleaned_at(watermark: int, allowed_ms: int, cleaned: int) -> int:
@@ -42,12 +43,36 @@ class Lateness:
         self.cleaned = max([self.cleaned, *(chunk.meta["cleaned"] for chunk in chunks)])
 
 
-def coalesced_order(times: NDArray[np.int64], watermark: int) -> NDArray[np.intp] | None:
-    """Returns the order of elements that accepts most: those after the watermark, then from the latest back.
+class Split(NamedTuple):
+    """Elements by what becomes of them. late, taken: bool[n]. unassigned: how many in time have no window."""
 
-    None: as they came.
+    late: NDArray[np.bool_]
+    taken: NDArray[np.bool_]
+    unassigned: int
+
+
+def split(
+    late: NDArray[np.bool_],
+    unassigned: NDArray[np.bool_] | None,
+    times: NDArray[np.int64],
+    reached: int | NDArray[np.int64],
+) -> Split:
+    """Tells elements apart. Those in a gap between windows are late by their own time, or simply have no window.
+
+    late: bool[n], by the windows that elements have. unassigned: bool[n], which have none; None: all have some. times:
+    int64[n], ms. reached: the last time, ms, that is late by itself; of each element, or of all.
     """
-    passed = times <= watermark
+    if unassigned is None:
+        return Split(late, ~late, 0)
+    late = np.where(unassigned, times <= reached, late)
+    return Split(late, ~(late | unassigned), int(np.count_nonzero(unassigned & ~late)))
+
+
+def coalesced_order(times: NDArray[np.int64], passed: NDArray[np.bool_]) -> NDArray[np.intp] | None:
+    """Returns the order of elements that accepts most: those in time, then from the latest back.
+
+    passed: bool[n], which may be late. None: as they came.
+    """
     if not passed.any():
         return None
     behind = np.flatnonzero(passed)

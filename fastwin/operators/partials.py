@@ -18,6 +18,7 @@ from fastwin.aggregates.numbers import Count
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.keys.keyorder import KeyOrder
 from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.rows.rowstore import HEAD_CELLS as PANE_CELLS
 from fastwin.core.rows.rowstore import MEMBER_BITS
 from fastwin.core.sessions.scan import END_CELL, sessions_of_keys
 from fastwin.core.sessions.sessiontable import HEAD_CELLS
@@ -149,7 +150,7 @@ class AlignedFeeder(AlignedOperator):
         ends = np.cumsum(np.bincount(part)).tolist()
         shared = self._config.codec, self._keys, self._accumulators
         return [
-            self._parts.partial(number // pieces, **save_rows(*shared, rows, slots[begin:end], _START, 3))
+            self._parts.partial(number // pieces, **save_rows(*shared, rows, slots[begin:end], _START, PANE_CELLS))
             for number, (begin, end) in enumerate(pairwise([0, *ends]))
             if end > begin
         ]

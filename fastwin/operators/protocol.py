@@ -51,7 +51,7 @@ class Fed:
 
 
 class Operator(Protocol):
-    """What the aligned, session and general operators offer to those who run them."""
+    """What all operators offer to those who run them."""
 
     name: ClassVar[str]
     may_fire_ahead: ClassVar[bool]

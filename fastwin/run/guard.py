@@ -37,7 +37,7 @@ class Guard:
 
     def __init__(self, what: str, looks: Mapping[str, Callable[[Any], Any]] | None = None) -> None:
         self._what = what
-        self._door = threading.RLock()  # held on the way in and out, and by a thread that reads; never for long
+        self._door = threading.RLock()  # held on the way in and out, and by a thread that reads
         self._inside: Call | None = None
         self._reading = False  # whether the thread at the door reads
         self._looks = {} if looks is None else looks

@@ -69,6 +69,11 @@ def by_appearance(held: NDArray[np.int32], top: int) -> tuple[NDArray[np.int32],
     return held[new], (np.cumsum(new, dtype=np.int32) - np.int32(1))[first]
 
 
+def cell_names(rows: RowStore, first_cell: int) -> list[str]:
+    """Returns the names of the columns of saved cells, from ``first_cell`` on."""
+    return [f"c{cell}" for cell in range(first_cell, rows.stride // 8)]
+
+
 def row_cells(
     accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32], cells: dict[str, int], first_cell: int
 ) -> pa.Table:

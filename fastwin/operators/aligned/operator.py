@@ -29,13 +29,13 @@ from fastwin.operators.aligned.slicing import Slicing, within
 from fastwin.operators.batch import Batch, rows_between
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
-from fastwin.operators.lateness import Lateness
+from fastwin.operators.lateness import Lateness, split
 from fastwin.operators.protocol import Counters, Fed, PanesOperator, WatermarkOperator
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.narrow import column_of
 from fastwin.state.reading import newest_of, read_partials
-from fastwin.state.rows import fill_rows, load_keys, load_rows, some_rows
+from fastwin.state.rows import cell_names, fill_rows, load_keys, load_rows, some_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["AlignedOperator"]
@@ -109,12 +109,9 @@ class AlignedOperator(PanesOperator):
         slicing, watermark, fed = self._slicing, self.watermark, Fed()
         part = batch if len(rest) == len(batch) else batch.select(rest)
         starts, unassigned = slicing.assign(part.times)
-        late = starts < slicing.first_kept(watermark, lateness)
-        if unassigned is not None:
-            # An element in a gap between windows is late by its own time, or simply has no window.
-            late = np.where(unassigned, part.times <= max(watermark - lateness, MIN_TIMESTAMP), late)
-            self.counters.unassigned += int(np.count_nonzero(unassigned & ~late))
-        taken = ~late if unassigned is None else ~(late | unassigned)
+        reached = max(watermark - lateness, MIN_TIMESTAMP)
+        late, taken, outside = split(starts < slicing.first_kept(watermark, lateness), unassigned, part.times, reached)
+        self.counters.unassigned += outside
         if late.any():
             fed.late = np.zeros(len(batch), np.bool_)
             fed.late[rest[late]] = True
@@ -132,7 +129,7 @@ class AlignedOperator(PanesOperator):
 
         Returns the results of windows that have passed and fire again, each once, and how many elements were late.
         """
-        wanted = ["start", *(f"c{cell}" for cell in range(HEAD_CELLS, self._panes.rows.stride // 8)), "elements"]
+        wanted = ["start", *cell_names(self._panes.rows, HEAD_CELLS), "elements"]
         slicing, late, main = self._slicing, 0, []
         touched: list[tuple[NDArray[np.int32], NDArray[np.int64]]] = []
         for chunk in read_partials(chunks, self._config):
@@ -257,7 +254,7 @@ class AlignedOperator(PanesOperator):
         try:
             results = list(self._fire_shared(watermark) if self._slicing.shared else self._fire_single(watermark))
         except BaseException:
-            # Nothing has fired: all is as it was.
+            # No pane is gone yet: what slides over them is made anew.
             self._slider = self._new_slider()
             self.counters.fired = counted
             raise
@@ -352,7 +349,7 @@ class AlignedOperator(PanesOperator):
 
     def _apply(self, chunks: list[Chunk]) -> None:
         rows = self._panes.rows
-        wanted = ["start", *(f"c{cell}" for cell in range(HEAD_CELLS, rows.stride // 8))]
+        wanted = ["start", *cell_names(rows, HEAD_CELLS)]
         fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
         # What is gone by the last watermark need not come first.
         self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])

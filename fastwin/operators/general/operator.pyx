@@ -59,7 +59,7 @@ cdef class GeneralOperator(Effects):
             return Fed()
         fed, batch = Fed(), batch.numbered(self.contents.accumulators.arrived)
         together = self.coalesce and self.timer_service.event_time
-        order = coalesced_order(batch.times, self.timer_service.watermark) if together else None
+        order = coalesced_order(batch.times, batch.times <= self.timer_service.watermark) if together else None
         if order is not None:
             batch = batch.select(order)
         key_ids = KeyCodec.intern(self.keys, batch.keys)

@@ -28,7 +28,7 @@ from fastwin.state.chunks import Chunk
 from fastwin.state.order import key_order, row_order
 from fastwin.state.reading import newest_of, read_chunks
 from fastwin.state.refresh import Refresh
-from fastwin.state.rows import fed_meta, feed_behind, fill_rows, key_rows, load_keys, load_rows, save_rows
+from fastwin.state.rows import cell_names, fed_meta, feed_behind, fill_rows, key_rows, load_keys, load_rows, save_rows
 from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["allocated", "check", "forget_watermark", "load", "save", "settle"]
@@ -237,8 +237,8 @@ def _apply(operator: Any, chunk: Chunk, lacking: dict[int, int]) -> None:
         )
         _drop(operator, np.unique(gone[gone >= 0]).tolist(), lacking)
     ids = load_keys(codec, table.keys, tables["keys"])
-    cells = [f"c{cell}" for cell in range(HEAD_CELLS, table.rows.stride // 8)]
-    columns = load_rows(tables, ids, ["start", "end", *cells, "flags", "panes"])
+    wanted = ["start", "end", *cell_names(table.rows, HEAD_CELLS), "flags", "panes"]
+    columns = load_rows(tables, ids, wanted)
     slots = table.insert(columns["key"], columns["start"], columns["end"])
     service.drop_marked(slots)
     table.restore_heads(slots, columns["flags"], columns["panes"])

@@ -25,12 +25,12 @@ from fastwin.operators.batch import Batch
 from fastwin.operators.heldwindows import NEVER, HeldWindows, in_rows, slots_of_key
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.pieces import Pieces
-from fastwin.operators.lateness import Lateness
+from fastwin.operators.lateness import Lateness, Split, split
 from fastwin.operators.protocol import Counters, Fed, PanesOperator
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.reading import newest_of
-from fastwin.state.rows import fill_rows, load_keys, load_rows, some_rows
+from fastwin.state.rows import cell_names, fill_rows, load_keys, load_rows, some_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["Apart", "FirstsOperator", "InWindows"]
@@ -53,8 +53,8 @@ class Firsts(Protocol):
     cells: ClassVar[int]
     """Cells that a row of state has."""
 
-    def late(self, times: NDArray, watermark: int, lateness: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-        """Returns marks of elements that are late, and of those that no window takes; None: there are none."""
+    def split(self, times: NDArray, watermark: int, lateness: int) -> Split:
+        """Tells late elements from those that are taken."""
 
     def add(self, panes: PaneTable, ids: NDArray[np.int32], times: NDArray, watermark: int, lateness: int) -> Seen:
         """Adds elements that are not late; returns those that are first."""
@@ -76,13 +76,11 @@ class InWindows:
     slicing: Slicing
     cells: ClassVar[int] = 0
 
-    def late(self, times: NDArray, watermark: int, lateness: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    def split(self, times: NDArray, watermark: int, lateness: int) -> Split:
         self.slicing.cover(times)
         starts, unassigned = self.slicing.assign(times)
         late = starts < self.slicing.first_kept(watermark, lateness)
-        if unassigned is not None:
-            late = np.where(unassigned, times <= max(watermark - lateness, MIN_TIMESTAMP), late)
-        return late, unassigned
+        return split(late, unassigned, times, max(watermark - lateness, MIN_TIMESTAMP))
 
     def add(self, panes: PaneTable, ids: NDArray[np.int32], times: NDArray, watermark: int, lateness: int) -> Seen:
         starts, _ = self.slicing.assign(times)
@@ -117,8 +115,9 @@ class Apart:
     within_ms: int
     cells: ClassVar[int] = 1
 
-    def late(self, times: NDArray, watermark: int, lateness: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-        return times <= max(watermark - lateness, MIN_TIMESTAMP), None
+    def split(self, times: NDArray, watermark: int, lateness: int) -> Split:
+        late = times <= max(watermark - lateness, MIN_TIMESTAMP)
+        return Split(late, ~late, 0)
 
     def add(self, panes: PaneTable, ids: NDArray[np.int32], times: NDArray, watermark: int, lateness: int) -> Seen:
         places = np.flatnonzero(add_apart(panes, ids, times, self.within_ms))
@@ -155,13 +154,11 @@ class FirstsOperator(PanesOperator):
         """Takes elements in order; where they have none, in order of time."""
         self.counters.events += len(batch)
         lateness = self._lateness.at(self.watermark)
-        late, unassigned = self._firsts.late(batch.times, self.watermark, lateness)
-        if unassigned is not None:
-            self.counters.unassigned += int(np.count_nonzero(unassigned & ~late))
+        late, taken, outside = self._firsts.split(batch.times, self.watermark, lateness)
+        self.counters.unassigned += outside
         fed = Fed(late=late if late.any() else None)
-        taken_in = ~late if unassigned is None else ~(late | unassigned)
-        if not taken_in.all():
-            batch = batch.select(taken_in)
+        if not taken.all():
+            batch = batch.select(taken)
         if self._config.coalesce and (np.diff(batch.times) < 0).any():
             batch = batch.select(np.argsort(batch.times, kind="stable"))
         ids = KeyCodec.intern(self._keys, batch.keys)
@@ -235,8 +232,9 @@ class FirstsOperator(PanesOperator):
 
     @property
     def state_bytes(self) -> int:
-        """Bytes allocated for panes and keys."""
-        return self._panes.nbytes + self._keys.nbytes
+        """Bytes allocated for panes, keys, and a round of repeating."""
+        held = self._panes.nbytes + self._keys.nbytes
+        return held + (0 if self._round is None else self._round.nbytes)
 
     def _last_end(self, rows: pa.Table) -> int:
         return self._firsts.last_end(pc.max(rows["start"]).as_py())
@@ -246,13 +244,13 @@ class FirstsOperator(PanesOperator):
         self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
         self.newest = newest_of(chunks, self.newest)
         self._lateness.take(chunks)
-        cells = [f"c{cell}" for cell in range(HEAD_CELLS, rows.stride // 8)]
+        wanted = ["start", *cell_names(rows, HEAD_CELLS)]
         for chunk in chunks:
             last = chunk.meta["last_end"]
             if last is None or last - 1 <= self._lateness.cleaned_at(self.watermark):
                 continue
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
-            columns = load_rows(chunk.tables, ids, ["start", *cells])
+            columns = load_rows(chunk.tables, ids, wanted)
             first = self._firsts.first_kept(self.watermark, self._lateness.at(self.watermark))
             columns = some_rows(columns, columns["start"] >= first)
             slots = self._panes.ensure(columns["key"], columns["start"])

@@ -33,7 +33,7 @@ from fastwin.operators.kept.picks import Fired, Pick
 from fastwin.operators.kept.pieces import Pieces
 from fastwin.operators.kept.pruning import Pruner
 from fastwin.operators.kept.refiring import refired
-from fastwin.operators.lateness import Lateness
+from fastwin.operators.lateness import Lateness, split
 from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
@@ -96,12 +96,10 @@ class RowsOperator(EventTimeOperator):
         starts, unassigned = slicing.assign(batch.times)
         lateness = self._pick.lateness(batch.rows, self._lateness.at(watermark))
         late = starts < _each(lateness, lambda ms: slicing.first_kept(watermark, ms))
-        if unassigned is not None:
-            reached = _each(lateness, lambda ms: max(watermark - ms, MIN_TIMESTAMP))
-            late = np.where(unassigned, batch.times <= reached, late)
-            self.counters.unassigned += int(np.count_nonzero(unassigned & ~late))
+        reached = _each(0 if unassigned is None else lateness, lambda ms: max(watermark - ms, MIN_TIMESTAMP))
+        late, taken, outside = split(late, unassigned, batch.times, reached)
+        self.counters.unassigned += outside
         fed = Fed(late=late if late.any() else None)
-        taken = ~late if unassigned is None else ~(late | unassigned)
         if not taken.all():
             batch, starts = batch.select(taken), starts[taken]
             lateness = lateness if isinstance(lateness, int) else lateness[taken]

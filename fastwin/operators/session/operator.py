@@ -26,7 +26,7 @@ from fastwin.errors import StateError
 from fastwin.operators.batch import Batch, rows_between
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, end_firings, in_rows, slots_of_key
-from fastwin.operators.lateness import Lateness
+from fastwin.operators.lateness import Lateness, coalesced_order
 from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
 from fastwin.operators.session.inorder import order_of, run_in_order
 from fastwin.operators.session.placedresults import PlacedResults
@@ -34,7 +34,7 @@ from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import key_order
 from fastwin.state.reading import newest_of, read_partials
-from fastwin.state.rows import fill_rows, key_rows, load_keys, load_rows, row_blocks, save_rows, some_rows
+from fastwin.state.rows import cell_names, fill_rows, key_rows, load_keys, load_rows, row_blocks, save_rows, some_rows
 from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["PART_ELEMENTS", "SessionOperator"]
@@ -153,11 +153,10 @@ class SessionOperator(EventTimeOperator):
         self._timers.arm(slots, self.watermark, self._config.lateness_ms)
 
     def _process_coalesced(self, batch: Batch, passed: NDArray[np.bool_], fed: Fed) -> NDArray[np.int32]:
-        """Takes the order that accepts most: elements in time first, then from the latest back."""
-        order = np.concatenate([np.flatnonzero(~passed), np.flatnonzero(passed)])
-        order[len(batch) - np.count_nonzero(passed) :] = np.flatnonzero(passed)[
-            np.argsort(-batch.times[passed], kind="stable")
-        ]
+        """Takes the order that accepts most."""
+        order = coalesced_order(batch.times, passed)
+        if order is None:
+            return self._add(batch)
         slots = np.empty(len(batch), dtype=np.int32)
         batch = batch.select(order)
         ids = KeyCodec.intern(self._keys, batch.keys)
@@ -170,7 +169,7 @@ class SessionOperator(EventTimeOperator):
         return slots
 
     def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
-        """Takes what feeders have made of elements; see ``operators.partial``.
+        """Takes what feeders have made of elements; see ``operators.partials``.
 
         They merge with each other and with open sessions, then it is decided what is late. Returns the results of
         sessions that have passed and fire again, each once, and how many elements were late.
@@ -190,8 +189,8 @@ class SessionOperator(EventTimeOperator):
 
     def _load_partial(self, chunk: Chunk) -> dict[str, Any]:
         ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
-        cells = range(HEAD_CELLS, self._sessions.rows.stride // 8)
-        columns = load_rows(chunk.tables, ids, ["start", "end", *(f"c{cell}" for cell in cells), "elements"])
+        cells = cell_names(self._sessions.rows, HEAD_CELLS)
+        columns = load_rows(chunk.tables, ids, ["start", "end", *cells, "elements"])
         if (columns["end"] <= columns["start"]).any():
             raise StateError("state: a partial session is empty")
         return columns
@@ -371,8 +370,7 @@ class SessionOperator(EventTimeOperator):
             starts = chunk.tables["removed"]["start"].combine_chunks().to_numpy()
             self._drop_found(self._sessions.find(ids, starts))
         ids = load_keys(codec, self._keys, chunk.tables["keys"])
-        wanted = ["start", "end", *(f"c{cell}" for cell in range(HEAD_CELLS, rows.stride // 8))]
-        columns = load_rows(chunk.tables, ids, wanted)
+        columns = load_rows(chunk.tables, ids, ["start", "end", *cell_names(rows, HEAD_CELLS)])
         live = ~self._cleaned(columns["end"])
         if not fresh:  # what was repeated is here
             live[chunk.meta.get("changed", len(live)) :] = False

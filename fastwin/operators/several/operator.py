@@ -25,7 +25,7 @@ from fastwin.state.chunks import Chunk
 from fastwin.state.order import row_order
 from fastwin.state.reading import newest_of, read_partials
 from fastwin.state.refresh import Refresh, Round, in_round
-from fastwin.state.rows import fed_meta, feed_behind, fill_rows, load_keys, load_rows, save_rows
+from fastwin.state.rows import cell_names, fed_meta, feed_behind, fill_rows, load_keys, load_rows, save_rows
 from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.assigner import WindowAssigner
 
@@ -92,7 +92,7 @@ class SeveralOperator(WatermarkOperator):
     def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
         """Takes what a feeder has made of elements; see ``operators.partials``. There is one for one root alone."""
         (root,) = self._roots
-        wanted = ["start", *(f"c{cell}" for cell in range(HEAD_CELLS, root._rows.stride // 8)), "elements"]
+        wanted = ["start", *cell_names(root._rows, HEAD_CELLS), "elements"]
         dropped = 0
         for chunk in read_partials(chunks, self._config):
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
