@@ -151,7 +151,7 @@ def _is_columnar(df: DataFrame, names: Sequence[str]) -> bool:
 
 
 def watermark_of(df: DataFrame) -> Watermark | None:
-    """Returns the watermark that a streaming frame has already.
+    """Returns the watermark that a streaming frame has already. One that its table has stored is none.
 
     Raises SpecError if its column is gone from the frame, or if there is a stateful operator of Spark's before it that
     holds rows back.
@@ -162,7 +162,8 @@ def watermark_of(df: DataFrame) -> Watermark | None:
             "df: it comes out of Spark's own streaming aggregation, the last of whose results would be late here; let "
             "apply make those windows, with chain=True, or write the first result to a table and read that as a stream"
         )
-    if seen is None or seen.stateful:  # a table may have the mark, too, so it counts behind an operator only
+    # A table may have either mark with its columns, from the query that has written it.
+    if seen is None or seen.stateful:
         for field in df.schema:
             if CHAIN_KEY in field.metadata:
                 return Watermark(field.name, 0, chained=True)
@@ -172,10 +173,13 @@ def watermark_of(df: DataFrame) -> Watermark | None:
             f"query, give the first apply chain=True and keep its column {WINDOW_TIME!r}, or write the first result to "
             f"a table and read that as a stream"
         )
-    for field in df.schema:
-        if DELAY_KEY in field.metadata:
-            return Watermark(field.name, int(field.metadata[DELAY_KEY]))
-    if seen is not None and seen.marked:
+    if seen is not None and not seen.marked:
+        return None
+    marked = [field for field in df.schema if DELAY_KEY in field.metadata]
+    marks = [Watermark(field.name, int(field.metadata[DELAY_KEY])) for field in marked]
+    if marks:
+        return next((mark for mark in marks if seen is not None and mark.column in seen.marked), marks[0])
+    if seen is not None:
         raise SpecError(
             f"df: it has a watermark on {seen.marked[0]!r}, but not that column any more; keep the column, or drop the "
             f"withWatermark and give watermark= instead"

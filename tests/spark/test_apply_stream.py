@@ -8,7 +8,7 @@ from pyspark.errors import StreamingQueryException
 import fastwin as fw
 import spark_glue
 from fastwin.run.stream import open_plan
-from spark_glue.plan.catalyst import prefers_columns
+from spark_glue.plan.catalyst import DELAY_KEY, prefers_columns
 from tests.support.spark_events import KEYS, START_MS, TIME_ZONE, events, key_names
 from tests.support.spark_streams import (
     Recorder,
@@ -217,6 +217,22 @@ def test_a_frame_with_its_own_watermark(spark, tmp_path):
         )
     assert parts(batches, "late").num_rows > 0
     assert_replayed(spec, tables, batches)
+
+
+@pytest.mark.filterwarnings("error:the frame has a watermark already")
+def test_a_mark_that_the_table_has_stored_is_no_watermark(spark, tmp_path):
+    tables = out_of_order(3, 200)
+
+    def read_again(frame):
+        schema = frame.schema
+        schema["ts"].metadata = {DELAY_KEY: 60_000}
+        files = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "input"))
+        assert files.schema["ts"].metadata == {DELAY_KEY: 60_000}
+        return files
+
+    batches = run_stream(spark, spec_of(), tables, tmp_path, prepare=read_again, watermark="5 s", key_groups=3)
+    assert parts(batches, "main").num_rows > 0
+    assert_replayed(spec_of(), tables, batches)
 
 
 @columnar_input

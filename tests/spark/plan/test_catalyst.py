@@ -64,6 +64,38 @@ def test_a_batch_goes_on_without_the_plan(spark):
     assert_same_rows(spark_glue.apply(SPEC, frame, key_groups=2).toArrow(), SPEC.run(table).main)
 
 
+@pytest.fixture
+def stored(spark):
+    """A stream whose table has stored a mark with a column, as the query did that wrote it."""
+    rate = spark.readStream.format("rate").load().selectExpr("value k", "timestamp ts")
+    return rate.withMetadata("ts", {catalyst.DELAY_KEY: 5000})
+
+
+def test_a_mark_that_a_table_has_stored_is_no_watermark(stored):
+    assert catalyst.DELAY_KEY in stored.schema["ts"].metadata
+    assert catalyst.watermark_of(stored) is None
+    with pytest.raises(fw.SpecError, match="watermark: a streaming frame needs one"):
+        spark_glue.apply(SPEC, stored)
+    assert spark_glue.apply(SPEC, stored, watermark="1 s", idle="1 s").isStreaming
+    keyed = fw.key_by("k").event_time("ts")
+    pairs = fw.window_join(keyed, keyed, fw.TumblingEventTimeWindows.of("1 min"))
+    assert spark_glue.apply(pairs, (stored, stored), watermark=("1 s", "1 s")).isStreaming
+
+
+def test_of_two_marks_that_of_the_plan_is_the_watermark(spark, stored):
+    live = spark.readStream.format("rate").load().selectExpr("value k", "timestamp at").withWatermark("at", "7 seconds")
+    both = stored.join(live, "k")
+    assert [field.name for field in both.schema if catalyst.DELAY_KEY in field.metadata] == ["ts", "at"]
+    assert catalyst.watermark_of(both) == catalyst.Watermark("at", 7000)
+    # Behind another name, too.
+    assert catalyst.watermark_of(live.withColumnRenamed("at", "ts")) == catalyst.Watermark("ts", 7000)
+
+
+def test_a_stored_mark_counts_where_the_plan_is_not_told(stored):
+    stored._jdf = Denied(stored._jdf, "queryExecution")
+    assert catalyst.watermark_of(stored) == catalyst.Watermark("ts", 5000)
+
+
 def test_a_query_that_cannot_be_looked_at_is_none(spark, monkeypatch):
     monkeypatch.setattr(spark, "_jsparkSession", Denied(spark._jsparkSession, "sharedState"))
     assert queries.running_query(spark, "any") is None
