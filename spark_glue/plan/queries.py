@@ -18,6 +18,7 @@ __all__ = [
     "has_small_state",
     "has_started_again",
     "in_first_format",
+    "may_be_ours",
     "operators_of",
     "query_id_of",
     "query_of",
@@ -143,6 +144,16 @@ def _counted(spark: SparkSession, query_id: str, counter: str) -> int | None:
 def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
     """Returns the query with this id; None if it does not run, has no ``apply`` in it, or where that cannot be told."""
     return told("the operators of a query", lambda: _running_query(spark, query_id), None)
+
+
+def may_be_ours(spark: SparkSession, query_id: str) -> bool:
+    """Returns whether the query with this id has an ``apply`` in it. True, too, where that cannot be told."""
+
+    def ask() -> bool:
+        query = _active(spark, query_id)
+        return query is None or bool(operators_of(query))
+
+    return told("the operators of a query", ask, True)
 
 
 def _running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:

@@ -27,7 +27,7 @@ from pyspark.sql.streaming.listener import (
 
 from spark_glue.plan.catalyst import told
 from spark_glue.plan.compat import SparkContext, is_connect
-from spark_glue.plan.queries import has_started_again, running_query
+from spark_glue.plan.queries import has_started_again, may_be_ours, running_query
 from spark_glue.state.folders import forget_run, sweep
 from spark_glue.state.live import LIVE
 
@@ -41,6 +41,8 @@ _listeners: "weakref.WeakKeyDictionary[SparkSession, _Listener]" = weakref.WeakK
 
 def forget_when_ended(spark: SparkSession) -> None:
     """Sees to it that what the session's queries leave on this machine goes with them. Once per session.
+
+    Queries without an ``apply`` leave nothing, and nothing is done at their end.
 
     Also warns of a query that cannot work when it starts; where ``route`` is its sink, that raises the error. And of a
     checkpoint that was begun in Spark's first format.
@@ -56,14 +58,15 @@ def forget_when_ended(spark: SparkSession) -> None:
 class _Listener(StreamingQueryListener):
     def __init__(self, spark: SparkSession) -> None:
         self._spark = weakref.ref(spark)
-        self._queries: set[str] = set()
+        self._queries: set[str] = set()  # those with an apply in them, and those of which that is not told
         # A driver that ends at once after its last query may not hear of that query's end any more.
         atexit.register(self._forget_all, os.getpid())
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        self._queries.add(str(event.id))
         spark = self._spark()
         query = None if spark is None else running_query(spark, str(event.id))
+        if query is not None or spark is None or may_be_ours(spark, str(event.id)):
+            self._queries.add(str(event.id))
         for found in () if query is None else (query.problem, query.notice):
             if found is not None:
                 warnings.warn(found, stacklevel=2)
@@ -72,6 +75,8 @@ class _Listener(StreamingQueryListener):
         pass
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        if str(event.id) not in self._queries:  # it has left nothing, and a task on each core would be for nothing
+            return
         spark = self._spark()
         # Copies lie under the id of the query, which all its runs share; this is told after a next one may have begun.
         if spark is not None and has_started_again(spark, str(event.id), str(event.runId)):

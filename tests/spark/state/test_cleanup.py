@@ -9,8 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from spark_glue.plan import catalyst, queries
 from spark_glue.state import cleanup
-from spark_glue.state.cleanup import _listeners, forget_when_ended
+from spark_glue.state.cleanup import _Listener, _listeners, forget_when_ended
 from spark_glue.state.folders import ROOT_VARIABLE, cache_root
 from spark_glue.state.live import Live, LiveStreams
 from tests.support.spark_counting import started
@@ -71,6 +72,44 @@ def test_a_session_is_listened_to_once(spark):
     before = _listeners[spark]
     forget_when_ended(spark)
     assert _listeners[spark] is before
+
+
+@pytest.fixture
+def cleaned(monkeypatch) -> list[tuple[str, str]]:
+    """Whose copies have been removed, and where."""
+    found = []
+    monkeypatch.setattr(cleanup, "forget_run", lambda query: found.append(("driver", query)))
+    monkeypatch.setattr(cleanup, "_forget_on_executors", lambda _, query, run: found.append(("executors", query)))
+    return found
+
+
+def test_at_the_end_of_a_query_without_apply_no_job_runs(spark, cleaned):
+    forget_when_ended(spark)
+    query = spark.readStream.format("rate").load().writeStream.format("noop").start()
+    query.stop()
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    assert cleaned == []
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["it has ended already", "Spark tells nothing"])
+def test_a_query_that_may_have_an_apply_is_cleaned_up_after(spark, cleaned, monkeypatch, told):
+    def nothing(*_):
+        raise AttributeError("sharedState")
+
+    monkeypatch.setattr(catalyst, "_missed", set())
+    if not told:
+        monkeypatch.setattr(queries, "_active", nothing)
+    listener = _Listener(spark)
+    event = SimpleNamespace(id=f"nobody knows {told}", runId="run")
+    listener.onQueryTerminated(event)
+    assert cleaned == []
+    listener.onQueryStarted(event)
+    listener.onQueryTerminated(event)
+    end = time.monotonic() + 60
+    while len(cleaned) < 2:  # that of the executors has a thread of its own
+        assert time.monotonic() < end, cleaned
+        time.sleep(0.01)
+    assert sorted(cleaned) == [("driver", event.id), ("executors", event.id)]
 
 
 APP = """
