@@ -13,7 +13,7 @@ from fastwin.errors import BadRowError, SpecError
 from spark_glue.plan.frameplan import LOCAL_MS, FramePlan
 from spark_glue.plan.types import conform, main_fields, nullable_struct, output_schema, spark_fields
 
-__all__ = ["SIDE_PREFIX", "Output", "Part", "ResultKind", "output_for", "result_tables"]
+__all__ = ["SIDE_PREFIX", "Output", "Part", "ResultKind", "is_other_output", "output_for", "result_tables"]
 
 SIDE_PREFIX = "side_"
 """Side output ``tag`` is in the column ``side_tag``."""
@@ -94,13 +94,26 @@ def result_tables(result: fw.Result) -> Iterator[tuple[int, pa.Table]]:
     return ((kind, table) for kind, table in tables if table.num_rows)
 
 
+def is_other_output(field: T.StructField) -> bool:
+    """Returns whether a column of a result frame holds the late rows, the bad rows or a side output."""
+    named = field.name in ("late", "bad") or field.name.startswith(SIDE_PREFIX)
+    return named and field.dataType.typeName() == "struct"
+
+
 def output_for(frame_plan: FramePlan, schema: T.StructType, case_sensitive: bool) -> Output:
     """Returns the output of a plan over a frame with this schema.
 
-    Raises SpecError if two of its columns would have the same name, or if one has a type that Spark lacks.
+    Raises SpecError if two of its columns would have the same name, if a main one would look like another output, or if
+    one has a type that Spark lacks.
     """
     plan = frame_plan.plan
     fields = main_fields(plan.main_schema, frame_plan.spec.keys, schema)
+    taken = next((f.name for f in fields if is_other_output(f)), None)
+    if taken is not None:
+        raise SpecError(
+            f"spec: the result would have a main column {taken!r} that is a struct, which sinks take for the rows of "
+            f"another output; give it a name other than late, bad and {SIDE_PREFIX}..."
+        )
     parts = {int(ResultKind.MAIN): Part(None, plan.main_schema)}
     for kind, column, side in ((ResultKind.LATE, "late", plan.late_schema), (ResultKind.BAD, "bad", plan.bad_schema)):
         if side is not None:

@@ -3,15 +3,14 @@
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
-from spark_glue.plan.outputs import SIDE_PREFIX
+from spark_glue.plan.outputs import SIDE_PREFIX, is_other_output
 
 __all__ = ["check_main_alone", "outputs_in"]
 
 
 def outputs_in(frame: DataFrame) -> list[str]:
     """Returns the columns that hold late rows, bad rows and side outputs."""
-    named = [one for one in frame.schema if one.name in ("late", "bad") or one.name.startswith(SIDE_PREFIX)]
-    return [one.name for one in named if one.dataType.typeName() == "struct"]
+    return [field.name for field in frame.schema if is_other_output(field)]
 
 
 def check_main_alone(frame: DataFrame, sink: str) -> None:

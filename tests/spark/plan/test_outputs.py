@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import types as T
 
 import fastwin as fw
-from fastwin.errors import BadRowError
+from fastwin.errors import BadRowError, SpecError
 from spark_glue.plan.outputs import output_for
 from tests.support.spark_jobs import frame_plan_for
 
@@ -31,3 +31,25 @@ def test_bounds_that_spark_does_not_have_name_their_column_and_the_likely_cause(
 
 def test_the_last_bounds_that_spark_has():
     assert counts(MOST_MS - 10, -MOST_MS + 10) == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["late", "bad", "side_tag"])
+def test_main_columns_that_sinks_would_take_for_another_output_are_refused(name):
+    table = pa.table({"k": ["a"], "ts": [1], "v": [{"x": 1}]})
+    struct = T.StructType(
+        [
+            T.StructField("k", T.StringType()),
+            T.StructField("ts", T.LongType()),
+            T.StructField("v", T.StructType([T.StructField("x", T.LongType())])),
+        ]
+    )
+    windows = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+
+    def columns(**aggregates: fw.Aggregate) -> list[str]:
+        frame_plan = frame_plan_for(table, windows.aggregate(**aggregates), streaming=False)
+        return output_for(frame_plan, struct, False).struct.names
+
+    with pytest.raises(SpecError, match=f"main column '{name}' that is a struct, .* give it a name other than late"):
+        columns(**{name: fw.First("v")})
+    assert columns(**{name: fw.Count()})[-1] == name
+    assert columns(**{f"the_{name}": fw.First("v")})[-1] == f"the_{name}"
