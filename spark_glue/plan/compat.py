@@ -7,6 +7,7 @@ the functions that are called, and the server runs them.
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -115,7 +116,9 @@ def _lowest(spark: SparkSession) -> tuple[int, int]:
 
 # --- types ---
 
-_UTC = {"timezone": _TIME_ZONE} if "timezone" in inspect.signature(arrow_types.to_arrow_type).parameters else {}
+_OPTIONS = inspect.signature(arrow_types.to_arrow_type).parameters
+_UTC = {"timezone": _TIME_ZONE} if "timezone" in _OPTIONS else {}
+_LARGE = {"prefers_large_types": True} if "prefers_large_types" in _OPTIONS else {}
 
 
 def arrow_type_of(kind: T.DataType) -> pa.DataType:
@@ -156,8 +159,10 @@ def applied_to_groups(
 ) -> DataFrame:
     """Returns what ``run`` makes of the rows of each value of ``key``, batch by batch.
 
-    Before Spark 4.1 a worker holds all rows of a group, and all that is made of them, at once.
+    Before Spark 4.1 a worker holds all rows of a group, and all that is made of them, at once. One of the frame's
+    columns must be text or bytes: they tell whether Spark wants large Arrow types back.
     """
+    run = partial(_run_typed, run, struct)
 
     # Spark reads the kind of function from its annotations, and takes them from plain functions only.
     def by_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -169,6 +174,27 @@ def applied_to_groups(
 
     iterates = _lowest(frame.sparkSession) >= _ARROW_ITERATORS
     return frame.groupBy(key).applyInArrow(by_batches if iterates else at_once, struct)
+
+
+def _run_typed(
+    run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    struct: T.StructType,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Yields what ``run`` makes of batches, in large Arrow types where they have come so.
+
+    That is with ``spark.sql.execution.arrow.useLargeVarTypes``, and what groups give back is then held to it.
+    """
+    large = False
+
+    def seen() -> Iterator[pa.RecordBatch]:
+        nonlocal large
+        for batch in batches:
+            large = large or any(pa.types.is_large_string(t) or pa.types.is_large_binary(t) for t in batch.schema.types)
+            yield batch
+
+    for made in run(seen()):
+        yield made.cast(arrow_types.to_arrow_schema(struct, **_UTC, **_LARGE)) if large else made
 
 
 def has_columnar_input() -> bool:

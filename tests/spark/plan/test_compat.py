@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyspark
 import pytest
+from pyspark.sql import Observation
 from pyspark.sql import types as T
 
 import fastwin as fw
@@ -17,7 +18,7 @@ from spark_glue.plan.catalyst import FORMAT_KEY
 from spark_glue.plan.types import arrow_schema, spark_fields, spark_struct
 from spark_glue.session import warn_of_format
 from tests.support.spark_events import events
-from tests.support.spark_streams import assert_same_rows
+from tests.support.spark_streams import assert_same_rows, run_stream
 
 SPEC = (
     fw.key_by("k")
@@ -100,6 +101,47 @@ def test_a_group_at_once_may_give_nothing(spark, version):
     spec = SPEC.bad_rows("drop")
     version("4.0.5")
     assert spark_glue.apply(spec, spark.createDataFrame(table), key_groups=3).toArrow().num_rows == 0
+
+
+@pytest.fixture
+def large_types(spark):
+    """Spark hands out and takes text and bytes of any size in one batch."""
+    key = "spark.sql.execution.arrow.useLargeVarTypes"
+    spark.conf.set(key, "true")
+    yield
+    spark.conf.unset(key)
+
+
+WORDS = pa.table({"k": ["a", "b", None, "a"], "ts": [1, 2, None, 3], "v": ["x", None, "y", "z"]})
+OF_WORDS = (
+    fw.key_by("k")
+    .event_time("ts", unit="ms")
+    .window(fw.TumblingEventTimeWindows.of("1 min"))
+    .bad_rows("divert")
+    .aggregate(least=fw.Min("v"), first=fw.First("several"), one=fw.First("one"))
+)
+
+
+@pytest.mark.parametrize("text", ["4.0.1", "4.3.0"], ids=["at once", "by batches"])
+def test_large_types_of_a_group_are_given_back(spark, version, large_types, text):
+    version(text)
+    rows = WORDS.append_column("several", pa.array([["p"], None, [], ["q", "r"]]))
+    rows = rows.append_column("one", pa.array([{"p": "s"}, None, {"p": None}, {"p": "t"}]))
+    counted = Observation()
+    found = spark_glue.apply(OF_WORDS, spark.createDataFrame(rows), name=counted).toArrow()
+    expected = OF_WORDS.run(rows)
+    assert found["first"].type.value_type == pa.large_string()
+    assert [len(found.filter(found["bad"].is_valid())), counted.get["bad"]] == [1, 1]
+    main = found.filter(found["bad"].is_null()).drop_columns(["bad"])
+    assert_same_rows(main.cast(expected.main.schema), expected.main)
+
+
+def test_history_with_large_types(spark, tmp_path, large_types):
+    spec = OF_WORDS.bad_rows("drop").aggregate(least=fw.Min("v"))
+    later = pa.table({"k": ["a", "b"], "ts": [5, 600_000], "v": ["w", "v"]})
+    batches = run_stream(spark, spec, [later], tmp_path, watermark="1 s", history=spark.createDataFrame(WORDS))
+    rows = pa.concat_tables([batch.rows for batch in batches])
+    assert sorted(zip(rows["k"].to_pylist(), rows["least"].to_pylist(), strict=True)) == [("a", "w"), ("b", None)]
 
 
 def test_scans_are_rows_for_a_version_without_columnar_input(version):
