@@ -117,6 +117,7 @@ def rescale(
         new.remove()
     try:
         old.copy_to(new)
+        _check_stopped(last, old, new)
         was = int(old.entry("offsets", last).metadata["conf"][_PARTITIONS])
         if partitions != was:
             repartition_offline(stored.spark, new.path, partitions)
@@ -139,6 +140,16 @@ def _last_batch(stored: Checkpoint, files: CheckpointFiles) -> int:
             f"needed; export_state, and a new checkpoint with history=, work here"
         )
     return last
+
+
+def _check_stopped(last: int, *checkpoints: CheckpointFiles) -> None:
+    """Raises SpecError unless micro-batch ``last`` is the last one of a checkpoint and of its copy."""
+    found = max(files.last(log) for files in checkpoints for log in ("offsets", "commits"))
+    if found != last:
+        raise SpecError(
+            f"checkpoint: the query runs: its last micro-batch was {last}, and it has got to {found} while its "
+            f"checkpoint was copied; stop it first"
+        )
 
 
 def _rows(stored: Checkpoint, spec: fw.WindowSpec | fw.JoinSpec, before: Divided, now: Divided) -> DataFrame:

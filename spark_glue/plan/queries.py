@@ -1,6 +1,6 @@
 """What Spark's own objects tell of a query: its operators of ``apply``, its watermark, and what cannot work."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_glue.plan.catalyst import DELAY_KEY, FORMAT_KEY, STATEFUL, nodes_below, told
-from spark_glue.plan.compat import has_second_format, metadata_of
+from spark_glue.plan.compat import has_second_format, is_connect, metadata_of
 from spark_glue.plan.connect import NEVER_ENDS
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "query_id_of",
     "query_of",
     "running_query",
+    "runs_from",
     "waits_for_clock",
     "watermark_delays",
 ]
@@ -101,6 +102,19 @@ def checkpoint_folder(spark: SparkSession, query_id: str) -> str | None:
     return told("the checkpoint of a query", ask, None)
 
 
+def runs_from(spark: SparkSession, folder: str) -> bool:
+    """Returns whether a query of this Spark runs with a checkpoint's folder; False where that cannot be told."""
+
+    def ask() -> bool:
+        jvm: Any = spark._jvm
+        path = jvm.org.apache.hadoop.fs.Path(folder)
+        files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        root = str(files.makeQualified(path))
+        return any(str(query.resolvedCheckpointRoot()) == root for query in _all_active(spark))
+
+    return not is_connect(spark) and told("the checkpoints of queries", ask, False)
+
+
 def has_started_again(spark: SparkSession, query_id: str, run_id: str) -> bool:
     """Returns whether a later run than this one of the query with this id runs."""
 
@@ -113,8 +127,12 @@ def has_started_again(spark: SparkSession, query_id: str, run_id: str) -> bool:
 
 def _active(spark: SparkSession, query_id: str) -> Any | None:
     """Returns Spark's own object for the query with this id; None: it does not run."""
-    active = spark._jsparkSession.sharedState().activeStreamingQueries().values()
-    return next((query for query in active if str(query.id()) == query_id), None)
+    return next((query for query in _all_active(spark) if str(query.id()) == query_id), None)
+
+
+def _all_active(spark: SparkSession) -> Iterable[Any]:
+    """Returns Spark's own objects for the queries that run."""
+    return spark._jsparkSession.sharedState().activeStreamingQueries().values()
 
 
 def counted(frame: DataFrame, counter: str) -> int | None:

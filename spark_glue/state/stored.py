@@ -28,6 +28,7 @@ from fastwin.state.identity import StateSpec
 from spark_glue.plan.compat import current_session
 from spark_glue.plan.frameplan import LOCAL_MS, TimeMode
 from spark_glue.plan.keygroups import LEDGER_ID, ids, number_of
+from spark_glue.plan.queries import runs_from
 from spark_glue.state.log import StoredHead, head_in, joined
 from spark_glue.state.marks import Marks, marks_in
 
@@ -75,10 +76,15 @@ def checkpoint_of(query: Any, argument: str = "checkpoint") -> str:
 
 
 def stopped_checkpoint(query: Any) -> str:
-    """Returns the folder of a checkpoint as ``checkpoint_of``. Raises SpecError for a query that runs, too."""
-    if isinstance(query, StreamingQuery) and query.isActive:
+    """Returns the folder of a checkpoint as ``checkpoint_of``. Raises SpecError for a query that runs, too.
+
+    By its folder a query is found that runs in this application.
+    """
+    folder, spark = checkpoint_of(query), current_session()
+    active = query.isActive if isinstance(query, StreamingQuery) else spark is not None and runs_from(spark, folder)
+    if active:
         raise SpecError("checkpoint: the query runs; stop it first")
-    return checkpoint_of(query)
+    return folder
 
 
 def escaped_in(path: str) -> str:

@@ -130,6 +130,19 @@ def assert_refused(folder: Path, last: int) -> None:
         patch.setattr(CheckpointFiles, "copy_to", copies_half)
         with pytest.raises(OSError, match="the disk is full"):
             spark_glue.rescale(str(old), SLIDING, str(other), partitions=3)
+    begun = old / "offsets" / str(last + 1)
+
+    def copies_meanwhile(self: CheckpointFiles, to: CheckpointFiles) -> None:
+        copy(self, to)
+        shutil.copy(old / "offsets" / str(last), begun)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckpointFiles, "copy_to", copies_meanwhile)
+        with pytest.raises(
+            SpecError, match=f"the query runs: its last micro-batch was {last}, and .* to {last + 1} wh"
+        ):
+            spark_glue.rescale(str(old), SLIDING, str(other), partitions=3)
+    begun.unlink()
     assert {path.name for path in folder.iterdir()} == {"input", "checkpoint"}
 
 
@@ -180,10 +193,11 @@ def test_arguments(spark, tmp_path):
             spark_glue.rescale(tmp_path, FEW, to, partitions=2)
     query = Source(tmp_path, BEFORE[0].schema).frame(spark).writeStream.format("noop")
     query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    with pytest.raises(SpecError, match="checkpoint: the query runs; stop it first"):
-        spark_glue.rescale(query, FEW, tmp_path / "new", partitions=2)
-    with pytest.raises(SpecError, match="checkpoint: the query runs; stop it first"):
-        spark_glue.export_state(query, FEW, tmp_path / "new")
+    for running in (query, tmp_path / "checkpoint", f"file://{tmp_path}/checkpoint/"):
+        with pytest.raises(SpecError, match="checkpoint: the query runs; stop it first"):
+            spark_glue.rescale(running, FEW, tmp_path / "new", partitions=2)
+        with pytest.raises(SpecError, match="checkpoint: the query runs; stop it first"):
+            spark_glue.export_state(running, FEW, tmp_path / "new")
     query.stop()
     for checkpoint in (query, tmp_path / "checkpoint"):
         with pytest.raises(SpecError, match=r"rescale: .*checkpoint has no state that can be read"):
