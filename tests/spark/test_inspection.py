@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from argparse import ArgumentParser
 from collections import defaultdict
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from spark_glue.plan.keygroups import number_of
 from spark_glue.state.book import DeltaLog
 from spark_glue.state.log import StoredHead
 from spark_glue.state.stored import Checkpoint
-from tests.support.spark_streams import Recorder, Source, start
+from tests.support.spark_streams import Recorder, Source, run_stream, start
 
 START_MS = 1_767_225_600_000  # 2026-01-01 00:00 UTC
 SPEC = (
@@ -30,6 +31,13 @@ SPEC = (
     .window(fw.SlidingEventTimeWindows.of("2 min", "1 min"))
     .bad_rows("drop")
     .aggregate(n=fw.Count(), total=fw.Sum("v"))
+)
+DOTTED = (
+    fw.key_by("user.name")
+    .event_time("ts")
+    .window(fw.TumblingEventTimeWindows.of("2 min"))
+    .bad_rows("drop")
+    .aggregate(n=fw.Count())
 )
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.int64())])
 
@@ -169,6 +177,19 @@ def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, mon
         run(["why", *common])
 
 
+def test_a_key_column_with_a_dot_is_asked_for_from_the_shell(spark, tmp_path, monkeypatch, capsys):
+    rows = TABLES[0].rename_columns([{"k": "user.name"}.get(name, name) for name in TABLES[0].column_names])
+    run_stream(spark, DOTTED, [rows], tmp_path, watermark="1 day", key_groups=3)
+    monkeypatch.setattr(type(spark), "stop", lambda session: None)
+    (tmp_path / "dotted.py").write_text(
+        "import fastwin as fw\n\nspec = fw.key_by('user.name').event_time('ts').window(fw.TumblingEventTimeWindows.of("
+        "'2 min')).bad_rows('drop').aggregate(n=fw.Count())\n"
+    )
+    where = ["--checkpoint", str(tmp_path / "checkpoint"), "--spec", f"{tmp_path / 'dotted.py'}:spec"]
+    assert run(["inspect", *where, "--key", "k3"]) == 0
+    assert set(re.findall(r"^\|(k\d) ", capsys.readouterr().out, re.MULTILINE)) == {"k3"}
+
+
 def run(arguments: list[str]) -> int:
     parser = ArgumentParser()
     commands = parser.add_subparsers()
@@ -220,3 +241,23 @@ def test_a_key_is_looked_for_in_its_share(keys, key):
 def test_specs_that_are_not_there(text, says):
     with pytest.raises(SpecError, match=f"--spec: .*{says}"):
         load_spec(text)
+
+
+@pytest.mark.parametrize("name, whose", [("queue", "Python's own"), ("numpy", "numpy/__init__.py")])
+def test_a_file_takes_no_other_modules_place(tmp_path, name, whose):
+    before = sys.modules[name]
+    (tmp_path / f"{name}.py").write_text("import fastwin as fw\n\nspec = fw.key_by('k')\n")
+    with pytest.raises(SpecError, match=rf"'{name}', .* already \(.*{whose}\); give it as PACKAGE\.{name}:NAME"):
+        load_spec(f"{tmp_path / name}.py:spec")
+    assert sys.modules[name] is before
+
+
+def test_a_file_of_the_name_of_one_that_was_read(tmp_path):
+    path = tmp_path / "a_job_of_its_own.py"
+    path.write_text("import fastwin as fw\n\nspec = fw.key_by('k').count_window(3).aggregate(n=fw.Count())\n")
+    assert load_spec(f"{path}:spec").keys == ("k",)
+    assert load_spec(f"{path}:spec").keys == ("k",)  # the same once more
+    (tmp_path / "other").mkdir()
+    other = path.rename(tmp_path / "other" / path.name)
+    with pytest.raises(SpecError, match=r"--spec: .* another one of this name already \(.*/a_job_of_its_own.py\)"):
+        load_spec(f"{other}:spec")

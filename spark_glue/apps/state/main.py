@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
 from spark_glue.apps.console import stderr_to
 from spark_glue.inspection import key_fields
+from spark_glue.plan.catalyst import quoted
 
 __all__ = ["COMMANDS", "load_spec", "shares_in_text"]
 
@@ -23,13 +25,14 @@ __all__ = ["COMMANDS", "load_spec", "shares_in_text"]
 def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
     """Returns the specification that ``module:name`` or ``path.py:name`` names; modules are looked for here first.
 
-    Raises SpecError where there is none.
+    Raises SpecError where there is none, and for a file that has the name of another module.
     """
     where, _, name = text.rpartition(":")
     if not where or not name:
         raise SpecError(f"--spec: must be MODULE:NAME, such as jobs.minutes:spec, got {text!r}")
     try:
         if where.endswith(".py"):
+            _check_free(where)
             found = importlib.util.spec_from_file_location(Path(where).stem, where)
             assert found is not None
             assert found.loader is not None
@@ -49,6 +52,27 @@ def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
     if not isinstance(spec, fw.WindowSpec | fw.JoinSpec):
         raise SpecError(f"--spec: {name!r} in {where!r} is no WindowSpec or JoinSpec but {type(spec).__name__}")
     return spec
+
+
+def _check_free(where: str) -> None:
+    """Raises SpecError for a file that would take the place of another module of its name."""
+    name = Path(where).stem
+    there = sys.modules.get(name)
+    if name in sys.stdlib_module_names:
+        whose = "Python's own"
+    elif there is not None and not _is_file(there, where):
+        whose = getattr(there, "__file__", None) or "built in"
+    else:
+        return
+    raise SpecError(
+        f"--spec: {where!r} would be the module {name!r}, and there is another one of this name already ({whose}); "
+        f"give it as PACKAGE.{name}:NAME, as the query imports it, or under another name"
+    )
+
+
+def _is_file(module: Any, path: str) -> bool:
+    own = getattr(module, "__file__", None)
+    return own is not None and Path(own).resolve() == Path(path).resolve()
 
 
 def _session(arguments: argparse.Namespace, log: Path) -> Any:
@@ -113,7 +137,7 @@ def _inspect(arguments: argparse.Namespace) -> int:
                 operator=arguments.operator,
             )
             for column, value in zip(frame.columns, key, strict=False):  # key columns come first
-                frame = frame.where(frame[column].eqNullSafe(value))
+                frame = frame.where(F.col(quoted(column)).eqNullSafe(value))
             if arguments.where is not None:
                 frame = frame.where(arguments.where)
             if arguments.out is not None:
