@@ -11,10 +11,11 @@ from fastwin.columns.units import PER_SECOND
 from fastwin.errors import SourceError, did_you_mean
 from spark_glue.plan.compat import spark_type_of
 
-__all__ = ["as_spark_reads", "check_file", "conformed"]
+__all__ = ["as_spark_reads", "columns_in", "conformed"]
 
 _INT64_MAX = 2**63 - 1
 _UTC = pa.timestamp("us", tz="UTC")
+_CASE_KEY = "spark.sql.caseSensitive"
 
 
 def as_spark_reads(file: pq.ParquetFile) -> pa.Schema:
@@ -30,19 +31,30 @@ def _plain(kind: pa.DataType, is_int96: bool) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def check_file(file: pq.ParquetFile, path: str, needed: pa.Schema) -> None:
-    """Raises SourceError, naming file and column, unless a file has the needed columns, of types that fit."""
+def columns_in(file: pq.ParquetFile, path: str, needed: pa.Schema, case_sensitive: bool) -> list[str]:
+    """Returns the names that needed columns have in a file, in their order.
+
+    case_sensitive: whether the case of letters tells columns apart. If not, a name as it is needed goes before others.
+    Raises SourceError, naming file and column, unless the file has them all, of types that fit.
+    """
     found = as_spark_reads(file)
-    for field in needed:
-        if field.name not in found.names:
-            raise SourceError(
-                f"{path}: there is no column {field.name!r}{did_you_mean(field.name, found.names)}; it has "
-                f"{', '.join(found.names)}"
-            )
-        if not _fits(found.field(field.name).type, field.type):
-            raise SourceError(
-                f"{path}: column {field.name!r} has type {found.field(field.name).type}, needed is {field.type}"
-            )
+    names = [_name_in(found.names, field.name, path, case_sensitive) for field in needed]
+    for name, field in zip(names, needed, strict=True):
+        if not _fits(found.field(name).type, field.type):
+            raise SourceError(f"{path}: column {name!r} has type {found.field(name).type}, needed is {field.type}")
+    return names
+
+
+def _name_in(names: list[str], name: str, path: str, case_sensitive: bool) -> str:
+    if name in names:
+        return name
+    same = [] if case_sensitive else [one for one in names if one.lower() == name.lower()]
+    if len(same) > 1:
+        raise SourceError(f"{path}: {name!r} may be any of the columns {', '.join(same)}; {_CASE_KEY} is false")
+    if not same:
+        hint = did_you_mean(name, names)
+        raise SourceError(f"{path}: there is no column {name!r}{hint}; it has {', '.join(names)}")
+    return same[0]
 
 
 def _fits(found: pa.DataType, needed: pa.DataType) -> bool:

@@ -46,6 +46,7 @@ class ParquetFiles:
     path: of a folder, or its URI as Arrow has it (``s3://bucket/clicks``, ``gs://``, ``hdfs://``). Driver and executors
         must reach it. Its files ``*.parquet`` are read, but hidden ones (``_`` or ``.`` in front), and none below it.
     schema: columns of all files: a Spark schema, DDL text or an Arrow schema; None: those of the newest whole file now.
+        Whether the case of letters counts is as ``spark.sql.caseSensitive`` says.
     max_files, max_rows: how many a micro-batch takes at most, but one file at least; None: all that are there.
     late_files: files are taken in the order of their time of change, then by name. One that is seen later than another
         which is newer is taken still, unless it is older by more than this; then the query ends with a SourceError. A
@@ -135,7 +136,8 @@ class ParquetFiles:
         from spark_glue.sources.reading import Job, packed_files, packed_stream  # need what older Sparks have not
 
         tasks = cores_of(spark.sparkContext) if self.tasks is None else self.tasks
-        job = Job(self.folder().path, self._listed, tasks, frame_plan)
+        case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+        job = Job(self.folder().path, self._listed, tasks, frame_plan, case_sensitive)
         if not self.streaming:
             return packed_files(spark, job)
         return packed_stream(spark, job, Limits(self.max_files, self.max_rows, self.late_ms, self.unreadable_ms))

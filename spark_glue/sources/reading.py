@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.types import spark_struct
-from spark_glue.sources.columns import check_file, conformed
+from spark_glue.sources.columns import columns_in, conformed
 from spark_glue.sources.folder import Folder, Found, Listed, at_once
 from spark_glue.sources.listing import Limits, Listing, Offset, files_of, first_offset
 from spark_glue.stages.pack import new_packer
@@ -38,13 +38,15 @@ Parts = list[tuple[Found, list[int]]]
 class Job:
     """What to read, and what to do with it.
 
-    listed: by whom the files are, for errors. tasks: into how many a micro-batch is divided at most.
+    listed: by whom the files are, for errors. tasks: into how many a micro-batch is divided at most. case_sensitive:
+    whether the case of letters tells columns apart.
     """
 
     path: str
     listed: Listed
     tasks: int
     frame_plan: FramePlan
+    case_sensitive: bool
 
     def folder(self) -> Folder:
         """Returns the folder, on the driver or in a task."""
@@ -165,9 +167,9 @@ def _packed(job: Job, partition: RowGroups) -> Iterator[pa.RecordBatch]:
     for one, groups in partition.parts:
         name = f"{job.path}/{one.name}"
         with folder.open_same(one) as file:
-            check_file(file, name, schema)
-            for batch in _batches(file, folder, one, groups, schema.names):
-                columns = [conformed(batch.column(field.name), field.type) for field in schema]
+            names = columns_in(file, name, schema, job.case_sensitive)
+            for batch in _batches(file, folder, one, groups, names):
+                columns = [conformed(batch.column(at), field.type) for at, field in zip(names, schema, strict=True)]
                 packed = packer.add([*columns, *now]) if batch.num_rows else None
                 if packed is not None:
                     yield packed

@@ -132,6 +132,23 @@ def test_a_file_that_is_half_written_over_a_restart_is_read_once(spark, tmp_path
 
 
 @newer
+def test_the_case_of_letters_counts_as_spark_is_set(spark, tmp_path):
+    (one,) = tables(1)
+    pq.write_table(one.rename_columns(["K", "Ts", "v", "X"]), tmp_path / "a.parquet")
+    files = spark_glue.ParquetFiles(str(tmp_path), "k long, ts timestamp, V long", streaming=False)
+    spec = SPEC.aggregate(n=fw.Count(), s=fw.Sum("V"))
+    plain = spark_glue.apply(spec, spark.read.schema("k long, ts timestamp, V long").parquet(str(tmp_path)))
+    assert_same_rows(spark_glue.apply(spec, files).toArrow(), plain.toArrow())
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        strict = spark_glue.apply(spec, files)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    with pytest.raises(PySparkException, match=r"a.parquet: there is no column 'k'; did you mean K\?; it has K, Ts, v"):
+        strict.toArrow()
+
+
+@newer
 def test_a_file_with_other_columns_ends_the_query(spark, tmp_path):
     (one,) = tables(1)
     pq.write_table(one.drop_columns("v"), tmp_path / "a.parquet")

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fastwin.columns.checking import event_times
-from spark_glue.sources.columns import conformed
+from fastwin.errors import SourceError
+from spark_glue.sources.columns import columns_in, conformed
 
 UTC = pa.timestamp("us", tz="UTC")
 MOST = 2**63 - 1
@@ -39,3 +41,21 @@ def test_times_that_are_of_the_type_are_as_they_were():
     assert conformed(pa.array([1_700, None], pa.timestamp("ms")), plain).to_pylist() == [
         *pa.array([1_700_000, None], plain).to_pylist()
     ]
+
+
+def names_in(tmp_path, names: list[str], needed: list[str], case_sensitive: bool) -> list[str]:
+    pq.write_table(pa.table({name: [1] for name in names}), tmp_path / "a.parquet")
+    schema = pa.schema([(name, pa.int64()) for name in needed])
+    with pq.ParquetFile(tmp_path / "a.parquet") as file:
+        return columns_in(file, "a.parquet", schema, case_sensitive)
+
+
+def test_names_are_found_in_any_case_where_it_does_not_count(tmp_path):
+    assert names_in(tmp_path, ["V", "K", "k"], ["k", "v"], False) == ["k", "V"]
+    with pytest.raises(SourceError, match=r"a.parquet: 'user' may be any of the columns User, USER; .*caseSensitive"):
+        names_in(tmp_path, ["User", "USER"], ["user"], False)
+    with pytest.raises(SourceError, match="there is no column 'w'; it has V, K, k"):
+        names_in(tmp_path, ["V", "K", "k"], ["w"], False)
+    assert names_in(tmp_path, ["V", "K", "k"], ["k", "K"], True) == ["k", "K"]
+    with pytest.raises(SourceError, match="there is no column 'v'"):
+        names_in(tmp_path, ["V", "K", "k"], ["v"], True)

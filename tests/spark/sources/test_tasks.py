@@ -17,7 +17,7 @@ ROWS = reading.TASK_ROWS
 
 
 def reader(folder, tasks: int):
-    job = reading.Job(str(folder), reading.Listed("", "", False), tasks, SimpleNamespace(asks_time=False))
+    job = reading.Job(str(folder), reading.Listed("", "", False), tasks, SimpleNamespace(asks_time=False), False)
     return reading._StreamReader(job, Limits(None, None, 0))
 
 
