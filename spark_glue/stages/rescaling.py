@@ -17,7 +17,7 @@ from spark_glue.stages.shareclocks import ShareClocks
 from spark_glue.stages.sharetimers import ShareTimers
 from spark_glue.stages.worker import query_id, settle
 from spark_glue.state.copies import Shelf
-from spark_glue.state.live import LiveStreams
+from spark_glue.state.live import Live, LiveStreams
 from spark_glue.state.log import Head, Identity, StateLog
 from spark_glue.state.shares import Opened, States
 from spark_glue.state.stored import replica_of, shares_in
@@ -47,6 +47,20 @@ def divided_anew(
             yield pa.RecordBatch.from_pylist([told], schema=INITIAL)
 
 
+class _NoCopies(Shelf):
+    """Takes nothing: the query that goes on is another one, with copies of its own."""
+
+    def put(self, token: str, data: bytes) -> bool:
+        return False
+
+
+class _NoStreams(LiveStreams):
+    """Keeps nothing, neither in memory nor in files."""
+
+    def put(self, place: tuple, live: Live) -> None:
+        pass
+
+
 class RescalingProcessor(StatefulProcessor):
     """Visits each share that there was and each that there will be; what a share had goes, and what it gets is stored.
 
@@ -70,8 +84,8 @@ class RescalingProcessor(StatefulProcessor):
         self._log = StateLog(handle, self._identity(self._before))
         self._new_log = self._log.of(self._identity(self._now))
         run = query_id()
-        shelf, nobody = Shelf(run, limit=0), LiveStreams(limit=0)  # the query that goes on is another one
-        self._states = States(self._frame_plan, self._new_log, self._now.shares, shelf, run, nobody)
+        shelf, live = _NoCopies(run), _NoStreams()
+        self._states = States(self._frame_plan, self._new_log, self._now.shares, shelf, run, live)
 
     def _identity(self, divided: Divided) -> Identity:
         plan, zone = self._frame_plan.plan, self._frame_plan.time_zone

@@ -1,12 +1,18 @@
 """The micro-batch that divides state anew, without Spark."""
 
+import pandas as pd
 import pytest
 from pyspark.sql.streaming.stateful_processor import TimerValues
 
+from fastwin.core.memory.regions import use_files
 from fastwin.errors import StateError
-from spark_glue.plan.keygroups import LEDGER_ID
+from fastwin.run.replica import open_replica
+from spark_glue.plan.keygroups import LEDGER_ID, ids
 from spark_glue.stages.rescaling import Divided, RescalingProcessor
+from spark_glue.state import folders, spilled
+from spark_glue.state.folders import ROOT_VARIABLE
 from spark_glue.state.log import StateLog
+from tests.support.disk import bytes_in_files, files_on_disk
 from tests.support.spark_events import events
 from tests.support.spark_fakes import FakeHandle
 from tests.support.spark_jobs import frame_plan_for
@@ -25,3 +31,29 @@ def test_the_zone_in_which_times_are_read_goes_along():
     list(berlin.handleInputRows((LEDGER_ID,), iter(()), TimerValues(0, 0)))
     with pytest.raises(StateError, match=r"times are read in 'Europe/Berlin', and .* is 'UTC' now"):
         StateLog(handle, processor("UTC")._identity(now)).sign()
+
+
+def test_nothing_is_left_on_the_disk_and_nothing_is_warned_of(tmp_path, monkeypatch, caplog):
+    """The query that goes on is another one, with another id."""
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path / "shelves"))
+    monkeypatch.setattr(folders, "_said", set())
+    monkeypatch.setattr(spilled, "_tried", "")
+    handle, now = FakeHandle(), Divided(4, 2)
+    frame_plan = frame_plan_for(events(0, 10))
+    stream = open_replica(frame_plan.plan, coalesce=True)
+    stream.process(events(1, 50_000))
+    stream.snapshot()
+    parts = [(group, part) for group, part in stream.parts(now.key_groups) if group % now.shares == 0]
+    with files_on_disk() as disk:
+        monkeypatch.setenv(spilled.FOLDER_VARIABLE, str(disk))
+        before = bytes_in_files()
+        processor = RescalingProcessor(frame_plan, "EventTime", Divided(4, 1), now, None)
+        processor.init(handle)
+        handle.key = share = int(ids(now.shares)[0])
+        rows = pd.DataFrame(parts, columns=["part_of", "part"])
+        list(processor.handleInputRows((share,), iter([rows]), TimerValues(0, 0)))
+        assert processor._states.open(0).how == "loaded"  # it has been stored
+        assert bytes_in_files() == before
+    use_files(None)
+    assert not list((tmp_path / "shelves").rglob("*"))
+    assert caplog.records == []
