@@ -6,10 +6,11 @@ The module is imported by the workers, not pickled to them: what it holds outliv
 import os
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fastwin.machine.memory import give_back
+from fastwin.machine.memory import bytes_of_memory, give_back
 from fastwin.machine.processors import processors
 from spark_glue.state.folders import cache_root, limit_of, say_once
 from spark_glue.state.ledger import Ledger
@@ -19,7 +20,7 @@ __all__ = ["LIVE", "LIVE_VARIABLE", "Live", "LiveStreams"]
 
 LIVE_VARIABLE = "FASTWIN_LIVE_BYTES"
 
-_DEFAULT_LIVE_BYTES = 2 << 30
+_MOST_BY_DEFAULT = 2 << 30
 _IDLE_S = 600.0
 _GIVE_BACK_S = 30.0  # memory of streams that went is not given back more often,
 _GIVE_BACK_BYTES = 64 << 20  # nor for less
@@ -49,8 +50,9 @@ class Live:
 class LiveStreams:
     """The streams of one Python worker, by place: the run, then what tells a share of it.
 
-    limit: bytes for all workers of the machine; None: FASTWIN_LIVE_BYTES, or 2 GiB. root: the folder that the workers
-    share; None: ``cache_root()``. owner: the worker; None: this process.
+    limit: bytes for all workers of the machine; None: FASTWIN_LIVE_BYTES, or 2 GiB, or a quarter of the memory of the
+    machine or its container if that is less. root: the folder that the workers share; None: ``cache_root()``. owner:
+    the worker; None: this process.
     """
 
     def __init__(self, limit: int | None = None, root: Path | None = None, owner: int | None = None) -> None:
@@ -144,7 +146,7 @@ class LiveStreams:
             self._gone, self._given_back = 0, now
 
     def _bytes_allowed(self) -> int:
-        return limit_of(LIVE_VARIABLE, _DEFAULT_LIVE_BYTES) if self._limit is None else self._limit
+        return limit_of(LIVE_VARIABLE, _by_default()) if self._limit is None else self._limit
 
     def _kept(self, place: tuple, live: Live, limit: int) -> set[str]:
         """Returns of which shares streams may be kept. One that has no room goes to files, and comes back where there
@@ -226,6 +228,12 @@ class LiveStreams:
         self._spilled.clear()
         self._hopeless.clear()
         self._granted.clear()
+
+
+@cache
+def _by_default() -> int:
+    memory = bytes_of_memory()
+    return _MOST_BY_DEFAULT if memory is None else min(_MOST_BY_DEFAULT, memory // 4)
 
 
 def _share(place: tuple) -> str:

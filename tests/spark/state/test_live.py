@@ -52,6 +52,22 @@ def test_beyond_the_limit_the_first_ones_stay():
     assert kept.take(("run", 5)) is None
 
 
+@pytest.mark.parametrize(
+    "memory, most", [(1 << 30, 256 << 20), (8 << 30, 2 << 30), (64 << 30, 2 << 30), (None, 2 << 30)]
+)
+def test_without_a_limit_a_quarter_of_the_memory_may_be_kept(monkeypatch, memory, most):
+    monkeypatch.delenv(live.LIVE_VARIABLE, raising=False)
+    monkeypatch.setattr(live, "bytes_of_memory", lambda: memory)
+    live._by_default.cache_clear()
+    try:
+        assert LiveStreams()._bytes_allowed() == most
+        monkeypatch.setenv(live.LIVE_VARIABLE, "77")
+        assert LiveStreams()._bytes_allowed() == 77
+        assert LiveStreams(5)._bytes_allowed() == 5
+    finally:
+        live._by_default.cache_clear()
+
+
 @pytest.mark.usefixtures("root")
 def test_the_limit_holds_for_all_workers_together():
     one, other = workers(2, limit=45)
