@@ -1,6 +1,8 @@
 """``apply``: a window specification over a Spark frame, batch or streaming."""
 
 import importlib.util
+import io
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -122,7 +124,7 @@ def apply(
         check_migrate(migrate)
         _check_travels(spec)
         frames, delays = _check_join(spec, df, watermark, name, chain)
-        _check_session(frames[0], small_state)
+        _check_session(spec, frames[0], small_state)
         skew_ms = _duration(max_future_skew, "max_future_skew")
         idle_ms = idle_time(idle, follows=delays is not None or not frames[0].isStreaming)
         if history is not None or goes_on:
@@ -161,7 +163,7 @@ def apply(
     skew_ms = _duration(max_future_skew, "max_future_skew")
     coalesce = _coalesce(spec, coalesce)
     check_migrate(migrate)
-    _check_session(df, small_state)
+    _check_session(spec, df, small_state)
     own = _check_streaming(spec, df, delay_ms) if df.isStreaming else None
     idle_ms = idle_time(idle, follows=not df.isStreaming or (delay_ms is not None and own is None))
 
@@ -284,12 +286,38 @@ def _check_travels(spec: fw.WindowSpec | fw.JoinSpec) -> None:
         raise SpecError(f"spec: it cannot be sent to Spark's workers: {type(problem).__name__}: {problem}") from problem
 
 
-def _check_session(df: DataFrame, small_state: bool) -> None:
+class _Seeker(cloudpickle.CloudPickler):
+    """Pickles as usual, and notes whether it has met one of Spark's accumulators."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+        module = sys.modules.get("pyspark.accumulators")
+        self._kind = () if module is None else module.Accumulator
+        self.found = False
+
+    def persistent_id(self, met: object) -> None:
+        self.found = self.found or isinstance(met, self._kind)
+
+
+def _check_stays(spec: fw.WindowSpec | fw.JoinSpec) -> None:
+    """Raises SpecError for a spec whose functions cannot stay with a worker between micro-batches."""
+    seeker = _Seeker()
+    seeker.dump(spec)
+    if seeker.found:
+        raise SpecError(
+            "spec: it holds an accumulator of Spark's, and what functions of a stream add to one is lost: they stay "
+            "with their worker for many micro-batches, and Spark asks accumulators of the task at hand alone; count in "
+            "the result, or in a side output"
+        )
+
+
+def _check_session(spec: fw.WindowSpec | fw.JoinSpec, df: DataFrame, small_state: bool) -> None:
     """Checks what a stream needs of its session, and warns of what is not as it should be."""
     if not df.isStreaming:
         if small_state:
             raise SpecError("small_state: is for a streaming frame; a batch frame leaves no state")
         return
+    _check_stays(spec)
     spark = df.sparkSession
     check_streams(spark)
     if small_state:  # any store will do, in any format: a value is complete in itself

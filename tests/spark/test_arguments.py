@@ -36,6 +36,26 @@ class Locked(Plain):
         self.lock = threading.Lock()
 
 
+class Counting(fw.AggregateFunction):
+    """Counts its elements in an accumulator of Spark's as well."""
+
+    def __init__(self, seen):
+        self.seen = seen
+
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        self.seen.add(1)
+        return accumulator + 1
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, a, b):
+        return a + b
+
+
 COLUMNS = "id k, timestamp_seconds(id) ts, id v, cast(id as string) text, array(id) list"
 
 
@@ -167,6 +187,21 @@ def test_streaming_frame_does_not_suit(stream, no_jobs, case):
     prepare, arguments, says = ON_STREAMS[case]
     with pytest.raises(SpecError, match=says):
         spark_glue.apply(**({"spec": SPEC, "df": prepare(stream)} | arguments))
+
+
+def test_an_accumulator_counts_in_a_batch_and_is_refused_in_a_stream(spark, batch, stream):
+    seen = spark.sparkContext.accumulator(0)
+    spec = SPEC.aggregate(Counting(seen), output="n int")
+    assert spark_glue.apply(spec, batch).count() == seen.value == 3
+    for arguments in ({}, {"small_state": True}):
+        with pytest.raises(SpecError, match=r"spec: it holds an accumulator of Spark's, and what .* is lost"):
+            spark_glue.apply(spec, stream, watermark="1 s", **arguments)
+    keyed = fw.key_by("k").event_time("ts")
+    pairs = fw.co_group(
+        keyed, keyed, fw.TumblingEventTimeWindows.of("1 min"), lambda *_: iter([seen.add(1)]), output="n int"
+    )
+    with pytest.raises(SpecError, match="spec: it holds an accumulator"):
+        spark_glue.apply(pairs, (stream, stream), watermark=("1 s", "1 s"))
 
 
 def test_windows_behind_windows_are_refused(stream, no_jobs):
