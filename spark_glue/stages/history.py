@@ -27,7 +27,7 @@ from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint, local_fol
 __all__ = ["INITIAL", "begun_from", "gathered_stream", "watermark_after"]
 
 INITIAL = pa.schema([PACKED.field("key_group"), *STATE])
-"""A part of state, and the id of the share that it goes to."""
+"""A part of state, and the id of the share that it goes to. Without a part: the share begins with the watermark."""
 
 
 def watermark_after(history: DataFrame, frame_plan: FramePlan, delay_ms: int) -> int | None:
@@ -70,11 +70,11 @@ def begun_from(
     frame_plan = replace(frame_plan, start_ms=saved.watermark)
     folder = place / STATE_FOLDER
     if not folder.exists():
-        return frame_plan, None
+        return frame_plan, _sent_to_shares(spark, frame_plan, None)
     state = spark.read.schema(spark_struct(STATE)).parquet(spark_path(folder))
     if saved.key_groups != frame_plan.key_groups:
         state = state.mapInArrow(partial(_divided_anew, frame_plan), spark_struct(STATE))
-    return frame_plan, state.mapInArrow(partial(_sent, frame_plan.key_groups), spark_struct(INITIAL))
+    return frame_plan, _sent_to_shares(spark, frame_plan, state)
 
 
 def _begun_from_rows(
@@ -89,8 +89,21 @@ def _begun_from_rows(
         return frame_plan, None
     packed = pack_frame(history, past, prefers_columns(history, past.packed_schema.names))
     state = applied_to_groups(packed, "key_group", partial(_state_of_group, past, until), spark_struct(STATE))
-    sent = state.mapInArrow(partial(_sent, frame_plan.key_groups), spark_struct(INITIAL))
-    return replace(frame_plan, start_ms=until), sent
+    frame_plan = replace(frame_plan, start_ms=until)
+    return frame_plan, _sent_to_shares(history.sparkSession, frame_plan, state)
+
+
+def _sent_to_shares(spark: SparkSession, frame_plan: FramePlan, state: DataFrame | None) -> DataFrame | None:
+    """Returns rows of STATE as rows of INITIAL, and one for each share, so that all begin with the watermark.
+
+    Those without state need it, too: windows of theirs have fired, and Spark's own watermark may be behind for long.
+    """
+    struct, key_groups = spark_struct(INITIAL), frame_plan.key_groups
+    sent = None if state is None else state.mapInArrow(partial(_sent, key_groups), struct)
+    if frame_plan.start_ms is None or frame_plan.start_ms <= 0:
+        return sent
+    visits = spark.range(0, 1, 1, 1).mapInArrow(partial(_visits, key_groups), struct)
+    return visits if sent is None else sent.unionAll(visits)
 
 
 def gathered_stream(frame_plan: FramePlan, parts: list[bytes]) -> Replica:
@@ -134,6 +147,13 @@ def _sent(key_groups: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     for batch in batches:
         whose = pa.array([int(to[group % shares]) for group in batch["part_of"].to_pylist()], pa.int32())
         yield pa.RecordBatch.from_arrays([whose, *batch.columns], schema=INITIAL)
+
+
+def _visits(key_groups: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Gives each share a row without a part, for the one row that comes."""
+    for batch in batches:
+        for _ in range(batch.num_rows):
+            yield pa.RecordBatch.from_pylist([{"key_group": int(one)} for one in ids(shares_of(key_groups))], INITIAL)
 
 
 def _rows(parts: list[tuple[int, bytes]]) -> pa.RecordBatch:

@@ -140,12 +140,20 @@ class WindowProcessor(StatefulProcessor):
         yield from self._frames(visit.results, visit.counters(bad_rows), bad_blobs)
 
     def handleInitialState(self, key: tuple[Any, ...], initialState: Any, timerValues: TimerValues) -> None:  # noqa: N802, N803
-        parts = sorted(zip(initialState["part_of"].tolist(), map(bytes, initialState["part"]), strict=True))
+        pairs = zip(initialState["part_of"].tolist(), initialState["part"].tolist(), strict=True)
+        parts = sorted((int(group), bytes(part)) for group, part in pairs if part is not None)
         share = number_of(key[0])
         opened = self._open(share)
         if opened.how != "new":  # Spark hands over what a share gets in several pieces
-            parts = opened.stream.parts(self._frame_plan.key_groups) + parts
-        stream = gathered_stream(self._frame_plan, [part for _, part in parts])
+            if not parts:
+                return
+            if opened.stream.metrics.state_rows:
+                parts = opened.stream.parts(self._frame_plan.key_groups) + parts
+        if parts:
+            stream = gathered_stream(self._frame_plan, [part for _, part in parts])
+        else:
+            stream = opened.stream
+            self._timers.begin(stream)
         timer = self._timers.set(stream, timerValues, opened.head.timer, None)
         head = replace(opened.head, earlier=True)  # so all of it is stored
         self._states.store(share, Opened(stream, stream.metrics, head), stream.metrics, timer)

@@ -61,6 +61,11 @@ class ShareTimers:
             results.append(stream.advance_watermark(watermark))
         return results
 
+    def begin(self, stream: fw.Stream) -> None:
+        """Brings a stream that holds nothing to the watermark to start with."""
+        if self._start > 0:
+            stream.advance_watermark(self._start)
+
     def _watermark(self, values: TimerValues) -> int:
         spark_s = int(values.getCurrentWatermarkInMs())
         found = spark_s if self._clocks is None else self._clocks.watermark(values)

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
 import fastwin as fw
+from fastwin.run.replica import open_replica
 from spark_glue.plan.keygroups import LEDGER_ID, ids
 from spark_glue.plan.outputs import output_for
 from spark_glue.plan.types import spark_struct
@@ -335,3 +336,25 @@ def test_coalesce_decides_how_often_a_window_fires_again(coalesce):
     harness = Harness(SPEC.allowed_lateness(100, coalesce=coalesce))
     harness.batch(50, {0: [packet((1, 5), (1, 6), (1, 7))]})
     assert harness.counters["fired"] == (1 if coalesce else 3)
+
+
+@pytest.mark.parametrize("order", ["parts first", "watermark first"])
+def test_a_share_begins_with_the_watermark_of_history_and_the_parts_that_it_gets(order):
+    """Spark hands over what a share gets in one frame, or in several."""
+    harness = Harness(start_ms=25, delays=(0,))
+    stream = open_replica(harness.frame_plan.plan, coalesce=True)
+    stream.process(pa.table({"k": [1, 1, 2], "ts": [31, 32, 33]}, SCHEMA))
+    stream.advance_watermark(25)
+    stream.snapshot()
+    frames = [pd.DataFrame(part, columns=["part_of", "part"]) for part in (stream.parts(KEY_GROUPS), [(None, None)])]
+    other = int(ids(KEY_GROUPS)[4])
+    for group, pieces in ((GROUP, frames), (other, frames[1:])):
+        harness.handle.key = group
+        for piece in pieces if order == "parts first" else pieces[::-1]:
+            processor = WindowProcessor(harness.frame_plan)
+            processor.init(harness.handle)
+            processor.handleInitialState((group,), piece, TimerValues(0, 0))
+    # Spark's watermark knows nothing of history.
+    out = harness.batch(5, {GROUP: [packet((1, 12), (1, 34))], other: [packet((3, 12), (3, 34))]})
+    assert out["MAIN"] == []
+    assert counts(harness.batch(100, {})["MAIN"]) == [(1, 30, 3), (2, 30, 1), (3, 30, 1)]
