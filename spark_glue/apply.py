@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 import fastwin as fw
@@ -16,7 +16,15 @@ from fastwin.errors import SpecError
 from fastwin.run.datawatermark import idle_time
 from fastwin.state.identity import Migrate, check_migrate
 from fastwin.times import Duration, format_ms, to_ms
-from spark_glue.plan.catalyst import Watermark, cores_of, prefers_columns, watermark_of
+from spark_glue.plan.catalyst import (
+    BATCH_BYTES_KEY,
+    BATCH_ROWS_KEY,
+    NO_LIMIT,
+    Watermark,
+    cores_of,
+    prefers_columns,
+    watermark_of,
+)
 from spark_glue.plan.chaining import check_chain, with_window_time
 from spark_glue.plan.compat import check_streams, is_connect
 from spark_glue.plan.connect import check_server, guard_clock
@@ -31,10 +39,13 @@ from spark_glue.stages.history import begun_from, watermark_after
 from spark_glue.stages.joined import run_joined
 from spark_glue.stages.operator import run_stream
 from spark_glue.stages.pack import pack_frame
+from spark_glue.stages.packets import BLOB_BYTES
 from spark_glue.stages.warming import warm_up
 from spark_glue.state.cleanup import forget_when_ended
 
 __all__ = ["apply"]
+
+_MOST_BINARY = 2**31
 
 
 def apply(
@@ -125,6 +136,7 @@ def apply(
         _check_travels(spec)
         frames, delays = _check_join(spec, df, watermark, name, chain)
         _check_session(spec, frames[0], small_state)
+        _warn_of_batches(frames[0].sparkSession)
         skew_ms = _duration(max_future_skew, "max_future_skew")
         idle_ms = idle_time(idle, follows=delays is not None or not frames[0].isStreaming)
         if history is not None or goes_on:
@@ -164,6 +176,7 @@ def apply(
     coalesce = _coalesce(spec, coalesce)
     check_migrate(migrate)
     _check_session(spec, df, small_state)
+    _warn_of_batches(df.sparkSession)
     own = _check_streaming(spec, df, delay_ms) if df.isStreaming else None
     idle_ms = idle_time(idle, follows=not df.isStreaming or (delay_ms is not None and own is None))
 
@@ -284,6 +297,20 @@ def _check_travels(spec: fw.WindowSpec | fw.JoinSpec) -> None:
         cloudpickle.dumps(spec)
     except Exception as problem:
         raise SpecError(f"spec: it cannot be sent to Spark's workers: {type(problem).__name__}: {problem}") from problem
+
+
+def _warn_of_batches(spark: SparkSession) -> None:
+    """Warns where Spark may gather more for Python in one batch than a column of Arrow's holds."""
+    if (spark.conf.get(BATCH_BYTES_KEY, None) or "").rstrip("b") != NO_LIMIT:
+        return
+    rows = int(spark.conf.get(BATCH_ROWS_KEY) or 0)
+    if not 0 < rows * BLOB_BYTES < _MOST_BINARY:
+        warnings.warn(
+            f"{BATCH_ROWS_KEY} is {rows}, and {BATCH_BYTES_KEY} says no limit: a large micro-batch may then be more "
+            f"than the 2 GiB that a column of Arrow's holds, which ends the query; set it to 10000, or give a limit in "
+            f"bytes",
+            stacklevel=3,
+        )
 
 
 class _Seeker(cloudpickle.CloudPickler):

@@ -80,7 +80,7 @@ def session(
     second format no newer Spark can read); this interpreter for the workers (unless ``PYSPARK_PYTHON`` names another);
     no progress bars, which would write over other lines of the terminal; no limit for the bytes of a batch on its way
     to Python, which Spark would check before each row, but only for its rows (10,000,
-    ``spark.sql.execution.arrow.maxRecordsPerBatch``);
+    ``spark.sql.execution.arrow.maxRecordsPerBatch``; lower that for rows longer than 100 kB);
     WORKER_MEMORY in the environment of the workers, on a cluster CLUSTER_WORKER_MEMORY; and, in local mode, as many
     shuffle partitions as there are cores, a Python daemon that loads fastwin once for all workers (its module is
     ``spark_glue.daemon``; not where ``PYSPARK_PYTHON`` names another Python), and for Spark's Pythons a script that

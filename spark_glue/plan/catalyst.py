@@ -18,6 +18,7 @@ from spark_glue.plan.connect import analyzed
 
 __all__ = [
     "BATCH_BYTES_KEY",
+    "BATCH_ROWS_KEY",
     "CHAIN_KEY",
     "DELAY_KEY",
     "FORMAT_KEY",
@@ -43,6 +44,9 @@ WINDOW_TIME = "window_time"
 
 BATCH_BYTES_KEY = "spark.sql.execution.arrow.maxBytesPerBatch"
 """Spark's limit for a batch on its way to Python. Without it, a batch is limited in rows alone."""
+
+BATCH_ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
+"""Spark's limit for the rows of such a batch."""
 
 NO_LIMIT = str(2**31 - 1)
 """The value of BATCH_BYTES_KEY that means none."""

@@ -37,7 +37,8 @@ BLOB_BYTES = 128 << 10
 """Of how many bytes blobs are, about, in what grows with a backlog.
 
 Spark puts blobs into record batches of at most 10,000 rows, and a column of binary values holds 2 GiB. So many of these
-blobs are 1.3 GB, and the larger ones of all tasks (``pack.LARGE_BLOB_BYTES``) and of results fit beside them.
+blobs are 1.3 GB, and the larger ones of all tasks (``pack.LARGE_BLOB_BYTES``) and of results fit beside them. That does
+not hold for single rows that are longer: a blob has one at least. For these, Spark has to be set to fewer rows.
 """
 LARGE_RESULT_BYTES = 256 << 20
 """How many bytes of results a task may hand out in larger blobs, each of which costs less than many small ones."""

@@ -25,6 +25,7 @@ from fastwin.run.replica import Replica, open_replica
 from fastwin.spec.joinending import SIDE, TIME
 from fastwin.state.chunks import decode, owner
 from fastwin.state.identity import StateSpec
+from spark_glue.plan.catalyst import BATCH_ROWS_KEY
 from spark_glue.plan.compat import current_session
 from spark_glue.plan.frameplan import LOCAL_MS, TimeMode
 from spark_glue.plan.keygroups import LEDGER_ID, ids, number_of
@@ -49,7 +50,6 @@ CHUNK_COLUMNS = ["key_group", "chunk", "data"]
 _CHUNK_TYPES = "key_group int, chunk bigint, data binary"
 _SMALL_OPERATOR = "applyInPandasWithState"  # the operator, as Spark's metadata has it
 NO_CHUNK = -1
-_ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH_BYTES = 1 << 29  # of a record batch on its way to Python
 _PIECE = 1 << 16
 
@@ -228,7 +228,7 @@ class Checkpoint:
 
         Spark sends so many rows to a Python worker at a time, however long they are.
         """
-        rows = int(self.spark.conf.get(_ROWS_KEY) or 0)
+        rows = int(self.spark.conf.get(BATCH_ROWS_KEY) or 0)
         size = _PIECE if rows <= 0 else max(1, min(_PIECE, _BATCH_BYTES // rows))
         start = F.explode(F.expr(f"sequence(0, greatest(length(data) - 1, 0), {size})")).alias("start")
         return self.chunks(groups).select("key_group", "chunk", "data", start).selectExpr(

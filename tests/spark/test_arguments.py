@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
+from spark_glue.plan.catalyst import BATCH_BYTES_KEY, BATCH_ROWS_KEY, NO_LIMIT
 from spark_glue.session import CLUSTER_WORKER_MEMORY, STATE_STORE_KEY, WORKER_MEMORY, _keep_worker_memory, _quiet
 from tests.support.spark_jobs import jobs_of
 
@@ -240,6 +242,26 @@ def test_state_store_that_does_not_suit(spark, stream, batch, no_jobs):
 @pytest.mark.parametrize("watermark", ["10 seconds", "1 h 30 min", "250 ms", 0, timedelta(minutes=2), "1 day"])
 def test_good_watermarks(stream, no_jobs, watermark):
     assert spark_glue.apply(SPEC, stream, watermark=watermark).isStreaming
+
+
+def test_batches_to_python_that_arrow_cannot_hold_are_warned_of(spark, batch, stream):
+    """At 10,000 rows a batch, each of which may be a blob of 128 kB, it can."""
+    before = spark.conf.get(BATCH_BYTES_KEY)
+    try:
+        for rows, limit, is_warned in ((None, NO_LIMIT, 0), (0, "64m", 0), (0, NO_LIMIT, 1), (20_000, NO_LIMIT, 1)):
+            if rows is not None:
+                spark.conf.set(BATCH_ROWS_KEY, rows)
+            spark.conf.set(BATCH_BYTES_KEY, limit)
+            for frame in (batch, stream):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    spark_glue.apply(SPEC.bad_rows("drop"), frame, watermark="1 s")
+                told = [str(one.message) for one in caught if str(one.message).startswith(BATCH_ROWS_KEY)]
+                assert len(told) == is_warned
+                assert all(f" is {rows}, and {BATCH_BYTES_KEY} says no limit" in text for text in told)
+    finally:
+        spark.conf.unset(BATCH_ROWS_KEY)
+        spark.conf.set(BATCH_BYTES_KEY, before)
 
 
 def test_watermark_has_no_effect_on_batch(batch):
