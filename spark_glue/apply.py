@@ -122,7 +122,10 @@ def apply(
     unassigned, fired, unfired (windows that went without ever firing), open_windows_change, timers_change,
     state_rows_change, state_bytes (written to the state store) and watermark_ms (None while there is none).
 
-    The first streaming frame of a session starts Python's workers beside the rest, with a job of a row for each core.
+    This call may run jobs itself. The first streaming frame of a session starts Python's workers beside the rest, with
+    a job of a row for each core; with Spark Connect, the first call of a session looks at the server's Python, with a
+    job of one row; and ``history=`` with a frame, or ``goes_on=``, reads all of that frame for its newest time, at each
+    start.
 
     Everything is checked here, before any job of the query runs. Raises SpecError for an argument, a column or a
     setting that does not fit, naming it, its value and what is needed, and SourceError for ``ParquetFiles`` without
