@@ -14,7 +14,8 @@ from fastwin.errors import SpecError
 from fastwin.run.choice import trigger_of
 from fastwin.run.replica import Replica
 from fastwin.state.chunks import owner
-from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint, local_folder
+from spark_glue.state.cutparts import STATE, cut
+from spark_glue.state.savepoint import STATE_FOLDER, Savepoint, local_folder
 from spark_glue.state.stored import Checkpoint, replica_of, stopped_checkpoint
 
 __all__ = ["export_state"]
@@ -66,8 +67,8 @@ def export_state(
             stream = replica_of(spec, deltas, "export_state")
             fingerprint, watermark = owner(deltas[-1]), max(watermark, stream.watermark)
             parts = stream.parts(next(iter(heads)).key_groups)
-            state = pa.Table.from_pylist([{"part_of": group, "part": part} for group, part in parts], schema=STATE)
-            pq.write_table(state, hidden / STATE_FOLDER / f"share-{share:05d}.parquet")
+            state = pa.Table.from_batches(cut(parts), STATE)
+            pq.write_table(state, hidden / STATE_FOLDER / f"share-{share:05d}.parquet")  # one row group: none is split
             table = _windows(spec, stream)
             if table.num_rows:
                 pq.write_table(table, hidden / f"share-{share:05d}.parquet")

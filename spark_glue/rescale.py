@@ -22,6 +22,7 @@ from spark_glue.plan.types import spark_struct
 from spark_glue.stages.history import INITIAL
 from spark_glue.stages.rescaling import Divided, RescalingProcessor, divided_anew
 from spark_glue.state.checkpointfiles import CheckpointFiles, LogEntry
+from spark_glue.state.cutparts import STATE
 from spark_glue.state.stored import Checkpoint, escaped_in, plan_of, stopped_checkpoint
 
 __all__ = ["rescale"]
@@ -161,7 +162,7 @@ def _rows(stored: Checkpoint, spec: fw.WindowSpec | fw.JoinSpec, before: Divided
         return divided_anew(spec, heads, now, batches)
 
     visited = [LEDGER_ID, *ids(max(before.shares, now.shares)).tolist()]
-    visits = stored.spark.createDataFrame([(place, None, None) for place in visited], struct)
+    visits = stored.spark.createDataFrame([(place, *[None] * len(STATE)) for place in visited], struct)
     return stored.pieces().mapInArrow(divided, struct).unionAll(visits)
 
 

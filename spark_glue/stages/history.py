@@ -22,7 +22,8 @@ from spark_glue.plan.types import spark_struct
 from spark_glue.stages.pack import pack_frame
 from spark_glue.stages.packets import PACKED, Packet, PacketKind, decode, packets_in
 from spark_glue.stages.worker import settle, shares_of
-from spark_glue.state.savepoint import STATE, STATE_FOLDER, Savepoint, local_folder, spark_path
+from spark_glue.state.cutparts import STATE, Pieces, cut
+from spark_glue.state.savepoint import STATE_FOLDER, Savepoint, local_folder, spark_path
 
 __all__ = ["INITIAL", "begun_from", "gathered_stream", "watermark_after"]
 
@@ -131,13 +132,15 @@ def _state_of_group(frame_plan: FramePlan, until: int, batches: Iterator[pa.Reco
     stream.process(rows)
     stream.advance_watermark(until)
     stream.snapshot()
-    yield _rows([(number_of(group), part) for _, part in stream.parts(1)])
+    yield from cut((number_of(group), part) for _, part in stream.parts(1))
 
 
 def _divided_anew(frame_plan: FramePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    pieces = Pieces()
     for batch in batches:
-        for part in batch["part"].to_pylist():
-            yield _rows(gathered_stream(frame_plan, [part]).parts(frame_plan.key_groups))
+        for _, part in pieces.joined(zip(*(column.to_pylist() for column in batch.columns), strict=True)):
+            yield from cut(gathered_stream(frame_plan, [part]).parts(frame_plan.key_groups))
+    pieces.check_whole()
 
 
 def _sent(key_groups: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -154,7 +157,3 @@ def _visits(key_groups: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     for batch in batches:
         for _ in range(batch.num_rows):
             yield pa.RecordBatch.from_pylist([{"key_group": int(one)} for one in ids(shares_of(key_groups))], INITIAL)
-
-
-def _rows(parts: list[tuple[int, bytes]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"part_of": group, "part": part} for group, part in parts], schema=STATE)

@@ -39,6 +39,7 @@ from spark_glue.stages.smallstate import run_groups
 from spark_glue.stages.unpack import operator_struct, row_frames, unpack_frame
 from spark_glue.stages.worker import has_own_partition, query_id, run_of, settle, shares_of
 from spark_glue.state.copies import Shelf
+from spark_glue.state.cutparts import STATE, Pieces
 from spark_glue.state.log import Identity, StateLog
 from spark_glue.state.shares import Opened, States, Stored
 
@@ -100,6 +101,7 @@ class WindowProcessor(StatefulProcessor):
         )
         self._log = StateLog(handle, identity, in_chunks=not frame_plan.small_state)
         self._states = States(frame_plan, self._log, shares, Shelf(run), run)
+        self._pieces = Pieces()  # of history
         self._large = LARGE_RESULT_BYTES  # that may still go in larger blobs
 
     def handleInputRows(  # noqa: N802
@@ -140,8 +142,9 @@ class WindowProcessor(StatefulProcessor):
         yield from self._frames(visit.results, visit.counters(bad_rows), bad_blobs)
 
     def handleInitialState(self, key: tuple[Any, ...], initialState: Any, timerValues: TimerValues) -> None:  # noqa: N802, N803
-        pairs = zip(initialState["part_of"].tolist(), initialState["part"].tolist(), strict=True)
-        parts = sorted((int(group), bytes(part)) for group, part in pairs if part is not None)
+        parts = sorted(self._pieces.joined(zip(*(initialState[name].tolist() for name in STATE.names), strict=True)))
+        if not parts and self._pieces.waits:  # the others are still to come
+            return
         share = number_of(key[0])
         opened = self._open(share)
         if opened.how != "new":  # Spark hands over what a share gets in several pieces

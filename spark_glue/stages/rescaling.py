@@ -17,6 +17,7 @@ from spark_glue.stages.shareclocks import ShareClocks
 from spark_glue.stages.sharetimers import ShareTimers
 from spark_glue.stages.worker import query_id, settle
 from spark_glue.state.copies import Shelf
+from spark_glue.state.cutparts import STATE, Pieces, cut
 from spark_glue.state.live import Live, LiveStreams
 from spark_glue.state.log import Head, Identity, StateLog
 from spark_glue.state.shares import Opened, States
@@ -42,9 +43,9 @@ def divided_anew(
     for _, deltas in shares_in(rows, heads):
         if not deltas:
             continue
-        for group, part in replica_of(spec, deltas, "rescale").parts(to.key_groups):
-            told = {"key_group": int(places[group % to.shares]), "part_of": group, "part": part}
-            yield pa.RecordBatch.from_pylist([told], schema=INITIAL)
+        for pieces in cut(replica_of(spec, deltas, "rescale").parts(to.key_groups)):
+            whose = pa.array([int(places[group % to.shares]) for group in pieces["part_of"].to_pylist()], pa.int32())
+            yield pa.RecordBatch.from_arrays([whose, *pieces.columns], schema=INITIAL)
 
 
 class _NoCopies(Shelf):
@@ -100,10 +101,10 @@ class RescalingProcessor(StatefulProcessor):
         if key[0] == LEDGER_ID:
             self._new_log.seal()
             return iter(())
-        share, parts = number_of(key[0]), []
+        share, parts, pieces = number_of(key[0]), [], Pieces()
         for frame in rows:
-            pairs = zip(frame["part_of"].tolist(), frame["part"].tolist(), strict=True)
-            parts += [(int(group), bytes(part)) for group, part in pairs if part is not None]
+            parts += pieces.joined(zip(*(frame[name].tolist() for name in STATE.names), strict=True))
+        pieces.check_whole()
         head = self._log.load(share)
         self._timers.forget(head.timer)
         self._log.clear(head)

@@ -7,20 +7,16 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from fastwin.errors import SpecError
 
-__all__ = ["STATE", "STATE_FOLDER", "Savepoint", "local_folder", "spark_path"]
+__all__ = ["STATE_FOLDER", "Savepoint", "local_folder", "spark_path"]
 
 STATE_FOLDER = "_state"
 """Beside the files that people read, which do not see it: Parquet's readers leave names with an underscore out."""
 _ABOUT = "_savepoint.json"
-_FORMAT = 1
+_FORMAT = 2
+_OLDEST_FORMAT = 1  # without pieces
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
-
-STATE = pa.schema([("part_of", pa.int32()), ("part", pa.binary())])
-"""State divided by keys: the number of a key group, and a chunk of it, see ``Replica.parts``."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +47,10 @@ class Savepoint:
             found = cls(**fields)
         except (OSError, ValueError, TypeError, KeyError) as problem:
             raise SpecError(f"history: {path} is no folder that export_state has written: {problem}") from problem
-        if version != _FORMAT:
-            raise SpecError(f"history: {path} has format {version}, this version of fastwin reads {_FORMAT}")
+        if not _OLDEST_FORMAT <= version <= _FORMAT:
+            raise SpecError(
+                f"history: {path} has format {version}, this version of fastwin reads {_OLDEST_FORMAT} to {_FORMAT}"
+            )
         return found
 
 

@@ -4,6 +4,7 @@ import shutil
 import time
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
@@ -213,6 +214,26 @@ def test_arguments(spark, tmp_path):
 )
 def test_a_query_goes_on_in_other_parts(spark, tmp_path, partitions, spec, before, now, key_groups):
     rescaled(spark, tmp_path, spec, before, now, key_groups, partitions)
+
+
+@pytest.mark.long
+def test_state_that_is_cut_on_its_way(spark, tmp_path, partitions):
+    """There is a part of state for each key group, and here these are longer than a row that travels."""
+    keys = np.random.default_rng(0).integers(0, 2**62, 40_000).tolist()
+    times = pa.array([START_MS * 1_000] * len(keys), pa.timestamp("us", "UTC"))
+    rows = pa.table({"k": keys, "ts": times})
+    closing = rows.slice(0, 1).set_column(1, "ts", pa.array([times[0].value + 9_000_000_000], times.type))
+    source, recorder = Source(tmp_path, rows.schema), Recorder()
+    source.put(rows)
+    partitions(2)
+    run(spark, tmp_path, FEW, source, recorder, key_groups=2, watermark="1 hour")
+    after = tmp_path / "after"
+    spark_glue.rescale(tmp_path / "checkpoint", FEW, after / "checkpoint", partitions=3, key_groups=3)
+    source.put(rows, closing)
+    run(spark, after, FEW, source, recorder, key_groups=3, watermark="1 hour")
+    found = pa.concat_tables(recorder.tables.values())
+    assert found.num_rows == len(keys)
+    assert dict(zip(found["k"].to_pylist(), found["n"].to_pylist(), strict=True)) == dict.fromkeys(keys, 2)
 
 
 @pytest.mark.long

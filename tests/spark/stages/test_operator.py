@@ -17,7 +17,7 @@ from spark_glue.stages.counters import COUNTERS
 from spark_glue.stages.operator import WindowProcessor
 from spark_glue.stages.packets import PacketKind, decode, encode
 from spark_glue.stages.unpack import operator_struct
-from spark_glue.state import log, shares
+from spark_glue.state import cutparts, log, shares
 from spark_glue.state.folders import forget_run
 from spark_glue.state.live import LIVE, LiveStreams
 from spark_glue.state.log import head_in
@@ -338,21 +338,26 @@ def test_coalesce_decides_how_often_a_window_fires_again(coalesce):
     assert harness.counters["fired"] == (1 if coalesce else 3)
 
 
+@pytest.mark.parametrize("piece_bytes", [1 << 20, 100], ids=["whole", "cut"])
 @pytest.mark.parametrize("order", ["parts first", "watermark first"])
-def test_a_share_begins_with_the_watermark_of_history_and_the_parts_that_it_gets(order):
-    """Spark hands over what a share gets in one frame, or in several."""
+def test_a_share_begins_with_the_watermark_of_history_and_the_parts_that_it_gets(monkeypatch, order, piece_bytes):
+    """Spark hands over what a share gets in one frame, or in several, which may end within a part."""
+    monkeypatch.setattr(cutparts, "PIECE_BYTES", piece_bytes)
     harness = Harness(start_ms=25, delays=(0,))
     stream = open_replica(harness.frame_plan.plan, coalesce=True)
     stream.process(pa.table({"k": [1, 1, 2], "ts": [31, 32, 33]}, SCHEMA))
     stream.advance_watermark(25)
     stream.snapshot()
-    frames = [pd.DataFrame(part, columns=["part_of", "part"]) for part in (stream.parts(KEY_GROUPS), [(None, None)])]
+    rows = pa.Table.from_batches(cutparts.cut(stream.parts(KEY_GROUPS))).to_pandas()
+    assert (len(rows) > 6) == (piece_bytes == 100)
+    frames = [rows[at : at + 4] for at in range(0, len(rows), 4)]
+    frames.append(pd.DataFrame([[None] * len(cutparts.STATE)], columns=cutparts.STATE.names))
     other = int(ids(KEY_GROUPS)[4])
-    for group, pieces in ((GROUP, frames), (other, frames[1:])):
+    for group, pieces in ((GROUP, frames), (other, frames[-1:])):
         harness.handle.key = group
+        processor = WindowProcessor(harness.frame_plan)
+        processor.init(harness.handle)
         for piece in pieces if order == "parts first" else pieces[::-1]:
-            processor = WindowProcessor(harness.frame_plan)
-            processor.init(harness.handle)
             processor.handleInitialState((group,), piece, TimerValues(0, 0))
     # Spark's watermark knows nothing of history.
     out = harness.batch(5, {GROUP: [packet((1, 12), (1, 34))], other: [packet((3, 12), (3, 34))]})

@@ -1,6 +1,6 @@
 """The micro-batch that divides state anew, without Spark."""
 
-import pandas as pd
+import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.stateful_processor import TimerValues
 
@@ -10,6 +10,7 @@ from fastwin.run.replica import open_replica
 from spark_glue.plan.keygroups import LEDGER_ID, ids
 from spark_glue.stages.rescaling import Divided, RescalingProcessor
 from spark_glue.state import folders, spilled
+from spark_glue.state.cutparts import cut
 from spark_glue.state.folders import ROOT_VARIABLE
 from spark_glue.state.log import StateLog
 from tests.support.disk import bytes_in_files, files_on_disk
@@ -50,7 +51,7 @@ def test_nothing_is_left_on_the_disk_and_nothing_is_warned_of(tmp_path, monkeypa
         processor = RescalingProcessor(frame_plan, "EventTime", Divided(4, 1), now, None)
         processor.init(handle)
         handle.key = share = int(ids(now.shares)[0])
-        rows = pd.DataFrame(parts, columns=["part_of", "part"])
+        rows = pa.Table.from_batches(cut(parts)).to_pandas()
         list(processor.handleInputRows((share,), iter([rows]), TimerValues(0, 0)))
         assert processor._states.open(0).how == "loaded"  # it has been stored
         assert bytes_in_files() == before
