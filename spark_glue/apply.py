@@ -1,13 +1,10 @@
 """``apply``: a window specification over a Spark frame, batch or streaming."""
 
 import importlib.util
-import io
-import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -31,6 +28,7 @@ from spark_glue.plan.connect import check_server, guard_clock
 from spark_glue.plan.frameplan import FramePlan, plan_frame
 from spark_glue.plan.keygroups import KEY_GROUPS, MAX_KEY_GROUPS, check_key_groups
 from spark_glue.plan.outputs import output_for
+from spark_glue.plan.sending import check_stays, check_travels
 from spark_glue.session import check_state_store, warn_of_format
 from spark_glue.sources.parquetfiles import ParquetFiles
 from spark_glue.stages.batchframe import run_batch
@@ -136,7 +134,7 @@ def apply(
         raise SpecError(f"small_state: must be True or False, got {small_state!r}")
     if isinstance(spec, fw.JoinSpec):
         check_migrate(migrate)
-        _check_travels(spec)
+        check_travels(spec)
         frames, delays = _check_join(spec, df, watermark, name, chain)
         _check_session(spec, frames[0], small_state)
         _warn_of_batches(frames[0].sparkSession)
@@ -162,7 +160,7 @@ def apply(
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
     spec.check_complete()
-    _check_travels(spec)
+    check_travels(spec)
     files = df if isinstance(df, ParquetFiles) else None
     if files is not None:
         df = files.frame()
@@ -294,14 +292,6 @@ def _check_small(frame_plan: FramePlan, own: Watermark | None, history: object, 
         raise SpecError("small_state: needs watermark= in place of the frame's own withWatermark")
 
 
-def _check_travels(spec: fw.WindowSpec | fw.JoinSpec) -> None:
-    """Raises SpecError for a spec that cannot travel to Spark's workers."""
-    try:
-        cloudpickle.dumps(spec)
-    except Exception as problem:
-        raise SpecError(f"spec: it cannot be sent to Spark's workers: {type(problem).__name__}: {problem}") from problem
-
-
 def _warn_of_batches(spark: SparkSession) -> None:
     """Warns where Spark may gather more for Python in one batch than a column of Arrow's holds."""
     if (spark.conf.get(BATCH_BYTES_KEY, None) or "").rstrip("b") != NO_LIMIT:
@@ -316,38 +306,13 @@ def _warn_of_batches(spark: SparkSession) -> None:
         )
 
 
-class _Seeker(cloudpickle.CloudPickler):
-    """Pickles as usual, and notes whether it has met one of Spark's accumulators."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO())
-        module = sys.modules.get("pyspark.accumulators")
-        self._kind = () if module is None else module.Accumulator
-        self.found = False
-
-    def persistent_id(self, met: object) -> None:
-        self.found = self.found or isinstance(met, self._kind)
-
-
-def _check_stays(spec: fw.WindowSpec | fw.JoinSpec) -> None:
-    """Raises SpecError for a spec whose functions cannot stay with a worker between micro-batches."""
-    seeker = _Seeker()
-    seeker.dump(spec)
-    if seeker.found:
-        raise SpecError(
-            "spec: it holds an accumulator of Spark's, and what functions of a stream add to one is lost: they stay "
-            "with their worker for many micro-batches, and Spark asks accumulators of the task at hand alone; count in "
-            "the result, or in a side output"
-        )
-
-
 def _check_session(spec: fw.WindowSpec | fw.JoinSpec, df: DataFrame, small_state: bool) -> None:
     """Checks what a stream needs of its session, and warns of what is not as it should be."""
     if not df.isStreaming:
         if small_state:
             raise SpecError("small_state: is for a streaming frame; a batch frame leaves no state")
         return
-    _check_stays(spec)
+    check_stays(spec)
     spark = df.sparkSession
     check_streams(spark)
     if small_state:  # any store will do, in any format: a value is complete in itself
