@@ -75,7 +75,8 @@ def told_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
 def told_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Returns the rows by column, with values as of ``told_values``."""
     columns = [told_values(column) for column in table.columns]
-    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+    rows = zip(*columns, strict=True) if columns else [()] * table.num_rows
+    return [dict(zip(table.column_names, row, strict=True)) for row in rows]
 
 
 def _as_text(value: Exact) -> str:

@@ -1,6 +1,7 @@
 """What the packets of a share or a key group hold, as a stream takes it: rows, or partial results."""
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import pyarrow as pa
 
@@ -18,16 +19,20 @@ def rows_in(packets: Iterable[Packet], schema: pa.Schema) -> pa.Table:
 def partials_in(packets: Sequence[Packet], frame_plan: FramePlan) -> list[bytes]:
     """Returns all elements as partial results, for ``Replica.merge``; none where no task has sent some: rows will do.
 
-    Rows of other tasks become partial results then: whether they are late is not known before they have met the others.
+    packets: in the order in which their elements count as arrived. Rows of other tasks become partial results then, in
+    their place: whether they are late is not known before they have met the others.
     """
-    partials, plan = _blobs(packets, PacketKind.PARTIAL), frame_plan.plan
-    if not partials:
+    if not any(packet.kind == PacketKind.PARTIAL for packet in packets):
         return []
-    for rows in combined(rows_in(packets, plan.input_schema)):
-        feeder = plan.new_feeder(frame_plan.coalesce)
-        assert feeder is not None
-        feeder.add(plan.batch(rows, plan.times(rows)))
-        partials += [part.chunk for part in feeder.partials()]
+    partials, plan = [], frame_plan.plan
+    for kind, some in groupby(packets, lambda packet: packet.kind):
+        if kind == PacketKind.PARTIAL:
+            partials += _blobs(some, PacketKind.PARTIAL)
+        for rows in combined(rows_in(some, plan.input_schema)) if kind == PacketKind.GOOD else ():
+            feeder = plan.new_feeder(frame_plan.coalesce)
+            assert feeder is not None
+            feeder.add(plan.batch(rows, plan.times(rows)))
+            partials += [part.chunk for part in feeder.partials()]
     return partials
 
 

@@ -19,8 +19,9 @@ from spark_glue.plan.eventtimes import newest_time
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import ids, number_of
 from spark_glue.plan.types import spark_struct
+from spark_glue.stages.feeding import partials_in, rows_in
 from spark_glue.stages.pack import pack_frame
-from spark_glue.stages.packets import PACKED, Packet, PacketKind, decode, packets_in
+from spark_glue.stages.packets import PACKED, Packet, packets_in
 from spark_glue.stages.worker import settle, shares_of
 from spark_glue.state.cutparts import STATE, Pieces, cut
 from spark_glue.state.savepoint import STATE_FOLDER, Savepoint, local_folder, spark_path
@@ -122,14 +123,16 @@ def _state_of_group(frame_plan: FramePlan, until: int, batches: Iterator[pa.Reco
     for batch in batches:
         packets += packets_in(batch)
         groups.update(batch["key_group"].unique().to_pylist())
-    good = [packet.blob for packet in sorted(packets) if packet.kind == PacketKind.GOOD and packet.blob is not None]
-    if not good:
+    packets.sort()
+    partials, rows = partials_in(packets, frame_plan), rows_in(packets, frame_plan.plan.input_schema)
+    if not partials and not rows.num_rows:
         return
     (group,) = groups
-    schema = frame_plan.plan.input_schema
-    rows = pa.Table.from_batches([decode(blob, schema) for blob in good], schema)
     stream = open_replica(frame_plan.plan, coalesce=frame_plan.coalesce)
-    stream.process(rows)
+    if partials:
+        stream.merge(partials)
+    else:
+        stream.process(rows)
     stream.advance_watermark(until)
     stream.snapshot()
     yield from cut((number_of(group), part) for _, part in stream.parts(1))

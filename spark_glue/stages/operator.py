@@ -101,7 +101,8 @@ class WindowProcessor(StatefulProcessor):
         )
         self._log = StateLog(handle, identity, in_chunks=not frame_plan.small_state)
         self._states = States(frame_plan, self._log, shares, Shelf(run), run)
-        self._pieces = Pieces()  # of history
+        self._pieces = Pieces()  # of history,
+        self._pieced: int | None = None  # and the id of the share that they are of
         self._large = LARGE_RESULT_BYTES  # that may still go in larger blobs
 
     def handleInputRows(  # noqa: N802
@@ -110,6 +111,7 @@ class WindowProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
+        self._take_pieces_of(key[0])
         packets = sorted(_packets(rows))
         if key[0] == LEDGER_ID:
             self._log.sign()
@@ -142,6 +144,7 @@ class WindowProcessor(StatefulProcessor):
         yield from self._frames(visit.results, visit.counters(bad_rows), bad_blobs)
 
     def handleInitialState(self, key: tuple[Any, ...], initialState: Any, timerValues: TimerValues) -> None:  # noqa: N802, N803
+        self._take_pieces_of(key[0])
         parts = sorted(self._pieces.joined(zip(*(initialState[name].tolist() for name in STATE.names), strict=True)))
         if not parts and self._pieces.waits:  # the others are still to come
             return
@@ -219,8 +222,14 @@ class WindowProcessor(StatefulProcessor):
         for blob in bad_blobs:
             yield ResultKind.BAD, blob
 
+    def _take_pieces_of(self, group: int) -> None:
+        """Turns to a share. Parts of history of the one before must have come whole: Spark hands over key by key."""
+        if group != self._pieced:
+            self._pieces.check_whole()
+            self._pieces, self._pieced = Pieces(), group
+
     def close(self) -> None:
-        pass
+        self._pieces.check_whole()
 
 
 class Visit:

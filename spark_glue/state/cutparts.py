@@ -21,8 +21,9 @@ STATE = pa.schema(
 )
 """State divided by keys: the number of a key group, and a chunk of it, see ``Replica.parts``, or a piece of that.
 
-piece, pieces: which of how many it is, counted from 0. whole: a number that the pieces of a chunk have in common. All
-three are null in what earlier versions have exported: it is whole.
+piece, pieces: which of how many it is, counted from 0. whole: a number that the pieces of a chunk have in common, below
+2**48, because beside a null pandas makes a float64 of it. All three are null in what earlier versions have exported: it
+is whole.
 """
 
 PIECE_BYTES = 32 << 10
@@ -35,7 +36,7 @@ def cut(parts: Iterable[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[int, memoryview, int, int, int]] = []
     for group, part in parts:
         pieces = max(1, -(-len(part) // PIECE_BYTES))
-        whole = int.from_bytes(blake2b(part, digest_size=8).digest(), signed=True)
+        whole = int.from_bytes(blake2b(part, digest_size=6).digest())
         view = memoryview(part)
         for piece in range(pieces):
             rows.append((group, view[piece * PIECE_BYTES : (piece + 1) * PIECE_BYTES], piece, pieces, whole))

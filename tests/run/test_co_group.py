@@ -52,7 +52,7 @@ def test_one_row_is_no_list_of_them(returned):
         group.run(LEFT, RIGHT)
 
 
-@pytest.mark.parametrize("returned", [None, [], [1, 2], np.array([1, 2]), iter(()), {1: 1, 2: 2}.keys()])
+@pytest.mark.parametrize("returned", [None, [], (), [1, 2], np.array([1, 2]), iter(()), {1: 1, 2: 2}.keys()])
 def test_a_co_group_returns_nothing_or_rows(returned):
     group = fw.co_group(START, START, WINDOW, lambda *_: returned, output="n bigint")
     found = group.run(LEFT.slice(0, 1), RIGHT.slice(0, 1)).main["n"].to_pylist()

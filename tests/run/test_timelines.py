@@ -199,3 +199,11 @@ def test_times_are_checked_before_the_first_element(time):
     assert harness.watermark == fw.MIN_TIMESTAMP
     harness.push({"k": "a", "ts": 3})
     assert len(harness.timeline().entries) == 1
+
+
+def test_elements_of_the_clock_without_keys_are_drawn():
+    spec = fw.key_by().window(fw.TumblingProcessingTimeWindows.of(10)).aggregate(n=fw.Count())
+    harness = WindowHarness(spec)
+    for value in (1, 2):
+        harness.push({"v": value})
+    assert [one.key for one in harness.timeline().entries if isinstance(one, Arrived)] == [(), ()]

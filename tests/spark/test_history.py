@@ -35,6 +35,7 @@ SLIDING = (
     .side_output_late_data()
     .aggregate(n=fw.Count(), total=fw.Sum("v"), mean=fw.Mean("v"))
 )
+MEETING = BASE.window(fw.TumblingEventTimeWindows.of("2 min")).aggregate(n=fw.Count(), total=fw.Sum("v"))
 TIMED = (
     BASE.window(fw.TumblingEventTimeWindows.of("2 min"))
     .trigger(fw.after_watermark(early=fw.ContinuousEventTimeTrigger.of("25 s"), late=fw.CountTrigger.of(2)))
@@ -67,12 +68,13 @@ def assert_same(found: list[pa.Table], expected: pa.Table) -> None:
 
 
 @pytest.mark.usefixtures("adaptive")
-def test_a_batch_of_the_past_then_a_stream_is_one_long_stream(spark, tmp_path):
+@pytest.mark.parametrize("spec", [SLIDING, MEETING], ids=["rows travel", "partial results travel"])
+def test_a_batch_of_the_past_then_a_stream_is_one_long_stream(spark, tmp_path, spec):
     whole = pa.concat_tables(PAST)
-    expected = streamed(spark, tmp_path / "long", SLIDING, [whole, *LIVE, LATE])
+    expected = streamed(spark, tmp_path / "long", spec, [whole, *LIVE, LATE])
     past = spark.createDataFrame(whole)
-    batch = spark_glue.apply(SLIDING, past, watermark="20 s", goes_on=True).toArrow()
-    live = streamed(spark, tmp_path / "live", SLIDING, [*LIVE, LATE], history=past)
+    batch = spark_glue.apply(spec, past, watermark="20 s", goes_on=True).toArrow()
+    live = streamed(spark, tmp_path / "live", spec, [*LIVE, LATE], history=past)
     assert batch.num_rows > 0
     assert_same([batch, live], expected)
     with pytest.raises(SpecError, match="history: its columns have other names or types"):

@@ -20,7 +20,12 @@ __all__ = ["check_rows", "first_unsuited", "reduced_maker", "row_maker", "to_arr
 
 
 def check_rows(returned: Any) -> None:
-    """Raises TypeError unless what a function returned can be several rows: a single one is not taken apart."""
+    """Raises TypeError unless what a function returned can be several rows: a single one is not taken apart.
+
+    No row is an empty tuple, so that one is none.
+    """
+    if isinstance(returned, tuple) and not returned:
+        return
     if isinstance(returned, tuple | dict | Row | str | bytes) or not hasattr(returned, "__iter__"):
         raise TypeError(f"must yield rows, or return a list of them, returned {returned!r}")
 

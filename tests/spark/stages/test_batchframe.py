@@ -9,15 +9,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import fastwin as fw
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.outputs import output_for
-from spark_glue.stages import batchframe, pack
+from spark_glue.stages import batchframe, history, pack
 from spark_glue.stages.packets import PACKED, PacketKind
+from spark_glue.state.cutparts import Pieces
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_jobs import SPEC, frame_plan_for
 from tests.support.spark_packing import good, packed, partials
 from tests.support.spark_streams import rows_of
 
 ENDINGS = {
-    "tumbling": SPEC.aggregate(n=fw.Count(), s=fw.Sum("v"), first=fw.First("v"), all=fw.Collect("v")),
+    "tumbling": SPEC.aggregate(n=fw.Count(), s=fw.Sum("v"), first=fw.FirstArrived("v"), all=fw.Collect("v")),
     "sliding": fw.key_by("k").event_time("ts").window(fw.SlidingEventTimeWindows.of("2 min", "1 min")),
     "session": fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_gap("1 min")),
     "bad rows": SPEC.bad_rows("divert"),
@@ -79,6 +80,26 @@ def test_a_group_gives_what_a_run_does(spec, kinds):
     assert (PacketKind.PARTIAL in ways) == (hot in kinds)
     whole = spec.run(pa.concat_tables(tables)).main
     assert rows_of(run_groups(frame_plan, rows).select(whole.column_names)) == rows_of(whole)
+
+
+@pytest.mark.parametrize("kinds", [(hot, hot), (cold, cold), (hot, cold), (cold, hot)])
+def test_history_is_the_same_however_its_rows_travel(kinds):
+    tables = [make(seed, 2_000) for seed, make in enumerate(kinds)]
+    frame_plan, until_ms = batch_plan(tables[0]), START_MS + 60_000
+    packets = [row for mapper, table in enumerate(tables) for row in packed(frame_plan, table, mapper)]
+    assert any(row["kind"] == PacketKind.PARTIAL for row in packets) == (hot in kinds)
+    parts = []
+    for group in {row["key_group"] for row in packets}:
+        batch = pa.RecordBatch.from_pylist([row for row in packets if row["key_group"] == group], PACKED)
+        for state in history._state_of_group(frame_plan, until_ms, iter([batch])):
+            parts += Pieces().joined(zip(*(column.to_pylist() for column in state.columns), strict=True))
+    found = history.gathered_stream(frame_plan, [part for _, part in parts])
+    stream = SPEC.open()
+    stream.process(pa.concat_tables(tables))
+    assert stream.advance_watermark(until_ms).main.num_rows > 0
+    expected = stream.advance_watermark(fw.MAX_TIMESTAMP).main
+    assert expected.num_rows > 0
+    assert rows_of(found.advance_watermark(fw.MAX_TIMESTAMP).main) == rows_of(expected)
 
 
 @pytest.mark.parametrize("make", [hot, cold])

@@ -363,3 +363,21 @@ def test_a_share_begins_with_the_watermark_of_history_and_the_parts_that_it_gets
     out = harness.batch(5, {GROUP: [packet((1, 12), (1, 34))], other: [packet((3, 12), (3, 34))]})
     assert out["MAIN"] == []
     assert counts(harness.batch(100, {})["MAIN"]) == [(1, 30, 3), (2, 30, 1), (3, 30, 1)]
+
+
+def test_a_part_of_history_without_all_of_its_pieces_ends_the_task(monkeypatch):
+    """Whether another share comes behind it or none."""
+    monkeypatch.setattr(cutparts, "PIECE_BYTES", 100)
+    harness = Harness(start_ms=25, delays=(0,))
+    stream = open_replica(harness.frame_plan.plan, coalesce=True)
+    stream.process(pa.table({"k": [1, 1, 2], "ts": [31, 32, 33]}, SCHEMA))
+    stream.snapshot()
+    rows = pa.Table.from_batches(cutparts.cut(stream.parts(KEY_GROUPS))).to_pandas()
+    harness.handle.key = GROUP
+    processor = WindowProcessor(harness.frame_plan)
+    processor.init(harness.handle)
+    processor.handleInitialState((GROUP,), rows[1:], TimerValues(0, 0))
+    with pytest.raises(fw.StateError, match=r"pieces of what key groups .* hold are missing"):
+        processor.close()
+    with pytest.raises(fw.StateError, match=r"pieces of what key groups .* hold are missing"):
+        list(processor.handleInputRows((int(ids(KEY_GROUPS)[4]),), iter([]), TimerValues(0, 0)))

@@ -42,6 +42,19 @@ def test_rows_come_as_pandas_has_them(monkeypatch):
     assert sorted(found) == sorted([*PARTS, (9, b"of an earlier version")])
 
 
+def test_pieces_of_a_part_may_come_in_frames_with_nulls_and_without():
+    """Numbers are exact in both, as floats as well as ints."""
+    batches = list(cut([(group, bytes([group]) * (3 * cutparts.PIECE_BYTES)) for group in range(50)]))
+    rows = pa.Table.from_batches(batches)
+    visit = pa.Table.from_pylist([{}], STATE)
+    pieces, found = Pieces(), []
+    for table in (pa.concat_tables([visit, rows[:76]]), rows[76:]):
+        frame = table.to_pandas()
+        found += pieces.joined(zip(*(frame[name].tolist() for name in STATE.names), strict=True))
+    pieces.check_whole()
+    assert [group for group, _ in found] == list(range(50))
+
+
 def test_a_piece_that_is_missing_is_told():
     pieces = Pieces()
     assert pieces.joined(rows_of(PARTS)[:-1]) == PARTS[:-1]
