@@ -1,6 +1,6 @@
 """``apply``: a window specification over a Spark frame, batch or streaming."""
 
-import importlib.util
+import importlib
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 import fastwin as fw
 from fastwin.errors import SpecError
+from fastwin.machine.packages import explained
 from fastwin.run.datawatermark import idle_time
 from fastwin.state.identity import Migrate, check_migrate
 from fastwin.times import Duration, format_ms, to_ms
@@ -319,8 +320,15 @@ def _check_session(spec: fw.WindowSpec | fw.JoinSpec, df: DataFrame, small_state
         return
     check_state_store(spark)
     warn_of_format(spark)
-    if importlib.util.find_spec("google.protobuf") is None:
-        raise SpecError("the package protobuf is missing, which Spark's state API needs: pip install 'fastwin[spark]'")
+    _check_packages()
+
+
+def _check_packages() -> None:
+    """Raises NotInstalledError without what Spark's state API needs."""
+    try:
+        importlib.import_module("google.protobuf")
+    except ImportError as problem:
+        raise explained("apply", "spark", problem) from None
 
 
 def _warn_of_dates(spec: fw.WindowSpec) -> None:

@@ -189,8 +189,8 @@ def _all_bad(batches: list[MicroBatch], setup: Setup) -> Finding | None:
         return None
     return Finding(
         "all rows bad",
-        f"{bad:,} of the last {bad + taken:,} rows ({share(bad, bad + taken)}) have no usable time: null, before 1970, "
-        "or further ahead of the clock than max_future_skew",
+        f"{bad:,} of the last {bad + taken:,} rows ({share(bad, bad + taken)}) have no usable time (null, before 1970, "
+        "or further ahead of the clock than max_future_skew), or no usable gap of a session",
         'look at them with .bad_rows("divert") and their bad_reason; mostly it is another unit, event_time("ts", '
         'unit="s"), a format that was not parsed, or a wrong clock',
         {"bad": bad, "rows": bad + taken},

@@ -44,6 +44,12 @@ def test_spark_that_cannot_start_for_want_of_java(monkeypatch, tmp_path):
         _started(Fails())
 
 
+def test_streams_without_protobuf_name_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    with pytest.raises(fw.NotInstalledError, match=r"^apply: needs .*: pip install 'fastwin\[spark\]'$"):
+        sys.modules["spark_glue.apply"]._check_packages()
+
+
 def test_another_problem_stays_what_it_is(monkeypatch):
     monkeypatch.setattr(sys.modules["spark_glue.session"], "java_fault", lambda: None)
     with pytest.raises(PySparkRuntimeError):
