@@ -17,9 +17,9 @@ from fastwin.times import Duration, format_ms, to_ms
 from spark_glue.plan.catalyst import (
     BATCH_BYTES_KEY,
     BATCH_ROWS_KEY,
-    NO_LIMIT,
     Watermark,
     cores_of,
+    has_unlimited_batches,
     prefers_columns,
     watermark_of,
 )
@@ -38,13 +38,11 @@ from spark_glue.stages.history import begun_from, watermark_after
 from spark_glue.stages.joined import run_joined
 from spark_glue.stages.operator import run_stream
 from spark_glue.stages.pack import pack_frame
-from spark_glue.stages.packets import BLOB_BYTES
+from spark_glue.stages.packets import BLOB_BYTES, MOST_BINARY
 from spark_glue.stages.warming import warm_up
 from spark_glue.state.cleanup import forget_when_ended
 
 __all__ = ["apply"]
-
-_MOST_BINARY = 2**31
 
 
 def apply(
@@ -295,10 +293,10 @@ def _check_small(frame_plan: FramePlan, own: Watermark | None, history: object, 
 
 def _warn_of_batches(spark: SparkSession) -> None:
     """Warns where Spark may gather more for Python in one batch than a column of Arrow's holds."""
-    if (spark.conf.get(BATCH_BYTES_KEY, None) or "").rstrip("b") != NO_LIMIT:
+    if not has_unlimited_batches(spark):
         return
     rows = int(spark.conf.get(BATCH_ROWS_KEY) or 0)
-    if not 0 < rows * BLOB_BYTES < _MOST_BINARY:
+    if not 0 < rows * BLOB_BYTES <= MOST_BINARY:
         warnings.warn(
             f"{BATCH_ROWS_KEY} is {rows}, and {BATCH_BYTES_KEY} says no limit: a large micro-batch may then be more "
             f"than the 2 GiB that a column of Arrow's holds, which ends the query; set it to 10000, or give a limit in "

@@ -68,7 +68,9 @@ def export_state(
             fingerprint, watermark = owner(deltas[-1]), max(watermark, stream.watermark)
             parts = stream.parts(next(iter(heads)).key_groups)
             state = pa.Table.from_batches(cut(parts), STATE)
-            pq.write_table(state, hidden / STATE_FOLDER / f"share-{share:05d}.parquet")  # one row group: none is split
+            # In one row group, so that one task reads all pieces of a part.
+            path = hidden / STATE_FOLDER / f"share-{share:05d}.parquet"
+            pq.write_table(state, path, row_group_size=max(1, state.num_rows))
             table = _windows(spec, stream)
             if table.num_rows:
                 pq.write_table(table, hidden / f"share-{share:05d}.parquet")

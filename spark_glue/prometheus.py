@@ -72,7 +72,8 @@ def prometheus_listener(
     """Returns a listener that keeps the metrics of each micro-batch for Prometheus, and serves them as text.
 
     port: of the driver, where ``/metrics`` answers; None: nothing is served, as you serve the registry yourself.
-    address: to listen on; ``"0.0.0.0"``: all. registry: of ``prometheus_client``; None: a new one.
+    address: to listen on; ``"0.0.0.0"``: all. registry: of ``prometheus_client``; None: a new one. What is returned has
+    ``close()``, which gives the port back.
 
     Use it with ``spark.streams.addListener(spark_glue.prometheus_listener())``, before the queries start: of one that
     runs already nothing is known until its next micro-batch. All names begin with

@@ -131,7 +131,7 @@ class Plan:
         return column is not None and unit is None and self.input_schema.field(column).type == pa.int64()
 
     def limits(self, limits: Limits) -> Limits:
-        """Returns the bounds on timestamps, where windows that go by the clock need none."""
+        """Returns the bounds on rows, see ``time_limits``."""
         return time_limits(self.spec, self.spec.time_unit, limits)
 
     def explain(self) -> Explanation:

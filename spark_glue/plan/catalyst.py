@@ -27,6 +27,7 @@ __all__ = [
     "WINDOW_TIME",
     "Watermark",
     "cores_of",
+    "has_unlimited_batches",
     "is_columnar",
     "nodes_below",
     "partitions_of",
@@ -127,8 +128,12 @@ def prefers_columns(df: DataFrame, names: Sequence[str]) -> bool:
     Spark keeps a copy of each row that it hands over as columns. The way of rows has a cost that is higher still, but
     only while a batch is limited in bytes: Spark adds up what the batch takes before each row that it writes.
     """
-    unlimited = (df.sparkSession.conf.get(BATCH_BYTES_KEY, None) or "").rstrip("b") == NO_LIMIT
-    return has_columnar_input() and not unlimited and is_columnar(df, names)
+    return has_columnar_input() and not has_unlimited_batches(df.sparkSession) and is_columnar(df, names)
+
+
+def has_unlimited_batches(spark: SparkSession) -> bool:
+    """Returns whether a batch on its way to Python is limited in rows alone."""
+    return (spark.conf.get(BATCH_BYTES_KEY, None) or "").rstrip("b") == NO_LIMIT
 
 
 def is_columnar(df: DataFrame, names: Sequence[str]) -> bool:

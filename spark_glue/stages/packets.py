@@ -18,6 +18,7 @@ __all__ = [
     "BLOB_BYTES",
     "LARGE_RESULT_BYTES",
     "MAX_BLOB_BYTES",
+    "MOST_BINARY",
     "PACKED",
     "RESULT",
     "PackedRow",
@@ -45,7 +46,8 @@ LARGE_RESULT_BYTES = 256 << 20
 MAX_BLOB_BYTES = 16 << 20
 """A result row holds at most about this many bytes; larger results are split."""
 
-_MOST_BINARY = 2**31 - 1  # int32 offsets reach no further
+MOST_BINARY = 2**31 - 1
+"""How many bytes a column of binary values holds: its int32 offsets reach no further."""
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -127,9 +129,9 @@ def packets_in(batch: pa.RecordBatch) -> Iterator[Packet]:
 def _binary(blobs: Sequence[pa.Buffer | None]) -> pa.Array:
     ends = np.zeros(len(blobs) + 1, np.int64)
     np.cumsum([0 if blob is None else blob.size for blob in blobs], out=ends[1:])
-    if ends[-1] > _MOST_BINARY:
+    if ends[-1] > MOST_BINARY:
         raise OverflowError(
-            f"packed rows of {ends[-1]} bytes, at most {_MOST_BINARY} fit in a column of binary values: let Spark hand "
+            f"packed rows of {ends[-1]} bytes, at most {MOST_BINARY} fit in a column of binary values: let Spark hand "
             f"over fewer rows at once (spark.sql.execution.arrow.maxRecordsPerBatch)"
         )
     data = b"".join(blob for blob in blobs if blob is not None)

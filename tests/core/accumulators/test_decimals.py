@@ -1,6 +1,7 @@
 """Sums and means of decimals: exact, with as many digits as Spark gives them."""
 
 from decimal import ROUND_HALF_UP, Decimal, localcontext
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -137,37 +138,29 @@ def test_what_is_refused_says_what_to_do() -> None:
         run(table, a=fw.Mean("x"))
 
 
+@pytest.mark.parametrize(
+    ("units", "total", "expected"),
+    [
+        ([MOST, 1 - MOST, None, 4], fw.Sum("x"), {"s": Decimal(5), "m": Decimal("1.6667"), "lo": Decimal(1 - MOST)}),
+        ([MOST, MOST, None, 1 - MOST], fw.Sum("x", on_overflow="null"), {"s": None, "lo": Decimal(1 - MOST)}),
+    ],
+    ids=["fits", "overflows"],
+)
 @pytest.mark.parametrize("window", [WINDOW, fw.EventTimeSessionWindows.with_gap(1_000)], ids=str)
-def test_sums_are_saved_and_merged(window: fw.WindowAssigner) -> None:
-    spec = BASE.window(window).aggregate(s=fw.Sum("x"), m=fw.Mean("x"), lo=fw.Min("x"))
-    table = table_of([MOST, 1 - MOST, None, 4], pa.decimal128(38, 0)).set_column(
-        0, "ts", pa.array([0, 900, 450, 500], pa.int64())
-    )
+def test_sums_are_saved_and_merged(
+    window: fw.WindowAssigner, units: list[int | None], total: fw.Aggregate, expected: dict[str, Any]
+) -> None:
+    aggregates = {"s": total, "m": fw.Mean("x"), "lo": fw.Min("x")}
+    spec = BASE.window(window).aggregate(**{name: aggregates[name] for name in expected})
+    times = pa.array([0, 900, 450, 500], pa.int64())
+    table = table_of(units, pa.decimal128(38, 0)).set_column(0, "ts", times)
     stream = spec.open()
     stream.process(table.slice(0, 2))
     again = spec.open()
     again.restore([stream.snapshot()])
     for one in (stream, again):
         one.process(table.slice(2))
-        (row,) = one.advance_watermark(fw.MAX_TIMESTAMP).main.select(["s", "m", "lo"]).to_pylist()
-        assert row == {"s": Decimal(5), "m": Decimal("1.6667"), "lo": Decimal(1 - MOST)}
-
-
-@pytest.mark.parametrize("window", [WINDOW, fw.EventTimeSessionWindows.with_gap(1_000)], ids=str)
-def test_sums_that_overflow_are_saved_and_merged(window: fw.WindowAssigner) -> None:
-    table = table_of([MOST, MOST, None, 1 - MOST], pa.decimal128(38, 0)).set_column(
-        0, "ts", pa.array([0, 900, 450, 500], pa.int64())
-    )
-    spec = BASE.window(window).aggregate(s=fw.Sum("x", on_overflow="null"), lo=fw.Min("x"))
-    stream = spec.open()
-    stream.process(table.slice(0, 2))
-    again = spec.open()
-    again.restore([stream.snapshot()])
-    for one in (stream, again):
-        one.process(table.slice(2))
-        main = one.advance_watermark(fw.MAX_TIMESTAMP).main
-        assert main["s"].to_pylist() == [None]
-        assert main["lo"].to_pylist() == [Decimal(1 - MOST)]
+        assert one.advance_watermark(fw.MAX_TIMESTAMP).main.select(list(expected)).to_pylist() == [expected]
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-MOST, MOST)), min_size=1, max_size=12), st.integers(0, 11))

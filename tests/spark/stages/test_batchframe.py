@@ -1,5 +1,6 @@
 """A key group of a batch frame: whatever of it comes as partial results and whatever as rows, it gives what a run does."""
 
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from spark_glue.stages.packets import PACKED, PacketKind
 from spark_glue.state.cutparts import Pieces
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_jobs import SPEC, frame_plan_for
-from tests.support.spark_packing import good, packed, partials
+from tests.support.spark_packing import packed
 from tests.support.spark_streams import rows_of
 
 ENDINGS = {
@@ -41,32 +42,28 @@ def cold(seed: int, n: int) -> pa.Table:
     return table.set_column(table.schema.get_field_index("k"), "k", pa.array(range(seed * 10**6, seed * 10**6 + n)))
 
 
+def groups_of(rows: list[dict]) -> list[pa.RecordBatch]:
+    """Returns packed rows as Spark hands them over: those of a key group at a time."""
+    groups = sorted({row["key_group"] for row in rows})
+    return [pa.RecordBatch.from_pylist([row for row in rows if row["key_group"] == one], PACKED) for one in groups]
+
+
 def run_groups(frame_plan: FramePlan, rows: list[dict]) -> pa.Table:
     """Returns what all key groups give."""
     output = output_for(frame_plan, from_arrow_schema(frame_plan.schema), True)
-    made = []
-    for group in sorted({row["key_group"] for row in rows}):
-        batch = pa.RecordBatch.from_pylist([row for row in rows if row["key_group"] == group], PACKED)
-        made += batchframe._run_group(frame_plan, output, iter([batch]))
-    return pa.Table.from_batches(made)
+    given = [batchframe._run_group(frame_plan, output, iter([batch])) for batch in groups_of(rows)]
+    return pa.Table.from_batches(chain.from_iterable(given))
 
 
-def test_a_task_whose_rows_meet_sends_partial_results_and_no_row(monkeypatch):
+@pytest.mark.parametrize(("make", "kind"), [(hot, PacketKind.PARTIAL), (cold, PacketKind.GOOD)])
+def test_a_task_sends_partial_results_where_rows_meet_and_else_all_as_rows(monkeypatch, make, kind):
+    """Also of the first flush, by which it has found out."""
     monkeypatch.setattr(pack, "FLUSH_ROWS", 1_000)
-    table = hot(1, 5_000)
+    table = make(1, 5_000)
     rows = packed(batch_plan(table), table, size=500)
-    assert not good(rows)
-    assert sum(row["rows"] for row in partials(rows)) == 5_000
-    assert len(partials(rows)) <= 8
-
-
-def test_a_task_whose_rows_hardly_meet_sends_all_of_them_as_rows(monkeypatch):
-    """Also the first flush, by which it has found out."""
-    monkeypatch.setattr(pack, "FLUSH_ROWS", 1_000)
-    table = cold(1, 5_000)
-    rows = packed(batch_plan(table), table, size=500)
-    assert not partials(rows)
-    assert sum(row["rows"] for row in good(rows)) == 5_000
+    assert {row["kind"] for row in rows} == {kind}
+    assert sum(row["rows"] for row in rows) == 5_000
+    assert kind == PacketKind.GOOD or len(rows) <= 8
 
 
 @pytest.mark.parametrize("kinds", [(hot, hot), (cold, cold), (hot, cold), (cold, hot)])
@@ -89,8 +86,7 @@ def test_history_is_the_same_however_its_rows_travel(kinds):
     packets = [row for mapper, table in enumerate(tables) for row in packed(frame_plan, table, mapper)]
     assert any(row["kind"] == PacketKind.PARTIAL for row in packets) == (hot in kinds)
     parts = []
-    for group in {row["key_group"] for row in packets}:
-        batch = pa.RecordBatch.from_pylist([row for row in packets if row["key_group"] == group], PACKED)
+    for batch in groups_of(packets):
         for state in history._state_of_group(frame_plan, until_ms, iter([batch])):
             parts += Pieces().joined(zip(*(column.to_pylist() for column in state.columns), strict=True))
     found = history.gathered_stream(frame_plan, [part for _, part in parts])

@@ -77,7 +77,7 @@ def test_flushes_bound_the_bytes_held(monkeypatch):
 
 
 def test_more_than_a_column_of_binary_values_holds_is_an_error(monkeypatch):
-    monkeypatch.setattr(packets, "_MOST_BINARY", 2000)
+    monkeypatch.setattr(packets, "MOST_BINARY", 2000)
     table = events(3, 1000)
     with pytest.raises(OverflowError, match=r"packed rows of \d+ bytes, at most 2000 fit .*maxRecordsPerBatch"):
         packed(frame_plan_for(table, coalesce=False), table)
