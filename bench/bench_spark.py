@@ -19,6 +19,7 @@ from bench.streams import ON_FILES, both, native, ours
 
 WORKS = Works()
 PER_KEY = "applyInPandasWithState"
+FEWER = 50
 
 
 @pytest.fixture(scope="module")
@@ -78,37 +79,33 @@ def sliding(scale: Scale, lab: Lab) -> Entry:
 
 @WORKS.add("spark-day", "event", tuple(STORES))
 def day(scale: Scale, lab: Lab) -> Entry:
-    """480 windows an event: Spark's own would take a quarter of an hour for a micro-batch, so they are cut off."""
-    files, units = lab.files(scale.batches, scale.batch_events, scale.keys), _counted(scale)
-    cut = native(lambda functions: functions.window("ts", "24 hours", "3 minutes"))
-
-    def cut_off(store: str) -> Contender:
-        return Contender(
-            lambda: lab.cut_off(cut, store, files, scale.cut_off_s, units),
-            clocked=True,
-            attempts=1,
-            threads=PEER_THREADS,
-            notes=dict,
-        )
-
+    """480 windows an event. Spark's own copy each of them as often, so they get a part of the events, as below."""
     query = ours(fw.SlidingEventTimeWindows.of("24 hours", "3 minutes"))
-    contenders = {name: cut_off(store) for name, store in STORES.items()}
-    contenders[OURS] = _contender(scale, lab, query, "RocksDB", files)
-    return Entry(f"Spark, sliding 24 h / 3 min, {_size(scale)}; native cut off: at most", units, contenders)
+    theirs = native(lambda functions: functions.window("ts", "24 hours", "3 minutes"))
+    peers = {name: (theirs, store) for name, store in STORES.items()}
+    return _beside_fewer(scale, lab, "sliding 24 h / 3 min", query, peers)
 
 
 @WORKS.add("spark-one-call-per-key", "event", (PER_KEY,), Bar.at_least(50, PER_KEY))
 def one_call_per_key(scale: Scale, lab: Lab) -> Entry:
-    """The peer gets a fiftieth of the keys and of the events, so as many for each key; per event it costs the same."""
-    query, theirs = ours(fw.TumblingEventTimeWindows.of("1 minute")), perkey.query(DELAY)
-    lab.check({OURS: query, PER_KEY: theirs})
+    query = ours(fw.TumblingEventTimeWindows.of("1 minute"))
+    peers = {PER_KEY: (perkey.query(DELAY), "RocksDB")}
+    return _beside_fewer(scale, lab, "one call per key, tumbling 1 min", query, peers)
+
+
+def _beside_fewer(scale: Scale, lab: Lab, label: str, query: Query, peers: dict[str, tuple[Query, str]]) -> Entry:
+    """A work whose peers get a fiftieth of the keys and of the events, so as many for each key: they take so long for
+    an event that all of them would take hours."""
+    lab.check({OURS: query} | {name: theirs for name, (theirs, _) in peers.items()})
     files = lab.files(scale.batches, scale.batch_events, scale.keys)
-    fewer = lab.files(scale.batches, scale.batch_events // 50, scale.keys // 50)
-    contenders = {
-        OURS: _contender(scale, lab, query, "RocksDB", files),
-        PER_KEY: _contender(scale, lab, theirs, "RocksDB", fewer, _counted(scale) // 50),
+    fewer = lab.files(scale.batches, scale.batch_events // FEWER, scale.keys // FEWER)
+    contenders = {OURS: _contender(scale, lab, query, "RocksDB", files)} | {
+        name: _contender(scale, lab, theirs, store, fewer, _counted(scale) // FEWER)
+        for name, (theirs, store) in peers.items()
     }
-    return Entry(f"Spark, one call per key, tumbling 1 min, {_size(scale)}", _counted(scale), contenders)
+    return Entry(
+        f"Spark, {label}, {_size(scale)}; peers get {amount(scale.batch_events // FEWER)}", _counted(scale), contenders
+    )
 
 
 @WORKS.add("spark-hot-key", "event", ("even keys",), Bar.at_most(1.3, "even keys"))

@@ -5,7 +5,6 @@ import importlib.util
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,17 +157,6 @@ class Lab:
         batches = batches[1:] or batches
         wanted, done = len(list(files.glob("*.parquet"))) - 1, sum(one["events"] > 0 for one in batches)
         return sum(one["seconds"] for one in batches) * wanted / done, batches
-
-    def cut_off(self, query: Query, store: str, files: Path, limit_s: float, units: int) -> tuple[float, Any]:
-        """Runs a query that takes too long for a while; returns the seconds that ``units`` events take at least.
-
-        Where not even the first micro-batch is done by then, it counts as if it had been at that moment.
-        """
-        start = time.monotonic()
-        done = [one["numInputRows"] for one in self.run(query, store, files, limit_s=limit_s)]
-        seconds = min(time.monotonic() - start, limit_s)
-        events_done = max(sum(done), pq.read_metadata(min(files.glob("*.parquet"))).num_rows)
-        return seconds * units / events_done, {"stopped after s": seconds, "micro-batches done": len(done)}
 
 
 @contextlib.contextmanager
