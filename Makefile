@@ -40,7 +40,7 @@ help: ## list these targets
 demo: .venv/.compiled | java ## set up, then run the demo on Spark (make demo ARGS=--help)
 	$(PY) -m fastwin demo $(ARGS)
 
-test: .venv/.compiled build/spark.jsa | java servers ## set up, then run all tests
+test: .venv/.compiled build/spark.jsa | java servers ## set up, then run the tests, but the long ones
 	$(PY) -m pytest $(DIVIDED) --benchmark-disable $(ARGS)
 
 test-spark: .venv/.compiled build/spark.jsa | java servers ## the tests on Spark with another version of it (make test-spark SPARK=4.0.5)

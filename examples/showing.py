@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,12 @@ def show(spec: Any, batches: Sequence[Any], watermark: Any) -> None:
         _show_stream(spec, list(inputs), watermark)
     else:
         print("over the whole table:")
-        _print(spec.run(*map(pa.concat_tables, inputs)).main)
+        found = spec.run(*map(pa.concat_tables, inputs))
+        _print(found.main)
+        for tag, rows in found.side.items():
+            if rows.num_rows:
+                print(f"side output {tag}:")
+                _print(rows)
 
 
 def _show_stream(spec: Any, inputs: Sequence[Sequence[pa.Table]], watermark: Any) -> None:
@@ -61,9 +67,12 @@ def _frame(spark: Any, files: Path, batches: Sequence[pa.Table]) -> Any:
 
 
 def _print(table: pa.Table) -> None:
-    for row in table.to_pylist():
+    rows = table.to_pylist()
+    moments = [value for row in rows for value in row.values() if isinstance(value, datetime)]
+    shown = "%H:%M:%S" if len({moment.date() for moment in moments}) == 1 else "%Y-%m-%d %H:%M:%S"
+    for row in rows:
         words = (
-            f"{name}={value:%H:%M:%S}" if hasattr(value, "strftime") and value.hour else f"{name}={value}"
+            f"{name}={value:{shown}}" if isinstance(value, datetime) else f"{name}={value}"
             for name, value in row.items()
         )
         print("  " + ", ".join(words))

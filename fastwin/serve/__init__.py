@@ -3,7 +3,9 @@
 import argparse
 from pathlib import Path
 
-__all__ = ["command"]
+from fastwin.errors import SpecError
+
+__all__ = ["check_port", "command"]
 
 _EPILOG = """\
 examples:
@@ -56,7 +58,14 @@ def command(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=_run)
 
 
+def check_port(port: int) -> None:
+    """Raises SpecError for a number that no port has."""
+    if not 0 <= port <= 65_535:
+        raise SpecError(f"--port: must be 0 to 65535, got {port}")
+
+
 def _run(arguments: argparse.Namespace) -> int:
+    check_port(arguments.port)
     # The web server's packages are an extra, and take time to import.
     from fastwin.serve.server import run
 

@@ -1,15 +1,23 @@
-"""What commands share: a fresh folder for what they leave, and Spark's messages kept off the terminal."""
+"""What commands share: a folder for what they leave, Spark with its messages in a file, and an end by SIGTERM."""
 
 import contextlib
 import os
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from fastwin.errors import SpecError
+from pyspark.sql import SparkSession
 
-__all__ = ["fresh_folder", "kept_folder", "stderr_to"]
+import spark_glue
+from fastwin.errors import FastwinError, SpecError
+
+__all__ = ["ended_as_by_ctrl_c", "fresh_folder", "kept_folder", "start_spark"]
+
+_LAST_LINES = 20
 
 
 def fresh_folder(path: Path, command: str) -> Path:
@@ -32,12 +40,29 @@ def _mark(command: str) -> str:
 
 
 def _check_own(path: Path, command: str) -> None:
+    if path.exists() and not path.is_dir():
+        raise SpecError(f"--out: {path} is no folder; name a new one")
     if path.exists() and any(path.iterdir()) and not (path / _mark(command)).exists():
         raise SpecError(f"--out: {path} is not empty, and was not made by {command}; name a new folder")
 
 
+def start_spark(app_name: str, master: str, settings: dict[str, Any], log: Path) -> SparkSession:
+    """Starts Spark, whose messages go to a file instead of the terminal.
+
+    Raises SpecError where it does not start, with the last of them.
+    """
+    try:
+        with _stderr_to(log):
+            return spark_glue.session(app_name, master, settings)
+    except FastwinError:
+        raise
+    except Exception as problem:
+        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
+        raise SpecError("\n  ".join([f"--master: Spark does not start at {master!r}: {problem}", *last])) from problem
+
+
 @contextlib.contextmanager
-def stderr_to(log: Path) -> Iterator[None]:
+def _stderr_to(log: Path) -> Iterator[None]:
     """Lets a process started meanwhile, Spark's, write its messages to a file instead of the terminal."""
     sys.stderr.flush()
     terminal = os.dup(2)
@@ -48,3 +73,20 @@ def stderr_to(log: Path) -> Iterator[None]:
     finally:
         os.dup2(terminal, 2)
         os.close(terminal)
+
+
+@contextlib.contextmanager
+def ended_as_by_ctrl_c() -> Iterator[None]:
+    """Lets SIGTERM, which ``kill`` and service managers send, do what Ctrl-C does: what is open is closed first."""
+    if threading.current_thread() is not threading.main_thread():  # others cannot set handlers
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -30,6 +30,7 @@ BUILD_INPUTS = [
     ".ci",
     ".conda",
     ".github",
+    "bench",
     "docs",
     "examples",
     "fastwin",
@@ -97,19 +98,26 @@ def test_sdist_has_all_sources(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert _having(".py", ".pyx", ".pxd", ".pyi", "py.typed") | {"LICENSE", "setup.py", "pyproject.toml"} <= names
-    assert not [name for name in names if name.endswith((".c", ".so"))]
+    assert not [name for name in names if name.endswith((".c", ".so")) and not name.startswith("bench/")]
 
 
-@pytest.mark.parametrize("folder", ["tests", "docs", "examples", ".ci", ".conda", ".github"])
+def _is_kept(path: Path) -> bool:
+    """Returns whether the repository has a file: of results of measurements, those that their folder names."""
+    listed = path.parent / ".gitignore"
+    return not listed.exists() or path == listed or f"!{path.name}" in listed.read_text().splitlines()
+
+
+@pytest.mark.parametrize("folder", ["tests", "bench", "docs", "examples", ".ci", ".conda", ".github"])
 def test_sdist_has_what_is_not_code(sdist: Path, folder: str) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     found = (path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    missing = {path.relative_to(ROOT).as_posix() for path in found} - names
+    missing = {path.relative_to(ROOT).as_posix() for path in found if _is_kept(path)} - names
     assert not missing, f"MANIFEST.in leaves out {', '.join(sorted(missing))}"
 
 
 def test_wheel_has_modules_and_stubs(wheel: zipfile.ZipFile) -> None:
+    assert {"fastwin/py.typed", "spark_glue/py.typed"} <= set(wheel.namelist())
     assert _having(".py", ".pyi", ".pxd", "py.typed", ".html", ".css", ".js", ".sh") <= set(wheel.namelist())
     assert wheel.getinfo("spark_glue/python.sh").external_attr >> 16 & 0o100  # Spark executes it
 

@@ -1,14 +1,18 @@
 """Why and inspect of a query's stored state, while it runs and when it has been stopped; from the shell as well."""
 
 import json
+import os
 import re
+import subprocess
 import sys
 from argparse import ArgumentParser
 from collections import defaultdict
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 import fastwin as fw
 import spark_glue
@@ -24,6 +28,7 @@ from spark_glue.state.log import StoredHead
 from spark_glue.state.stored import Checkpoint
 from tests.support.spark_streams import Recorder, Source, run_stream, start
 
+ROOT = Path(__file__).resolve().parents[2]
 START_MS = 1_767_225_600_000  # 2026-01-01 00:00 UTC
 SPEC = (
     fw.key_by("k")
@@ -151,8 +156,7 @@ def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, mon
     ):
         spark_glue.why(str(tmp_path / "in put"), SPEC, key="k0")
 
-    # From the shell, which would stop the session that all tests share.
-    monkeypatch.setattr(type(spark), "stop", lambda session: None)
+    shared_with_commands(spark, monkeypatch)
     (tmp_path / "job.py").write_text(
         "import fastwin as fw\n\nminutes = fw.key_by('k').event_time('ts').window(fw.SlidingEventTimeWindows.of('2 min', "
         "'1 min')).bad_rows('drop').aggregate(n=fw.Count(), total=fw.Sum('v'))\n"
@@ -175,12 +179,20 @@ def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, mon
     )
     with pytest.raises(SpecError, match="--key: give it once for each of k"):
         run(["why", *common])
+    for words, says in (
+        (("--where", "n >"), r"--where: 'n >' is no condition on k, window_start, .*: .*PARSE_SYNTAX_ERROR"),
+        (("--where", "m > 1"), r"--where: 'm > 1' is no condition on k, window_start, .*: .*UNRESOLVED_COLUMN"),
+        (("--rows", "0"), "--rows: must be at least 1, got 0"),
+        (("--out", str(tmp_path)), f"--out: {tmp_path} is there already; name a new folder"),
+    ):
+        with pytest.raises(SpecError, match=says):
+            run(["inspect", *common, *words])
 
 
 def test_a_key_column_with_a_dot_is_asked_for_from_the_shell(spark, tmp_path, monkeypatch, capsys):
     rows = TABLES[0].rename_columns([{"k": "user.name"}.get(name, name) for name in TABLES[0].column_names])
     run_stream(spark, DOTTED, [rows], tmp_path, watermark="1 day", key_groups=3)
-    monkeypatch.setattr(type(spark), "stop", lambda session: None)
+    shared_with_commands(spark, monkeypatch)
     (tmp_path / "dotted.py").write_text(
         "import fastwin as fw\n\nspec = fw.key_by('user.name').event_time('ts').window(fw.TumblingEventTimeWindows.of("
         "'2 min')).bad_rows('drop').aggregate(n=fw.Count())\n"
@@ -188,6 +200,45 @@ def test_a_key_column_with_a_dot_is_asked_for_from_the_shell(spark, tmp_path, mo
     where = ["--checkpoint", str(tmp_path / "checkpoint"), "--spec", f"{tmp_path / 'dotted.py'}:spec"]
     assert run(["inspect", *where, "--key", "k3"]) == 0
     assert set(re.findall(r"^\|(k\d) ", capsys.readouterr().out, re.MULTILINE)) == {"k3"}
+
+
+def shared_with_commands(spark, monkeypatch) -> None:
+    """Lets commands use the session that all tests share: they neither stop it nor leave anything there."""
+    monkeypatch.setattr(type(spark), "stop", lambda session: None)
+    monkeypatch.setattr(spark.sparkContext, "environment", dict(spark.sparkContext.environment))
+
+
+def test_a_function_of_a_file_is_found_by_the_workers(spark, tmp_path):
+    """The file lies in another folder than the shell is in, and takes something from a neighbour."""
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "beside_the_job.py").write_text("SIZE = '2 min'\n")
+    path = tmp_path / "jobs" / "job_with_a_class.py"
+    path.write_text(
+        "import fastwin as fw\nfrom beside_the_job import SIZE\n\n\n"
+        "class Rows(fw.ProcessWindowFunction):\n"
+        "    def process(self, key, context, elements):\n        yield len(elements)\n\n\n"
+        "spec = (fw.key_by('k').event_time('ts').window(fw.TumblingEventTimeWindows.of(SIZE)).bad_rows('drop')\n"
+        "    .process(Rows(), output='n bigint'))\n"
+    )
+    before = list(sys.path)
+    try:
+        spec = load_spec(f"{path}:spec")
+        sys.path.remove(str(path.parent))  # the tests' workers know nothing of that folder
+        cloudpickle.register_pickle_by_value(sys.modules["job_with_a_class"])
+        run_stream(spark, spec, [TABLES[0]], tmp_path, watermark="1 day", key_groups=3)
+    finally:
+        sys.path[:] = before
+        cloudpickle.unregister_pickle_by_value(sys.modules.pop("job_with_a_class"))
+    done = subprocess.run(
+        [sys.executable, "-m", "fastwin", "inspect", "--checkpoint", "checkpoint", "--spec", f"jobs/{path.name}:spec"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert set(re.findall(r"^\|(k\d) ", done.stdout, re.MULTILINE)) == {row["k"] for row in TABLES[0].to_pylist()}
 
 
 def run(arguments: list[str]) -> int:

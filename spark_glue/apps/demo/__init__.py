@@ -32,9 +32,13 @@ def command(commands: argparse._SubParsersAction) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--events", type=Path, metavar="FILE", help="your own events: a Parquet or CSV file")
+    parser.add_argument("--events", type=Path, metavar="FILE", help="your own events: a file of Parquet, CSV, or TSV")
     parser.add_argument("--key", metavar="COLUMN", help="with --events: the column whose values are windowed apart")
-    parser.add_argument("--time", metavar="COLUMN", help="with --events: the column with the time of each event")
+    parser.add_argument(
+        "--time",
+        metavar="COLUMN",
+        help="with --events: the column with the time of each event; integers are ms since 1970",
+    )
     parser.add_argument("--hop", default="1 hour", metavar="TIME", help="size of the tumbling windows (%(default)s)")
     parser.add_argument(
         "--window", default="24 hours", metavar="TIME", help="size of the sliding windows (%(default)s)"
@@ -56,7 +60,11 @@ def command(commands: argparse._SubParsersAction) -> None:
         "(%(default)s; 0: leave it out)",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("demo-output"), metavar="DIR", help="where results go (%(default)s)"
+        "--out",
+        type=Path,
+        default=Path("demo-output"),
+        metavar="DIR",
+        help="where results go; those of an earlier demo are deleted (%(default)s)",
     )
     parser.add_argument("--master", default="local[2]", metavar="URL", help="Spark master (%(default)s)")
     parser.set_defaults(run=_run)

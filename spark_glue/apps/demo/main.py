@@ -19,7 +19,7 @@ import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
 from fastwin.times import to_ms
-from spark_glue.apps.console import fresh_folder, stderr_to
+from spark_glue.apps.console import fresh_folder, start_spark
 from spark_glue.apps.demo.chart import draw
 from spark_glue.apps.demo.pace import measure, write_rows
 from spark_glue.apps.demo.progress import HEADER, Tally, follow
@@ -44,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise SpecError(f"--batches: must be at least 1, got {arguments.batches}")
     if arguments.pace < 0:
         raise SpecError(f"--pace: must be at least 0, got {arguments.pace}")
-    to_ms(arguments.watermark, argument="--watermark")
+    if to_ms(arguments.watermark, argument="--watermark") < 0:
+        raise SpecError(f"--watermark: must not be negative, got {arguments.watermark!r}")
     own = arguments.events is not None
     source = own_file(arguments.events, arguments.key, arguments.time) if own else flights()
     text = specs_text(source, arguments)
@@ -64,8 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         flush=True,
     )
 
-    with stderr_to(out / "spark.log"):
-        spark = spark_glue.session("fastwin demo", arguments.master, _SETTINGS)
+    spark = start_spark("fastwin demo", arguments.master, _SETTINGS, out / "spark.log")
     started = time.monotonic()
     try:
         stream = spark.readStream.schema(spark.read.parquet(str(out / "input")).schema).option("maxFilesPerTrigger", 1)
@@ -175,7 +175,8 @@ def _say_where(arguments: argparse.Namespace, source: Source, wanted: dict[str, 
     ):
         print(f"  {what:<19}{', '.join(os.path.relpath(out / name) for name in names)}")
     print("\nWhat windows hold, and why one has fired or has not, is read from the state of a query:")
-    for command in how_to_ask(out / "checkpoints" / "tumbling", out / _SPECS, "tumbling", source.table[source.key][0]):
+    known = source.table[source.key].drop_null()
+    for command in how_to_ask(out / "checkpoints" / "tumbling", out / _SPECS, "tumbling", known[0] if known else "KEY"):
         print(f"  {command}")
     shown = "departures and aircraft" if source.delay is not None else source.noun
     print(f"\nTo see the {shown} of the last {arguments.window} on a page, start this and open the address it prints:")

@@ -14,6 +14,8 @@ from spark_glue.apps.flights import load_flights
 
 __all__ = ["Source", "flights", "own_file", "write_part", "write_parts"]
 
+_TABS = ".tsv"
+
 
 @dataclass(frozen=True)
 class Source:
@@ -46,7 +48,7 @@ def own_file(path: Path, key: str | None, time: str | None) -> Source:
     if key is None or time is None:
         raise SpecError("--events: needs --key COLUMN and --time COLUMN too")
     try:
-        table = pyarrow.csv.read_csv(path) if _is_csv(path) else pq.read_table(path)
+        table = _read_csv(path) if _is_csv(path) else pq.read_table(path)
     except (OSError, pa.ArrowException) as problem:
         raise SpecError(
             f"--events: {path} cannot be read as {'CSV' if _is_csv(path) else 'Parquet'}: {problem}"
@@ -56,13 +58,22 @@ def own_file(path: Path, key: str | None, time: str | None) -> Source:
             raise SpecError(f"{option}: {path} has no column {column!r}; it has {', '.join(table.column_names)}")
     table = table.select(list(dict.fromkeys([key, time])))
     kind = table.schema.field(time).type
-    if pa.types.is_date(kind):
-        table = table.set_column(table.column_names.index(time), time, table[time].cast(pa.timestamp("ms")))
+    if pa.types.is_date(kind) or pa.types.is_integer(kind):  # an integer is ms since 1970, as for event_time()
+        try:
+            moments = (table[time] if pa.types.is_date(kind) else table[time].cast(pa.int64())).cast(pa.timestamp("ms"))
+        except pa.ArrowException as problem:
+            raise SpecError(f"--time: {time!r} of {path} has values that are no times: {problem}") from None
+        table = table.set_column(table.column_names.index(time), time, moments)
     return Source(table, path.name, "events", time, key, key)
 
 
 def _is_csv(path: Path) -> bool:
-    return any(suffix.lower() in (".csv", ".tsv") for suffix in path.suffixes)
+    return any(suffix.lower() in (".csv", _TABS) for suffix in path.suffixes)
+
+
+def _read_csv(path: Path) -> pa.Table:
+    tabs = any(suffix.lower() == _TABS for suffix in path.suffixes)
+    return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(delimiter="\t" if tabs else ","))
 
 
 def write_parts(table: pa.Table, parts: int, folder: Path) -> int:

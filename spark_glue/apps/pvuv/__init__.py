@@ -16,8 +16,8 @@ ACCESS_LOG is a combined log of Apache or nginx, plain or gzipped, or a folder o
 format and Apache's vhost_combined are read as well. Lines that are none are counted, and kept in malformed.log: up to
 10,000 of each micro-batch. A folder of more than 1,000 files takes several micro-batches, the oldest files first.
 
-With --follow, the command goes on with the lines that come, until Ctrl-C: over a rotation of the log, and with new
-files in a folder. Started again with the same --out, it goes on where it was.
+With --follow, the command goes on with the lines that come, until Ctrl-C or SIGTERM: over a rotation of the log, and
+with new files in a folder. Started again with the same --out, it goes on where it was.
 
 Requests for images, styles, scripts and fonts are parts of pages, and do not count; --all-requests counts them.
 
@@ -71,7 +71,11 @@ def command(commands: argparse._SubParsersAction) -> None:
         "--batch", type=int, default=100_000, metavar="LINES", help="of a copy, with --follow or stdin (%(default)s)"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("pvuv-output"), metavar="DIR", help="for what is kept besides (%(default)s)"
+        "--out",
+        type=Path,
+        default=Path("pvuv-output"),
+        metavar="DIR",
+        help="for what is kept besides; what an earlier run without --follow has left is deleted (%(default)s)",
     )
     parser.add_argument("--serve", action="store_true", help="show the page while the stream runs, and after it")
     parser.add_argument("--port", type=int, default=8765, metavar="N", help="of the page, with --serve (%(default)s)")

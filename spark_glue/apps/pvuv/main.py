@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -17,9 +18,10 @@ from pyspark.sql.streaming import StreamingQuery
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
+from fastwin.serve import check_port
 from fastwin.store import PaneStore, Written
 from fastwin.times import to_ms
-from spark_glue.apps.console import fresh_folder, kept_folder, stderr_to
+from spark_glue.apps.console import ended_as_by_ctrl_c, fresh_folder, kept_folder, start_spark
 from spark_glue.apps.pvuv.accesslog import first_lines, parse_lines
 from spark_glue.apps.pvuv.malformed import Malformed
 from spark_glue.apps.pvuv.modules import Counted, Events, module_of
@@ -48,6 +50,8 @@ _KEY_GROUPS = 8
 _STORE_VARIABLE = "FASTWIN_STORE"
 _LOOKED_AT = 100
 _LOOK_SECONDS = 1
+_END_SECONDS = 5
+_FOLLOWED = "options.json"
 _OPTIONS = ("log", "module", "visitor", "count", "window", "slide", "watermark")
 
 
@@ -75,12 +79,20 @@ def spec_of(window: str, slide: str) -> fw.WindowSpec:
 
 def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> int:
     """Runs the command with its parsed arguments; returns the exit status. stop: set to end ``--follow``."""
+    with ended_as_by_ctrl_c():
+        return _run(arguments, stop or threading.Event())
+
+
+def _run(arguments: argparse.Namespace, stop: threading.Event) -> int:
     spec = spec_of(arguments.window, arguments.slide)
     made, delay_ms = _checked(arguments, spec)
     _check_log(arguments)
+    given = arguments.store or os.environ.get(_STORE_VARIABLE)
+    if given:
+        PaneStore.open(given, read_only=True).close()  # a wrong URL shall show before a folder is emptied
     out = _folder(arguments)
     (out / "specs.py").write_text(_SPECS.format(window=arguments.window, slide=arguments.slide), encoding="utf-8")
-    url = arguments.store or os.environ.get(_STORE_VARIABLE) or f"rocksdb:{out / 'store'}"
+    url = given or f"rocksdb:{out / 'store'}"
     with Clock() as clock:
         clock.say(f"{arguments.log} to {_without_password(url)}: {_told(made.count)}")
         lines, spool = _lines(arguments.log, out, arguments.follow, arguments.batch)
@@ -92,12 +104,13 @@ def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> i
         page = spark = None
         batches, malformed = Batches(clock.say), Malformed(out / "malformed.log", clock.say)
         try:
-            with stderr_to(out / "spark.log"):
-                spark = spark_glue.session("fastwin pvuv", arguments.master, _settings(arguments))
-            warm_up(spark)
-            clock.at("the first micro-batch, for which Spark plans the query and starts Python workers")
             if arguments.serve:
                 page = _serve(url, arguments.port)
+            spark = start_spark("fastwin pvuv", arguments.master, _settings(arguments), out / "spark.log")
+            warm_up(spark)
+            if page is not None and page.poll() is not None:
+                raise SpecError(f"--serve: the page has ended with status {page.poll()}: what it said stands above")
+            clock.at("the first micro-batch, for which Spark plans the query and starts Python workers")
             requests = requests_of(spark, lines, out / "end", made, copies=spool is not None)
             frame = spark_glue.apply(spec.panes(), requests, watermark=arguments.watermark, key_groups=_KEY_GROUPS)
             sinks = spark_glue.route(main=sink, bad=malformed)
@@ -108,7 +121,7 @@ def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> i
             try:
                 if arguments.follow:
                     assert spool is not None
-                    _follow(query, spool, batches, clock, stop or threading.Event())
+                    _follow(query, spool, batches, clock, stop)
                 else:
                     _to_the_end(query, batches, clock, out / "end", to_ms(arguments.slide) + delay_ms)
             finally:
@@ -124,9 +137,9 @@ def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> i
                 spark.stop()
             sink.close()
             if page is not None and sys.exc_info()[0] is not None:
-                page.terminate()
+                _end(page)
     _report(url, arguments, batches, sink.written, malformed.left_out, clock, out)
-    return 0 if page is None else _end_of(page, url)
+    return 0 if page is None else _end_of(page, url, arguments.follow)
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, str]:
@@ -144,6 +157,11 @@ def _checked(arguments: argparse.Namespace, spec: fw.WindowSpec) -> tuple[Events
         raise SpecError(f"--batch: must be at least 1, got {arguments.batch}")
     if arguments.follow and str(arguments.log) == "-":
         raise SpecError("--follow: needs a file or a folder, which is there again after a restart; stdin is not")
+    if arguments.retention is not None:
+        kept_ms, window_ms = to_ms(arguments.retention, argument="--retention"), to_ms(arguments.window)
+        if kept_ms < window_ms:
+            raise SpecError(f"--retention: must be at least a window, {arguments.window}, got {arguments.retention!r}")
+    check_port(arguments.port)
     module_of(arguments.module)
     spec.panes()
     return Events(arguments.module, arguments.visitor, arguments.count), delay_ms
@@ -163,11 +181,15 @@ def _check_log(arguments: argparse.Namespace) -> None:
 
 def _folder(arguments: argparse.Namespace) -> Path:
     """Returns the folder of ``--out``: fresh, or to follow on where an earlier run was."""
+    before = arguments.out / _FOLLOWED
     if not arguments.follow:
+        if before.exists():
+            raise SpecError(
+                f"--out: {arguments.out} has what a run with --follow goes on with; add --follow, or name a new folder"
+            )
         return fresh_folder(arguments.out, "pvuv")
-    out = kept_folder(arguments.out, "pvuv")
+    out = (kept_folder if before.exists() else fresh_folder)(arguments.out, "pvuv")
     told = json.dumps({name: str(getattr(arguments, name)) for name in _OPTIONS})
-    before = out / "options.json"
     if before.exists() and before.read_text(encoding="utf-8") != told:
         raise SpecError(
             f"--out: {arguments.out} was begun with other options: {before.read_text(encoding='utf-8')}; name them "
@@ -253,10 +275,16 @@ def _serve(url: str, port: int) -> subprocess.Popen:
     return subprocess.Popen(command, env=os.environ | {_STORE_VARIABLE: url})  # all can read a command line
 
 
-def _end_of(page: subprocess.Popen, url: str) -> int:
-    """Waits until the page ends, and says so if it was not Ctrl-C that ended it; returns the exit status."""
-    status = page.wait()
-    if status in (0, 130):  # 130: Ctrl-C before it had begun
+def _end_of(page: subprocess.Popen, url: str, following: bool = False) -> int:
+    """Waits until the page ends, and says so if nobody has ended it; returns the exit status.
+
+    following: it ends with the stream, which somebody has ended.
+    """
+    try:
+        status = page.poll() if following else page.wait()
+    finally:
+        _end(page)
+    if status in (None, 0, 130, -signal.SIGINT, -signal.SIGTERM):  # 130: Ctrl-C before it had begun
         return 0
     print(
         f"pvuv: the page has ended with status {status}; the panes are in the store. To show them: "
@@ -264,6 +292,14 @@ def _end_of(page: subprocess.Popen, url: str) -> int:
         file=sys.stderr,
     )
     return 1
+
+
+def _end(page: subprocess.Popen) -> None:
+    page.terminate()
+    try:
+        page.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        page.kill()
 
 
 def _without_password(url: str) -> str:

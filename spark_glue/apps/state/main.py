@@ -4,18 +4,21 @@ import argparse
 import importlib
 import importlib.util
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from spark_glue.apps.console import stderr_to
+from spark_glue.apps.console import start_spark
 from spark_glue.inspection import key_fields
 from spark_glue.plan.catalyst import quoted
 
@@ -23,8 +26,9 @@ __all__ = ["COMMANDS", "load_spec", "shares_in_text"]
 
 
 def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
-    """Returns the specification that ``module:name`` or ``path.py:name`` names; modules are looked for here first.
+    """Returns the specification that ``module:name`` or ``path.py:name`` names.
 
+    Modules are looked for in this folder first; those that a file imports, in its own folder, and then in this one.
     Raises SpecError where there is none, and for a file that has the name of another module.
     """
     where, _, name = text.rpartition(":")
@@ -33,6 +37,7 @@ def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
     try:
         if where.endswith(".py"):
             _check_free(where)
+            sys.path[:0] = _folders(where)
             found = importlib.util.spec_from_file_location(Path(where).stem, where)
             assert found is not None
             assert found.loader is not None
@@ -40,7 +45,7 @@ def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
             sys.modules[found.name] = module  # functions of the spec name it, and state is told by that
             found.loader.exec_module(module)
         else:
-            sys.path.insert(0, str(Path.cwd()))
+            sys.path[:0] = _folders(where)
             module = importlib.import_module(where)
     except (ImportError, OSError) as problem:
         raise SpecError(f"--spec: {where!r} cannot be imported: {problem}") from problem
@@ -52,6 +57,12 @@ def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
     if not isinstance(spec, fw.WindowSpec | fw.JoinSpec):
         raise SpecError(f"--spec: {name!r} in {where!r} is no WindowSpec or JoinSpec but {type(spec).__name__}")
     return spec
+
+
+def _folders(where: str) -> list[str]:
+    """Returns the folders in which a specification's modules are, as ``python FILE`` and ``python -m`` have them."""
+    here = str(Path.cwd())
+    return [str(Path(where).resolve().parent), here] if where.endswith(".py") else [here]
 
 
 def _check_free(where: str) -> None:
@@ -76,9 +87,10 @@ def _is_file(module: Any, path: str) -> bool:
 
 
 def _session(arguments: argparse.Namespace, log: Path) -> Any:
-    with stderr_to(log):
-        spark = spark_glue.session("fastwin", arguments.master, {"spark.ui.enabled": False})
-        spark.sparkContext.setLogLevel("OFF")
+    spark = start_spark("fastwin", arguments.master, {"spark.ui.enabled": False}, log)
+    spark.sparkContext.setLogLevel("OFF")
+    # Spark's workers import what the specification's functions are in, as this process has done.
+    spark.sparkContext.environment["PYTHONPATH"] = os.pathsep.join(_folders(arguments.spec.rpartition(":")[0]))
     return spark
 
 
@@ -122,6 +134,11 @@ def shares_in_text(text: str) -> set[int]:
 
 
 def _inspect(arguments: argparse.Namespace) -> int:
+    if arguments.rows < 1:
+        raise SpecError(f"--rows: must be at least 1, got {arguments.rows}")
+    if arguments.out is not None and Path(arguments.out).exists():
+        raise SpecError(f"--out: {arguments.out} is there already; name a new folder")
+    shares = None if arguments.shares is None else shares_in_text(arguments.shares)
     spec = load_spec(arguments.spec)
     with tempfile.TemporaryDirectory() as folder:
         spark = _session(arguments, Path(folder) / "spark.log")
@@ -133,13 +150,13 @@ def _inspect(arguments: argparse.Namespace) -> int:
                 arguments.checkpoint,
                 spec,
                 keys=[key] if key else None,
-                shares=None if arguments.shares is None else shares_in_text(arguments.shares),
+                shares=shares,
                 operator=arguments.operator,
             )
             for column, value in zip(frame.columns, key, strict=False):  # key columns come first
                 frame = frame.where(F.col(quoted(column)).eqNullSafe(value))
             if arguments.where is not None:
-                frame = frame.where(arguments.where)
+                frame = _where(frame, arguments.where)
             if arguments.out is not None:
                 frame.write.parquet(arguments.out)
             else:
@@ -147,6 +164,15 @@ def _inspect(arguments: argparse.Namespace) -> int:
         finally:
             spark.stop()
     return 0
+
+
+def _where(frame: DataFrame, condition: str) -> DataFrame:
+    """Returns the rows of a frame for which a condition in SQL holds."""
+    try:
+        return frame.where(condition)
+    except AnalysisException as problem:  # also of one that cannot be parsed
+        said = next((line for line in str(problem).splitlines() if line), "")
+        raise SpecError(f"--where: {condition!r} is no condition on {', '.join(frame.columns)}: {said}") from None
 
 
 def _rescale(arguments: argparse.Namespace) -> int:

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fastwin.__main__ import main
+from fastwin.errors import SpecError
+from spark_glue.apps.demo.source import own_file
 from spark_glue.apps.specfile import specs_in
 from spark_glue.apps.state.main import load_spec
 
@@ -60,6 +62,36 @@ def test_each_query_and_the_pace(tmp_path):
     assert words[-4:] == ["--spec", "demo-output/specs.py:tumbling", "--key", "north"]
     given = load_spec(f"{tmp_path}/{words[-3]}")
     assert repr(given) == repr(specs_in((tmp_path / "demo-output" / "specs.py").read_text())["tumbling"])
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint32(), pa.timestamp("ms")])
+def test_times_of_a_file_of_your_own(tmp_path, kind):
+    events = pa.table({"shop": ["north", "south"], "at": pa.array([HOUR, 2 * HOUR]).cast(kind)})
+    pq.write_table(events, tmp_path / "events.parquet")
+    source = own_file(tmp_path / "events.parquet", "shop", "at")
+    assert source.table["at"].type == pa.timestamp("ms")  # what is printed of results takes no integers
+    assert source.table["at"].cast(pa.int64()).to_pylist() == [HOUR, 2 * HOUR]
+
+
+def test_a_file_with_tabs(tmp_path):
+    (tmp_path / "events.tsv").write_text("shop\tat\nnorth, east\t2024-01-01 10:00:00\n")
+    assert own_file(tmp_path / "events.tsv", "shop", "at").table["shop"].to_pylist() == ["north, east"]
+
+
+def test_numbers_that_are_no_times(tmp_path):
+    pq.write_table(pa.table({"k": [1], "at": pa.array([2**64 - 1], pa.uint64())}), tmp_path / "events.parquet")
+    with pytest.raises(SpecError, match=r"^--time: 'at' of .*events.parquet has values that are no times"):
+        own_file(tmp_path / "events.parquet", "k", "at")
+
+
+def test_a_negative_watermark_is_refused_before_a_folder_is_emptied(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("demo-output").mkdir()
+    for name in (".fastwin-demo", "earlier"):
+        (Path("demo-output") / name).touch()
+    assert main(["demo", "--watermark=-1h"]) == 1
+    assert "--watermark: must not be negative, got '-1h'" in capsys.readouterr().err
+    assert Path("demo-output/earlier").exists()
 
 
 @pytest.mark.parametrize("option", ["--batches", "--pace"])

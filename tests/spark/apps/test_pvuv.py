@@ -5,6 +5,7 @@ import gzip
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -19,6 +20,7 @@ import spark_glue
 from fastwin.errors import NotInstalledError, SpecError
 from fastwin.machine import packages
 from fastwin.store import PaneStore, key_to_text
+from spark_glue.apps.console import ended_as_by_ctrl_c, start_spark
 from spark_glue.apps.pvuv import command
 from spark_glue.apps.pvuv import main as pvuv
 from spark_glue.apps.pvuv.accesslog import first_lines, parse_lines
@@ -49,6 +51,33 @@ def test_without_the_packages_of_the_page_nothing_begins(monkeypatch, tmp_path):
     parsed.serve = False
     with pytest.raises(SpecError, match="there is no file or folder"):
         parsed.run(parsed)
+
+
+def test_a_page_ends_with_what_it_follows():
+    page = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
+    assert pvuv._end_of(page, "redis://127.0.0.1/0", following=True) == 0
+    assert page.returncode == -signal.SIGTERM
+
+
+def test_kill_ends_what_it_ends_as_ctrl_c_does():
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), ended_as_by_ctrl_c():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_spark_that_does_not_start_is_told_with_its_messages(monkeypatch, tmp_path):
+    def session(*given):
+        os.write(2, b"Error: there is no such master\n")
+        raise RuntimeError("the gateway has ended")
+
+    monkeypatch.setattr(spark_glue, "session", session)
+    with pytest.raises(SpecError) as told:
+        start_spark("app", "local[x]", {}, tmp_path / "spark.log")
+    assert str(told.value).splitlines() == [
+        "--master: Spark does not start at 'local[x]': the gateway has ended",
+        "  Error: there is no such master",
+    ]
 
 
 @pytest.mark.parametrize(("status", "told"), [(0, 0), (130, 0), (1, 1)])
@@ -215,10 +244,19 @@ def arguments(*given: str) -> argparse.Namespace:
         (("LOG", "--batch", "0"), "--batch"),
         (("REAL", "--out", "TAKEN"), "is not empty"),
         (("LOG",), "has no line of an access log among its first 2"),
+        (("REAL", "--out", "FOLLOWED"), "has what a run with --follow goes on with; add --follow"),
+        (("REAL", "--store", "mysql://x"), "must begin with rocksdb: or redis://"),
+        (("REAL", "--retention", "soon"), "is no duration"),
+        (("REAL", "--retention", "1 h"), "--retention: must be at least a window, 24h, got '1 h'"),
+        (("REAL", "--port", "70000"), "--port: must be 0 to 65535, got 70000"),
     ],
 )
 def test_wrong_options_are_told_before_spark_starts(tmp_path, monkeypatch, given, says):
     monkeypatch.chdir(tmp_path)
+    for name, kept in (("FOLLOWED", "options.json"), ("pvuv-output", "of-an-earlier-run")):
+        Path(name).mkdir()
+        (Path(name) / ".fastwin-pvuv").touch()
+        (Path(name) / kept).touch()
     Path("LOG").write_text("hello\nworld\n")
     Path("REAL").write_text(f"hello\n{GOOD}\n")
     Path("TAKEN").mkdir()
@@ -226,6 +264,7 @@ def test_wrong_options_are_told_before_spark_starts(tmp_path, monkeypatch, given
     monkeypatch.setattr(spark_glue, "session", lambda *a: pytest.fail("Spark was started"))
     with pytest.raises(SpecError, match=re.escape(says)):
         pvuv.run(arguments(*given))
+    assert Path("FOLLOWED/options.json").exists() and Path("pvuv-output/of-an-earlier-run").exists()
 
 
 @pytest.mark.parametrize("given", [(), ("--retention", "7 days")])
