@@ -106,6 +106,42 @@ def test_state_may_lie_anywhere(name):
     assert moved.metrics.state_rows == 0
 
 
+@pytest.mark.parametrize("name", ["sliding", "texts", "sessions"])
+def test_a_child_lets_go_of_what_lies_in_files_from_the_start(name):
+    """More than a thousand windows at once, so that the index of panes lies in a file, too."""
+    held = {"moved": open_replica(planner.plan(SPECS[name], SCHEMA), coalesce=True)}
+    n = 3_000
+    rows = table(np.random.default_rng(3), 0).slice(0, 1)
+    many = pa.table(
+        {
+            "k": np.zeros(n, np.int64),
+            "name": pa.array(rows["name"].to_pylist() * n),
+            "ts": np.arange(n) * 250,
+            "v": np.ones(n),
+        },
+        schema=SCHEMA,
+    )
+    allow_memory(0)
+    try:
+        held["moved"].process(many)
+        assert bytes_in_files() > 0
+    finally:
+        allow_memory(None)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            held.clear()
+            gc.collect()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    held["moved"]._operator._check()
+    held["moved"].place(False)
+    assert held["moved"].advance_watermark(10**9).main.num_rows >= n
+
+
 @pytest.mark.parametrize("name", ["sliding", "owned"])
 def test_a_fork_in_mid_run_changes_nothing(name):
     plan = planner.plan(SPECS[name], SCHEMA)

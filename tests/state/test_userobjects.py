@@ -1,15 +1,21 @@
 """Objects of user code to bytes and back: their classes are those that the code means."""
 
 import dataclasses
+import datetime
 import enum
+import functools
 import os
 import subprocess
 import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fastwin as fw
+from fastwin.state.lookover import NUMBERS, OBJECTS, SETS, kind_of
 from fastwin.state.userobjects import Classes, dumps, loads
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,3 +134,76 @@ def test_a_script_finds_its_own_classes_when_it_runs_again(tmp_path):
         assert done.returncode == 0, done.stderr
         printed.append(done.stdout.strip())
     assert printed == ["[]", "[]", "[3]"]
+
+
+class Private:
+    __slots__ = ("__seen",)
+
+    def __init__(self, seen: object) -> None:
+        self.__seen = seen
+
+
+class Reducing:
+    """Says itself what is kept of it."""
+
+    def __init__(self, seen: object) -> None:
+        self._held = {"seen": seen}
+
+    def __reduce__(self):
+        return Reducing, (self._held["seen"],)
+
+
+class Filled(deque):
+    pass
+
+
+WORDS = {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        WORDS,
+        [{"k": frozenset(WORDS)}],
+        deque([WORDS]),
+        Filled([WORDS]),
+        Private(WORDS),
+        Reducing(WORDS),
+        functools.partial(print, WORDS),
+        np.array([WORDS, None], dtype=object),
+        OrderedDict(k=WORDS),
+        defaultdict(list, k=[WORDS]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_sets_are_found_wherever_they_are(value):
+    assert kind_of(value) == SETS
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "a",
+        deque([1, "a"]),
+        Counter("abc"),
+        Private(1),
+        Decimal(1),
+        np.float64(1),
+        np.arange(3),
+        datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC),
+        enum.Enum("Color", ["RED"]).RED,
+        fw.TimeWindow(0, 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_has_no_sets_does_not_pay_for_them(value):
+    assert kind_of(value) != SETS
+
+
+@pytest.mark.parametrize("held", [[], {}])
+def test_what_is_held_twice_is_one_when_it_is_back(held):
+    value = [held, held]
+    assert kind_of(value) == OBJECTS
+    one, other = loads(dumps(value, Classes([])), Classes([]))
+    assert one is other
+    assert kind_of([type(held)(), type(held)()]) == NUMBERS

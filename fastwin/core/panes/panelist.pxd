@@ -5,7 +5,8 @@ from libc.string cimport memcpy, memmove, memset
 
 from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint64_t
 from fastwin.core.memory.hashindex cimport (
-    HashIndex, empty_index, empty_place, first_place, free_index, is_empty, next_place, resize_index, stir, take_out)
+    HashIndex, empty_index, empty_place, first_place, free_index, is_empty, next_place, place_index, resize_index, stir,
+    take_out)
 from fastwin.core.memory.regions cimport bytes_in_file, free_region, placed_region
 
 cdef enum:
@@ -171,14 +172,18 @@ cdef inline void free_first_panes(PaneList* known, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline void free_panes(PaneList* known) noexcept nogil:
-    free_first_panes(known, known.count)
+    """Frees all. No index is read: in a forked child one that lies in a file cannot be."""
+    cdef Py_ssize_t i
+    for i in range(known.count):
+        free_region(known.panes[i].index)
+        free(known.panes[i])
     free_index(&known.index)
     free(known.block)
 
 
 cdef inline size_t place_panes(PaneList* known, bint in_file) noexcept nogil:
-    """Moves the panes' indexes to files or back to memory, see placed_region(); returns their bytes in files."""
-    cdef size_t size, total = 0
+    """Moves all indexes to files or back to memory, see placed_region(); returns their bytes in files."""
+    cdef size_t size, total = place_index(&known.index, sizeof(PanePlace), in_file)
     cdef Py_ssize_t i
     cdef Pane* pane
     for i in range(known.count):

@@ -170,7 +170,7 @@ cdef class TimerQueue:
     cdef bint next_due(self, ts_t until, Timer* found) except -1:
         """Takes out the first timer at or before ``until``; returns False if there is none. Amortised O(log timers)."""
         cdef Timer* first
-        if self.popped == self.next_bulk and self.due_at == self.due_n:
+        if self.popped >= self.next_bulk and self.due_at == self.due_n:
             self._sort_due(until)
             self.next_bulk = 4 * self.popped
         while True:

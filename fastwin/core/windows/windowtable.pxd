@@ -32,8 +32,9 @@ cdef struct Entry:              # of the index: a row, and the hash of its key a
     idx_t slot
     uint32_t hash
 
-cdef struct KeyWindows:         # of one key, in order of start
-    idx_t* slots
+cdef struct KeyWindows:         # of one key, in order of start; there is room in front of them and behind
+    idx_t* block
+    idx_t* slots                # in the block: the first one
     Py_ssize_t n, capacity
 
 cdef inline bint is_global(const Window* window) noexcept nogil:
@@ -62,6 +63,8 @@ cdef class WindowTable:
     cdef idx_t ensure_hashed(self, idx_t key, ts_t start, ts_t end, uint32_t hash) except -1
     cdef int release(self, idx_t slot) except -1
     cdef int _grow(self) except -1
+    cdef Py_ssize_t first_from(self, const KeyWindows* windows, ts_t start) noexcept
+    cdef int make_room(self, KeyWindows* windows, bint in_front) except -1
     cdef int set_add(self, idx_t slot) except -1
     cdef void set_remove(self, idx_t slot) noexcept
     cdef Py_ssize_t first_touching(self, idx_t key, ts_t start) noexcept

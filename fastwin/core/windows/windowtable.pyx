@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memmove, memset
 
 from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint32_t
@@ -39,7 +39,7 @@ cdef class WindowTable:
     def __dealloc__(self):
         cdef Py_ssize_t i
         for i in range(self.sets_n):
-            free(self.sets[i].slots)
+            free(self.sets[i].block)
         free(self.sets)
         free_index(&self.index)
 
@@ -169,42 +169,76 @@ cdef class WindowTable:
                 high = middle
         return low
 
+    cdef Py_ssize_t first_from(self, const KeyWindows* windows, ts_t start) noexcept:
+        """Returns the position of a key's first window that starts at or after a time. O(log n)."""
+        cdef Py_ssize_t low = 0, high = windows.n, middle
+        if high and self.at(windows.slots[high - 1]).head.start < start:
+            return high
+        while low < high:
+            middle = (low + high) >> 1
+            if self.at(windows.slots[middle]).head.start < start:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    cdef int make_room(self, KeyWindows* windows, bint in_front) except -1:
+        """Makes room for one more in front of a key's windows, or behind them. Amortised O(1)."""
+        cdef Py_ssize_t capacity = windows.capacity, other
+        cdef idx_t* block = windows.block
+        cdef idx_t* slots
+        if capacity < 2 * windows.n + 2:
+            capacity = max(2 * capacity, 4)
+            block = <idx_t*> malloc(capacity * sizeof(idx_t))
+            if block == NULL:
+                raise MemoryError(f"WindowTable: no memory for {capacity} windows of a key")
+        other = (capacity - windows.n) // 4             # at the other end something may come as well
+        slots = block + (capacity - windows.n - other if in_front else other)
+        if windows.n:
+            memmove(slots, windows.slots, windows.n * sizeof(idx_t))
+        if block != windows.block:
+            free(windows.block)
+        self.set_slots += capacity - windows.capacity
+        windows.block, windows.slots, windows.capacity = block, slots, capacity
+        return 0
+
     cdef int set_add(self, idx_t slot) except -1:
-        """Makes a row one of its key's merging windows. O(windows of the key)."""
+        """Makes a row one of its key's merging windows. O(log n) for the first or last, amortised; else O(n)."""
         cdef Window* window = self.at(slot)
         cdef KeyWindows* windows = self.key_windows(window.head.key)
-        cdef Py_ssize_t capacity, at
-        cdef void* moved
-        if windows.n == windows.capacity:
-            capacity = max(2 * windows.capacity, 4)
-            moved = realloc(windows.slots, capacity * sizeof(idx_t))
-            if moved == NULL:
-                raise MemoryError(f"WindowTable: no memory for {capacity} windows of a key")
-            windows.slots = <idx_t*> moved
-            self.set_slots += capacity - windows.capacity
-            windows.capacity = capacity
-        at = windows.n
-        while at > 0 and self.at(windows.slots[at - 1]).head.start > window.head.start:
-            windows.slots[at] = windows.slots[at - 1]
-            at -= 1
+        cdef Py_ssize_t at = self.first_from(windows, window.head.start), front = windows.slots - windows.block
+        cdef bint in_front = 2 * at < windows.n
+        while at < windows.n and self.at(windows.slots[at]).head.start == window.head.start:
+            at += 1
+        if (front if in_front else windows.capacity - front - windows.n) == 0:
+            self.make_room(windows, in_front)
+        if in_front:
+            windows.slots -= 1
+            memmove(windows.slots, windows.slots + 1, at * sizeof(idx_t))
+        else:
+            memmove(windows.slots + at + 1, windows.slots + at, (windows.n - at) * sizeof(idx_t))
         windows.slots[at] = slot
         windows.n += 1
         window.flags |= IN_SET
         return 0
 
     cdef void set_remove(self, idx_t slot) noexcept:
-        """Takes a row out of its key's merging windows."""
+        """Takes a row out of its key's merging windows. O(log n) for the first or last; else O(n)."""
         cdef Window* window = self.at(slot)
         cdef KeyWindows* windows = self.sets + window.head.key
-        cdef Py_ssize_t at = 0
+        cdef Py_ssize_t at = self.first_from(windows, window.head.start)
         while windows.slots[at] != slot:
             at += 1
-        memmove(windows.slots + at, windows.slots + at + 1, (windows.n - at - 1) * sizeof(idx_t))
+        if 2 * at < windows.n:
+            memmove(windows.slots + 1, windows.slots, at * sizeof(idx_t))
+            windows.slots += 1
+        else:
+            memmove(windows.slots + at, windows.slots + at + 1, (windows.n - at - 1) * sizeof(idx_t))
         windows.n -= 1
         window.flags &= ~<uint32_t> IN_SET
         if windows.n == 0:
-            free(windows.slots)
-            windows.slots = NULL
+            free(windows.block)
+            windows.block = windows.slots = NULL
             self.set_slots -= windows.capacity
             windows.capacity = 0
 
@@ -308,6 +342,7 @@ cdef class WindowTable:
                 assert self.at(windows.slots[i]).head.key == key, f"row {windows.slots[i]} is in the set of key {key}"
                 assert self.at(windows.slots[i]).flags & IN_SET, f"row {windows.slots[i]} is in a set and not marked"
                 assert i == 0 or self.at(windows.slots[i - 1]).head.start <= self.at(windows.slots[i]).head.start
+            assert 0 <= windows.slots - windows.block <= windows.capacity - windows.n, f"key {key}: beside its block"
         assert filled == self.filled, f"{filled} rows have contents, {self.filled} were counted"
         assert room == self.set_slots, f"sets have room for {room} rows, {self.set_slots} were counted"
         assert in_sets == marked, f"{in_sets} rows in sets, {marked} marked"

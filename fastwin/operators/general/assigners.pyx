@@ -106,14 +106,15 @@ cdef class SlidingNode(AssignerNode):
         if not self.event:
             time = self.timers.clock
         start = floored(time, self.slide, self.offset)
-        while time - start < self.size:
+        if time - start >= self.size:
+            return 0
+        while True:
             self.starts[n] = start
             self.ends[n] = plus(start, self.size)
             n += 1
-            if n * self.slide >= self.size:
-                break
+            if time - start >= self.size - self.slide:  # so the one before has ended, or has no start in int64
+                return n
             start = plus(start, -self.slide)
-        return n
 
 
 cdef class CumulativeNode(AssignerNode):
@@ -140,12 +141,13 @@ cdef class CumulativeNode(AssignerNode):
             time = self.timers.clock
         start = floored(time, self.size, self.offset)
         end = plus(start, ((time - start) // self.step + 1) * self.step)
-        while end - start <= self.size:
+        while True:
             self.starts[n] = start
             self.ends[n] = end
             n += 1
+            if end - start > self.size - self.step:     # the next one would be larger, or has no end in int64
+                return n
             end = plus(end, self.step)
-        return n
 
 
 cdef class CalendarNode(AssignerNode):

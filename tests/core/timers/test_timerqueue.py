@@ -113,3 +113,15 @@ def test_negative_key_is_refused() -> None:
     assert len(queue) == 0
     assert not queue.discard(0, -1, 0)
     queue._check()
+
+
+def test_sorting_begins_whatever_a_call_passes_over() -> None:
+    """Two timers leave the heap in every other call, so their number goes past the one from which sorting pays."""
+    queue = filled(*((time, 0, 0) for time in range(2_000)))
+    for time in range(0, 2_000, 3):
+        queue.discard(time, 0, 0)
+    before = queue.nbytes
+    found = [queue.pop(5_000) for _ in range(400)]
+    assert queue.nbytes > before  # those that are due are in a list of their own
+    assert [*found, *popped(queue, 5_000)] == [(time, 0, 0) for time in range(2_000) if time % 3]
+    queue._check()
