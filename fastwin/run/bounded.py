@@ -12,7 +12,8 @@ import pyarrow as pa
 from fastwin.columns.decoding import take_rows, within_reach
 from fastwin.core.memory.gather import take
 from fastwin.operators.batch import Batch
-from fastwin.operators.protocol import Operator, WatermarkOperator
+from fastwin.operators.eventtime import WatermarkOperator
+from fastwin.operators.protocol import Operator
 from fastwin.run.divided import is_divided, run_divided
 from fastwin.run.fresh import new_operator
 from fastwin.run.grouped import grouped

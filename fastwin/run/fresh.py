@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from fastwin.operators.aligned.groups import GroupsOperator
-from fastwin.operators.protocol import WatermarkOperator
+from fastwin.operators.eventtime import WatermarkOperator
 from fastwin.run.planner import Plan
 
 __all__ = ["new_groups", "new_operator"]

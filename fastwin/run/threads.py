@@ -22,7 +22,7 @@ from fastwin.columns.units import warn_of_unit
 from fastwin.core.panes.slices import extent
 from fastwin.errors import BadRowError, SpecError
 from fastwin.operators.aligned.groups import GroupsOperator
-from fastwin.operators.protocol import WatermarkOperator
+from fastwin.operators.eventtime import WatermarkOperator
 from fastwin.run import planner
 from fastwin.run.bounded import (
     needed_columns,

@@ -18,8 +18,8 @@ from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.operators.aligned.operator import AlignedOperator
 from fastwin.operators.aligned.slicing import Slicing, clamped
 from fastwin.operators.config import Config
+from fastwin.operators.eventtime import Beside
 from fastwin.operators.parts import parts_within
-from fastwin.operators.protocol import Beside
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import row_order
 from fastwin.state.refresh import RepeatedRows

@@ -25,8 +25,9 @@ from fastwin.operators.aligned.shares import Shares
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
+from fastwin.operators.eventtime import WatermarkOperator
 from fastwin.operators.heldwindows import HeldWindows
-from fastwin.operators.protocol import Counters, Fed, WatermarkOperator
+from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.refresh import Refresh

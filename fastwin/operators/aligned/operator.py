@@ -28,9 +28,10 @@ from fastwin.operators.aligned.scattered import order_by_slices
 from fastwin.operators.aligned.slicing import Slicing, within
 from fastwin.operators.batch import Batch, rows_between
 from fastwin.operators.config import Config
+from fastwin.operators.eventtime import PanesOperator, WatermarkOperator
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.lateness import Lateness, split
-from fastwin.operators.protocol import Counters, Fed, PanesOperator, WatermarkOperator
+from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.narrow import column_of

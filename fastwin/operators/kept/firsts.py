@@ -22,11 +22,12 @@ from fastwin.errors import SpecError
 from fastwin.operators.aligned.looking import starts_of
 from fastwin.operators.aligned.slicing import Slicing, expanded
 from fastwin.operators.batch import Batch
+from fastwin.operators.eventtime import PanesOperator
 from fastwin.operators.heldwindows import NEVER, HeldWindows, in_rows, slots_of_key
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.pieces import Pieces
 from fastwin.operators.lateness import Lateness, Split, split
-from fastwin.operators.protocol import Counters, Fed, PanesOperator
+from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.reading import newest_of

@@ -24,6 +24,7 @@ from fastwin.errors import SpecError, StateError
 from fastwin.operators.aligned.openwindows import open_windows_over
 from fastwin.operators.aligned.slicing import Slicing, Windows, within
 from fastwin.operators.batch import Batch
+from fastwin.operators.eventtime import EventTimeOperator
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.kept import looking
 from fastwin.operators.kept.bands import end_of_band, first_end, late_bands, late_spans
@@ -34,7 +35,7 @@ from fastwin.operators.kept.pieces import Pieces
 from fastwin.operators.kept.pruning import Pruner
 from fastwin.operators.kept.refiring import refired
 from fastwin.operators.lateness import Lateness, split
-from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
+from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.narrow import column_of

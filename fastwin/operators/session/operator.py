@@ -25,9 +25,10 @@ from fastwin.core.sessions.sessiontimers import SessionTimers
 from fastwin.errors import StateError
 from fastwin.operators.batch import Batch, rows_between
 from fastwin.operators.config import Config
+from fastwin.operators.eventtime import EventTimeOperator
 from fastwin.operators.heldwindows import HeldWindows, end_firings, in_rows, slots_of_key
 from fastwin.operators.lateness import Lateness, coalesced_order
-from fastwin.operators.protocol import Counters, EventTimeOperator, Fed
+from fastwin.operators.protocol import Counters, Fed
 from fastwin.operators.session.inorder import order_of, run_in_order
 from fastwin.operators.session.placedresults import PlacedResults
 from fastwin.state.chain import Chain

@@ -16,8 +16,9 @@ from fastwin.errors import StateError
 from fastwin.operators.aligned.looking import Slices
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
+from fastwin.operators.eventtime import WatermarkOperator
 from fastwin.operators.heldwindows import HeldWindows, put_together
-from fastwin.operators.protocol import Counters, Fed, WatermarkOperator
+from fastwin.operators.protocol import Counters, Fed
 from fastwin.operators.several.feeding import feeders, slicing_of
 from fastwin.operators.several.level import FillingLevel, Level
 from fastwin.state.chain import Chain
