@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -21,7 +21,7 @@ from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Operator
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import row_order
-from fastwin.state.reading import read_chunks
+from fastwin.state.reading import newest_of, read_chunks
 from fastwin.state.refresh import Refresh, Repeated, RepeatedRows, Round, in_round
 from fastwin.state.rows import fed_meta, feed_behind, save_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -132,9 +132,14 @@ class WatermarkOperator(Operator, Protocol):
     def _take(self, chunks: list[Chunk]) -> None:
         self._apply(chunks)
 
+    def _check_keys(self, kinds: Iterable[RepeatedRows]) -> None:
+        """Raises AssertionError where a key has no row. kinds: all that the state is made of."""
+        held = np.concatenate([rows.keys(rows.slots()) for rows in kinds])
+        assert len(np.unique(held)) == len(self._keys), "a key has no row"
+
 
 class EventTimeOperator(WatermarkOperator, Protocol):
-    """What those of them have in common that keep their state in the rows of one store: how it is saved."""
+    """What those of them have in common that keep their state in the rows of one store: how it is saved and taken."""
 
     _accumulators: AccumulatorSet
     _lateness: Lateness
@@ -144,6 +149,32 @@ class EventTimeOperator(WatermarkOperator, Protocol):
         self._round = None
         self._apply(chunks)
         feed_behind(self._accumulators, chunks)
+
+    def _take_progress(self, chunks: list[Chunk]) -> bool:
+        """Takes the last watermark of chunks, the newest time, and what was cleaned.
+
+        This goes before their rows: what is gone by the last watermark need not come first. Returns whether the
+        operator was fresh, so that what chunks repeat is not here yet.
+        """
+        fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
+        self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
+        self.newest = newest_of(chunks, self.newest)
+        self._lateness.take(chunks)
+        return fresh
+
+    def _matters(self, chunk: Chunk) -> bool:
+        """Whether rows of a chunk are part of a window that is not cleaned."""
+        last: int | None = chunk.meta["last_end"]
+        return last is not None and last - 1 > self._lateness.cleaned_at(self.watermark)
+
+    @staticmethod
+    def _unmark_repeated(live: NDArray[np.bool_], chunk: Chunk, fresh: bool) -> None:
+        """Takes the mark from the rows that a chunk repeats, unless the operator was fresh: they are here already.
+
+        live: bool[n], the marks of the chunk's rows; changed in place.
+        """
+        if not fresh:
+            live[chunk.meta.get("changed", len(live)) :] = False
 
     @property
     def _rows(self) -> RowStore:

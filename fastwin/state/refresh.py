@@ -11,7 +11,7 @@ from fastwin.columns.keys import KeyCodec
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.errors import StateError
 
-__all__ = ["MOST_TURNS", "Refresh", "Repeated", "RepeatedRows", "Round", "in_round"]
+__all__ = ["MOST_TURNS", "Refresh", "Repeated", "RepeatedRows", "Round", "in_round", "round_bytes"]
 
 MOST_TURNS = 256
 """Deltas that a round takes at most: of many groups, each repeats several, since all of them stay until its end."""
@@ -162,6 +162,11 @@ class Round:
 def in_round(on: Round | None, refresh: Refresh, keys: KeyTable, kinds: Sequence[RepeatedRows]) -> Round:
     """Returns the round of a delta: the one that is on, or a new one. kinds: see ``Round``."""
     return on if on is not None and on.goes_on(refresh) else Round(refresh, keys, kinds)
+
+
+def round_bytes(on: Round | None) -> int:
+    """Returns the bytes of the round that is on; 0: none is."""
+    return 0 if on is None else on.nbytes
 
 
 def _by_group(groups: NDArray[np.int32], count: int) -> tuple[NDArray[np.intp], NDArray[Any]]:

@@ -196,5 +196,4 @@ class FillingOperator(AlignedOperator):
         self._panes._check()
         self._slider._check()
         self._marks._check()
-        held = [table.rows.keys(table.rows.slots()) for table in (self._panes, self._marks)]
-        assert len(np.unique(np.concatenate(held))) == len(self._keys), "a key has no row"
+        self._check_keys(self._kinds())

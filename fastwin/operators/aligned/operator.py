@@ -35,7 +35,8 @@ from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.narrow import column_of
-from fastwin.state.reading import newest_of, read_partials
+from fastwin.state.reading import read_partials
+from fastwin.state.refresh import round_bytes
 from fastwin.state.rows import cell_names, fill_rows, load_keys, load_rows, some_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -343,7 +344,7 @@ class AlignedOperator(PanesOperator):
     def state_bytes(self) -> int:
         """Bytes allocated for panes, the window that slides over them, keys, open windows, and a round of repeating."""
         held = self._panes.nbytes + self._slider.nbytes + self._keys.nbytes + self._open_ends.nbytes
-        return held + (0 if self._round is None else self._round.nbytes)
+        return held + round_bytes(self._round)
 
     def _last_end(self, rows: pa.Table) -> int:
         return self._slicing.last_end(pc.max(rows["start"]).as_py())
@@ -351,23 +352,17 @@ class AlignedOperator(PanesOperator):
     def _apply(self, chunks: list[Chunk]) -> None:
         rows = self._panes.rows
         wanted = ["start", *cell_names(rows, HEAD_CELLS)]
-        fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
-        # What is gone by the last watermark need not come first.
-        self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
         self._quiet_until = MIN_TIMESTAMP
-        self.newest = newest_of(chunks, self.newest)
-        self._lateness.take(chunks)
+        fresh = self._take_progress(chunks)
         for chunk in chunks:
             self._slicing.cover(column_of(chunk.tables, "rows", "start"))
         kept = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
         found = []
         for chunk in chunks:
-            last = chunk.meta["last_end"]
-            if last is not None and last - 1 > self._lateness.cleaned_at(self.watermark):
+            if self._matters(chunk):
                 starts = column_of(chunk.tables, "rows", "start")
                 live = starts >= kept
-                if not fresh:  # what was repeated is here
-                    live[chunk.meta.get("changed", len(live)) :] = False
+                self._unmark_repeated(live, chunk, fresh)
                 if (starts[live] < self._slider.end).any():
                     self._slider = self._new_slider()
                 found.append((chunk, live))
@@ -389,4 +384,4 @@ class AlignedOperator(PanesOperator):
         self._slider._check()
         kept = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
         assert all(start >= kept for start in self._panes.starts()), "a slice of cleaned windows is still there"
-        assert len(np.unique(self._panes.rows.keys(self._panes.rows.slots()))) == len(self._keys), "a key has no row"
+        self._check_keys(self._kinds())

@@ -30,7 +30,7 @@ from fastwin.operators.lateness import Lateness, Split, split
 from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
-from fastwin.state.reading import newest_of
+from fastwin.state.refresh import round_bytes
 from fastwin.state.rows import cell_names, fill_rows, load_keys, load_rows, some_rows
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -235,25 +235,23 @@ class FirstsOperator(PanesOperator):
     def state_bytes(self) -> int:
         """Bytes allocated for panes, keys, and a round of repeating."""
         held = self._panes.nbytes + self._keys.nbytes
-        return held + (0 if self._round is None else self._round.nbytes)
+        return held + round_bytes(self._round)
 
     def _last_end(self, rows: pa.Table) -> int:
         return self._firsts.last_end(pc.max(rows["start"]).as_py())
 
     def _apply(self, chunks: list[Chunk]) -> None:
         rows = self._panes.rows
-        self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
-        self.newest = newest_of(chunks, self.newest)
-        self._lateness.take(chunks)
+        self._take_progress(chunks)
         wanted = ["start", *cell_names(rows, HEAD_CELLS)]
         for chunk in chunks:
-            last = chunk.meta["last_end"]
-            if last is None or last - 1 <= self._lateness.cleaned_at(self.watermark):
+            if not self._matters(chunk):
                 continue
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
             columns = load_rows(chunk.tables, ids, wanted)
             first = self._firsts.first_kept(self.watermark, self._lateness.at(self.watermark))
             columns = some_rows(columns, columns["start"] >= first)
+            # What is repeated need not be left out: a row never changes, so one that is here gets what it has.
             slots = self._panes.ensure(columns["key"], columns["start"])
             fill_rows(self._accumulators, rows, slots, columns, HEAD_CELLS)
         self._clean()
@@ -262,4 +260,4 @@ class FirstsOperator(PanesOperator):
 
     def _check(self) -> None:
         self._panes._check()
-        assert len(np.unique(self._panes.rows.keys(self._panes.rows.slots()))) == len(self._keys), "a key has no row"
+        self._check_keys(self._kinds())

@@ -39,8 +39,7 @@ from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.narrow import column_of
-from fastwin.state.reading import newest_of
-from fastwin.state.refresh import Refresh, Repeated, RepeatedRows
+from fastwin.state.refresh import Refresh, Repeated, RepeatedRows, round_bytes
 from fastwin.state.rows import by_appearance, key_rows, load_keys
 from fastwin.times import MIN_TIMESTAMP
 
@@ -272,7 +271,7 @@ class RowsOperator(EventTimeOperator):
     def state_bytes(self) -> int:
         """Bytes allocated for rows, what finds them, keys, and a round of repeating."""
         held = self._kept.nbytes + self._pruner.nbytes + self._keys.nbytes
-        return held + (0 if self._round is None else self._round.nbytes)
+        return held + round_bytes(self._round)
 
     @property
     def _rows(self) -> RowStore:
@@ -322,17 +321,13 @@ class RowsOperator(EventTimeOperator):
         self._kept.clear_dirty()
 
     def _apply(self, chunks: list[Chunk]) -> None:
-        fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
-        self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
-        self.newest = newest_of(chunks, self.newest)
-        self._lateness.take(chunks)
+        fresh = self._take_progress(chunks)
         for chunk in chunks:
             self._slicing.cover(column_of(chunk.tables, "rows", "start"))
         first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
         before = self._kept.top
         for chunk in chunks:
-            last = chunk.meta["last_end"]
-            if last is not None and last - 1 > self._lateness.cleaned_at(self.watermark):
+            if self._matters(chunk):
                 self._load(chunk, first, fresh)
         if (np.diff(self._kept.number("arrival")[max(before - 1, 0) :]) <= 0).any():
             self._pruner.put_in_order()
@@ -351,8 +346,7 @@ class RowsOperator(EventTimeOperator):
             raise StateError(f"state: the rows have the columns {columns.schema.types}, the spec's have {kept.types}")
         numbers = {name: rows[name].combine_chunks().to_numpy() for name in NUMBERS}
         live = numbers["start"] >= first
-        if not fresh:  # what was repeated is here
-            live[chunk.meta.get("changed", len(live)) :] = False
+        self._unmark_repeated(live, chunk, fresh)
         places = np.flatnonzero(live)
         key_of = numbers["key"][places]
         if len(places) and not 0 <= key_of.min() <= key_of.max() < len(ids):
@@ -379,7 +373,7 @@ class RowsOperator(EventTimeOperator):
         firsts, lasts = self._slicing.kept_ends(self._slices, self.watermark, 0)
         ends = self._slicing.ends_at(firsts[firsts <= lasts])
         assert self._next_end == min(ends.tolist(), default=None), "the next end is another"
-        assert len(np.unique(self._kept.keys(slots))) == len(self._keys), "a key has no row"
+        self._check_keys([self._rows])
 
 
 def _each(lateness: int | NDArray[np.int64], find: Callable[[int], int]) -> NDArray[np.int64]:

@@ -34,7 +34,8 @@ from fastwin.operators.session.placedresults import PlacedResults
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import key_order
-from fastwin.state.reading import newest_of, read_partials
+from fastwin.state.reading import read_partials
+from fastwin.state.refresh import round_bytes
 from fastwin.state.rows import cell_names, fill_rows, key_rows, load_keys, load_rows, row_blocks, save_rows, some_rows
 from fastwin.times import MIN_TIMESTAMP
 
@@ -311,7 +312,7 @@ class SessionOperator(EventTimeOperator):
     def state_bytes(self) -> int:
         """Bytes allocated for sessions, timers, keys, and a round of repeating."""
         held = self._sessions.nbytes + self._timers.nbytes + self._keys.nbytes
-        return held + (0 if self._round is None else self._round.nbytes)
+        return held + round_bytes(self._round)
 
     def _place_rows(self, in_file: bool) -> int:
         """Moves the rows; what finds and times sessions stays in memory."""
@@ -347,11 +348,8 @@ class SessionOperator(EventTimeOperator):
 
     def _apply(self, chunks: list[Chunk]) -> None:
         rows = self._sessions.rows
-        fresh = not self.state_rows and self.watermark == MIN_TIMESTAMP
+        fresh = self._take_progress(chunks)
         # What the last watermark has cleaned goes first, and comes no more: other sessions may touch it.
-        self.watermark = max([self.watermark, *(chunk.meta["watermark"] for chunk in chunks)])
-        self.newest = newest_of(chunks, self.newest)
-        self._lateness.take(chunks)
         slots = rows.slots()
         self._sessions.drop(slots[self._cleaned(self._sessions.ends(slots))])
         for chunk in chunks:
@@ -373,8 +371,7 @@ class SessionOperator(EventTimeOperator):
         ids = load_keys(codec, self._keys, chunk.tables["keys"])
         columns = load_rows(chunk.tables, ids, ["start", "end", *cell_names(rows, HEAD_CELLS)])
         live = ~self._cleaned(columns["end"])
-        if not fresh:  # what was repeated is here
-            live[chunk.meta.get("changed", len(live)) :] = False
+        self._unmark_repeated(live, chunk, fresh)
         columns = some_rows(columns, live)
         self._keys.retain_ids(ids)  # a key outlives the session that is replaced
         self._drop_found(self._sessions.find(columns["key"], columns["start"]))

@@ -25,7 +25,7 @@ from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.order import row_order
 from fastwin.state.reading import newest_of, read_partials
-from fastwin.state.refresh import Refresh, Round, in_round
+from fastwin.state.refresh import Refresh, Round, in_round, round_bytes
 from fastwin.state.rows import cell_names, fed_meta, feed_behind, fill_rows, load_keys, load_rows, save_rows
 from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.assigner import WindowAssigner
@@ -153,7 +153,7 @@ class SeveralOperator(WatermarkOperator):
     def state_bytes(self) -> int:
         """Bytes allocated, for a round of repeating as well."""
         held = sum(level.state_bytes for level in self._levels) - (len(self._levels) - 1) * self._keys.nbytes
-        return held + (0 if self._round is None else self._round.nbytes)
+        return held + round_bytes(self._round)
 
     def _place_rows(self, in_file: bool) -> int:
         return sum(level._place_rows(in_file) for level in self._levels)
@@ -257,9 +257,7 @@ class SeveralOperator(WatermarkOperator):
         for level in self._levels:
             level._check()
             assert level.watermark == self.watermark, "a level has another watermark"
-        stores = [*self._stores(), *(one._marks.rows for one in self._levels if isinstance(one, FillingLevel))]
-        held = np.concatenate([rows.keys(rows.slots()) for rows in stores])
-        assert len(np.unique(held)) == len(self._keys), "a key has no row"
+        self._check_keys(rows for level in self._levels for rows in level._kinds())
 
 
 def _downward(roots: list[Level]) -> list[Level]:
