@@ -18,15 +18,14 @@ from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
-from fastwin.spec.checks import CHANGE
 from fastwin.spec.describe import describe
+from fastwin.spec.resultcolumns import BOUNDS, CHANGE, DELETE, INSERT, UPDATE, WINDOW_COLUMN
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk, encode
 from fastwin.state.identity import StateAggregate, StateSpec
 from fastwin.state.members import save_member
 from fastwin.state.refresh import Refresh
 from fastwin.times import MIN_TIMESTAMP
-from fastwin.windows.named_windows import WINDOW_COLUMN
 
 __all__ = [
     "CHANGE_FIELD",
@@ -43,7 +42,6 @@ __all__ = [
 # Of the results of an aggregate that go into one array.
 _MOST_BYTES = 1 << 30
 
-INSERT, UPDATE, DELETE = "insert", "update", "delete"
 CHANGE_FIELD = pa.field(CHANGE, pa.string())
 """What a result does to the table that a changelog makes."""
 
@@ -161,7 +159,7 @@ class Config:
     @cached_property
     def main_schema(self) -> pa.Schema:
         """Schema of the main result: key columns, window bounds, aggregates."""
-        bounds = [pa.field(name, self.bound_type) for name in ("window_start", "window_end")]
+        bounds = [pa.field(name, self.bound_type) for name in BOUNDS]
         named = [] if self.window is None else [WINDOW_FIELD]
         changes = [CHANGE_FIELD] if self.changelog else []
         values = [column.field for column in self.results]

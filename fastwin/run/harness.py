@@ -18,6 +18,7 @@ from fastwin.run.showing import moment_text
 from fastwin.run.stream import Stream, open_plan
 from fastwin.run.timelines import kind_of_element
 from fastwin.spec.builder import SpecBuilder
+from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.timeline.recorder import Recorder, Source
 from fastwin.timeline.timeline import Timeline
 from fastwin.times import MIN_TIMESTAMP, int64_ms
@@ -144,12 +145,12 @@ class WindowHarness:
         keys = self.spec.keys
         main = result.main
         self._recorder.fired(main, causes)
-        bounds = [main[name].cast(pa.int64()).to_pylist() for name in ("window_start", "window_end")]
+        bounds = [main[name].cast(pa.int64()).to_pylist() for name in BOUNDS]
         found = []
         for row, start, end, timer in zip(told_rows(main), *bounds, causes, strict=True):
             window = GlobalWindow() if start is None else TimeWindow(start, end)
             key = tuple(row.pop(name) for name in keys)
-            value = {name: row[name] for name in row if name not in ("window_start", "window_end")}
+            value = {name: row[name] for name in row if name not in BOUNDS}
             found.append(Emission(key[0] if len(keys) == 1 else key, window, value, window.max_timestamp(), timer))
         self.emissions += found
         self.late += told_rows(result.late)

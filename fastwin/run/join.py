@@ -23,10 +23,10 @@ from fastwin.run.threads import check_threads
 from fastwin.run.twoinputs import of_input
 from fastwin.run.windowspec import WindowSpec
 from fastwin.run.zones import bound_type, warn_of_utc_days
-from fastwin.spec.checks import BOUNDS
 from fastwin.spec.ddl import to_schema
 from fastwin.spec.describe import describe
 from fastwin.spec.joinending import HOWS, SIDE, TIME, Columns, How, JoinEnding, free_name
+from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.spec.text import outputs_text, parts_text
 from fastwin.times import Duration, format_ms
 from fastwin.windows.assigner import WindowAssigner

@@ -17,9 +17,9 @@ from fastwin.operators.kept.operator import RowsOperator
 from fastwin.operators.kept.picks import Best, Latest, Pick
 from fastwin.operators.protocol import Operator
 from fastwin.spec.builder import SpecBuilder
-from fastwin.spec.checks import BOUNDS, WINDOW_TIME, added_columns
 from fastwin.spec.ending import ReduceEnding
 from fastwin.spec.joinending import TIME, JoinEnding
+from fastwin.spec.resultcolumns import BOUNDS, WINDOW_TIME, added_columns
 from fastwin.spec.rowendings import DeduplicateEnding, RowsEnding, TopEnding
 from fastwin.windows.apart import RowsApart
 

@@ -44,6 +44,7 @@ from fastwin.run.zones import bound_type, warn_of_utc_days
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.ending import AggregateEnding, Ending, ProcessEnding, ReduceEnding
 from fastwin.spec.joinending import JoinEnding
+from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.spec.rowendings import RowsEnding
 from fastwin.state.identity import Migrate, StateSpec
 from fastwin.state.migration import migrated
@@ -363,12 +364,12 @@ def _program(spec: SpecBuilder, rows: pa.Schema | None, inputs: Inputs) -> Progr
 
 def _general_schema(spec: SpecBuilder, config: Config, program: Program) -> pa.Schema:
     """Returns the result columns, aggregates in the order in which the spec names them."""
-    fields = list(config.main_schema)[: len(spec.keys) + 2]
+    fields = list(config.main_schema)[: len(spec.keys) + len(BOUNDS)]
     built_in = {column.name: column.field for column in config.results}
     for name in _ending(spec).names:
         fields.append(built_in[name] if name in built_in else program.output.field(name))  # type: ignore[union-attr]
     if program.output is not None:
-        named = {field.name for field in fields[len(spec.keys) + 2 :]}
+        named = {field.name for field in fields[len(spec.keys) + len(BOUNDS) :]}
         fields += [field for field in program.output if field.name not in named]
     return pa.schema([*fields, *info_fields(spec)])
 
@@ -379,7 +380,7 @@ def schema_before_input(spec: SpecBuilder) -> pa.Schema:
     fields = [pa.field(name, pa.null()) for name in spec.keys]
     if isinstance(spec.assigner, NamedWindows):
         fields.append(WINDOW_FIELD)
-    fields += [pa.field("window_start", TIME_TYPE), pa.field("window_end", TIME_TYPE)]
+    fields += [pa.field(name, TIME_TYPE) for name in BOUNDS]
     ending = _ending(spec)
     told = {} if ending.output is None else {field.name: field for field in ending.output}
     fields += [told.pop(name, pa.field(name, pa.null())) for name in ending.names]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from fastwin.columns.tables import as_table
 from fastwin.errors import NotInstalledError, SpecError
 from fastwin.run.showing import pairs_html, table_html
+from fastwin.spec.resultcolumns import WINDOW_END
 from fastwin.timeline.recorder import Recorder, Source
 from fastwin.timeline.timeline import Timeline
 from fastwin.times import MIN_TIMESTAMP
@@ -70,7 +71,7 @@ class Result:
 
         Raises SpecError for a key that is not there, for results without windows, and for more than a picture can show.
         """
-        if self.source is None or "window_end" not in self.main.column_names:
+        if self.source is None or WINDOW_END not in self.main.column_names:
             raise SpecError("timeline: the result has no windows of a spec")
         recorder = Recorder(self.source, ordered=False)
         if rows is not None:

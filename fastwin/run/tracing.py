@@ -18,8 +18,8 @@ from fastwin.run.stream import Stream
 from fastwin.run.why.journal import SIDES, Fired, Journal, Late, Moved, Side
 from fastwin.spec.ending import AggregateEnding, ReduceEnding
 from fastwin.spec.joinending import SIDE
+from fastwin.spec.resultcolumns import BOUNDS, WINDOW_COLUMN
 from fastwin.times import MIN_TIMESTAMP
-from fastwin.windows.named_windows import WINDOW_COLUMN
 
 __all__ = ["TracedStream", "check_trace"]
 
@@ -167,7 +167,7 @@ class TracedStream(Stream):
             self._note_rows(rows.slice(begin), by)
 
     def _note_rows(self, rows: pa.RecordBatch, by: _Cause) -> None:
-        bounds = [rows.column(name).cast(pa.int64()).to_pylist() for name in ("window_start", "window_end")]
+        bounds = [rows.column(name).cast(pa.int64()).to_pylist() for name in BOUNDS]
         names = [None] * rows.num_rows
         if self._plan is not None and self._plan.config.window is not None:
             names = rows.column(WINDOW_COLUMN).to_pylist()

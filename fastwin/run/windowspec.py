@@ -18,7 +18,7 @@ from fastwin.run.stream import Stream
 from fastwin.run.threads import run_threads
 from fastwin.run.timelines import spec_timeline
 from fastwin.spec.builder import SpecBuilder
-from fastwin.spec.checks import BOUNDS
+from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.timeline.timeline import Timeline
 from fastwin.times import Duration
 

@@ -6,22 +6,12 @@ from typing import Any
 
 from fastwin.errors import SpecError
 from fastwin.spec.filling import check_fill
+from fastwin.spec.resultcolumns import BOUNDS, CHANGE, WINDOW_COLUMN, WINDOW_TIME, added_columns
 from fastwin.triggers import EventTimeTrigger, Trigger
 from fastwin.windows.assigner import MergingWindowAssigner
-from fastwin.windows.named_windows import WINDOW_COLUMN, NamedWindows
+from fastwin.windows.named_windows import NamedWindows
 
-__all__ = ["BOUNDS", "CHANGE", "PANE_COLUMNS", "WINDOW_TIME", "added_columns", "check_complete", "check_parts"]
-
-PANE_COLUMNS = ("pane_index", "pane_timing", "pane_is_last")
-BOUNDS = ("window_start", "window_end")
-CHANGE = "change"
-"""The column that ``with_changelog`` adds."""
-WINDOW_TIME = "window_time"
-
-
-def added_columns(spec: Any) -> tuple[str, ...]:
-    """Returns the names of the columns behind the others that say something of each firing."""
-    return (*(PANE_COLUMNS if spec.pane_info else ()), *((CHANGE,) if spec.changelog else ()))
+__all__ = ["check_complete", "check_parts"]
 
 
 def check_parts(spec: Any) -> None:

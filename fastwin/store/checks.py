@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.errors import SpecError, StoreError
+from fastwin.spec.resultcolumns import WINDOW_START
 from fastwin.store.layout import Layout
 from fastwin.store.records import Meta, Revision
 from fastwin.store.spans import FIRST_MS, LAST_MS, Span, time_text
@@ -47,9 +48,9 @@ def earliest(*times: int | None) -> int | None:
 
 def pane_starts(table: pa.Table, layout: Layout) -> np.ndarray:
     """Returns the starts of panes, ms, checked to be on the grid and in the calendar."""
-    if "window_start" not in table.column_names:
+    if WINDOW_START not in table.column_names:
         raise SpecError(f"put: the panes have no column 'window_start'; they have {', '.join(table.column_names)}")
-    column = table["window_start"]
+    column = table[WINDOW_START]
     if column.null_count:
         raise SpecError(f"put: window_start is null in {column.null_count} of {table.num_rows} rows")
     if pa.types.is_timestamp(column.type):

@@ -14,6 +14,7 @@ from fastwin.errors import AggregateOverflowError
 from fastwin.run.planner import Plan
 from fastwin.run.planner import plan as planned
 from fastwin.run.windowspec import key_by
+from fastwin.spec.resultcolumns import WINDOW_START
 from fastwin.store.layout import Field, Layout
 from fastwin.store.means import means_of
 from fastwin.store.states import merged_states, values_of_states
@@ -25,7 +26,7 @@ __all__ = ["merge_windows", "outputs"]
 
 _AGGREGATES: dict[str, Any] = {"sum": Sum, "min": Min, "max": Max}
 _GROUP, _TIME = "group", "time"
-_ORDER: Any = [(_GROUP, "ascending"), ("window_start", "ascending")]
+_ORDER: Any = [(_GROUP, "ascending"), (WINDOW_START, "ascending")]
 
 
 def merge_windows(
@@ -53,7 +54,7 @@ def merge_windows(
     data |= {name: columns[int(name[1:])] for name in numbers}
     merged = _merged_numbers(pa.record_batch(data), tuple(numbers.values()), windows, within).sort_by(_ORDER)
     where = merged[_GROUP].to_numpy().astype(np.int32)
-    starts = merged["window_start"].cast(pa.int64()).to_numpy()
+    starts = merged[WINDOW_START].cast(pa.int64()).to_numpy()
     held = [i for i, field in enumerate(fields) if field.merge == "state"]
     states = {}
     if held:
@@ -103,7 +104,7 @@ def _wanted(table: pa.Table, within: tuple[int, int] | None) -> pa.Table:
     """Returns the rows of windows that start within a range; of most of the others only some panes were read."""
     if within is None:
         return table
-    starts = table["window_start"].cast(pa.int64()).to_numpy()
+    starts = table[WINDOW_START].cast(pa.int64()).to_numpy()
     return table.filter(pa.array((starts >= within[0]) & (starts <= within[1])))
 
 

@@ -20,6 +20,7 @@ from fastwin.operators.several.feeding import slicing_of
 from fastwin.run.planner import plan
 from fastwin.run.windowspec import key_by
 from fastwin.spec.panes import STATES
+from fastwin.spec.resultcolumns import WINDOW_START
 from fastwin.state.members import empty_member, load_members
 from fastwin.state.rows import fill_rows
 from fastwin.times import MAX_TIMESTAMP
@@ -100,7 +101,7 @@ def merged_states(
     table = pa.Table.from_batches(operator.advance_watermark(MAX_TIMESTAMP), planned.config.main_schema)
     names = [f"s{i}" for i in range(len(states))]
     plain = [pc.struct_field(table[name], "state") for name in names]
-    return pa.table([table[_GROUP], table["window_start"], *plain], names=[_GROUP, "window_start", *names])
+    return pa.table([table[_GROUP], table[WINDOW_START], *plain], names=[_GROUP, WINDOW_START, *names])
 
 
 def _loaded(accumulators: AccumulatorSet, states: Sequence[pa.Array]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fastwin.columns.buffers import from_values
 from fastwin.columns.decoding import decoded_type
+from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.store.cells import from_cells
 from fastwin.store.keytext import column_from_text
 from fastwin.store.layout import Layout
@@ -95,8 +96,7 @@ def _window_table(layout: Layout, texts: list[str], starts: Any, ends: Any, colu
     bounds = [from_values(np.asarray(values, dtype=np.int64), None, _TIME) for values in (starts, ends)]
     fields = [
         *(pa.field(field.name, decoded_type(field.type)) for field in layout.keys),
-        pa.field("window_start", _TIME),
-        pa.field("window_end", _TIME),
+        *(pa.field(name, _TIME) for name in BOUNDS),
         *(pa.field(output.name, layout.output_type(output)) for output in layout.outputs),
     ]
     return pa.Table.from_arrays([*column_from_text(texts, layout.keys), *bounds, *columns], schema=pa.schema(fields))

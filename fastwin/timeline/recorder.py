@@ -12,6 +12,16 @@ from fastwin.columns.checking import event_times
 from fastwin.columns.pythonvalues import told_rows, told_values
 from fastwin.columns.units import Unit, as_instants
 from fastwin.errors import SpecError
+from fastwin.spec.resultcolumns import (
+    BOUNDS,
+    CHANGE,
+    DELETE,
+    PANE_COLUMNS,
+    PANE_TIMING,
+    WINDOW_COLUMN,
+    WINDOW_END,
+    WINDOW_TIME,
+)
 from fastwin.timeline.recording import Arrived, Fired, Kind, Moved, Timing
 from fastwin.timeline.timeline import Timeline
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -21,8 +31,7 @@ __all__ = ["MOST_ELEMENTS", "MOST_FIRINGS", "MOST_KEYS", "Recorder", "Source"]
 MOST_ELEMENTS, MOST_FIRINGS, MOST_KEYS = 400, 200, 6
 """What a picture can show so that one can tell things apart."""
 
-_BOUNDS = ("window_start", "window_end")
-_ABOUT = {*_BOUNDS, "window", "window_time", "pane_index", "pane_timing", "pane_is_last", "change"}
+_ABOUT = {*BOUNDS, WINDOW_COLUMN, WINDOW_TIME, *PANE_COLUMNS, CHANGE}
 _TIMINGS: dict[str, Timing] = {"EARLY": "early", "ON_TIME": "on time", "LATE": "late"}
 _LONGEST_TEXT = 28
 
@@ -93,7 +102,7 @@ class Recorder:
 
     def fired(self, main: pa.Table, timers: Sequence[int | None]) -> None:
         """Takes down results. timers: for each, the time of the timer that fired it, ms; None: an element did."""
-        if main.num_rows and set(_BOUNDS) <= set(main.column_names):
+        if main.num_rows and set(BOUNDS) <= set(main.column_names):
             self._taken.append(_Results(main, self._watermark, timers))
 
     def timeline(self, key: Any = None) -> Timeline:
@@ -136,17 +145,17 @@ class Recorder:
                 yield Arrived(key, time, taken.kind)
 
     def _results(self, taken: _Results) -> Iterator[Fired]:
-        bounds = [taken.main[name].cast(pa.int64()).to_pylist() for name in _BOUNDS]
+        bounds = [taken.main[name].cast(pa.int64()).to_pylist() for name in BOUNDS]
         for row, start, end, timer in zip(told_rows(taken.main), *bounds, taken.timers, strict=True):
             key = tuple(row.pop(name) for name in self._source.keys)
             timing = self._timing(row, end, timer, taken.watermark)
-            yield Fired(key, start, end, _text(row), timing, str(row.get("window", "")))
+            yield Fired(key, start, end, _text(row), timing, str(row.get(WINDOW_COLUMN, "")))
 
     def _timing(self, row: dict[str, Any], end: int | None, timer: int | None, watermark: int) -> Timing:
-        if row.get("change") == "delete":
+        if row.get(CHANGE) == DELETE:
             return "deleted"
-        if "pane_timing" in row:
-            return _TIMINGS[row["pane_timing"]]
+        if PANE_TIMING in row:
+            return _TIMINGS[row[PANE_TIMING]]
         if end is None or not self._ordered:
             return "on time"
         if timer is not None:
@@ -155,7 +164,7 @@ class Recorder:
 
     def _zone(self) -> str:
         """Returns the time zone of the results; that of UTC where they have none."""
-        kinds = (one.main.schema.field(_BOUNDS[1]).type for one in self._taken if isinstance(one, _Results))
+        kinds = (one.main.schema.field(WINDOW_END).type for one in self._taken if isinstance(one, _Results))
         return next((kind.tz for kind in kinds if getattr(kind, "tz", None)), "UTC")
 
 
@@ -180,7 +189,7 @@ def _first(entries: Iterable[Arrived | Moved | Fired], count: int = 5) -> str:
 
 def _text(row: dict[str, Any]) -> str:
     """Returns the values of a result, in short."""
-    if row.get("change") == "delete":
+    if row.get(CHANGE) == DELETE:
         return "deleted"
     values = {name: value for name, value in row.items() if name not in _ABOUT}
     text = ", ".join(_short(value) if len(values) == 1 else f"{name} {_short(value)}" for name, value in values.items())

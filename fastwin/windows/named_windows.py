@@ -14,10 +14,7 @@ from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.timewindow import TimeWindow
 from fastwin.windows.tumbling import TumblingEventTimeWindows
 
-__all__ = ["ALIGNED", "WINDOW_COLUMN", "NamedWindows"]
-
-WINDOW_COLUMN = "window"
-"""The result column that says which of the windows a row is of."""
+__all__ = ["ALIGNED", "NamedWindows"]
 
 ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows, CalendarEventTimeWindows)
 """Windows of event time that follow from the watermark alone, without a look at elements."""

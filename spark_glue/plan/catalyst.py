@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from fastwin.errors import SpecError
+from fastwin.spec.resultcolumns import WINDOW_TIME
 from spark_glue.plan.compat import Py4JError, has_columnar_input, is_connect
 from spark_glue.plan.connect import analyzed
 
@@ -24,7 +25,6 @@ __all__ = [
     "FORMAT_KEY",
     "NO_LIMIT",
     "STATEFUL",
-    "WINDOW_TIME",
     "Watermark",
     "cores_of",
     "has_unlimited_batches",
@@ -39,9 +39,6 @@ __all__ = [
 
 _LOG = logging.getLogger(__name__)
 _DENIED = (Py4JError, PySparkException, AttributeError, TypeError)
-
-WINDOW_TIME = "window_time"
-"""The column that ``chain=True`` adds: the last millisecond of each window."""
 
 BATCH_BYTES_KEY = "spark.sql.execution.arrow.maxBytesPerBatch"
 """Spark's limit for a batch on its way to Python. Without it, a batch is limited in rows alone."""

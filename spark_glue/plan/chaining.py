@@ -4,7 +4,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from fastwin.errors import SpecError
-from spark_glue.plan.catalyst import CHAIN_KEY, WINDOW_TIME
+from fastwin.spec.resultcolumns import WINDOW_END, WINDOW_TIME
+from spark_glue.plan.catalyst import CHAIN_KEY
 from spark_glue.plan.frameplan import FramePlan
 
 __all__ = ["check_chain", "with_window_time"]
@@ -46,5 +47,5 @@ def check_chain(frame_plan: FramePlan, chain: object) -> None:
 
 def with_window_time(frame: DataFrame) -> DataFrame:
     """Returns the result frame with the event time of what comes behind."""
-    timed = frame.withColumn(WINDOW_TIME, F.col("window_end") - F.expr("INTERVAL '0.001' SECOND"))
+    timed = frame.withColumn(WINDOW_TIME, F.col(WINDOW_END) - F.expr("INTERVAL '0.001' SECOND"))
     return timed.withMetadata(WINDOW_TIME, {CHAIN_KEY: True})

@@ -11,8 +11,7 @@ from pyspark.sql import DataFrame
 
 import fastwin as fw
 from fastwin.errors import BadRowError, SpecError
-from fastwin.operators.config import DELETE, WINDOW_COLUMN
-from fastwin.spec.checks import BOUNDS, CHANGE
+from fastwin.spec.resultcolumns import BOUNDS, CHANGE, DELETE, WINDOW_COLUMN
 from fastwin.windows.named_windows import NamedWindows
 from spark_glue.sinks.outputs import check_main_alone
 

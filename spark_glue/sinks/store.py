@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 import fastwin as fw
 from fastwin.errors import FastwinError, SpecError, StoreError, StoreUnavailableError
 from fastwin.spec.panes import window_of
+from fastwin.spec.resultcolumns import WINDOW_START
 from fastwin.store import PaneStore, Revision, Written
 from fastwin.times import Duration, to_ms
 from spark_glue.plan.catalyst import partitions_of, quoted, told
@@ -94,7 +95,7 @@ class StoreSink:
         self._epoch = self._last = -1
         self.written = Written()
         assert self._panes.ending is not None
-        self._columns = [*self._panes.keys, "window_start", *self._panes.ending.names]
+        self._columns = [*self._panes.keys, WINDOW_START, *self._panes.ending.names]
 
     def close(self) -> None:
         """Lets go of the store, for another writer."""

@@ -14,6 +14,7 @@ from fastwin.functions.evictors import Evictor
 from fastwin.functions.process import ProcessWindowFunction
 from fastwin.functions.reduce import ReduceFunction
 from fastwin.operators.config import CHANGE_FIELD, Config
+from fastwin.spec.resultcolumns import PANE_INDEX, PANE_IS_LAST, PANE_TIMING
 from fastwin.state.userobjects import Classes
 from fastwin.triggers.trigger import Trigger
 from fastwin.windows.assigner import WindowAssigner
@@ -27,9 +28,9 @@ __all__ = [
 ]
 
 PANE_FIELDS = [
-    pa.field("pane_index", pa.int32()),
-    pa.field("pane_timing", pa.string()),
-    pa.field("pane_is_last", pa.bool_()),
+    pa.field(PANE_INDEX, pa.int32()),
+    pa.field(PANE_TIMING, pa.string()),
+    pa.field(PANE_IS_LAST, pa.bool_()),
 ]
 
 

@@ -14,7 +14,7 @@ from fastwin.columns.plainnumbers import plain_floats, plain_ints
 from fastwin.columns.pythonvalues import exact_array
 from fastwin.columns.row import Row, RowType, exact_items, row_of
 from fastwin.errors import SpecError
-from fastwin.operators.config import DELETE
+from fastwin.spec.resultcolumns import DELETE
 
 __all__ = ["check_rows", "first_unsuited", "reduced_maker", "row_maker", "to_arrays", "with_changes"]
 

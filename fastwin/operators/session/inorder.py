@@ -21,6 +21,7 @@ from fastwin.core.panes.slices import most_slices, order_by_slice
 from fastwin.core.sessions.scan import order_by_time
 from fastwin.operators.batch import Batch, rows_at, rows_between
 from fastwin.operators.config import Config
+from fastwin.spec.resultcolumns import WINDOW_END
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["order_of", "run_in_order"]
@@ -128,7 +129,7 @@ class _Part:
         before.end_before(self._befores[-1])
         first._fire(self._befores[-1])
         found = first.results.pop()
-        cuts = np.searchsorted(int64_values(found.column("window_end")), self._befores)
+        cuts = np.searchsorted(int64_values(found.column(WINDOW_END)), self._befores)
         parts = zip([0, *cuts], cuts, self.results, strict=False)
         return [(piece, found.slice(at, end - at)) for at, end, piece in parts]
 
@@ -181,4 +182,4 @@ def _merged(parts: tuple[pa.RecordBatch, ...]) -> pa.RecordBatch:
     if len(some) < 2:
         return some[0] if some else parts[0]
     rows = pa.concat_batches(some)
-    return rows.take(pa.array(_order(int64_values(rows.column("window_end")))))
+    return rows.take(pa.array(_order(int64_values(rows.column(WINDOW_END)))))

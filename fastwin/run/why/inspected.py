@@ -11,7 +11,7 @@ from fastwin.operators.heldwindows import NEVER, HeldWindows
 from fastwin.operators.protocol import Operator
 from fastwin.run.planner import Plan
 from fastwin.spec.joinending import free_name
-from fastwin.windows.named_windows import WINDOW_COLUMN
+from fastwin.spec.resultcolumns import WINDOW_COLUMN, WINDOW_END, WINDOW_START
 
 __all__ = ["inspected"]
 
@@ -26,8 +26,8 @@ def inspected(plan: Plan, operator: Operator) -> pa.Table:
     if held.names is not None:
         columns[WINDOW_COLUMN] = pa.array(held.names, pa.string())
     is_global = held.starts == held.ends
-    columns["window_start"] = _times(held.starts, is_global, bound)
-    columns["window_end"] = _times(held.ends, is_global, bound)
+    columns[WINDOW_START] = _times(held.starts, is_global, bound)
+    columns[WINDOW_END] = _times(held.ends, is_global, bound)
     for name, column in (*held.values.items(), *_about(held, bound).items()):
         columns[free_name(name, columns, "_")] = column
     return pa.table(columns)
