@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from bench.events import EPOCH_MS, PER_KEY_MS, events
 from bench.scale import PEER_THREADS
-from spark_glue.session import FORMAT_KEY
+from spark_glue.plan.settings import FORMAT_KEY
 
 __all__ = ["DELAY", "FILES", "STORES", "Input", "Lab", "Query", "open_lab"]
 

@@ -14,15 +14,7 @@ from fastwin.machine.packages import explained
 from fastwin.run.datawatermark import idle_time
 from fastwin.state.identity import Migrate, check_migrate
 from fastwin.times import Duration, format_ms, to_ms
-from spark_glue.plan.catalyst import (
-    BATCH_BYTES_KEY,
-    BATCH_ROWS_KEY,
-    Watermark,
-    cores_of,
-    has_unlimited_batches,
-    prefers_columns,
-    watermark_of,
-)
+from spark_glue.plan.catalyst import Watermark, prefers_columns, watermark_of
 from spark_glue.plan.chaining import check_chain, with_window_time
 from spark_glue.plan.compat import check_streams, is_connect
 from spark_glue.plan.connect import check_server, guard_clock
@@ -30,6 +22,13 @@ from spark_glue.plan.frameplan import FramePlan, plan_frame
 from spark_glue.plan.keygroups import KEY_GROUPS, MAX_KEY_GROUPS, check_key_groups
 from spark_glue.plan.outputs import output_for
 from spark_glue.plan.sending import check_stays, check_travels
+from spark_glue.plan.settings import (
+    BATCH_BYTES_KEY,
+    BATCH_ROWS_KEY,
+    has_unlimited_batches,
+    is_case_sensitive,
+    running_cores,
+)
 from spark_glue.session import check_state_store, warn_of_format
 from spark_glue.sources.parquetfiles import ParquetFiles
 from spark_glue.stages.batchframe import run_batch
@@ -214,8 +213,7 @@ def apply(
         _warn_of_dates(spec)
     if chain is not False:
         check_chain(frame_plan, chain)
-    case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    output = output_for(frame_plan, df.schema, case_sensitive)
+    output = output_for(frame_plan, df.schema, is_case_sensitive(df.sparkSession))
     if files is not None:
         packed = files.packed(df.sparkSession, frame_plan)
     else:
@@ -384,7 +382,7 @@ def _duration(value: Duration | None, argument: str) -> int | None:
 
 def _key_groups(given: object, df: DataFrame) -> int:
     if given is None:
-        return KEY_GROUPS if df.isStreaming else max(KEY_GROUPS, min(cores_of(df.sparkSession), MAX_KEY_GROUPS))
+        return KEY_GROUPS if df.isStreaming else max(KEY_GROUPS, min(running_cores(df.sparkSession), MAX_KEY_GROUPS))
     return check_key_groups(given)
 
 

@@ -13,7 +13,7 @@ from fastwin.errors import SpecError
 from spark_glue.health.ailments import diagnose
 from spark_glue.health.findings import Findings
 from spark_glue.health.records import Setup, Tasks
-from spark_glue.plan.catalyst import told
+from spark_glue.plan.asking import ask_spark
 from spark_glue.plan.compat import Py4JError, SparkContext
 from spark_glue.plan.queries import (
     has_small_state,
@@ -52,7 +52,7 @@ def _setup(query: StreamingQuery) -> Setup:
     running = query.isActive
     problem = None if running else query.exception()
     error = None if problem is None else str(problem).strip().split("\n", 1)[0]
-    inner = told("the inside of a query", lambda: query._jsq.streamingQuery(), None)
+    inner = ask_spark("the inside of a query", lambda: query._jsq.streamingQuery(), None)
     if inner is None:
         return Setup(running=running, error=error)
     ask = partial(_asked, inner)
@@ -71,7 +71,7 @@ def _setup(query: StreamingQuery) -> Setup:
 
 
 def _asked(inner: Any, what: str, ask: Any) -> Any:
-    return told(what, lambda: ask(inner), None)
+    return ask_spark(what, lambda: ask(inner), None)
 
 
 def _trigger_ms(inner: Any) -> int | None:

@@ -13,8 +13,8 @@ from fastwin.errors import NotInstalledError, SpecError
 from fastwin.machine.java import java_fault
 from spark_glue.classarchive import archived_classes
 from spark_glue.interpreter import start_quickly
-from spark_glue.plan.catalyst import BATCH_BYTES_KEY, FORMAT_KEY, NO_LIMIT
 from spark_glue.plan.compat import SparkContext, checkpoint_format, is_connect
+from spark_glue.plan.settings import BATCH_BYTES_KEY, FORMAT_KEY, NO_LIMIT
 
 __all__ = [
     "CLUSTER_WORKER_MEMORY",

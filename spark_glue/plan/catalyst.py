@@ -1,84 +1,46 @@
 """What Spark's own plan tells of a frame: its watermark, columns of its scan, and what cannot work.
 
-All of it is read by way of what Spark keeps to itself. Where that is denied or gone, the log says so once, and things
-go on without: with fewer checks, and with rows in place of columns.
+All of it is read by way of what Spark keeps to itself. Where that is denied or gone, things go on without: with fewer
+checks, and with rows in place of columns.
 """
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
 from fastwin.spec.resultcolumns import WINDOW_TIME
-from spark_glue.plan.compat import Py4JError, has_columnar_input, is_connect
+from spark_glue.plan.asking import ask_spark
+from spark_glue.plan.compat import has_columnar_input, is_connect
 from spark_glue.plan.connect import analyzed
+from spark_glue.plan.settings import has_unlimited_batches
 
 __all__ = [
-    "BATCH_BYTES_KEY",
-    "BATCH_ROWS_KEY",
     "CHAIN_KEY",
     "DELAY_KEY",
-    "FORMAT_KEY",
-    "NO_LIMIT",
     "STATEFUL",
     "Watermark",
-    "cores_of",
-    "has_unlimited_batches",
     "is_columnar",
     "nodes_below",
     "partitions_of",
     "prefers_columns",
     "quoted",
-    "told",
     "watermark_of",
 ]
 
-_LOG = logging.getLogger(__name__)
-_DENIED = (Py4JError, PySparkException, AttributeError, TypeError)
-
-BATCH_BYTES_KEY = "spark.sql.execution.arrow.maxBytesPerBatch"
-"""Spark's limit for a batch on its way to Python. Without it, a batch is limited in rows alone."""
-
-BATCH_ROWS_KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
-"""Spark's limit for the rows of such a batch."""
-
-NO_LIMIT = str(2**31 - 1)
-"""The value of BATCH_BYTES_KEY that means none."""
-
-FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-"""Spark's setting for the format of new checkpoints: in 2, each attempt of a task writes state files of its own."""
-
 DELAY_KEY = "spark.watermarkDelayMs"
 """In the metadata of a column with a watermark: how far it is behind the newest row, ms."""
-_COLUMNAR_SOURCES = ("orc", "parquet")
-STATEFUL = ("TransformWithState", "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState")
-"""How the names of the nodes begin that keep state by a function."""
-
 
 CHAIN_KEY = "fastwin.chained"
 """In the metadata of the column that a window behind this frame takes for its event time."""
 
+STATEFUL = ("TransformWithState", "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState")
+"""How the names of the nodes begin that keep state by a function."""
 
-_missed: set[str] = set()
-A = TypeVar("A")
-
-
-def told(what: str, ask: Callable[[], A], otherwise: A) -> A:
-    """Returns what ``ask`` learns of Spark's own objects; ``otherwise`` where they are denied or gone.
-
-    what: is to be learned, for the log, which has it once.
-    """
-    try:
-        return ask()
-    except _DENIED as problem:
-        if what not in _missed:
-            _missed.add(what)
-            _LOG.warning("%s: Spark does not tell, so it goes on without (%s)", what, str(problem).split("\n", 1)[0])
-        return otherwise
+_COLUMNAR_SOURCES = ("orc", "parquet")
 
 
 @dataclass(frozen=True)
@@ -93,13 +55,6 @@ class Watermark:
     chained: bool = False
 
 
-def cores_of(spark: SparkSession) -> int:
-    """Returns how many tasks a session runs at a time, as far as it has its executors; 1 where that cannot be told."""
-    if is_connect(spark):
-        return 1
-    return told("the cores of a session", lambda: int(spark.sparkContext.defaultParallelism), 1)
-
-
 def partitions_of(frame: DataFrame) -> int | None:
     """Returns the number of a frame's partitions; None where that cannot be told without a job."""
     if not hasattr(frame, "_jdf"):
@@ -111,7 +66,7 @@ def partitions_of(frame: DataFrame) -> int | None:
             return None
         return execution.toRdd().getNumPartitions()
 
-    return told("the partitions of a sink's frame", count, None)
+    return ask_spark("the partitions of a sink's frame", count, None)
 
 
 def quoted(name: str) -> str:
@@ -128,11 +83,6 @@ def prefers_columns(df: DataFrame, names: Sequence[str]) -> bool:
     return has_columnar_input() and not has_unlimited_batches(df.sparkSession) and is_columnar(df, names)
 
 
-def has_unlimited_batches(spark: SparkSession) -> bool:
-    """Returns whether a batch on its way to Python is limited in rows alone."""
-    return (spark.conf.get(BATCH_BYTES_KEY, None) or "").rstrip("b") == NO_LIMIT
-
-
 def is_columnar(df: DataFrame, names: Sequence[str]) -> bool:
     """Returns whether these columns come straight from a scan that hands over columns (Parquet, ORC).
 
@@ -140,7 +90,7 @@ def is_columnar(df: DataFrame, names: Sequence[str]) -> bool:
     """
     if not hasattr(df, "_jdf"):
         return False
-    return told("the columns of a scan", lambda: _is_columnar(df, names), False)
+    return ask_spark("the columns of a scan", lambda: _is_columnar(df, names), False)
 
 
 def _is_columnar(df: DataFrame, names: Sequence[str]) -> bool:
@@ -162,7 +112,7 @@ def watermark_of(df: DataFrame) -> Watermark | None:
     Raises SpecError if its column is gone from the frame, or if there is a stateful operator of Spark's before it that
     holds rows back.
     """
-    seen = told("the operators before apply", lambda: _seen(df), None)
+    seen = ask_spark("the operators before apply", lambda: _seen(df), None)
     if seen is not None and seen.aggregates:
         raise SpecError(
             "df: it comes out of Spark's own streaming aggregation, the last of whose results would be late here; let "

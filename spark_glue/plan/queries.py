@@ -7,9 +7,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_glue.plan.catalyst import DELAY_KEY, FORMAT_KEY, STATEFUL, nodes_below, told
+from spark_glue.plan.asking import ask_spark
+from spark_glue.plan.catalyst import DELAY_KEY, STATEFUL, nodes_below
 from spark_glue.plan.compat import has_second_format, is_connect, metadata_of
 from spark_glue.plan.connect import NEVER_ENDS
+from spark_glue.plan.settings import FORMAT_KEY
 
 __all__ = [
     "RunningQuery",
@@ -84,7 +86,7 @@ def query_id_of(frame: DataFrame) -> str | None:
     checkpoint. None where that cannot be told."""
     if not hasattr(frame, "_jdf"):
         return None
-    return told(
+    return ask_spark(
         "the query of a sink",
         lambda: frame._jdf.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId"),
         None,
@@ -99,7 +101,7 @@ def checkpoint_folder(spark: SparkSession, query_id: str) -> str | None:
         query = _active(spark, query_id)
         return None if query is None else str(query.resolvedCheckpointRoot())
 
-    return told("the checkpoint of a query", ask, None)
+    return ask_spark("the checkpoint of a query", ask, None)
 
 
 def runs_from(spark: SparkSession, folder: str) -> bool:
@@ -112,7 +114,7 @@ def runs_from(spark: SparkSession, folder: str) -> bool:
         root = str(files.makeQualified(path))
         return any(str(query.resolvedCheckpointRoot()) == root for query in _all_active(spark))
 
-    return not is_connect(spark) and told("the checkpoints of queries", ask, False)
+    return not is_connect(spark) and ask_spark("the checkpoints of queries", ask, False)
 
 
 def has_started_again(spark: SparkSession, query_id: str, run_id: str) -> bool:
@@ -122,7 +124,7 @@ def has_started_again(spark: SparkSession, query_id: str, run_id: str) -> bool:
         query = _active(spark, query_id)
         return query is not None and str(query.runId()) != run_id
 
-    return told("the runs of a query", ask, False)
+    return ask_spark("the runs of a query", ask, False)
 
 
 def _active(spark: SparkSession, query_id: str) -> Any | None:
@@ -143,7 +145,7 @@ def counted(frame: DataFrame, counter: str) -> int | None:
     query_id = query_id_of(frame)
     if query_id is None:
         return None
-    return told("a counter of a micro-batch", lambda: _counted(frame.sparkSession, query_id, counter), None)
+    return ask_spark("a counter of a micro-batch", lambda: _counted(frame.sparkSession, query_id, counter), None)
 
 
 def _counted(spark: SparkSession, query_id: str, counter: str) -> int | None:
@@ -161,7 +163,7 @@ def _counted(spark: SparkSession, query_id: str, counter: str) -> int | None:
 
 def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
     """Returns the query with this id; None if it does not run, has no ``apply`` in it, or where that cannot be told."""
-    return told("the operators of a query", lambda: _running_query(spark, query_id), None)
+    return ask_spark("the operators of a query", lambda: _running_query(spark, query_id), None)
 
 
 def may_be_ours(spark: SparkSession, query_id: str) -> bool:
@@ -171,7 +173,7 @@ def may_be_ours(spark: SparkSession, query_id: str) -> bool:
         query = _active(spark, query_id)
         return query is None or bool(operators_of(query))
 
-    return told("the operators of a query", ask, True)
+    return ask_spark("the operators of a query", ask, True)
 
 
 def _running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
@@ -184,8 +186,8 @@ def _running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:
         processing_time=any(map(waits_for_clock, ours)),
         shares_watermark=_share_watermark(_stateful_operators(query)),
         first_format=not any(map(has_small_state, ours))
-        and told("the format of a checkpoint", partial(in_first_format, query), False),
-        watermark=None if len(ours) > 1 else told("the watermark of a batch", partial(_watermark, query), None),
+        and ask_spark("the format of a checkpoint", partial(in_first_format, query), False),
+        watermark=None if len(ours) > 1 else ask_spark("the watermark of a batch", partial(_watermark, query), None),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError, StateError
-from spark_glue.plan.catalyst import told
+from spark_glue.plan.asking import ask_spark
 from spark_glue.plan.queries import query_id_of
 from spark_glue.sinks.outputs import check_main_alone
 
@@ -74,7 +74,7 @@ def to_folder(
 
 def _check_last(frame: DataFrame, folder: str, batch_id: int) -> None:
     """Raises StateError if the folder of a query has a micro-batch behind this one."""
-    newest = told("the folders of earlier micro-batches", lambda: _newest_in(frame, folder), -1)
+    newest = ask_spark("the folders of earlier micro-batches", lambda: _newest_in(frame, folder), -1)
     if newest > batch_id:
         raise StateError(
             f"to_folder: {folder} has batch={newest}, and this is micro-batch {batch_id}: the checkpoint was put back, "

@@ -16,7 +16,8 @@ from fastwin.spec.panes import window_of
 from fastwin.spec.resultcolumns import WINDOW_START
 from fastwin.store import PaneStore, Revision, Written
 from fastwin.times import Duration, to_ms
-from spark_glue.plan.catalyst import partitions_of, quoted, told
+from spark_glue.plan.asking import ask_spark
+from spark_glue.plan.catalyst import partitions_of, quoted
 from spark_glue.plan.queries import checkpoint_folder, counted, query_id_of, query_of
 from spark_glue.plan.types import arrow_schema
 from spark_glue.sinks.outputs import check_main_alone
@@ -232,7 +233,7 @@ def _without_sink(frame: DataFrame, query: str) -> set[int]:
     folder = checkpoint_folder(spark, query)
     if folder is None:
         return nothing
-    return told("the micro-batches of rescale", lambda: CheckpointFiles(spark, folder).without_sink(), nothing)
+    return ask_spark("the micro-batches of rescale", lambda: CheckpointFiles(spark, folder).without_sink(), nothing)
 
 
 def _portions(panes: DataFrame) -> Iterator[DataFrame]:

@@ -10,12 +10,12 @@ from fastwin.columns.buffers import int64_values
 from fastwin.columns.units import PER_SECOND
 from fastwin.errors import SourceError, did_you_mean
 from spark_glue.plan.compat import spark_type_of
+from spark_glue.plan.settings import CASE_KEY
 
 __all__ = ["as_spark_reads", "columns_in", "conformed"]
 
 _INT64_MAX = 2**63 - 1
 _UTC = pa.timestamp("us", tz="UTC")
-_CASE_KEY = "spark.sql.caseSensitive"
 
 
 def as_spark_reads(file: pq.ParquetFile) -> pa.Schema:
@@ -50,7 +50,7 @@ def _name_in(names: list[str], name: str, path: str, case_sensitive: bool) -> st
         return name
     same = [] if case_sensitive else [one for one in names if one.lower() == name.lower()]
     if len(same) > 1:
-        raise SourceError(f"{path}: {name!r} may be any of the columns {', '.join(same)}; {_CASE_KEY} is false")
+        raise SourceError(f"{path}: {name!r} may be any of the columns {', '.join(same)}; {CASE_KEY} is false")
     if not same:
         hint = did_you_mean(name, names)
         raise SourceError(f"{path}: there is no column {name!r}{hint}; it has {', '.join(names)}")

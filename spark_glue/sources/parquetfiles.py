@@ -11,7 +11,8 @@ from pyspark.sql import types as T
 
 from fastwin.errors import SpecError
 from fastwin.times import Duration, to_ms
-from spark_glue.plan.compat import SparkContext, check_python_streams, current_session
+from spark_glue.plan.compat import check_python_streams, current_session
+from spark_glue.plan.settings import is_case_sensitive, requested_cores
 from spark_glue.plan.types import spark_fields
 from spark_glue.sources.columns import as_spark_reads
 from spark_glue.sources.folder import LISTED_BY_JOB, LISTED_BY_STREAM, Folder, Found, Listed, is_not_whole
@@ -20,20 +21,9 @@ from spark_glue.sources.listing import Limits
 if TYPE_CHECKING:
     from spark_glue.plan.frameplan import FramePlan
 
-__all__ = ["ParquetFiles", "cores_of"]
+__all__ = ["ParquetFiles"]
 
-_CORES, _INSTANCES = "spark.executor.cores", "spark.executor.instances"
-_DYNAMIC, _MOST_INSTANCES = "spark.dynamicAllocation.enabled", "spark.dynamicAllocation.maxExecutors"
 _OF_STREAMS = ("max_files", "max_rows", "late_files", "unreadable_after")
-
-
-def cores_of(context: SparkContext) -> int:
-    """Returns how many cores an application has, or has asked for: its executors may not all be there yet."""
-    conf, now = context.getConf(), context.defaultParallelism
-    if context.master.startswith("local") or conf.contains("spark.default.parallelism"):
-        return now
-    asked = [_INSTANCES, *([_MOST_INSTANCES] if conf.get(_DYNAMIC, "false") == "true" else [])]
-    return max(now, *(int(conf.get(key, "0")) * int(conf.get(_CORES, "1")) for key in asked))
 
 
 @dataclass(frozen=True)
@@ -135,9 +125,8 @@ class ParquetFiles:
         """Returns the packed rows of the files."""
         from spark_glue.sources.reading import Job, packed_files, packed_stream  # need what older Sparks have not
 
-        tasks = cores_of(spark.sparkContext) if self.tasks is None else self.tasks
-        case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
-        job = Job(self.folder().path, self._listed, tasks, frame_plan, case_sensitive)
+        tasks = requested_cores(spark.sparkContext) if self.tasks is None else self.tasks
+        job = Job(self.folder().path, self._listed, tasks, frame_plan, is_case_sensitive(spark))
         if not self.streaming:
             return packed_files(spark, job)
         return packed_stream(spark, job, Limits(self.max_files, self.max_rows, self.late_ms, self.unreadable_ms))

@@ -18,6 +18,7 @@ from spark_glue.plan.catalyst import prefers_columns, quoted, watermark_of
 from spark_glue.plan.eventtimes import milliseconds
 from spark_glue.plan.frameplan import JoinInput, plan_frame
 from spark_glue.plan.outputs import SIDE_PREFIX, output_for
+from spark_glue.plan.settings import is_case_sensitive
 from spark_glue.plan.types import arrow_schema, check_columns, check_keys
 from spark_glue.stages.batchframe import run_batch
 from spark_glue.stages.operator import run_stream
@@ -88,7 +89,7 @@ def run_joined(
         late_inputs=late_inputs if bound.spec.late_output else None,
     )
     session = frames[0].sparkSession
-    output = output_for(frame_plan, both[0].schema, session.conf.get("spark.sql.caseSensitive") == "true")
+    output = output_for(frame_plan, both[0].schema, is_case_sensitive(session))
     packed = [
         pack_frame(one, plan, prefers_columns(one, frame_plan.packed_schema.names))
         for one, plan in zip(both, plans, strict=True)

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
 )
 
-from spark_glue.plan.catalyst import told
+from spark_glue.plan.asking import ask_spark
 from spark_glue.plan.compat import SparkContext, is_connect
 from spark_glue.plan.queries import has_started_again, may_be_ours, running_query
 from spark_glue.state.folders import forget_run, sweep
@@ -52,7 +52,7 @@ def forget_when_ended(spark: SparkSession) -> None:
     if is_connect(spark) or spark in _listeners:
         return
     _listeners[spark] = listener = _Listener(spark)
-    told("the end of queries", lambda: spark.streams.addListener(listener), None)
+    ask_spark("the end of queries", lambda: spark.streams.addListener(listener), None)
 
 
 class _Listener(StreamingQueryListener):

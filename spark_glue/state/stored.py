@@ -25,11 +25,11 @@ from fastwin.run.replica import Replica, open_replica
 from fastwin.spec.joinending import SIDE, TIME
 from fastwin.state.chunks import decode, owner
 from fastwin.state.identity import StateSpec
-from spark_glue.plan.catalyst import BATCH_ROWS_KEY
 from spark_glue.plan.compat import current_session
 from spark_glue.plan.frameplan import LOCAL_MS, TimeMode
 from spark_glue.plan.keygroups import LEDGER_ID, ids, number_of
 from spark_glue.plan.queries import runs_from
+from spark_glue.plan.settings import BATCH_ROWS_KEY
 from spark_glue.state.log import StoredHead, head_in, joined
 from spark_glue.state.marks import Marks, marks_in
 

@@ -53,7 +53,7 @@ def spark(cache_folder: Path) -> Iterator:
 @pytest.fixture
 def limited(spark, compiled) -> Iterator[None]:
     """Spark's own limit of bytes in a batch, with which columns reach Python sooner than rows, where Spark compiles."""
-    from spark_glue.plan.catalyst import BATCH_BYTES_KEY
+    from spark_glue.plan.settings import BATCH_BYTES_KEY
 
     before = spark.conf.get(BATCH_BYTES_KEY)
     spark.conf.set(BATCH_BYTES_KEY, "64m")

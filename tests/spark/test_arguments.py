@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from spark_glue.plan.catalyst import BATCH_BYTES_KEY, BATCH_ROWS_KEY, NO_LIMIT
+from spark_glue.plan.settings import BATCH_BYTES_KEY, BATCH_ROWS_KEY, NO_LIMIT
 from spark_glue.session import CLUSTER_WORKER_MEMORY, STATE_STORE_KEY, WORKER_MEMORY, _keep_worker_memory, _quiet
 from tests.support.spark_jobs import jobs_of
 

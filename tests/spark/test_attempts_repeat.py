@@ -6,7 +6,7 @@ import pytest
 
 import fastwin as fw
 import spark_glue
-from spark_glue.plan.catalyst import FORMAT_KEY
+from spark_glue.plan.settings import FORMAT_KEY
 from spark_glue.state.folders import cache_root
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Recorder, Source, assert_replayed, micro_batches, start

@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from spark_glue.plan.catalyst import FORMAT_KEY
+from spark_glue.plan.settings import FORMAT_KEY
 from tests.support.spark_streams import Source, start
 from tests.support.spark_versions import SPARK
 

@@ -21,8 +21,8 @@ from fastwin.errors import SpecError, StateError
 from fastwin.run.why.answer import key_columns
 from spark_glue.apps.state import inspect_command, why_command
 from spark_glue.apps.state.main import load_spec, shares_in_text
-from spark_glue.plan.catalyst import BATCH_BYTES_KEY
 from spark_glue.plan.keygroups import number_of
+from spark_glue.plan.settings import BATCH_BYTES_KEY
 from spark_glue.state.book import DeltaLog
 from spark_glue.state.log import StoredHead
 from spark_glue.state.stored import Checkpoint

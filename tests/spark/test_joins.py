@@ -16,9 +16,9 @@ import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StateError
 from fastwin.run.inputclocks import InputClocks
-from spark_glue.plan.catalyst import FORMAT_KEY
 from spark_glue.plan.frameplan import FramePlan, JoinInput
 from spark_glue.plan.keygroups import LEDGER_ID
+from spark_glue.plan.settings import FORMAT_KEY
 from spark_glue.stages import joined
 from spark_glue.stages.operator import WindowProcessor
 from spark_glue.stages.pack import pack_frame

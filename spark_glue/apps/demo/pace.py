@@ -14,7 +14,7 @@ import fastwin as fw
 import spark_glue
 from fastwin.errors import FastwinError
 from spark_glue.apps.demo.source import write_part
-from spark_glue.session import FORMAT_KEY
+from spark_glue.plan.settings import FORMAT_KEY
 
 __all__ = ["measure", "write_rows"]
 

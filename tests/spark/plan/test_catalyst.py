@@ -8,7 +8,7 @@ from pyspark.sql.streaming import StatefulProcessor
 
 import fastwin as fw
 import spark_glue
-from spark_glue.plan import catalyst, queries
+from spark_glue.plan import asking, catalyst, queries
 from spark_glue.state import cleanup
 from tests.support.spark_events import events
 from tests.support.spark_streams import assert_same_rows
@@ -42,7 +42,7 @@ class Denied:
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    monkeypatch.setattr(catalyst, "_missed", set())
+    monkeypatch.setattr(asking, "_missed", set())
 
 
 def test_a_stream_goes_on_without_the_plan(spark, caplog):
@@ -50,7 +50,7 @@ def test_a_stream_goes_on_without_the_plan(spark, caplog):
     frame._jdf = Denied(frame._jdf, "queryExecution")
     result = spark_glue.apply(SPEC, frame, watermark="10 s", key_groups=2)
     assert result.columns == ["k", "window_start", "window_end", "n"]
-    assert [record.getMessage() for record in caplog.records if record.name == catalyst.__name__] == [
+    assert [record.getMessage() for record in caplog.records if record.name == asking.__name__] == [
         "the operators before apply: Spark does not tell, so it goes on without (Method queryExecution([]) is not "
         "whitelisted)"
     ]
@@ -161,4 +161,4 @@ def test_errors_of_specs_are_not_hidden():
         raise fw.SpecError("df: wrong")
 
     with pytest.raises(fw.SpecError):
-        catalyst.told("anything", ask, None)
+        asking.ask_spark("anything", ask, None)

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 import fastwin as fw
 import spark_glue
 from spark_glue.plan import compat
-from spark_glue.plan.catalyst import FORMAT_KEY
+from spark_glue.plan.settings import FORMAT_KEY
 from spark_glue.plan.types import arrow_schema, spark_fields, spark_struct
 from spark_glue.session import warn_of_format
 from tests.support.spark_events import events

@@ -9,8 +9,8 @@ import pytest
 
 import spark_glue
 from fastwin.errors import SourceError, SpecError
+from spark_glue.plan.settings import requested_cores
 from spark_glue.sources.listing import Limits
-from spark_glue.sources.parquetfiles import cores_of
 
 reading = pytest.importorskip("spark_glue.sources.reading", reason="Spark is older than 4.2")
 ROWS = reading.TASK_ROWS
@@ -78,4 +78,4 @@ DYNAMIC = {"dynamicAllocation.enabled": "true", "dynamicAllocation.maxExecutors"
 )
 def test_without_a_number_it_is_that_of_the_cores_asked_for(master, conf, expected):
     told = Conf({f"spark.{key}": value for key, value in conf.items()})
-    assert cores_of(SimpleNamespace(master=master, defaultParallelism=2, getConf=lambda: told)) == expected
+    assert requested_cores(SimpleNamespace(master=master, defaultParallelism=2, getConf=lambda: told)) == expected

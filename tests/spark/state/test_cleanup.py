@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spark_glue.plan import catalyst, queries
+from spark_glue.plan import asking, queries
 from spark_glue.state import cleanup
 from spark_glue.state.cleanup import _Listener, _listeners, forget_when_ended
 from spark_glue.state.folders import ROOT_VARIABLE, cache_root
@@ -96,7 +96,7 @@ def test_a_query_that_may_have_an_apply_is_cleaned_up_after(spark, cleaned, monk
     def nothing(*_):
         raise AttributeError("sharedState")
 
-    monkeypatch.setattr(catalyst, "_missed", set())
+    monkeypatch.setattr(asking, "_missed", set())
     if not told:
         monkeypatch.setattr(queries, "_active", nothing)
     listener = _Listener(spark)

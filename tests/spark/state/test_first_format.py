@@ -9,7 +9,7 @@ import pytest
 
 import fastwin as fw
 import spark_glue
-from spark_glue.plan.catalyst import FORMAT_KEY
+from spark_glue.plan.settings import FORMAT_KEY
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Recorder, Source, rows_of, start
 from tests.support.spark_versions import SPARK
