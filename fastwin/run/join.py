@@ -25,7 +25,7 @@ from fastwin.run.windowspec import WindowSpec
 from fastwin.run.zones import bound_type, warn_of_utc_days
 from fastwin.spec.ddl import to_schema
 from fastwin.spec.describe import describe
-from fastwin.spec.joinending import HOWS, SIDE, TIME, Columns, How, JoinEnding, free_name
+from fastwin.spec.joinending import HOWS, LATE_SIDES, SIDE, SIDES, TIME, Columns, How, JoinEnding, free_name
 from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.spec.text import outputs_text, parts_text
 from fastwin.times import Duration, format_ms
@@ -65,18 +65,18 @@ class JoinSpec:
 
     def _sides_told(self) -> Iterator[str]:
         """Yields what each input is, in words, and what happens to its late and bad rows."""
-        for name, side in (("left", self.left), ("right", self.right)):
+        for name, side, tag in zip(SIDES, (self.left, self.right), LATE_SIDES, strict=True):
             told = [f"keys {', '.join(side.keys) or 'none'}", parts_text(side)["time"]]
             if side.lateness_ms:
                 told.append(f"allowed lateness {format_ms(side.lateness_ms)}")
             if side.late_output:
-                told.append(f"late rows in result.side['late_{name}']")
+                told.append(f"late rows in result.side[{tag!r}]")
             yield f"{name}: {'; '.join(told)}"
         plain = replace(self.left, lateness_ms=max(self.lateness), coalesce=self.coalesce, late_output=False)
         yield from outputs_text(plain)
 
     def __post_init__(self) -> None:
-        for name, side in (("left", self.left), ("right", self.right)):
+        for name, side in zip(SIDES, (self.left, self.right), strict=True):
             _check_side(self.method, name, side)
         if len(self.left.keys) != len(self.right.keys):
             raise SpecError(

@@ -17,14 +17,10 @@ from fastwin.columns.schemas import conform
 from fastwin.errors import SpecError
 from fastwin.run.timelimits import time_limits
 from fastwin.run.twoinputs import of_input
-from fastwin.run.why.journal import SIDES
 from fastwin.run.windowspec import WindowSpec
-from fastwin.spec.joinending import SIDE, TIME, Columns
+from fastwin.spec.joinending import LATE_SIDES, SIDE, SIDES, TIME, Columns
 
-__all__ = ["LATE_SIDES", "Bound"]
-
-LATE_SIDES = ("late_left", "late_right")
-"""Tags of the side outputs that late rows go to."""
+__all__ = ["Bound"]
 
 
 @dataclass(frozen=True)

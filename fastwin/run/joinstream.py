@@ -19,7 +19,7 @@ from fastwin.run import planner
 from fastwin.run.datawatermark import idle_time
 from fastwin.run.guard import Guard, alone
 from fastwin.run.inputclocks import InputClocks
-from fastwin.run.joinbound import LATE_SIDES, Bound
+from fastwin.run.joinbound import Bound
 from fastwin.run.joinheader import JoinHeader, split_header
 from fastwin.run.opening import open_stream
 from fastwin.run.reading import columns_named
@@ -29,10 +29,10 @@ from fastwin.run.showing import ShownStream
 from fastwin.run.stream import Stream
 from fastwin.run.tracing import TracedStream, check_trace
 from fastwin.run.twoinputs import delays_of, of_input, schemas_of
-from fastwin.run.why.journal import SIDES, Side
 from fastwin.run.why.report import WhyReport
 from fastwin.run.why.timetext import TimeText
 from fastwin.run.windowspec import WindowSpec
+from fastwin.spec.joinending import LATE_SIDES, SIDES, Side
 from fastwin.state.identity import Migrate
 from fastwin.timeline.recorder import Source
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, format_ms, int64_ms
@@ -270,7 +270,7 @@ class JoinStream(ShownStream):
 
     def _said_of_time(self) -> tuple[str, ...]:
         time_text, said = TimeText(), ["Time is the lesser of the watermarks of both inputs."]
-        for side, name in enumerate(("left", "right")):
+        for side, name in enumerate(SIDES):
             at = self._watermarks[side]
             if at == MIN_TIMESTAMP:
                 said.append(f"The {name} input has no watermark yet.")

@@ -15,9 +15,9 @@ from fastwin.operators.protocol import Operator
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
 from fastwin.run.stream import Stream
-from fastwin.run.why.journal import SIDES, Fired, Journal, Late, Moved, Side
+from fastwin.run.why.journal import Fired, Journal, Late, Moved
 from fastwin.spec.ending import AggregateEnding, ReduceEnding
-from fastwin.spec.joinending import SIDE
+from fastwin.spec.joinending import SIDE, SIDES, Side
 from fastwin.spec.resultcolumns import BOUNDS, WINDOW_COLUMN
 from fastwin.times import MIN_TIMESTAMP
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from fastwin.errors import SpecError
-from fastwin.run.why.journal import SIDES
+from fastwin.spec.joinending import SIDES
 from fastwin.times import Duration, to_ms
 
 __all__ = ["delays_of", "of_input", "schemas_of"]

@@ -14,10 +14,15 @@ from fastwin.spec.describe import describe
 from fastwin.spec.ending import types_text
 from fastwin.spec.rowendings import RowsEnding, is_aligned
 
-__all__ = ["HOWS", "SIDE", "TIME", "Columns", "How", "JoinEnding", "free_name"]
+__all__ = ["HOWS", "LATE_SIDES", "SIDE", "SIDES", "TIME", "Columns", "How", "JoinEnding", "Side", "free_name"]
 
 How = Literal["inner", "left", "right", "full"]
 HOWS = ("inner", "left", "right", "full")
+Side = Literal["left", "right"] | None
+"""Which input of a join; None: there is one input alone."""
+SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
+LATE_SIDES = ("late_left", "late_right")
+"""Tags of the side outputs that late rows of each go to."""
 SIDE, TIME = "__side", "__time"
 """Columns of the two inputs put together: 0 for the left one and 1 for the right one, and the event time in ms."""
 Columns = tuple[tuple[str, str], ...]

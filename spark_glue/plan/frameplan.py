@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 import fastwin as fw
 from fastwin.errors import SpecError
-from fastwin.run.why.journal import Side
+from fastwin.spec.joinending import Side
 from fastwin.state.identity import Migrate
 from fastwin.times import LAST_DATE_MS
 from spark_glue.plan.types import arrow_schema, check_columns, check_keys, local_to_ms

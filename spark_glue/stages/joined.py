@@ -10,9 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fastwin.errors import SpecError
-from fastwin.run.joinbound import LATE_SIDES
-from fastwin.run.why.journal import SIDES
-from fastwin.spec.joinending import SIDE, TIME
+from fastwin.spec.joinending import LATE_SIDES, SIDE, SIDES, TIME
 from fastwin.state.identity import Migrate
 from spark_glue.plan.catalyst import prefers_columns, quoted, watermark_of
 from spark_glue.plan.eventtimes import milliseconds

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from fastwin.spec.joinending import Side
 from fastwin.times import MIN_TIMESTAMP
 
-__all__ = ["SIDES", "Decision", "Fired", "Journal", "Late", "Moved", "Side"]
-
-Side = Literal["left", "right"] | None
-"""Which input of a join; None: there is one input alone."""
-SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
+__all__ = ["Decision", "Fired", "Journal", "Late", "Moved"]
 
 
 @dataclass(frozen=True, slots=True)
