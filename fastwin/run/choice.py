@@ -142,8 +142,7 @@ def _order_decides(spec: SpecBuilder) -> str | None:
 
 def _computed(spec: SpecBuilder) -> list[str]:
     """Returns the expressions of a spec in words, each once."""
-    parts = () if spec.ending is None else spec.ending.built_in
-    operands = [one for _, part in parts for one in (*part.columns, part.where)]
+    operands = [] if spec.ending is None else spec.ending.operands
     return list(dict.fromkeys(str(one) for one in operands if isinstance(one, Computed)))
 
 

@@ -77,8 +77,7 @@ def reads_rows(spec: SpecBuilder) -> bool:
 
 
 def _operands(spec: SpecBuilder) -> list[Operand]:
-    parts = () if spec.ending is None else spec.ending.built_in
-    return [one for _, part in parts for one in (*part.columns, part.where) if one is not None]
+    return [] if spec.ending is None else spec.ending.operands
 
 
 def _computed(spec: SpecBuilder) -> list[Computed]:

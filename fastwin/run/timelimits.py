@@ -8,10 +8,10 @@ from fastwin.columns.checking import Limits
 from fastwin.columns.units import Unit
 from fastwin.errors import StateError
 from fastwin.run.reading import gap_column
-from fastwin.run.zones import assigners_of
 from fastwin.spec.builder import SpecBuilder
 from fastwin.windows.assigner import ProcessingTimeWindows
 from fastwin.windows.calendar import CalendarEventTimeWindows
+from fastwin.windows.named_windows import each_of
 
 __all__ = ["check_clock", "time_limits"]
 
@@ -22,7 +22,7 @@ def time_limits(spec: SpecBuilder, unit: Unit | None, limits: Limits) -> Limits:
     unit: what int64 times count; None: ms, as plain numbers. limits: of the runner.
     """
     assert spec.assigner is not None
-    if any(isinstance(one, CalendarEventTimeWindows) for one in assigners_of(spec)):
+    if any(isinstance(one, CalendarEventTimeWindows) for one in each_of(spec.assigner)):
         unit = unit or "ms"  # calendars have years 1 to 9999 alone
     return replace(limits, nulls=not spec.assigner.is_event_time(), unit=unit, gap=gap_column(spec))
 

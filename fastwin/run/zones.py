@@ -13,22 +13,15 @@ from fastwin.windows.assigner import WindowAssigner
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows
 from fastwin.windows.localclock import is_utc
-from fastwin.windows.named_windows import NamedWindows
+from fastwin.windows.named_windows import each_of
 from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.tumbling import TumblingEventTimeWindows
 
-__all__ = ["assigners_of", "bound_type", "warn_of_utc_days"]
+__all__ = ["bound_type", "warn_of_utc_days"]
 
 # Results keep other names of it.
 _UTC = (None, "UTC", "Etc/UTC", "Z", "+00:00")
 _DAY_MS = 86_400_000
-
-
-def assigners_of(spec: SpecBuilder) -> list[WindowAssigner | None]:
-    """Returns the windows of a spec, each of several by itself."""
-    if isinstance(spec.assigner, NamedWindows):
-        return [assigner for _, assigner in spec.assigner.named]
-    return [spec.assigner]
 
 
 def bound_type(spec: SpecBuilder, schema: pa.Schema) -> pa.DataType:
@@ -36,7 +29,7 @@ def bound_type(spec: SpecBuilder, schema: pa.Schema) -> pa.DataType:
 
     Without one, in UTC.
     """
-    zones = {one.time_zone for one in assigners_of(spec) if isinstance(one, CalendarEventTimeWindows)}
+    zones = {one.time_zone for one in each_of(spec.assigner) if isinstance(one, CalendarEventTimeWindows)}
     if len(zones) == 1:
         return pa.timestamp("ms", tz=zones.pop())
     if spec.time_column is None:
@@ -48,7 +41,7 @@ def bound_type(spec: SpecBuilder, schema: pa.Schema) -> pa.DataType:
 
 def warn_of_utc_days(spec: SpecBuilder, bounds: pa.DataType) -> None:
     """Warns if windows of whole days begin at midnight in UTC, though the results have another zone."""
-    for assigner in assigners_of(spec):
+    for assigner in each_of(spec.assigner):
         _warn_of_utc_days(spec, assigner, bounds)
 
 
@@ -71,5 +64,5 @@ def _warn_of_utc_days(spec: SpecBuilder, assigner: WindowAssigner | None, bounds
 
 
 def _whose(spec: SpecBuilder, bounds: pa.DataType) -> str:
-    calendar = any(isinstance(one, CalendarEventTimeWindows) for one in assigners_of(spec))
+    calendar = any(isinstance(one, CalendarEventTimeWindows) for one in each_of(spec.assigner))
     return f"{'the calendar' if calendar else f'event_time {spec.time_column!r}'} is in {bounds.tz}"

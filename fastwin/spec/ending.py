@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from fastwin.aggregates.aggregate import Aggregate
+from fastwin.columns.expressions import Operand
 from fastwin.core.rows.rowstore import MEMBER_BITS
 from fastwin.errors import SpecError
 from fastwin.functions.aggregate import AggregateFunction
@@ -51,6 +52,11 @@ class Ending(ABC):
     def built_in(self) -> tuple[tuple[str, Aggregate], ...]:
         """The built-in aggregates, by the names of their columns."""
         return ()
+
+    @property
+    def operands(self) -> list[Operand]:
+        """What the built-in aggregates read: columns and expressions, those of conditions as well."""
+        return [one for _, part in self.built_in for one in (*part.columns, part.where) if one is not None]
 
     @property
     def names(self) -> tuple[str, ...]:

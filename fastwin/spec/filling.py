@@ -12,7 +12,7 @@ from fastwin.triggers import EventTimeTrigger
 from fastwin.windows.assigner import WindowAssigner
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows
-from fastwin.windows.named_windows import NamedWindows
+from fastwin.windows.named_windows import NamedWindows, each_of
 from fastwin.windows.periods import DAY_MS
 from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.tumbling import TumblingEventTimeWindows
@@ -35,8 +35,7 @@ def fill_ms(assigner: Any, fill: str | None, longest_gap: Duration | None) -> tu
         return None
     if fill != "empty":
         raise SpecError(f"{said}: fill must be None or 'empty', got {fill!r}")
-    each = [one for _, one in assigner.named] if isinstance(assigner, NamedWindows) else [assigner]
-    return tuple(_longest(one, longest_gap, said) for one in each)
+    return tuple(_longest(one, longest_gap, said) for one in each_of(assigner))
 
 
 def check_names(**options: Any) -> None:

@@ -14,7 +14,7 @@ from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.timewindow import TimeWindow
 from fastwin.windows.tumbling import TumblingEventTimeWindows
 
-__all__ = ["ALIGNED", "NamedWindows"]
+__all__ = ["ALIGNED", "NamedWindows", "each_of"]
 
 ALIGNED = (TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows, CalendarEventTimeWindows)
 """Windows of event time that follow from the watermark alone, without a look at elements."""
@@ -52,3 +52,8 @@ class NamedWindows(EventTimeWindows, WindowAssigner):
 
     def __str__(self) -> str:
         return "; ".join(f"{name}: {assigner}" for name, assigner in self.named)
+
+
+def each_of(assigner: WindowAssigner | None) -> list[WindowAssigner | None]:
+    """Returns the windows of a spec, each of several by itself."""
+    return [one for _, one in assigner.named] if isinstance(assigner, NamedWindows) else [assigner]

@@ -20,11 +20,11 @@ from fastwin.run.why.asked import asked, firings_of, known_of
 from fastwin.run.why.journal import Fired, Journal
 from fastwin.run.why.report import WhyReport, WhyWindow
 from fastwin.run.why.timetext import TimeText, time_text_of
+from fastwin.run.why.windowsat import window_bounds
 from fastwin.run.why.words import Words
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.joinending import TIME as JOINED_TIME
 from fastwin.times import MIN_TIMESTAMP
-from fastwin.windows.timewindow import GlobalWindow, TimeWindow
 
 __all__ = ["Subject", "key_columns", "time_text_for", "why", "why_nothing"]
 
@@ -73,7 +73,7 @@ def why(subject: Subject, key: Any, at: Any = None, window: Any = None) -> WhyRe
     ]
     told = {id(one) for some in firings for one in some}
     if absent:
-        bounds = [(*_bounds(one.window), one.name) for one in absent]
+        bounds = [(*window_bounds(one.window), one.name) for one in absent]
         missed = [list(fired)] if question.merges else firings_of(question, fired, bounds)
         told |= {id(one) for some in missed for one in some}
         near = [(one.start, one.end) for one in windows if question.merges]
@@ -162,7 +162,3 @@ def _in_words(window: WhyWindow, held: HeldWindows, place: int, words: Words, fi
     kept = held.trigger_state[place] if held.trigger_state else {}
     sentences = words.held(window, bool(held.filled[place]), bool(held.fired[place]), kept, held.asks, firings)
     return replace(window, title=words.title(window.start, window.end, window.name), sentences=sentences)
-
-
-def _bounds(window: TimeWindow | GlobalWindow) -> tuple[int | None, int | None]:
-    return (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)

@@ -15,7 +15,7 @@ from fastwin.errors import SpecError
 from fastwin.operators.heldwindows import HeldWindows
 from fastwin.run.why.journal import Fired, Journal, Late
 from fastwin.run.why.timetext import TimeText
-from fastwin.run.why.windowsat import Wanted, windows_at
+from fastwin.run.why.windowsat import Wanted, window_bounds, windows_at
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 from fastwin.windows.assigner import MergingWindowAssigner
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
@@ -88,7 +88,7 @@ class Asked:
         found: list[int] = []
         absent: list[Wanted] = []
         for one in self.wanted:
-            bounds = _bounds(one.window)
+            bounds = window_bounds(one.window)
             places = places_of.get(bounds if one.name is None else (*bounds, one.name), [])
             found += places
             if not places and len(absent) < _MOST_ABSENT:
@@ -109,7 +109,7 @@ class Asked:
             return fired.start <= self.time < fired.end
         if isinstance(self.window, TimeWindow) and self.merges:
             return fired.start < self.window.end and self.window.start < fired.end
-        return self.window is None or (fired.start, fired.end) == _bounds(self.window)
+        return self.window is None or (fired.start, fired.end) == window_bounds(self.window)
 
     def takes_late(self, time: int) -> bool:
         """Whether an element of a time, ms, would be in windows that are asked for; yes where nobody can tell."""
@@ -183,10 +183,6 @@ def _is_key(found: Any, wanted: Any) -> bool:
 
 def _bounds_of(start: int, end: int) -> tuple[int | None, int | None]:
     return (None, None) if start == end else (start, end)
-
-
-def _bounds(window: TimeWindow | GlobalWindow) -> tuple[int | None, int | None]:
-    return (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
 
 
 def _read_window(time_text: TimeText, window: Any) -> TimeWindow | GlobalWindow:

@@ -9,13 +9,13 @@ from fastwin.spec.builder import SpecBuilder
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows, CumulativeProcessingTimeWindows
 from fastwin.windows.global_windows import GlobalWindows
-from fastwin.windows.named_windows import NamedWindows
+from fastwin.windows.named_windows import NamedWindows, each_of
 from fastwin.windows.session import EventTimeSessionWindows, ProcessingTimeSessionWindows
 from fastwin.windows.sliding import SlidingEventTimeWindows, SlidingProcessingTimeWindows
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
 from fastwin.windows.tumbling import TumblingEventTimeWindows, TumblingProcessingTimeWindows
 
-__all__ = ["Wanted", "late_from", "windows_at"]
+__all__ = ["Wanted", "late_from", "window_bounds", "windows_at"]
 
 _KNOWN = (
     TumblingEventTimeWindows, SlidingEventTimeWindows, CumulativeEventTimeWindows, CalendarEventTimeWindows,
@@ -55,13 +55,17 @@ def windows_at(assigner: Any, time: int, name: str | None = None) -> list[Wanted
     return None
 
 
+def window_bounds(window: TimeWindow | GlobalWindow) -> tuple[int | None, int | None]:
+    """Returns start and end of a window, ms; None, None for the global one."""
+    return (window.start, window.end) if isinstance(window, TimeWindow) else (None, None)
+
+
 def late_from(spec: SpecBuilder, time: int, lateness_ms: int | None = None) -> int | None:
     """Returns the watermark, ms, from which on an element of a time is late, if no session of others takes it.
 
     lateness_ms: that is allowed to it; None: what the spec allows. Returns None where nobody can tell.
     """
-    several = [one for _, one in spec.assigner.named] if isinstance(spec.assigner, NamedWindows) else [spec.assigner]
-    ends = [end for end in (_last_end(one, time) for one in several) if end is not None]
+    ends = [end for end in (_last_end(one, time) for one in each_of(spec.assigner)) if end is not None]
     allowed = spec.lateness_ms if lateness_ms is None else lateness_ms
     return max(ends) - 1 + allowed if ends else None
 
