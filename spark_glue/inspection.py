@@ -58,7 +58,7 @@ def why(
     time_text = _time_text(plan, stored.spark)
     group = stored.group_of(plan, key_columns(plan, key))
     logs = [deltas for _, deltas in stored.shares([group]) if deltas]
-    stream = replica_of(spec, logs[0], "why") if logs else open_replica(plan, coalesce=True)
+    stream = replica_of(spec, logs[0], "why") if logs else open_replica(plan)
     progress = stored.progress()
     known = None if progress is None or stored.operators > 1 else progress.watermark
     said = _said(time_text, progress, stream.watermark, stored.operators)
@@ -103,7 +103,7 @@ def inspect(
     if shares is not None:
         wanted = _numbers(shares)
         groups = {group for group in (stored.heads if groups is None else groups) if number_of(group) in wanted}
-    empty = open_replica(plan, coalesce=True).inspect().schema
+    empty = open_replica(plan).inspect().schema
     if "share" in empty.names:
         raise SpecError("inspect: the frame has a column 'share'; rename the key or the aggregate of that name")
     struct = spark_struct(empty.append(pa.field("share", pa.int32())))

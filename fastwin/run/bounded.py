@@ -63,10 +63,10 @@ def run(spec: SpecBuilder, data: Any, each: Callable = map, plan: Plan | None = 
     return Result(main, fed.late, fed.bad, sides, fed.source, fed.bad_dropped)
 
 
-def open_bounded(plan: Plan, coalesce: bool = False) -> Stream:
+def open_bounded(plan: Plan) -> Stream:
     """Opens a stream that is given everything in one call of ``process``, and ends with the watermark at int64 max; see
-    ``run``, which does so. coalesce: see ``open_plan``."""
-    return _Bounded(plan.spec, map, plan, 1, coalesce)
+    ``run``, which does so."""
+    return _Bounded(plan.spec, map, plan, 1)
 
 
 class _Bounded(Stream):
@@ -76,10 +76,8 @@ class _Bounded(Stream):
     state stays as small as that of a stream. Those of the general operator wait for the end, which user code may see.
     """
 
-    def __init__(
-        self, spec: SpecBuilder, each: Callable, plan: Plan | None, threads: int, coalesce: bool = False
-    ) -> None:
-        super().__init__(spec, plan=plan, coalesce=coalesce)
+    def __init__(self, spec: SpecBuilder, each: Callable, plan: Plan | None, threads: int) -> None:
+        super().__init__(spec, plan=plan)
         self._each, self._threads = each, threads
 
     def _feed(

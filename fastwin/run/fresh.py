@@ -13,7 +13,7 @@ __all__ = ["new_groups", "new_operator"]
 
 def new_operator(plan: Plan) -> WatermarkOperator:
     """Returns a fresh operator of a plan of built-in windows."""
-    return cast(WatermarkOperator, plan.new_operator(False))
+    return cast(WatermarkOperator, plan.new_operator())
 
 
 def new_groups(plan: Plan) -> GroupsOperator:

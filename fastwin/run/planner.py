@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -149,14 +149,9 @@ class Plan:
         """Whether results are made of rows, and of all of their columns."""
         return isinstance(self.config, KeptConfig)
 
-    def coalesces(self, otherwise: bool) -> bool:
-        """Whether the elements of one call have no order; otherwise: what holds where the spec leaves it open."""
-        return otherwise if self.spec.coalesce is None else self.spec.coalesce
-
-    def new_operator(self, coalesce: bool) -> Operator:
-        """Returns a fresh operator. coalesce: what holds where the spec leaves it open."""
-        coalesce = self.coalesces(coalesce)
-        config = self.config if self.config.coalesce == coalesce else replace(self.config, coalesce=coalesce)
+    def new_operator(self) -> Operator:
+        """Returns a fresh operator."""
+        config = self.config
         if self.program is not None:
             return GeneralOperator(config, self.program)
         if isinstance(config, KeptConfig):
@@ -178,17 +173,17 @@ class Plan:
             raise SpecError(f"window: no operator runs {self.spec.assigner!r}")
         return slicing
 
-    def new_feeder(self, coalesce: bool, groups: int = 1, parts: int = 1) -> Feeder | None:
+    def new_feeder(self, groups: int = 1, parts: int = 1) -> Feeder | None:
         """Returns what makes partial results of elements, for ``Replica.merge``; None where rows themselves are needed.
 
-        coalesce: what holds where the spec leaves it open. groups, parts: the results are divided by their keys: key
-        group ``i`` of ``groups`` is in part ``i % parts``. Rows are needed by the general operator, where late rows are
-        handed out or fire one by one, where windows leave gaps, and where several have no slices in common.
+        groups, parts: the results are divided by their keys: key group ``i`` of ``groups`` is in part ``i % parts``.
+        Rows are needed by the general operator, where late rows are handed out or fire one by one, where windows leave
+        gaps, and where several have no slices in common.
         """
         assigner = self.spec.assigner
         if self.program is not None or self.keeps_rows or self.spec.late_output:
             return None
-        if not self.coalesces(coalesce) or not can_count(self.config):
+        if not self.config.coalesce or not can_count(self.config):
             return None
         if isinstance(assigner, EventTimeSessionWindows):
             return SessionFeeder(self.config, assigner.gap_ms, groups, parts)
@@ -247,10 +242,14 @@ class Plan:
         return migrated(chunk, self.config, migrate)
 
 
-def plan(spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden: Collection[str] = ()) -> Plan:
+def plan(
+    spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden: Collection[str] = (), coalesce: bool = False
+) -> Plan:
     """Binds a spec to the schema of its input.
 
-    general: has the general operator run it, whatever it is. hidden: columns that Python code does not see.
+    general: has the general operator run it, whatever it is. hidden: columns that Python code does not see. coalesce:
+    whether the elements of one call have no order, where the spec leaves it open, see ``allowed_lateness``. It is False
+    for streams in this process, and on Spark what ``apply`` was told, True by default.
 
     Raises SpecError if the spec is incomplete, if a column is missing or named twice, or if its type does
     not suit.
@@ -308,7 +307,7 @@ def plan(spec: SpecBuilder, schema: pa.Schema, *, general: bool = False, hidden:
         codec=codec,
         results=results,
         lateness_ms=spec.lateness_ms,
-        coalesce=False,
+        coalesce=coalesce if spec.coalesce is None else spec.coalesce,
         fingerprint=spec.fingerprint,
         text=str(spec),
         input_schema=text,

@@ -122,6 +122,6 @@ class Replica(Stream):
         return why(subject, key, at, window)
 
 
-def open_replica(plan: Plan, *, coalesce: bool = False) -> Replica:
-    """Opens a replica for a plan. coalesce: what holds where the spec leaves it open."""
-    return Replica(plan.spec, plan=plan, coalesce=coalesce)
+def open_replica(plan: Plan) -> Replica:
+    """Opens a replica for a plan."""
+    return Replica(plan.spec, plan=plan)

@@ -32,7 +32,7 @@ def chunks_in(given: Any) -> list[bytes | bytearray | memoryview]:
 
 
 def restored(
-    spec: SpecBuilder, plan: Plan | None, chunks: Any, coalesce: bool, forget_watermark: bool, migrate: Migrate
+    spec: SpecBuilder, plan: Plan | None, chunks: Any, forget_watermark: bool, migrate: Migrate
 ) -> tuple[Plan, Operator]:
     """Returns an operator in the state of one snapshot and the deltas after it, with its plan; see ``Stream.restore``.
 
@@ -45,7 +45,7 @@ def restored(
             meta = decode(chunks[0], owner(chunks[0])).meta
             plan = _plan_for(spec, text_to_schema(meta["input_schema"]))
         chunks = [plan.migrated(chunk, migrate) for chunk in chunks]
-        operator = plan.new_operator(coalesce)
+        operator = plan.new_operator()
         operator.restore(chunks, forget_watermark)
     except (StateError, SpecError, MemoryError):
         raise

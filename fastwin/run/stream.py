@@ -58,7 +58,6 @@ class Stream(Questions, ShownStream):
         spec: SpecBuilder,
         *,
         plan: Plan | None = None,
-        coalesce: bool = False,
         follows: DataWatermark | None = None,
         max_future_skew: Duration | None = None,
         any_time: bool = False,
@@ -69,7 +68,6 @@ class Stream(Questions, ShownStream):
         if skew is not None and skew < 0:
             raise SpecError(f"max_future_skew: must not be negative, got {skew} ms")
         self._spec = spec
-        self._coalesce = coalesce
         self._follows = follows
         self._limits = Limits(skew, any_int64=any_time)
         self._plan: Plan | None = None
@@ -87,7 +85,7 @@ class Stream(Questions, ShownStream):
             self._bind(plan)
 
     def _bind(self, plan: Plan) -> Operator:
-        operator = plan.new_operator(self._coalesce)
+        operator = plan.new_operator()
         operator.advance_watermark(self._watermark)
         operator.advance_processing_time(self._clock)
         self._take_plan(plan, operator)
@@ -142,7 +140,7 @@ class Stream(Questions, ShownStream):
         operator = self._operator or self._bind(planner.plan(self._spec, table.schema))
         assert self._plan is not None
         table = conform(table, self._plan.input_schema)
-        if self._plan.coalesces(self._coalesce) or has_small_chunks(table):
+        if self._plan.config.coalesce or has_small_chunks(table):
             table = table.combine_chunks()
         late: list[pa.RecordBatch] = []
         parts = table.to_batches()
@@ -357,7 +355,7 @@ class Stream(Questions, ShownStream):
         Raises StateError if a chunk is corrupt, cut off, or of another spec, input type or version. The watermark
         is part of the state; counters start over.
         """
-        plan, operator = restored(self._spec, self._plan, chunks, self._coalesce, forget_watermark, migrate)
+        plan, operator = restored(self._spec, self._plan, chunks, forget_watermark, migrate)
         self._take_plan(plan, operator)
         self._failed = None
         self._take_times(operator)
@@ -391,10 +389,10 @@ class Stream(Questions, ShownStream):
             self._operator._check()
 
 
-def open_plan(plan: Plan, *, coalesce: bool = False, any_time: bool = False) -> Stream:
+def open_plan(plan: Plan, *, any_time: bool = False) -> Stream:
     """Opens a stream for a plan.
 
-    coalesce: what holds where the spec leaves it open. any_time: takes event times of all int64, as Flink does, and not
-    only those within ±2⁶¹ ms; for the general operator alone.
+    any_time: takes event times of all int64, as Flink does, and not only those within ±2⁶¹ ms; for the general operator
+    alone.
     """
-    return Stream(plan.spec, plan=plan, coalesce=coalesce, any_time=any_time)
+    return Stream(plan.spec, plan=plan, any_time=any_time)

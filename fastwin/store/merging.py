@@ -83,7 +83,7 @@ def _merged_numbers(
     panes: group, time, and a column for each of ``merges``. within: as in ``merge_windows``.
     """
     plan = _plan(panes.schema, merges, windows)
-    operator = plan.new_operator(False)
+    operator = plan.new_operator()
     until = MAX_TIMESTAMP
     if within is not None:  # those before have passed when the first pane comes
         operator.advance_watermark(within[0] + windows.size_ms - windows.slide_ms - 1)

@@ -77,14 +77,15 @@ def merged_states(
     for i, (kind, text) in enumerate(zip(kinds, told, strict=True)):
         fields += [pa.field(f"s{i}_{k}", of) for k, of in enumerate(kinds_in(kind) or ())]
         aggregates[f"s{i}"] = PaneState(inner=aggregate_from_text(text, f"s{i}_"))
-    planned = plan(key_by(_GROUP).event_time(_TIME).window(windows).aggregate(**aggregates), pa.schema(fields))
+    spec = key_by(_GROUP).event_time(_TIME).window(windows).aggregate(**aggregates)
+    planned = plan(spec, pa.schema(fields), coalesce=True)
     slicing = slicing_of(windows)
     assert slicing is not None
     starts, outside = slicing.assign(times)
     if outside is not None and outside.any():
         inside = pa.array(~outside)
         states, groups, starts = [one.filter(inside) for one in states], groups[~outside], starts[~outside]
-    operator = planned.new_operator(coalesce=True)
+    operator = planned.new_operator()
     if len(groups):
         accumulators = planned.config.new_accumulators()
         cells = _loaded(accumulators, states)

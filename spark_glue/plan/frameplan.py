@@ -94,7 +94,7 @@ class FramePlan:
     @cached_property
     def plan(self) -> fw.Plan:
         """The spec, planned for the frame."""
-        return fw.plan(self.spec, self.schema, hidden=(LOCAL_MS,))
+        return fw.plan(self.spec, self.schema, hidden=(LOCAL_MS,), coalesce=self.coalesce)
 
     @cached_property
     def packed_schema(self) -> pa.Schema:

@@ -77,14 +77,14 @@ class _Group:
 
     def _fed(self) -> tuple[fw.Stream, fw.Result]:
         """Returns a stream that has been given all in one call, as a micro-batch is, and what came of it."""
-        plan, coalesce = self._frame_plan.plan, self._frame_plan.coalesce
+        plan = self._frame_plan.plan
         partials = partials_in(self._packets, self._frame_plan)
         if partials:
-            replica = open_replica(plan, coalesce=coalesce)
+            replica = open_replica(plan)
             self._stream = replica
             return replica, replica.merge(partials)
         opened = open_bounded if self._frame_plan.until_ms is None else open_plan  # what goes on does not end with time
-        stream = opened(plan, coalesce=coalesce)
+        stream = opened(plan)
         self._stream = stream
         stream.advance_processing_time(self._frame_plan.started_ms)
         return stream, stream.process(rows_in(self._packets, plan.input_schema))

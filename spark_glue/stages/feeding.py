@@ -29,7 +29,7 @@ def partials_in(packets: Sequence[Packet], frame_plan: FramePlan) -> list[bytes]
         if kind == PacketKind.PARTIAL:
             partials += _blobs(some, PacketKind.PARTIAL)
         for rows in combined(rows_in(some, plan.input_schema)) if kind == PacketKind.GOOD else ():
-            feeder = plan.new_feeder(frame_plan.coalesce)
+            feeder = plan.new_feeder()
             assert feeder is not None
             feeder.add(plan.batch(rows, plan.times(rows)))
             partials += [part.chunk for part in feeder.partials()]

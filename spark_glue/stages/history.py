@@ -110,7 +110,7 @@ def _sent_to_shares(spark: SparkSession, frame_plan: FramePlan, state: DataFrame
 
 def gathered_stream(frame_plan: FramePlan, parts: list[bytes]) -> Replica:
     """Returns a stream with the state of parts."""
-    stream = open_replica(frame_plan.plan, coalesce=frame_plan.coalesce)
+    stream = open_replica(frame_plan.plan)
     stream.gather(parts)
     return stream
 
@@ -128,7 +128,7 @@ def _state_of_group(frame_plan: FramePlan, until: int, batches: Iterator[pa.Reco
     if not partials and not rows.num_rows:
         return
     (group,) = groups
-    stream = open_replica(frame_plan.plan, coalesce=frame_plan.coalesce)
+    stream = open_replica(frame_plan.plan)
     if partials:
         stream.merge(partials)
     else:

@@ -102,7 +102,7 @@ class Packer:
         self._newest = newest
 
     def _new_feeder(self) -> Feeder | None:
-        return self._plan.new_feeder(self._frame_plan.coalesce, self._frame_plan.key_groups, self._groups)
+        return self._plan.new_feeder(self._frame_plan.key_groups, self._groups)
 
     def add(self, columns: list[pa.Array]) -> pa.RecordBatch | None:
         """Takes the columns of a batch, in the plan's order; returns packed rows when enough has been gathered.

@@ -133,7 +133,7 @@ class States:
     def _fresh(
         self, head: Head, deltas: list[bytes], why: Literal["", "cold", "behind", "damaged", "changed"] = ""
     ) -> Opened:
-        stream = open_replica(self._frame_plan.plan, coalesce=self._frame_plan.coalesce)
+        stream = open_replica(self._frame_plan.plan)
         if deltas:
             stream.catch_up(deltas)
         how: Literal["loaded", "new"] = "loaded" if deltas else "new"

@@ -103,7 +103,7 @@ def plan_of(spec: fw.WindowSpec | fw.JoinSpec, delta: bytes) -> fw.Plan:
         return _plan_of_join(spec, schema, StateSpec.from_json(meta["spec"]))
     if LOCAL_MS in schema.names:
         spec = replace(spec, time_column=LOCAL_MS)
-    return fw.plan(spec, schema, hidden=(LOCAL_MS,))
+    return fw.plan(spec, schema, hidden=(LOCAL_MS,), coalesce=True)
 
 
 def _meta(delta: bytes) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _plan_of_join(join: fw.JoinSpec, schema: pa.Schema, stored: StateSpec) -> fw
     names = [*join.left.keys, SIDE, TIME]
     if schema.names[: len(names)] != names:
         raise SpecError(f"{join.method}: the state has the columns {', '.join(schema.names)}, and not those of a join")
-    plans = [fw.plan(spec, schema) for spec in join.united_specs(schema)]
+    plans = [fw.plan(spec, schema, coalesce=True) for spec in join.united_specs(schema)]
     columns = _columns_of(join, stored)
     return next((plan for plan in plans if _columns_of(join, plan.config.state) == columns), plans[-1])
 
@@ -134,7 +134,7 @@ def replica_of(spec: fw.WindowSpec | fw.JoinSpec, deltas: list[bytes], call: str
         if plan.fingerprint != owner(deltas[-1]):
             # In words, and not only by fingerprints, where words can tell it.
             plan.config.state.check_follows(StateSpec.from_json(_meta(deltas[-1])["spec"]), None)
-        stream = open_replica(plan, coalesce=True)
+        stream = open_replica(plan)
         stream.catch_up(deltas)
     except StateError as problem:
         raise StateError(f"{call}: {problem}") from problem

@@ -45,10 +45,10 @@ def restored(spec: fw.WindowSpec, table: pa.Table) -> pa.Table:
 
 def merged(spec: fw.WindowSpec, table: pa.Table) -> pa.Table:
     """Each row in a part of its own."""
-    plan = fw.plan(spec, table.schema)
-    stream = open_replica(plan, coalesce=True)
+    plan = fw.plan(spec, table.schema, coalesce=True)
+    stream = open_replica(plan)
     for batch in table.combine_chunks().to_batches(max_chunksize=1):
-        feeder = plan.new_feeder(True)
+        feeder = plan.new_feeder()
         assert feeder is not None
         feeder.add(plan.batch(batch, plan.times(batch)))
         stream.merge([partial.chunk for partial in feeder.partials()])

@@ -73,8 +73,8 @@ def apply(table: dict[tuple[Any, int, int], tuple], changes: pa.Table) -> None:
 
 def follow(spec: fw.WindowSpec, steps: Any, coalesce: bool, expected: Any) -> None:
     """Takes steps, with restores, and compares the table with what is expected after each."""
-    bound = plan(spec, SCHEMA)
-    stream = open_plan(bound, coalesce=coalesce)
+    bound = plan(spec, SCHEMA, coalesce=coalesce)
+    stream = open_plan(bound)
     table: dict[tuple[Any, int, int], tuple] = {}
     chunks: list[bytes] = []
     for kind, what in [*steps, ("watermark", 10_000)]:
@@ -85,7 +85,7 @@ def follow(spec: fw.WindowSpec, steps: Any, coalesce: bool, expected: Any) -> No
             apply(table, stream.advance_watermark(what).main)
         else:
             chunks = [stream.snapshot()] if what or not chunks else [*chunks, stream.delta()]
-            stream = open_plan(bound, coalesce=coalesce)
+            stream = open_plan(bound)
             stream.restore(chunks)
         assert table == expected(kind, what)
 

@@ -30,7 +30,7 @@ def test_what_could_not_fire_fires_once_it_can(name: str, lateness: int) -> None
     base = BASE.window(WINDOWS[name]).allowed_lateness(lateness)
     plan = fw.plan(base.aggregate(n=fw.Count(), m=fw.Mean("v")), TABLE.schema)
     batch = TABLE.to_batches()[0]
-    operator = plan.new_operator(coalesce=False)
+    operator = plan.new_operator()
     operator.process(plan.batch(batch, plan.times(batch)))
     before = operator.snapshot()
     for _ in range(2):  # again and again the same

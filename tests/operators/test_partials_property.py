@@ -25,7 +25,7 @@ def fed_apart(plan: fw.Plan, table, dice: random.Random) -> list[bytes]:
     if rows is None:
         return []
     parts = dice.randint(1, 3)
-    feeders = [plan.new_feeder(True, 8, parts) for _ in range(dice.randint(1, 3))]
+    feeders = [plan.new_feeder(8, parts) for _ in range(dice.randint(1, 3))]
     # Each has a run of the rows: who was first at a time is told by the order of tasks.
     cuts = sorted(dice.randint(0, rows.num_rows) for _ in feeders[1:])
     for feeder, begin, end in zip(feeders, [0, *cuts], [*cuts, rows.num_rows], strict=True):
@@ -50,8 +50,8 @@ def test_partials_give_what_elements_give(case: Case, dice: random.Random) -> No
     played = list(case.play())
     tables = [argument for kind, argument, _ in played if kind == "batch"]
     assume(tables)
-    plan = fw.plan(case.spec(), tables[0].schema)
-    stream = open_replica(plan, coalesce=True)
+    plan = fw.plan(case.spec(), tables[0].schema, coalesce=True)
+    stream = open_replica(plan)
     pair = Lockstep(stream, case.model(), case.key_count)
     for kind, argument, rows in played:
         if kind == "watermark":
@@ -78,23 +78,24 @@ def spec_of(assigner: fw.WindowAssigner) -> fw.WindowSpec:
     ids=["gaps", "late output", "in order", "in order by the spec", "trigger", "no room for a count"],
 )
 def test_rows_are_needed(spec, coalesce):
-    plan = fw.plan(spec, pa.schema([("k", pa.int64()), ("ts", pa.int64())]))
-    assert plan.new_feeder(coalesce) is None
+    plan = fw.plan(spec, pa.schema([("k", pa.int64()), ("ts", pa.int64())]), coalesce=coalesce)
+    assert plan.new_feeder() is None
 
 
 def test_state_is_no_partial_result():
     table = pa.table({"k": [1], "ts": [5]})
-    plan = fw.plan(spec_of(fw.EventTimeSessionWindows.with_gap(10)).aggregate(n=fw.Count()), table.schema)
-    stream = open_replica(plan, coalesce=True)
+    spec = spec_of(fw.EventTimeSessionWindows.with_gap(10)).aggregate(n=fw.Count())
+    plan = fw.plan(spec, table.schema, coalesce=True)
+    stream = open_replica(plan)
     stream.process(table)
     with pytest.raises(StateError, match="no partial results"):
-        open_replica(plan, coalesce=True).merge([stream.delta()])
-    feeder = plan.new_feeder(True)
+        open_replica(plan).merge([stream.delta()])
+    feeder = plan.new_feeder()
     (rows,) = table.to_batches()
     feeder.add(plan.batch(rows, plan.times(rows)))
     (partial,) = feeder.partials()
     with pytest.raises(StateError, match="partial results"):
-        open_replica(plan, coalesce=True).catch_up([partial.chunk])
+        open_replica(plan).catch_up([partial.chunk])
 
 
 @pytest.mark.parametrize("absorbed", [1, 7, session._ABSORBED_ROWS])
@@ -122,8 +123,8 @@ def test_partial_sessions_give_what_a_run_gives(absorbed, monkeypatch):
                 "t": pa.array([dice.choice([None, "", "x" * dice.randrange(20)]) for _ in range(size)], pa.string()),
             }
         )
-        plan = fw.plan(spec, table.schema)
-        stream = open_replica(plan, coalesce=True)
+        plan = fw.plan(spec, table.schema, coalesce=True)
+        stream = open_replica(plan)
         stream.merge(fed_apart(plan, table, dice))
         stream._check_invariants()
         found = stream.advance_watermark(fw.MAX_TIMESTAMP).main
@@ -135,15 +136,16 @@ def test_partial_sessions_give_what_a_run_gives(absorbed, monkeypatch):
 def test_a_feeder_knows_how_many_rows_it_has(size):
     dice = random.Random(size)
     for assigner in (fw.TumblingEventTimeWindows.of(10), fw.EventTimeSessionWindows.with_gap(10)):
-        plan = fw.plan(spec_of(assigner).aggregate(n=fw.Count()), pa.schema([("k", pa.int64()), ("ts", pa.int64())]))
-        feeder = plan.new_feeder(True, 8, 2)
+        schema = pa.schema([("k", pa.int64()), ("ts", pa.int64())])
+        plan = fw.plan(spec_of(assigner).aggregate(n=fw.Count()), schema, coalesce=True)
+        feeder = plan.new_feeder(8, 2)
         keys, times = ([dice.randrange(most) for _ in range(size)] for most in (9, 500))
         rows = pa.record_batch({"k": pa.array(keys, pa.int64()), "ts": pa.array(times, pa.int64())})
         assert feeder.rows == 0
         feeder.add(plan.batch(rows, plan.times(rows)))
         held = feeder.rows
         assert held == plan.spec.run(pa.table(rows)).main.num_rows
-        stream = open_replica(plan, coalesce=True)
+        stream = open_replica(plan)
         stream.merge([one.chunk for one in feeder.partials()])
         assert stream.metrics.state_rows == held
 
@@ -165,9 +167,9 @@ SHARED = (fw.SlidingEventTimeWindows, fw.CumulativeEventTimeWindows)
 )
 def test_late_partials_give_what_late_elements_give(assigner, lateness):
     spec = spec_of(assigner).allowed_lateness(lateness).aggregate(n=fw.Count(), s=fw.Sum("v"), h=fw.Max("v"))
-    plan = fw.plan(spec, pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.float64())]))
+    plan = fw.plan(spec, pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.float64())]), coalesce=True)
     dice = random.Random(lateness)
-    apart, whole = open_replica(plan, coalesce=True), open_replica(plan, coalesce=True)
+    apart, whole = open_replica(plan), open_replica(plan)
     again = 0
     for step in range(150):
         keys = [dice.randrange(4) for _ in range(8)]
@@ -195,8 +197,8 @@ def test_sessions_from_several_feeders_join_those_that_are_open(keys: int) -> No
     functions = {"n": fw.Count(), "s": fw.Sum("v"), "first": fw.First("v"), "last": fw.Last("v")}
     spec = spec_of(fw.EventTimeSessionWindows.with_gap(10)).aggregate(**functions)
     schema = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
-    plan = fw.plan(spec, schema)
-    merged, fed = open_replica(plan, coalesce=True), open_replica(plan, coalesce=True)
+    plan = fw.plan(spec, schema, coalesce=True)
+    merged, fed = open_replica(plan), open_replica(plan)
 
     def step(table: pa.Table, watermark: int) -> None:
         merged.merge(fed_apart(plan, table, dice))
@@ -249,13 +251,13 @@ def test_partials_of_many_values_give_what_a_run_gives(assigner, n):
             "v": np.tile(np.linspace(20, 100, n), 4),
         }
     )
-    plan = fw.plan(spec, table.schema)
-    stream = open_replica(plan, coalesce=True)
+    plan = fw.plan(spec, table.schema, coalesce=True)
+    stream = open_replica(plan)
     for begin in (0, 2 * n):
         chunks = []
         for task in range(2):
             (rows,) = table.slice(begin + task * n, n).combine_chunks().to_batches()
-            feeder = plan.new_feeder(True, 8, 2)
+            feeder = plan.new_feeder(8, 2)
             feeder.add(plan.batch(rows, plan.times(rows)))
             chunks += [partial.chunk for partial in feeder.partials(500, 500)]
         stream.merge(chunks)

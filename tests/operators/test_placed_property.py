@@ -64,7 +64,7 @@ def ordered(main: pa.Table) -> pa.Table:
 
 
 def fed(stream: Replica, plan: planner.Plan, rows: pa.Table, as_partials: bool) -> fw.Result:
-    feeder = plan.new_feeder(True) if as_partials else None
+    feeder = plan.new_feeder() if as_partials else None
     if feeder is None:
         return stream.process(rows)
     (batch,) = rows.combine_chunks().to_batches()
@@ -74,9 +74,9 @@ def fed(stream: Replica, plan: planner.Plan, rows: pa.Table, as_partials: bool) 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_state_may_lie_anywhere(name):
-    plan = planner.plan(SPECS[name], SCHEMA)
+    plan = planner.plan(SPECS[name], SCHEMA, coalesce=True)
     rng = np.random.default_rng(len(name))
-    moved, stayed, behind = (open_replica(plan, coalesce=True) for _ in range(3))
+    moved, stayed, behind = (open_replica(plan) for _ in range(3))
     most = 0
     for turn in range(13):
         most = max(most, moved.place(turn % 5 != 3) if turn else 0)
@@ -93,7 +93,7 @@ def test_state_may_lie_anywhere(name):
         if turn == 9:  # others go on, which were loaded into files
             allow_memory(0)
             whole = stayed.snapshot()
-            moved, behind = (open_replica(plan, coalesce=True) for _ in range(2))
+            moved, behind = (open_replica(plan) for _ in range(2))
             for stream in (moved, behind):
                 stream.restore([whole])
             allow_memory(None)
@@ -144,10 +144,10 @@ def test_a_child_lets_go_of_what_lies_in_files_from_the_start(name):
 
 @pytest.mark.parametrize("name", ["sliding", "owned"])
 def test_a_fork_in_mid_run_changes_nothing(name):
-    plan = planner.plan(SPECS[name], SCHEMA)
+    plan = planner.plan(SPECS[name], SCHEMA, coalesce=True)
     rng = np.random.default_rng(7)
-    held = {"moved": open_replica(plan, coalesce=True)}
-    stayed = open_replica(plan, coalesce=True)
+    held = {"moved": open_replica(plan)}
+    stayed = open_replica(plan)
     for turn in range(3):
         rows = table(rng, turn)
         assert same(held["moved"].process(rows), stayed.process(rows))

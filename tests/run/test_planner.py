@@ -43,7 +43,7 @@ def test_operator_and_reason(assigner: fw.WindowAssigner, name: str, kind: type,
     assert plan.operator == name
     assert why in plan.explain()
     assert str(plan.spec) in plan.explain()
-    assert isinstance(plan.new_operator(False), kind)
+    assert isinstance(plan.new_operator(), kind)
 
 
 EVENTS = fw.key_by().event_time("t")
@@ -159,8 +159,10 @@ def test_several_aggregates_share_a_column() -> None:
 
 def test_coalesce_of_the_spec_wins_over_the_runner() -> None:
     for said, asked, holds in [(None, False, False), (None, True, True), (True, False, True), (False, True, False)]:
-        plan = fw.plan(BASE.allowed_lateness(5, coalesce=said).aggregate(n=fw.Count()), SCHEMA)
-        assert plan.new_operator(asked)._config.coalesce is holds
+        spec = BASE.allowed_lateness(5, coalesce=said).aggregate(n=fw.Count())
+        plan = fw.plan(spec, SCHEMA, coalesce=asked)
+        assert plan.config.coalesce is plan.new_operator()._config.coalesce is holds
+        assert plan.fingerprint == spec.fingerprint
 
 
 def test_fingerprint_is_that_of_the_spec() -> None:

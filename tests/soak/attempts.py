@@ -127,7 +127,7 @@ class Attempts:
     def __init__(self, frame_plan: FramePlan, cache: Path, dice: random.Random) -> None:
         self._frame_plan, self._cache, self._dice = frame_plan, cache, dice
         self._handles: dict[int, FakeHandle] = {share: FakeHandle() for share in SHARES}
-        self._streams = {share: open_replica(frame_plan.plan, coalesce=True) for share in SHARES}
+        self._streams = {share: open_replica(frame_plan.plan) for share in SHARES}
         self._late: list[tuple[int, bytes]] = []
         self.attempts = self.rows = self.in_chunks = 0
 

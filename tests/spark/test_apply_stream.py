@@ -118,7 +118,7 @@ def test_dropped_rows_are_counted(spark, tmp_path):
     tables = out_of_order(3, 500, null_times=0.02)
     spec = spec_of(bad="drop")
     batches = run_stream(spark, spec, tables, tmp_path, watermark="0 seconds")
-    stream = open_plan(fw.plan(spec, tables[0].schema), coalesce=True)
+    stream = open_plan(fw.plan(spec, tables[0].schema, coalesce=True))
     inputs = iter(tables)
     for batch in batches:
         before = stream.metrics

@@ -16,7 +16,7 @@ SPEC = (
 
 def test_stream_is_as_in_the_process(spark, tmp_path):
     tables = [events(i, 40, start_ms=START_MS + i * 240_000, span_ms=60_000, keys="bigint") for i in range(4)]
-    assert fw.plan(SPEC, tables[0].schema).new_feeder(True) is not None
+    assert fw.plan(SPEC, tables[0].schema, coalesce=True).new_feeder() is not None
     batches = run_stream(spark, SPEC, tables, tmp_path, watermark="5 seconds", key_groups=3)
     assert_replayed(SPEC, tables, batches)
     counts = parts(batches, "main")["n"].to_pylist()

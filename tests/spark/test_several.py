@@ -25,7 +25,7 @@ def test_stream_is_as_in_the_process(spark, tmp_path):
     tables = [events(i, 400, start_ms=START_MS + i * 120_000, span_ms=300_000, keys="bigint") for i in range(4)]
     tables.append(events(9, 1, start_ms=START_MS + 2 * 86_400_000, keys="bigint"))
     spec = spec_of(**WINDOWS)
-    assert fw.plan(spec, tables[0].schema).new_feeder(True) is not None
+    assert fw.plan(spec, tables[0].schema, coalesce=True).new_feeder() is not None
     batches = run_stream(spark, spec, tables, tmp_path, watermark="5 seconds", key_groups=7)
     assert_replayed(spec, tables, batches)
     assert set(parts(batches, "main")["window"].to_pylist()) == {"minute", "five", "day"}

@@ -33,7 +33,7 @@ def in_group(rows: pa.Table, plan: fw.Plan, key_groups: int, numbers: set[int]) 
 
 
 def replicas(plan: fw.Plan, shares: int) -> list[Replica]:
-    return [open_replica(plan, coalesce=True) for _ in range(shares)]
+    return [open_replica(plan) for _ in range(shares)]
 
 
 def numbers(share: int, shares: int, key_groups: int) -> set[int]:
@@ -50,9 +50,9 @@ def numbers(share: int, shares: int, key_groups: int) -> set[int]:
     at=st.integers(1, BATCHES - 1),
 )
 def test_state_in_other_shares_goes_on(name: str, before: int, after: int, groups: int, others: int, at: int) -> None:
-    plan = fw.plan(SPECS[name], SCHEMA)
+    plan = fw.plan(SPECS[name], SCHEMA, coalesce=True)
     old, new = replicas(plan, before), replicas(plan, after)
-    alone = open_replica(plan, coalesce=True)
+    alone = open_replica(plan)
     for batch in range(at):
         feed(alone, batch, events(batch))
         for share, stream in enumerate(old):
@@ -61,7 +61,7 @@ def test_state_in_other_shares_goes_on(name: str, before: int, after: int, group
     for number, stream in enumerate(old):
         saved = stream.snapshot()
         if number % 2:  # as from a checkpoint
-            stream = open_replica(plan, coalesce=True)
+            stream = open_replica(plan)
             stream.catch_up([saved])
         for group, part in stream.parts(others):
             parts.setdefault(group, []).append(part)

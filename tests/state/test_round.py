@@ -142,7 +142,7 @@ def test_a_turn_looks_at_what_it_repeats(name, monkeypatch):
     monkeypatch.setattr(Round, "_groups", lambda *given: looked.append(len(given[2])) or groups(*given))
     found = {}
     for keys in (1_000, 100_000):
-        stream, shares = open_replica(plan(MANY[name], SCHEMA), coalesce=True), tuple(range(64))
+        stream, shares = open_replica(plan(MANY[name], SCHEMA, coalesce=True)), tuple(range(64))
         stream.process(rows_of(np.arange(keys)))
         stream.delta()
         looked.clear()
@@ -156,7 +156,7 @@ def test_a_turn_looks_at_what_it_repeats(name, monkeypatch):
 
 
 def test_a_round_of_many_groups_is_over_after_some_hundred_deltas():
-    stream, groups, turn, deltas = open_replica(plan(MANY["aligned"], SCHEMA), coalesce=True), 32_768, 0, 0
+    stream, groups, turn, deltas = open_replica(plan(MANY["aligned"], SCHEMA, coalesce=True)), 32_768, 0, 0
     stream.process(rows_of(np.arange(5_000)))
     stream.delta()
     while turn < groups:

@@ -118,7 +118,7 @@ def a_stream_its_counters_and_a_listener(spark: Any, folder: Path) -> None:
 @case
 def a_stream_with_small_state(spark: Any, folder: Path) -> None:
     run(spark_glue.apply(MINUTES, stream_of(spark, folder), watermark="5 s", small_state=True), folder, name="small")
-    stream, expected = open_plan(fw.plan(MINUTES, TABLES[0].schema), coalesce=True), []
+    stream, expected = open_plan(fw.plan(MINUTES, TABLES[0].schema, coalesce=True)), []
     for table in TABLES:
         expected += [stream.process(table).main, stream.advance_watermark(_newest(table) - 5_001).main]
     found = spark.table("small").toArrow()
@@ -136,7 +136,7 @@ def two_sinks_of_one_frame(spark: Any, folder: Path) -> None:
     frame = spark_glue.apply(spec, stream_of(spark, folder), watermark="1 s", key_groups=4)
     run(frame, folder, spark_glue.route(main=to("main"), late=to("late")))
     late = pq.read_table(folder / "late")
-    stream = open_plan(fw.plan(spec, TABLES[0].schema), coalesce=True)
+    stream = open_plan(fw.plan(spec, TABLES[0].schema, coalesce=True))
     stream.process(TABLES[0])
     stream.advance_watermark(_newest(TABLES[0]) - 1_001)
     expected = stream.process(TABLES[1]).late

@@ -54,12 +54,12 @@ windows = st.one_of(
 """Windows of fastwin, and of the naive models."""
 
 
-def follow(plan: Plan, model: Any, steps: list[tuple[str, Any]], coalesce: bool, end: int = 10_000) -> None:
+def follow(plan: Plan, model: Any, steps: list[tuple[str, Any]], end: int = 10_000) -> None:
     """Takes steps with a stream and with the model, and compares what comes of each. end: the last watermark.
 
     Where the number of rows is odd, all saves are deltas of a log that repeats what has not changed.
     """
-    stream = open_replica(plan, coalesce=coalesce)
+    stream = open_replica(plan)
     chunks: list[bytes] = []
     logged = sum(len(what) for kind, what in steps if kind == "batch") % 2 == 1
     count = 0
@@ -74,13 +74,13 @@ def follow(plan: Plan, model: Any, steps: list[tuple[str, Any]], coalesce: bool,
             _compare(stream.advance_watermark(what), model.advance(what))
         elif logged:
             chunks.append(stream.delta(Refresh(_GROUPS, tuple(range(_GROUPS)), 0)))
-            stream = open_replica(plan, coalesce=coalesce)
+            stream = open_replica(plan)
             stream.catch_up(chunks)
         elif what or not chunks:
             chunks = [stream.snapshot()]
         else:
             chunks.append(stream.delta())
-            stream = open_replica(plan, coalesce=coalesce)
+            stream = open_replica(plan)
             stream.restore(chunks)
         stream._check_invariants()
         if number % 3 == 1 and stream.metrics.events:

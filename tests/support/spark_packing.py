@@ -39,13 +39,13 @@ def partials(rows: list[dict]) -> list[dict]:
 
 def merged(frame_plan: FramePlan, rows: list[dict]) -> list[dict]:
     """What a stream makes of packed partial results."""
-    stream = open_replica(frame_plan.plan, coalesce=True)
+    stream = open_replica(frame_plan.plan)
     stream.merge([row["blob"] for row in partials(rows)])
     return sorted(stream.advance_watermark(fw.MAX_TIMESTAMP).main.to_pylist(), key=repr)
 
 
 def expected(frame_plan: FramePlan, table: pa.Table) -> list[dict]:
     """Returns what a stream makes of the rows themselves."""
-    stream = open_replica(frame_plan.plan, coalesce=True)
+    stream = open_replica(frame_plan.plan)
     stream.process(table)
     return sorted(stream.advance_watermark(fw.MAX_TIMESTAMP).main.to_pylist(), key=repr)

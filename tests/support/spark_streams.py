@@ -191,7 +191,7 @@ def replay(
     tables: the input of those micro-batches that had any, in their order. folder: of ``run_stream``; the clock then
     stands where it stood for Spark.
     """
-    stream = open_plan(fw.plan(spec, tables[0].schema), coalesce=coalesce)
+    stream = open_plan(fw.plan(spec, tables[0].schema, coalesce=coalesce))
     left = iter(tables)
     for batch in batches:
         results = []

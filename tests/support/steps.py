@@ -35,8 +35,8 @@ def run_steps(
     end: int = 10_000,
 ) -> list[Any]:
     """Returns what each step has fired, in an order of its own. end: the last watermark."""
-    bound = plan(spec, SCHEMA, general=general)
-    stream = open_plan(bound, coalesce=coalesce)
+    bound = plan(spec, SCHEMA, general=general, coalesce=coalesce)
+    stream = open_plan(bound)
     chunks: list[bytes] = []
     told = []
 
@@ -56,7 +56,7 @@ def run_steps(
             chunks = [stream.snapshot()]
         else:
             chunks.append(stream.delta())
-            stream = open_plan(bound, coalesce=coalesce)
+            stream = open_plan(bound)
             stream.restore(chunks)
         stream._check_invariants()
     return told

@@ -69,7 +69,7 @@ def run(stream: Replica, step: Step) -> bytes:
 
 def rebuilt(spec: fw.WindowSpec, log: list[bytes], schema: pa.Schema = SCHEMA) -> Replica:
     """Returns a stream that has taken a log. schema: of its input."""
-    stream = open_replica(plan(spec, schema), coalesce=True)
+    stream = open_replica(plan(spec, schema, coalesce=True))
     if log:
         stream.catch_up(log)
     return stream

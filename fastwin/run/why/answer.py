@@ -34,9 +34,8 @@ class Subject:
     """What is asked about: a stream, as far as that needs to be known.
 
     watermark: ms, where it is known to be further than the operator's. follows: None: the caller moves the watermark.
-    journal: None: there is none. coalesce: what holds where the spec leaves it open.
-    time_text: how times are shown; None: as the plan says. said_of_time: what is to be said of the watermark; None:
-    what follows from the others.
+    journal: None: there is none. time_text: how times are shown; None: as the plan says. said_of_time: what is to be
+    said of the watermark; None: what follows from the others.
     """
 
     plan: Plan
@@ -45,7 +44,6 @@ class Subject:
     watermark: int
     follows: DataWatermark | None = None
     journal: Journal | None = None
-    coalesce: bool = False
     time_text: TimeText | None = None
     said_of_time: tuple[str, ...] | None = None
 
@@ -60,8 +58,7 @@ def why(subject: Subject, key: Any, at: Any = None, window: Any = None) -> WhyRe
     plain = values[0] if len(values) == 1 else tuple(values)
     day = question.day(subject.watermark)
     shortened = time_text if day is None else time_text.on_the_day_of(day)
-    coalesce = plan.coalesces(subject.coalesce)
-    words = Words(plan, shortened, subject.watermark, subject.follows, subject.metrics, coalesce)
+    words = Words(plan, shortened, subject.watermark, subject.follows, subject.metrics)
     held = operator.look(plan.config.codec.encode(columns, 1))
     places, absent = question.of(held)
     known = known_of(question, subject.journal, plain)

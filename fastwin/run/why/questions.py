@@ -29,7 +29,6 @@ class Questions:
     _plan: Plan | None
     _operator: Operator | None
     _follows: DataWatermark | None
-    _coalesce: bool
     _guard: Guard
     _journal: Journal | None = None
 
@@ -74,8 +73,7 @@ class Questions:
         return why(replace(self._subject(plan, operator), said_of_time=said_of_time), key, at, window)
 
     def _subject(self, plan: Plan, operator: Operator) -> Subject:
-        metrics, follows = self.metrics, self._follows
-        return Subject(plan, operator, metrics, self.watermark, follows, self._journal, self._coalesce)
+        return Subject(plan, operator, self.metrics, self.watermark, self._follows, self._journal)
 
     @alone
     def inspect(self) -> pa.Table:

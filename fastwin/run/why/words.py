@@ -29,22 +29,13 @@ _LONGEST = 120  # characters of a value
 
 
 class Words(PastWords):
-    """What is said about a stream.
-
-    follows: None: the caller moves the watermark. coalesce: whether late elements fire a window once for each call.
-    """
+    """What is said about a stream. follows: None: the caller moves the watermark."""
 
     def __init__(
-        self,
-        plan: Plan,
-        time_text: TimeText,
-        watermark: int,
-        follows: DataWatermark | None,
-        metrics: Metrics,
-        coalesce: bool,
+        self, plan: Plan, time_text: TimeText, watermark: int, follows: DataWatermark | None, metrics: Metrics
     ) -> None:
         super().__init__(plan, time_text, metrics)
-        self._watermark, self._follows, self._coalesce = watermark, follows, coalesce
+        self._watermark, self._follows = watermark, follows
         assert plan.spec.assigner is not None
         self._event_time = plan.spec.assigner.is_event_time()
         self._lateness = plan.spec.lateness_ms if self._event_time else 0
@@ -178,7 +169,7 @@ class Words(PastWords):
 
     def _fires_late(self, window: WhyWindow) -> str:
         """Says which late elements fire a window that has fired and is still kept."""
-        once = "once for each call" if self._coalesce else "once more"
+        once = "once for each call" if self._plan.config.coalesce else "once more"
         closed = self._closed_to(window.end)
         if closed is None:
             return f"Each late element fires it {once}."

@@ -88,11 +88,11 @@ def test_gaps_are_filled_as_the_naive_model_says(
     longest = max(step, lateness) + more
     spec = fw.key_by("k").event_time("ts").window(pair[0], fill="empty", longest_gap=longest)
     spec = spec.allowed_lateness(lateness).aggregate(n=fw.Count(), s=fw.Sum("id"))
-    bound = plan(spec, SCHEMA)
+    bound = plan(spec, SCHEMA, coalesce=coalesce)
     assert bound.operator == "filling"
     model = Model(pair[1], [("count", None), ("sum", 0)], lateness, False, coalesce)
     expected, table, empties = Filled(pair[1], longest), {}, []
-    stream = open_replica(bound, coalesce=coalesce)
+    stream = open_replica(bound)
     chunks: list[bytes] = []
     log = Log()
     logged = sum(len(what) for kind, what in steps if kind == "batch") % 2 == 1
@@ -103,7 +103,7 @@ def test_gaps_are_filled_as_the_naive_model_says(
                 log.add(stream)
             else:
                 chunks = [stream.snapshot()] if what or not chunks else [*chunks, stream.delta()]
-            stream = open_replica(bound, coalesce=coalesce)
+            stream = open_replica(bound)
             if logged:
                 stream.catch_up(log.deltas)
             else:

@@ -66,6 +66,6 @@ def test_rows_of_days(kind: str, days: int, lateness: int, coalesce: bool, given
         spec, model = spec.deduplicate("last"), RowsModel(windows, last_row, lateness, coalesce)
     else:
         spec, model = spec.top(2, by="v"), RowsModel(windows, top_rows(2), lateness, coalesce)
-    bound = plan(spec, SCHEMA)
+    bound = plan(spec, SCHEMA, coalesce=coalesce)
     assert bound.operator == ("firsts" if kind == "first" else "rows")
-    follow(bound, model, moved(given_steps), coalesce, end=NIGHT + 10_000 * HOUR)
+    follow(bound, model, moved(given_steps), end=NIGHT + 10_000 * HOUR)

@@ -32,11 +32,11 @@ def spec_of(assigner: Any, lateness: int) -> fw.WindowSpec:
 @given(windows, LATENESS, st.booleans(), st.booleans(), steps)
 def test_the_last_row_of_each_window(pair: Any, lateness: int, coalesce: bool, scanned: bool, steps: Any) -> None:
     spec = spec_of(pair[0], lateness).deduplicate("last")
-    bound = plan(spec, SCHEMA)
+    bound = plan(spec, SCHEMA, coalesce=coalesce)
     assert bound.operator == "rows"
     # Late rows are few beside those kept, or many: then all are looked at.
     with mock.patch.object(byslice, "_SCAN", 1 << 20 if scanned else 0), few(scanned):
-        follow(bound, RowsModel(pair[1], last_row, lateness, coalesce), steps, coalesce)
+        follow(bound, RowsModel(pair[1], last_row, lateness, coalesce), steps)
 
 
 @given(windows, LATENESS, st.booleans(), st.integers(1, 4), st.booleans(), st.booleans(), st.booleans(), steps)
@@ -46,7 +46,7 @@ def test_the_best_rows_of_each_window(
     spec = spec_of(pair[0], lateness).top(n, by="v", ascending=ascending)
     model = RowsModel(pair[1], top_rows(n, ascending), lateness, coalesce)
     with few(pruned), mock.patch.object(picks, "_MOST_INSERTED", 16 if inserted else 0):
-        follow(plan(spec, SCHEMA), model, steps, coalesce)
+        follow(plan(spec, SCHEMA, coalesce=coalesce), model, steps)
 
 
 @settings(max_examples=20)
@@ -55,16 +55,16 @@ def test_the_general_operator_answers_the_same(pair: Any, lateness: int, last: b
     spec = spec_of(pair[0], lateness)
     spec = spec.deduplicate("last") if last else spec.top(2, by="v")
     model = RowsModel(pair[1], last_row if last else top_rows(2), lateness, False)
-    follow(plan(spec, SCHEMA, general=True), model, steps, False)
+    follow(plan(spec, SCHEMA, general=True), model, steps)
 
 
 @given(windows, LATENESS, st.booleans(), steps)
 def test_the_first_row_of_each_window(pair: Any, lateness: int, coalesce: bool, steps: Any) -> None:
     spec = spec_of(pair[0], lateness).deduplicate()
-    follow(plan(spec, SCHEMA), FirstsModel(pair[1], lateness, coalesce), steps, coalesce)
+    follow(plan(spec, SCHEMA, coalesce=coalesce), FirstsModel(pair[1], lateness, coalesce), steps)
 
 
 @given(st.integers(1, 60), LATENESS, st.booleans(), steps)
 def test_rows_apart(within: int, lateness: int, coalesce: bool, steps: Any) -> None:
     spec = spec_of(None, lateness).deduplicate(within=within)
-    follow(plan(spec, SCHEMA), ApartModel(within, lateness, coalesce), steps, coalesce)
+    follow(plan(spec, SCHEMA, coalesce=coalesce), ApartModel(within, lateness, coalesce), steps)

@@ -50,14 +50,14 @@ def told(result: fw.Result) -> tuple[list[str], set[int]]:
 
 def run(spec: fw.WindowSpec, steps: Any, *, coalesce: bool, partials: bool = False) -> list[Any]:
     """Returns what each step has fired, and which elements were late. partials: a feeder takes the elements first."""
-    bound = plan(spec, SCHEMA)
-    stream, chunks, number, found = open_replica(bound, coalesce=coalesce), [], 0, []
+    bound = plan(spec, SCHEMA, coalesce=coalesce)
+    stream, chunks, number, found = open_replica(bound), [], 0, []
     for turn, (kind, what) in enumerate([*steps, ("w", 10_000)]):
         if kind == "e":
             rows = [{"k": key, "ts": time, "v": number + i} for i, (key, time) in enumerate(what)]
             number += len(rows)
             table = pa.Table.from_pylist(rows, schema=SCHEMA)
-            feeder = bound.new_feeder(True) if partials else None
+            feeder = bound.new_feeder() if partials else None
             if feeder is None:
                 found.append(told(stream.process(table)))
             else:
@@ -71,7 +71,7 @@ def run(spec: fw.WindowSpec, steps: Any, *, coalesce: bool, partials: bool = Fal
         else:
             refresh = Refresh(4, (0, 1, 2, 3), turn % 4) if kind == "refresh" else None
             chunks.append(stream.delta(refresh))
-            stream = open_replica(bound, coalesce=coalesce)
+            stream = open_replica(bound)
             stream.restore(chunks)
         stream._check_invariants()
     return found
@@ -129,6 +129,6 @@ nested = st.lists(
 def test_partial_results_give_the_same(named: Any, lateness: int, steps: Any, filling: Any) -> None:
     spec = spec_of(lateness, hand_out=False)
     whole = spec.windows(**named, **filling).aggregate(**AGGREGATES)
-    assert plan(whole, SCHEMA).new_feeder(True) is not None
+    assert plan(whole, SCHEMA, coalesce=True).new_feeder() is not None
     mine = run(whole, steps, coalesce=True, partials=True)
     assert mine == expected(named, spec, steps, filling, coalesce=True, partials=True)

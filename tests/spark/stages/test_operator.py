@@ -344,7 +344,7 @@ def test_a_share_begins_with_the_watermark_of_history_and_the_parts_that_it_gets
     """Spark hands over what a share gets in one frame, or in several, which may end within a part."""
     monkeypatch.setattr(cutparts, "PIECE_BYTES", piece_bytes)
     harness = Harness(start_ms=25, delays=(0,))
-    stream = open_replica(harness.frame_plan.plan, coalesce=True)
+    stream = open_replica(harness.frame_plan.plan)
     stream.process(pa.table({"k": [1, 1, 2], "ts": [31, 32, 33]}, SCHEMA))
     stream.advance_watermark(25)
     stream.snapshot()
@@ -369,7 +369,7 @@ def test_a_part_of_history_without_all_of_its_pieces_ends_the_task(monkeypatch):
     """Whether another share comes behind it or none."""
     monkeypatch.setattr(cutparts, "PIECE_BYTES", 100)
     harness = Harness(start_ms=25, delays=(0,))
-    stream = open_replica(harness.frame_plan.plan, coalesce=True)
+    stream = open_replica(harness.frame_plan.plan)
     stream.process(pa.table({"k": [1, 1, 2], "ts": [31, 32, 33]}, SCHEMA))
     stream.snapshot()
     rows = pa.Table.from_batches(cutparts.cut(stream.parts(KEY_GROUPS))).to_pandas()

@@ -41,7 +41,7 @@ def test_nothing_is_left_on_the_disk_and_nothing_is_warned_of(tmp_path, monkeypa
     monkeypatch.setattr(spilled, "_tried", "")
     handle, now = FakeHandle(), Divided(4, 2)
     frame_plan = frame_plan_for(events(0, 10))
-    stream = open_replica(frame_plan.plan, coalesce=True)
+    stream = open_replica(frame_plan.plan)
     stream.process(events(1, 50_000))
     stream.snapshot()
     parts = [(group, part) for group, part in stream.parts(now.key_groups) if group % now.shares == 0]

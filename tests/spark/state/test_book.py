@@ -388,6 +388,6 @@ def test_rows_that_never_change_outlive_the_deltas_that_made_them(kind, seed):
 
 def state_of(stream: Replica) -> list[dict]:
     """What the stream would give for its open windows. Right after a delta(), a snapshot leaves no trace."""
-    twin = open_replica(stream._plan, coalesce=True)
+    twin = open_replica(stream._plan)
     twin.restore([peek(stream)])
     return sorted(twin.advance_watermark(fw.MAX_TIMESTAMP).main.to_pylist(), key=repr)

@@ -73,7 +73,7 @@ class Model:
     """A stream in this process, of the spec that the query began with; nothing stops it."""
 
     def __init__(self, spec: fw.WindowSpec, schema: pa.Schema) -> None:
-        self.stream = open_replica(fw.plan(spec, schema), coalesce=True)
+        self.stream = open_replica(fw.plan(spec, schema, coalesce=True))
 
     def rows(self, batches: list[MicroBatch], inputs: list[pa.Table]) -> Iterator[pa.Table]:
         """Yields what it gives for each micro-batch."""

@@ -22,7 +22,7 @@ def test_a_key_has_rows_all_the_time():
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_fire_in_each_micro_batch_and_some_rows_are_late(kind):
     inputs, late = tables(7, 13), 0
-    stream = open_plan(fw.plan(spec_of(kind), inputs[0].schema), coalesce=kind != "user-written")
+    stream = open_plan(fw.plan(spec_of(kind), inputs[0].schema, coalesce=kind != "user-written"))
     newest = []
     for table in inputs:
         fired = 0

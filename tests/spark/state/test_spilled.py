@@ -19,7 +19,7 @@ from tests.support.disk import bytes_in_files, files_on_disk
 KEYS = 20_000
 SCHEMA = pa.schema([("k", pa.int64()), ("ts", pa.int64())])
 SPEC = fw.key_by("k").event_time("ts", unit="ms").window(fw.SlidingEventTimeWindows.of(300, 100))
-PLAN = planner.plan(SPEC.aggregate(n=fw.Count(), newest=fw.Max("ts")), SCHEMA)
+PLAN = planner.plan(SPEC.aggregate(n=fw.Count(), newest=fw.Max("ts")), SCHEMA, coalesce=True)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def disk(tmp_path, monkeypatch):
 
 
 def filled(keys: int = KEYS) -> Replica:
-    stream = open_replica(PLAN, coalesce=True)
+    stream = open_replica(PLAN)
     feed(stream, np.arange(keys), 50)
     return stream
 
@@ -109,7 +109,7 @@ def test_streams_that_stay_large_in_memory_are_let_go_once():
     spec = SPEC.aggregate(names=fw.CollectSet("ts"))
     kept = LiveStreams(limit=200_000)
     for _ in range(3):
-        stream = open_replica(planner.plan(spec, SCHEMA), coalesce=True)
+        stream = open_replica(planner.plan(spec, SCHEMA, coalesce=True))
         feed(stream, np.arange(KEYS), 50)
         put(kept, 0, stream)
         assert kept.take(("run", 0)) is None

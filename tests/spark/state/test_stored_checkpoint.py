@@ -62,10 +62,10 @@ def test_a_query_goes_on(spark: SparkSession, tmp_path: Path, stored: tuple[str,
 @pytest.mark.parametrize("version", [5])
 def test_a_stream_goes_on_from_a_savepoint(version: int) -> None:
     """It gives what the query gave that went on with the checkpoint of which it is."""
-    folder, plan = savepoint_of(version), fw.plan(QUERIES["own_trigger"], SCHEMA)
+    folder, plan = savepoint_of(version), fw.plan(QUERIES["own_trigger"], SCHEMA, coalesce=True)
     saved = Savepoint.read(str(folder))
     assert saved.fingerprint == plan.fingerprint.hex()
-    stream = open_replica(plan, coalesce=True)
+    stream = open_replica(plan)
     stream.gather(pq.read_table(folder / STATE_FOLDER)["part"].to_pylist())
     readable = pq.read_table(folder)
     names = [name for name in readable.column_names if name != "watermark"]

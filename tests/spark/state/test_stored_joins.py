@@ -27,7 +27,7 @@ def grouped() -> fw.JoinSpec:
 
 def a_delta_of(join: fw.JoinSpec) -> bytes:
     bound = join.bind(ORDERS, PAYMENTS)
-    stream = open_replica(fw.plan(bound.spec, bound.schema), coalesce=True)
+    stream = open_replica(fw.plan(bound.spec, bound.schema, coalesce=True))
     rows = pa.table([[1], [5], [7]], schema=ORDERS)
     stream.process(bound.united(0, rows, pa.array([5])))
     return stream.delta()
