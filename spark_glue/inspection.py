@@ -62,7 +62,8 @@ def why(
     progress = stored.progress()
     known = None if progress is None or stored.operators > 1 else progress.watermark
     said = _said(time_text, progress, stream.watermark, stored.operators)
-    report = stream.why_as_of(fw.MIN_TIMESTAMP if known is None else known, said, time_text, key, at, window)
+    watermark = fw.MIN_TIMESTAMP if known is None else known
+    report = stream.why_as_of(said, key, at, window, watermark=watermark, time_text=time_text)
     assigner = plan.spec.assigner
     if stored.operators > 1 or assigner is None or not assigner.is_event_time():
         return replace(report, rows=(*report.rows, *_COUNTED))

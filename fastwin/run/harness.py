@@ -13,9 +13,10 @@ from fastwin.errors import SpecError, StateError
 from fastwin.operators.general.operator import GeneralOperator
 from fastwin.run import planner
 from fastwin.run.guard import Guard, alone
+from fastwin.run.opening import open_owned
+from fastwin.run.ownedstream import OwnedStream
 from fastwin.run.results import Result
 from fastwin.run.showing import moment_text
-from fastwin.run.stream import Stream, open_plan
 from fastwin.run.timelines import kind_of_element
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.resultcolumns import BOUNDS
@@ -79,7 +80,7 @@ class WindowHarness:
         self._schema: pa.Schema | None = None
         self._any_time = any_time
         self._guard = Guard("harness")
-        self._stream: Stream | None = None
+        self._stream: OwnedStream | None = None
         self._watermark: int | None = None
         self._clock = 0
         by_clock = spec.time_column is None
@@ -90,9 +91,9 @@ class WindowHarness:
         if schema is not None:
             self._open(schema)
 
-    def _open(self, schema: pa.Schema) -> Stream:
+    def _open(self, schema: pa.Schema) -> OwnedStream:
         """Opens the stream; a schema that does not suit is not kept."""
-        self._stream = open_plan(planner.plan(self.spec, schema, general=True), any_time=self._any_time)
+        self._stream = open_owned(planner.plan(self.spec, schema, general=True), any_time=self._any_time)
         self._schema = schema
         self._operator.firing.causes = []
         if self._clock:
@@ -104,7 +105,7 @@ class WindowHarness:
     @property
     def _operator(self) -> GeneralOperator:
         assert self._stream is not None
-        return cast(GeneralOperator, self._stream._operator)  # as the plan was asked to
+        return cast(GeneralOperator, self._stream.operator)  # as the plan was asked to
 
     @alone
     def push(self, element: Mapping[str, Any]) -> list[Emission]:
@@ -159,7 +160,7 @@ class WindowHarness:
         metrics = self._stream.metrics
         self.dropped += metrics.num_late_records_dropped - self._dropped_before
         self._dropped_before = metrics.num_late_records_dropped
-        self._operator._check()
+        self._stream.check_invariants()
         return found
 
     @property
@@ -245,7 +246,7 @@ class WindowHarness:
         self._stream.restore(saved, forget_watermark=forget_watermark)
         self._dropped_before = 0
         self._operator.firing.causes = []
-        self._operator._check()
+        self._stream.check_invariants()
 
     def __repr__(self) -> str:
         return (

@@ -21,12 +21,12 @@ from fastwin.run.guard import Guard, alone
 from fastwin.run.inputclocks import InputClocks
 from fastwin.run.joinbound import Bound
 from fastwin.run.joinheader import JoinHeader, split_header
-from fastwin.run.opening import open_stream
+from fastwin.run.opening import open_owned
+from fastwin.run.ownedstream import OwnedStream
 from fastwin.run.reading import columns_named
 from fastwin.run.restoring import chunks_in
 from fastwin.run.results import Metrics, Result
 from fastwin.run.showing import ShownStream
-from fastwin.run.stream import Stream
 from fastwin.run.tracing import TracedStream, check_trace
 from fastwin.run.twoinputs import delays_of, of_input, schemas_of
 from fastwin.run.why.report import WhyReport
@@ -67,7 +67,7 @@ class JoinStream(ShownStream):
         self._clocks = InputClocks.begin(2, _now_ms())
         self._guessed: tuple[int, ...] = (MIN_TIMESTAMP,) * 2  # newest times that state did not tell
         self._bound: Bound | None = None
-        self._stream: Stream | None = None
+        self._stream: OwnedStream | None = None
         self._guard = Guard("stream")  # also of what is kept here, which the inner stream's does not know
         self._bad = self._late = self._dropped = self._calls = 0
         self._unit_checked = [False, False]
@@ -75,9 +75,9 @@ class JoinStream(ShownStream):
         if schemas is not None:
             self._bind(*schemas_of(schemas))
 
-    def _bind(self, left: pa.Schema, right: pa.Schema) -> tuple[Bound, Stream]:
+    def _bind(self, left: pa.Schema, right: pa.Schema) -> tuple[Bound, OwnedStream]:
         bound = self._bind_schemas(left, right)
-        self._bound, self._stream = bound, open_stream(bound.spec, schema=bound.schema, trace=self._trace)
+        self._bound, self._stream = bound, open_owned(planner.plan(bound.spec, bound.schema), trace=self._trace)
         self._advance()
         return bound, self._stream
 
@@ -95,7 +95,7 @@ class JoinStream(ShownStream):
         bound, stream = self._bound, self._stream
         assert bound is not None
         assert stream is not None
-        stream._refuse_if_failed()
+        stream.refuse_if_failed()
         self._calls += 1
         united, newest, bad = [], [MIN_TIMESTAMP] * 2, 0
         newest_rows: list[pa.Table | None] = [None, None]
@@ -216,7 +216,7 @@ class JoinStream(ShownStream):
             for name, found in zip(SIDES, given, strict=True)
         ]
         if self._stream is not None:
-            self._stream._refuse_if_failed()
+            self._stream.refuse_if_failed()
         self._watermarks = [
             mark if found is None else max(mark, found) for mark, found in zip(self._watermarks, given, strict=True)
         ]
@@ -266,7 +266,7 @@ class JoinStream(ShownStream):
         Int times are in ms. What has fired and what was late is known if the stream was opened with ``trace=``. Raises
         StateError while the columns are not known.
         """
-        return self._known("why")._why_told(self._said_of_time(), key, at, window)
+        return self._known("why").why_as_of(self._said_of_time(), key, at, window)
 
     def _said_of_time(self) -> tuple[str, ...]:
         time_text, said = TimeText(), ["Time is the lesser of the watermarks of both inputs."]
@@ -301,7 +301,7 @@ class JoinStream(ShownStream):
         """Returns what has changed since the last snapshot() or delta() as one chunk."""
         return self._chunk(self._known("delta").delta())
 
-    def _known(self, call: str) -> Stream:
+    def _known(self, call: str) -> OwnedStream:
         if self._stream is None:
             raise StateError(f"{call}: the stream has seen no batch and no schema yet, so there is no state")
         return self._stream
@@ -344,16 +344,16 @@ class JoinStream(ShownStream):
 
     def _check_invariants(self) -> None:
         if self._stream is not None:
-            self._stream._check_invariants()
+            self._stream.check_invariants()
 
 
 @contextmanager
-def _failing(stream: Stream) -> Iterator[None]:
+def _failing(stream: OwnedStream) -> Iterator[None]:
     """An error within fails the stream: rows have been taken, or windows have fired, and what came of it is lost."""
     try:
         yield
     except BaseException as problem:
-        stream._fail(problem)
+        stream.fail(problem)
         raise
 
 

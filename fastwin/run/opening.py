@@ -1,4 +1,4 @@
-"""Opens streams as ``WindowSpec.open`` is asked to."""
+"""Opens streams: as ``WindowSpec.open`` is asked to, and as parts of other objects."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import pyarrow as pa
 from fastwin.errors import SpecError
 from fastwin.run import planner
 from fastwin.run.datawatermark import data_watermark
+from fastwin.run.ownedstream import OwnedStream
+from fastwin.run.planner import Plan
 from fastwin.run.stream import Stream
 from fastwin.run.tracing import TracedStream, check_trace
 from fastwin.spec.builder import SpecBuilder
 from fastwin.times import Duration
 
-__all__ = ["open_stream"]
+__all__ = ["open_owned", "open_stream"]
 
 
 def open_stream(
@@ -38,3 +40,14 @@ def open_stream(
         return Stream(spec, plan=plan, follows=follows, max_future_skew=max_future_skew, schema=schema)
     most = check_trace(trace)
     return TracedStream(spec, plan=plan, follows=follows, max_future_skew=max_future_skew, schema=schema, trace=most)
+
+
+def open_owned(plan: Plan, *, any_time: bool = False, trace: int | None = None) -> OwnedStream:
+    """Opens a stream for an object that it is a part of.
+
+    any_time: takes event times of all int64, as Flink does, and not only those within ±2⁶¹ ms; for the general operator
+    alone. trace: how many decisions are kept, see ``check_trace``; None: none.
+    """
+    if trace is None:
+        return OwnedStream(plan.spec, plan=plan, any_time=any_time)
+    return TracedStream(plan.spec, plan=plan, any_time=any_time, trace=trace)

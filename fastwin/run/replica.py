@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 from fastwin.errors import StateError
 from fastwin.run.guard import alone
+from fastwin.run.ownedstream import OwnedStream
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
-from fastwin.run.stream import Stream
-from fastwin.run.why.answer import why
-from fastwin.run.why.report import WhyReport
-from fastwin.run.why.timetext import TimeText
 from fastwin.state.chunks import read_meta
 from fastwin.state.gathering import gathered
 from fastwin.state.refresh import Refresh
@@ -20,7 +14,7 @@ from fastwin.state.refresh import Refresh
 __all__ = ["Replica", "open_replica"]
 
 
-class Replica(Stream):
+class Replica(OwnedStream):
     """A stream that also takes elements as partial results, and the changes that another copy of it has made."""
 
     @alone
@@ -102,24 +96,6 @@ class Replica(Stream):
         self._planned("gather")
         assert self._plan is not None
         self._caught_up(gathered(parts, self._plan.config))
-
-    @alone
-    def why_as_of(
-        self, watermark: int, said_of_time: tuple[str, ...], time_text: TimeText, key: Any, at: Any, window: Any
-    ) -> WhyReport:
-        """Answers as ``why`` does, for a stream whose watermark is known to be at least so far, ms.
-
-        said_of_time: what the report says of the watermark. time_text: how it shows times.
-        """
-        operator = self._planned("why")
-        assert self._plan is not None
-        subject = replace(
-            self._subject(self._plan, operator),
-            watermark=max(watermark, self.watermark),
-            said_of_time=said_of_time,
-            time_text=time_text,
-        )
-        return why(subject, key, at, window)
 
 
 def open_replica(plan: Plan) -> Replica:

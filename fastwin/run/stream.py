@@ -389,10 +389,6 @@ class Stream(Questions, ShownStream):
             self._operator._check()
 
 
-def open_plan(plan: Plan, *, any_time: bool = False) -> Stream:
-    """Opens a stream for a plan.
-
-    any_time: takes event times of all int64, as Flink does, and not only those within ±2⁶¹ ms; for the general operator
-    alone.
-    """
-    return Stream(plan.spec, plan=plan, any_time=any_time)
+def open_plan(plan: Plan) -> Stream:
+    """Opens a stream for a plan."""
+    return Stream(plan.spec, plan=plan)

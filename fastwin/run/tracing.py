@@ -12,9 +12,9 @@ from fastwin.columns.decoding import take_rows
 from fastwin.columns.pythonvalues import told_values
 from fastwin.errors import SpecError
 from fastwin.operators.protocol import Operator
+from fastwin.run.ownedstream import OwnedStream
 from fastwin.run.planner import Plan
 from fastwin.run.results import Result
-from fastwin.run.stream import Stream
 from fastwin.run.why.journal import Fired, Journal, Late, Moved
 from fastwin.spec.ending import AggregateEnding, ReduceEnding
 from fastwin.spec.joinending import SIDE, SIDES, Side
@@ -34,7 +34,7 @@ def check_trace(trace: object) -> int:
     return trace
 
 
-class TracedStream(Stream):
+class TracedStream(OwnedStream):
     """A stream that notes what fires and by what, what is late, and what moves the watermark. trace: how many of these.
 
     Firings are known by their rows. Where each may give several, those of a window that follow each other are one.

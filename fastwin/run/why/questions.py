@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -58,19 +57,11 @@ class Questions:
         Costs nothing until it is called; then O(rows of state). What has fired and what was late is known if the stream
         was opened with ``trace=``. Raises SpecError for a key that does not suit, and for ``at`` and ``window`` both.
         """
-        return self._answer(None, key, at, window)
-
-    @alone
-    def _why_told(self, said_of_time: tuple[str, ...], key: Any, at: Any, window: Any) -> WhyReport:
-        """Answers as ``why`` does. said_of_time: of the watermark, for an owner of the stream that knows more of it."""
-        return self._answer(said_of_time, key, at, window)
-
-    def _answer(self, said_of_time: tuple[str, ...] | None, key: Any, at: Any, window: Any) -> WhyReport:
         self._refuse_if_failed()
         plan, operator = self._plan, self._operator
         if plan is None or operator is None:
             return why_nothing(self._spec, key, self.watermark, self.metrics.processing_time)
-        return why(replace(self._subject(plan, operator), said_of_time=said_of_time), key, at, window)
+        return why(self._subject(plan, operator), key, at, window)
 
     def _subject(self, plan: Plan, operator: Operator) -> Subject:
         return Subject(plan, operator, self.metrics, self.watermark, self._follows, self._journal)
