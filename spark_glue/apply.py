@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 import fastwin as fw
+from fastwin.callers import callers_level
 from fastwin.errors import SpecError
 from fastwin.machine.packages import explained
 from fastwin.run.datawatermark import idle_time
@@ -299,7 +300,7 @@ def _warn_of_batches(spark: SparkSession) -> None:
             f"{BATCH_ROWS_KEY} is {rows}, and {BATCH_BYTES_KEY} says no limit: a large micro-batch may then be more "
             f"than the 2 GiB that a column of Arrow's holds, which ends the query; set it to 10000, or give a limit in "
             f"bytes",
-            stacklevel=3,
+            stacklevel=callers_level(),
         )
 
 
@@ -333,7 +334,7 @@ def _warn_of_dates(spec: fw.WindowSpec) -> None:
         warnings.warn(
             'bad_rows: the policy is "raise", so one row with a date far ahead ends the query, and again at each start'
             '; .bad_rows("drop") counts such rows, .bad_rows("divert"), which joins do not take, hands them out',
-            stacklevel=3,
+            stacklevel=callers_level(),
         )
 
 
@@ -366,7 +367,7 @@ def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -
     warnings.warn(
         "the frame has a watermark already, which costs Spark a step for each row, and serves one apply in a query: of "
         "two, the second would never fire; leave withWatermark out and give watermark= to apply",
-        stacklevel=3,
+        stacklevel=callers_level(),
     )
     return own
 

@@ -7,11 +7,12 @@ import re
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pyspark
 
+from fastwin.callers import callers_level
 from fastwin.errors import SpecError
 
 __all__ = ["archive_options", "archived_classes"]
@@ -26,13 +27,16 @@ _FOLDERS = "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR"
 _READ = re.compile(r"""[\s'"\\:]""")
 
 
-@contextmanager
-def archived_classes(folder: str | os.PathLike[str] | None) -> Iterator[None]:
+def archived_classes(folder: str | os.PathLike[str] | None) -> AbstractContextManager[None]:
     """Lets a JVM that starts within take its classes from an archive in a folder, or write it when it ends.
 
     None: does nothing. Raises SpecError for a folder that cannot be made or written to.
     """
-    options = None if folder is None else archive_options(folder)
+    return _started_with(None if folder is None else archive_options(folder))
+
+
+@contextmanager
+def _started_with(options: str | None) -> Iterator[None]:
     if options is None:
         yield
         return
@@ -63,7 +67,7 @@ def archive_options(folder: str | os.PathLike[str], environment: Mapping[str, st
             warnings.warn(
                 f"class_archive: {name} is set, and with a folder of settings on its class path a JVM has no archive: "
                 f"this session goes without",
-                stacklevel=5,
+                stacklevel=callers_level(),
             )
             return None
     archive = path / f"spark-{pyspark.__version__}-{_fingerprint(environment)}.jsa"

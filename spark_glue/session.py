@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from fastwin.callers import callers_level
 from fastwin.errors import NotInstalledError, SpecError
 from fastwin.machine.java import java_fault
 from spark_glue.classarchive import archived_classes
@@ -224,7 +225,7 @@ def warn_of_format(spark: SparkSession) -> None:
         )
     warnings.warn(
         f"{FORMAT_KEY} {why}; set it to {best}, as spark_glue.session does, before the query's first start",
-        stacklevel=4,
+        stacklevel=callers_level(),
     )
 
 

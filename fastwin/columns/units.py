@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from types import FrameType
 from typing import Final, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.callers import callers_level
+
 __all__ = [
     "PER_SECOND",
     "UNITS",
     "Unit",
     "as_instants",
-    "callers_level",
     "is_suspicious",
     "suspected_unit",
     "warn_of_unit",
@@ -83,15 +82,6 @@ def warn_of_unit(column: str, times: NDArray[np.int64]) -> bool:
         stacklevel=callers_level(),
     )
     return True
-
-
-def callers_level() -> int:
-    """Returns the stacklevel, for who calls this, of the nearest line outside of this package."""
-    frame: FrameType | None = sys._getframe(1)
-    level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "fastwin":
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _days(first: int, last: int, unit: str) -> str:

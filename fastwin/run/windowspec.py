@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from fastwin.callers import callers_level
 from fastwin.errors import SpecError
 from fastwin.run.choice import Explanation, choose, explain
 from fastwin.run.opening import open_stream
@@ -108,7 +109,7 @@ def _named_watermark(delay: tuple[Any, ...], watermark: Any) -> Any:
         raise SpecError(f"open: takes one watermark, by its name: open(watermark={delay[0]!r}), got {len(delay)} more")
     warnings.warn(
         f"open({delay[0]!r}): say what that is: open(watermark={delay[0]!r}), by how much elements may be out of order",
-        stacklevel=3,
+        stacklevel=callers_level(),
     )
     return delay[0]
 

@@ -6,7 +6,7 @@ import warnings
 
 import pyarrow as pa
 
-from fastwin.columns.units import callers_level
+from fastwin.callers import callers_level
 from fastwin.operators.config import TIME_TYPE
 from fastwin.spec.builder import SpecBuilder
 from fastwin.windows.assigner import WindowAssigner

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fastwin.callers import callers_level
 from fastwin.errors import SpecError, StateError
 from fastwin.spec.codes import changed_codes, without_codes, without_functions
 from fastwin.times import format_ms
@@ -253,7 +254,8 @@ def _is_same(before: str, now: str, migrate: Migrate) -> bool:
         return False
     # Once, by state that was written before there were codes.
     warnings.warn(
-        f"state: it does not tell the code of the functions in {now}; it is taken to be the same", stacklevel=2
+        f"state: it does not tell the code of the functions in {now}; it is taken to be the same",
+        stacklevel=callers_level(),
     )
     return True
 

@@ -1,8 +1,9 @@
-"""What a writer is told of panes that a store did not take."""
+"""What a writer is told of panes that a store did not take, or has lost."""
 
 import warnings
 from collections.abc import Callable
 
+from fastwin.callers import callers_level
 from fastwin.store.keytext import MAX_KEY_BYTES
 from fastwin.store.records import Meta, Written
 from fastwin.store.spans import time_text
@@ -10,11 +11,9 @@ from fastwin.times import format_ms
 
 __all__ = ["Notices"]
 
-_CALLER = 5  # behind tell, warn_of, _put and put
-
 
 class Notices:
-    """Warns of panes that were left out, once for each reason."""
+    """Warns of panes that were left out, once for each reason, and of each time that all are gone."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
@@ -29,7 +28,7 @@ class Notices:
                 f"{written.expired} older ones were left out. All writers of a store have one watermark, that of the "
                 f"first of them: where others lag behind it, choose a longer retention, or a store for each; further "
                 f"ones are counted in Written.expired alone",
-                stacklevel=_CALLER,
+                stacklevel=callers_level(),
             )
         if written.refused and "refused" not in self._told:
             self._told.add("refused")
@@ -37,5 +36,14 @@ class Notices:
                 f"store: {shown} takes keys of at most {MAX_KEY_BYTES} bytes as text; {written.refused} panes of "
                 f"longer ones were left out, such as of {written.refused_key!r}...; further ones are counted in "
                 f"Written.refused alone",
-                stacklevel=_CALLER,
+                stacklevel=callers_level(),
             )
+
+    @staticmethod
+    def emptied(shown: str) -> None:
+        """Warns that a store has no panes any more."""
+        warnings.warn(
+            f"store: {shown} has lost all panes since the last batch; those that the stream still writes come back, "
+            f"earlier ones do not",
+            stacklevel=callers_level(),
+        )

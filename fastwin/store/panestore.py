@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -165,11 +164,7 @@ class PaneStore(ABC):
         if meta is None or meta.identity != last.identity:
             self._last = None
             self._losses.emptied(last)
-            warnings.warn(
-                f"store: {self._shown} has lost all panes since the last batch; those that the stream still writes "
-                f"come back, earlier ones do not",
-                stacklevel=4,
-            )
+            self._notices.emptied(self._shown)
             return
         raise StoreError(
             f"store: {self._shown} went back from version {last.version} to {meta.version}, so panes are missing; put "

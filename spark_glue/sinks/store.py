@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, is_remote
 from pyspark.sql import functions as F
 
 import fastwin as fw
+from fastwin.callers import callers_level
 from fastwin.errors import FastwinError, SpecError, StoreError, StoreUnavailableError
 from fastwin.spec.panes import window_of
 from fastwin.spec.resultcolumns import WINDOW_START
@@ -179,14 +180,14 @@ class StoreSink:
             warnings.warn(
                 f"to_store: the store has nothing of this query's batches before {batch_id}, so it was emptied since, "
                 f"or is another one; panes of those batches do not come back",
-                stacklevel=4,
+                stacklevel=callers_level(),
             )
             store.accept_loss()
 
     def _lost(self, store: PaneStore, what: str) -> None:
         if not self._accept_loss:
             raise StoreError(what)
-        warnings.warn(what, stacklevel=4)
+        warnings.warn(what, stacklevel=callers_level())
         _LOG.warning("to_store: the store goes on without the batches that it has lost, as accept_loss=True says")
         store.accept_loss()
 

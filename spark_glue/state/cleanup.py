@@ -25,6 +25,7 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
 )
 
+from fastwin.callers import callers_level
 from spark_glue.plan.asking import ask_spark
 from spark_glue.plan.compat import SparkContext, is_connect
 from spark_glue.plan.queries import has_started_again, may_be_ours, running_query
@@ -69,7 +70,7 @@ class _Listener(StreamingQueryListener):
             self._queries.add(str(event.id))
         for found in () if query is None else (query.problem, query.notice):
             if found is not None:
-                warnings.warn(found, stacklevel=2)
+                warnings.warn(found, stacklevel=callers_level())
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         pass

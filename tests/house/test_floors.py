@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The rooms of fastwin by floor, the lowest first. A room may import the rooms on lower floors, and nothing else. A file at
 # the top of the package is a room of its own; "" is the package itself, which hands names on.
 FLOORS = [
-    "errors",
+    "callers errors",
     "machine times",
     "core",
     "columns",

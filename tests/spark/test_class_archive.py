@@ -101,7 +101,7 @@ def test_settings_in_a_folder_are_told(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.warns(UserWarning, match="goes without") as told:
         session()
     assert told[0].filename == __file__, "the line that asked for a session"
-    assert told[0].lineno == session.__code__.co_firstlineno + 5
+    assert told[0].lineno == session.__code__.co_firstlineno + 1
     assert not (tmp_path / "classes").exists()
 
 

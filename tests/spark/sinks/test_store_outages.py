@@ -114,8 +114,9 @@ def test_went_back_between_runs(spark, server, monkeypatch):
         with pytest.raises(StoreError, match="has of this query is 0, and this is batch 3: it went back"):
             spark_glue.to_store(server.url, spec())(frames[3], 3)
     accepting = spark_glue.to_store(server.url, spec(), accept_loss=True)
-    with pytest.warns(UserWarning, match="it went back, and panes are missing"):
+    with pytest.warns(UserWarning, match="it went back, and panes are missing") as told:
         accepting(frames[3].limit(0), 3)  # most batches bring no panes
+    assert {one.filename for one in told if "went back" in str(one.message)} == {__file__}
     accepting(frames[4], 4)
     with PaneStore.open(server.url, read_only=True) as store:
         assert store.meta().since == FIRST + 5 * 3 * MINUTE  # no window from before is complete
