@@ -24,6 +24,7 @@ from spark_glue.stages.rescaling import Divided, RescalingProcessor, divided_ane
 from spark_glue.state.checkpointfiles import CheckpointFiles, LogEntry
 from spark_glue.state.cutparts import STATE
 from spark_glue.state.stored import Checkpoint, escaped_in, plan_of, stopped_checkpoint
+from spark_glue.state.variables import inputs_of
 
 __all__ = ["rescale"]
 
@@ -107,7 +108,7 @@ def rescale(
         raise StateError("rescale: the state was written for another spec")
     clocks = stored.clocks
     if clocks is not None:
-        frame_plan = replace(frame_plan, idle_ms=1, delays=(0,) * ((len(clocks) - 3) // 2))
+        frame_plan = replace(frame_plan, idle_ms=1, delays=(0,) * inputs_of(clocks))
     rows = _rows(stored, spec, before, now)
     _LOG.info(
         "rescale: %s is divided anew: %d key groups in %d shares become %d in %d",

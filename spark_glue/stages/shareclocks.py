@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessorHandle
 from pyspark.sql.streaming.stateful_processor import TimerValues
 
 from fastwin import MIN_TIMESTAMP
 from fastwin.run.inputclocks import InputClocks
+from spark_glue.state.variables import CLOCKS, clocks_type
 
 __all__ = ["ShareClocks"]
 
@@ -27,9 +27,7 @@ class ShareClocks:
 
     def __init__(self, handle: StatefulProcessorHandle, delays: Sequence[int], idle_ms: int) -> None:
         self._delays, self._idle_ms = tuple(delays), idle_ms
-        names = [f"{what}_{number}" for number in range(len(delays)) for what in ("newest", "heard")]
-        fields = [T.StructField(name, T.LongType()) for name in (*names, "seen", "watermark", "next")]
-        self._state = handle.getValueState("inputs", T.StructType(fields))
+        self._state = handle.getValueState(CLOCKS, clocks_type(len(delays)))
 
     def hear(self, newest: Sequence[tuple[int, int]], values: TimerValues) -> None:
         """Takes what the current share is told: numbers of inputs, and new times of them. Empty: no input had rows."""

@@ -1,6 +1,5 @@
 """When Spark must visit a share again: one timer for each, in the time that the query's timers wait for."""
 
-from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessorHandle
 from pyspark.sql.streaming.stateful_processor import TimerValues
 
@@ -10,10 +9,9 @@ from spark_glue.plan.frameplan import TimeMode
 from spark_glue.stages.duetimers import ask_unless
 from spark_glue.stages.shareclocks import ShareClocks
 from spark_glue.stages.worker import has_own_partition
+from spark_glue.state.variables import WAITING, WAITING_TYPE
 
 __all__ = ["ShareTimers"]
-
-_WAITING = T.StructType([T.StructField(name, T.LongType()) for name in ("event", "processing", "timer")])
 
 
 class ShareTimers:
@@ -41,7 +39,7 @@ class ShareTimers:
         self._mode = mode
         self._clocks = clocks
         # What is waited for: the first timers of the share, and the timer of Spark's that is set for them.
-        self._waiting = handle.getValueState("waiting", _WAITING) if mode == "ProcessingTime" else None
+        self._waiting = handle.getValueState(WAITING, WAITING_TYPE) if mode == "ProcessingTime" else None
         self._is_done = False
         alone = mode == "EventTime" and has_own_partition() and finds_old_timers()
         self._keeps_sooner = alone and ask_unless(handle, lambda: self._is_done)

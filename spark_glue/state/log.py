@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from pyspark.sql import types as T
 from pyspark.sql.streaming import StatefulProcessorHandle
 
 from fastwin.errors import StateError
 from fastwin.state.identity import Migrate, StateSpec, allows_wider_types
 from fastwin.state.signing import SIGNATURE_BYTES, check_signature, is_signing, signature
 from spark_glue.state.book import DeltaLog, Entry
+from spark_glue.state.variables import CHUNK_KEY, CHUNK_VALUE, CHUNKS, HEAD, HEAD_TYPE
 
 __all__ = [
     "CHUNK_BYTES",
@@ -55,10 +55,6 @@ _BEFORE_CHAINS = 4  # its chunks do not tell when a round of repeating began, so
 # in the head; then the signature, if it is signed.
 _PREFIX, _LENGTH = struct.Struct("<4sH"), struct.Struct("<I")
 _SIGNED = 1 << 15  # in the format
-
-_HEAD = T.StructType([T.StructField("head", T.BinaryType())])
-_CHUNK_NO = T.StructType([T.StructField("chunk", T.LongType())])
-_CHUNK = T.StructType([T.StructField("data", T.BinaryType())])
 
 
 @dataclass(frozen=True)
@@ -154,8 +150,8 @@ class StateLog:
     def __init__(self, handle: StatefulProcessorHandle, identity: Identity, in_chunks: bool = True) -> None:
         self._identity = identity
         self._in_chunks = in_chunks
-        self._head = handle.getValueState("head", _HEAD)
-        self._chunks: Any = handle.getMapState("chunks", _CHUNK_NO, _CHUNK) if in_chunks else None
+        self._head = handle.getValueState(HEAD, HEAD_TYPE)
+        self._chunks: Any = handle.getMapState(CHUNKS, CHUNK_KEY, CHUNK_VALUE) if in_chunks else None
 
     def of(self, identity: Identity) -> "StateLog":
         """Returns the log of the same state for another identity."""

@@ -32,6 +32,7 @@ from spark_glue.plan.queries import runs_from
 from spark_glue.plan.settings import BATCH_ROWS_KEY
 from spark_glue.state.log import StoredHead, head_in, joined
 from spark_glue.state.marks import Marks, marks_in
+from spark_glue.state.variables import CHUNK, CHUNKS, CLOCKS, DATA, HEAD, NEXT, SEEN, WATERMARK
 
 __all__ = [
     "Checkpoint",
@@ -44,10 +45,8 @@ __all__ = [
     "stopped_checkpoint",
 ]
 
-CLOCKS = "inputs"
-"""The state variable of shares that make their watermark themselves, see ``stages.shareclocks``."""
-CHUNK_COLUMNS = ["key_group", "chunk", "data"]
-_CHUNK_TYPES = "key_group int, chunk bigint, data binary"
+CHUNK_COLUMNS = ["key_group", CHUNK, DATA]
+_CHUNK_TYPES = f"key_group int, {CHUNK} bigint, {DATA} binary"
 _SMALL_OPERATOR = "applyInPandasWithState"  # the operator, as Spark's metadata has it
 NO_CHUNK = -1
 _BATCH_BYTES = 1 << 29  # of a record batch on its way to Python
@@ -187,7 +186,7 @@ class Checkpoint:
     def heads(self) -> dict[int, StoredHead]:
         """The heads of all shares, by the id that Spark groups by."""
         try:
-            rows = self._state("head").select("key.key_group", "value.head").collect()
+            rows = self._state(HEAD).select("key.key_group", f"value.{HEAD}").collect()
         except PySparkException as problem:
             said = str(problem).splitlines()[0]
             if found := escaped_in(self._path):
@@ -220,8 +219,8 @@ class Checkpoint:
     def _all_chunks(self) -> DataFrame:
         if self.is_small:
             return self.spark.createDataFrame([], _CHUNK_TYPES)
-        rows = self._state("chunks")
-        return rows.select("key.key_group", "user_map_key.chunk", "user_map_value.data").toDF(*CHUNK_COLUMNS)
+        rows = self._state(CHUNKS)
+        return rows.select("key.key_group", f"user_map_key.{CHUNK}", f"user_map_value.{DATA}").toDF(*CHUNK_COLUMNS)
 
     def pieces(self, groups: Iterable[int] | None = None) -> DataFrame:
         """Returns ``chunks`` cut into pieces, so small that a record batch of them stays below Arrow's two gigabytes.
@@ -230,9 +229,9 @@ class Checkpoint:
         """
         rows = int(self.spark.conf.get(BATCH_ROWS_KEY) or 0)
         size = _PIECE if rows <= 0 else max(1, min(_PIECE, _BATCH_BYTES // rows))
-        start = F.explode(F.expr(f"sequence(0, greatest(length(data) - 1, 0), {size})")).alias("start")
-        return self.chunks(groups).select("key_group", "chunk", "data", start).selectExpr(
-            "key_group", "chunk", f"substring(data, start + 1, {size}) as data"
+        start = F.explode(F.expr(f"sequence(0, greatest(length({DATA}) - 1, 0), {size})")).alias("start")
+        return self.chunks(groups).select(*CHUNK_COLUMNS, start).selectExpr(
+            "key_group", CHUNK, f"substring({DATA}, start + 1, {size}) as {DATA}"
         )  # fmt: skip
 
     def shares(self, groups: Iterable[int] | None = None) -> Iterator[tuple[int, list[bytes]]]:
@@ -250,8 +249,8 @@ class Checkpoint:
         entry = head.log.entries[-1]
         if entry.first in head.inline:
             return joined(head.inline, entry)
-        rows = self.chunks([group]).where(_one_of(F.col("chunk"), entry.numbers())).collect()
-        return joined({row.chunk: bytes(row.data) for row in rows}, entry)
+        rows = self.chunks([group]).where(_one_of(F.col(CHUNK), entry.numbers())).collect()
+        return joined({row[CHUNK]: bytes(row[DATA]) for row in rows}, entry)
 
     def group_of(self, plan: fw.Plan, key: list[pa.Array]) -> int:
         """Returns the id of the share that a key is in. key: the key columns, of one row."""
@@ -300,7 +299,7 @@ class Checkpoint:
         """Returns the watermarks of the last micro-batch and of the next, if the query makes them itself (idle=)."""
         if not self._has_clocks:
             return None
-        row = self._state(CLOCKS).select(F.max("value.watermark"), F.max("value.next")).first()
+        row = self._state(CLOCKS).select(F.max(f"value.{WATERMARK}"), F.max(f"value.{NEXT}")).first()
         marks = (None, None) if row is None else row
         return tuple(None if mark is None or mark <= 0 else int(mark) for mark in marks)  # type: ignore[return-value]
 
@@ -309,7 +308,7 @@ class Checkpoint:
         """What all shares know of the inputs, as ``ShareClocks`` stores it, if they make the watermark (idle=)."""
         if not self._has_clocks:
             return None
-        latest = self._state(CLOCKS).select("value.*").orderBy(F.col("seen").desc()).first()
+        latest = self._state(CLOCKS).select("value.*").orderBy(F.col(SEEN).desc()).first()
         return None if latest is None else tuple(latest)
 
     @property
