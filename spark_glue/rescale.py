@@ -17,7 +17,7 @@ from fastwin.errors import SpecError, StateError
 from fastwin.state.chunks import owner
 from spark_glue.plan.compat import check_repartitions, repartition_offline
 from spark_glue.plan.frameplan import FramePlan
-from spark_glue.plan.keygroups import LEDGER_ID, check_key_groups, ids
+from spark_glue.plan.keygroups import RECORD_ID, check_key_groups, ids
 from spark_glue.plan.types import spark_struct
 from spark_glue.stages.history import INITIAL
 from spark_glue.stages.rescaling import Divided, RescalingProcessor, divided_anew
@@ -162,7 +162,7 @@ def _rows(stored: Checkpoint, spec: fw.WindowSpec | fw.JoinSpec, before: Divided
     def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return divided_anew(spec, heads, now, batches)
 
-    visited = [LEDGER_ID, *ids(max(before.shares, now.shares)).tolist()]
+    visited = [RECORD_ID, *ids(max(before.shares, now.shares)).tolist()]
     visits = stored.spark.createDataFrame([(place, *[None] * len(STATE)) for place in visited], struct)
     return stored.pieces().mapInArrow(divided, struct).unionAll(visits)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastwin.errors import SpecError
 
-__all__ = ["KEY_GROUPS", "LEDGER_ID", "MAX_KEY_GROUPS", "check_key_groups", "ids", "murmur3_int", "number_of"]
+__all__ = ["KEY_GROUPS", "MAX_KEY_GROUPS", "RECORD_ID", "check_key_groups", "ids", "murmur3_int", "number_of"]
 
 KEY_GROUPS = 64
 """How many a query has that says nothing."""
@@ -85,7 +85,7 @@ def number_of(group_id: int) -> int:
     return int(murmur3_int(np.array([group_id], np.int32))[0])
 
 
-LEDGER_ID = int(_unhash(np.array([MAX_KEY_GROUPS], np.int32))[0])
+RECORD_ID = int(_unhash(np.array([MAX_KEY_GROUPS], np.int32))[0])
 """The id of the group that holds no events but the query's own record; it is no key group of any query."""
 
 

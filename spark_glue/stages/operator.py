@@ -16,7 +16,7 @@ import fastwin as fw
 from fastwin.errors import StateError
 from fastwin.spec.joinending import SIDE
 from spark_glue.plan.frameplan import FramePlan
-from spark_glue.plan.keygroups import LEDGER_ID, number_of
+from spark_glue.plan.keygroups import RECORD_ID, number_of
 from spark_glue.plan.outputs import Output, ResultKind, result_tables
 from spark_glue.stages.counters import INPUT_TIMES, count, observed_of_shares
 from spark_glue.stages.feeding import partials_in, rows_in
@@ -113,7 +113,7 @@ class WindowProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         self._take_pieces_of(key[0])
         packets = sorted(_packets(rows))
-        if key[0] == LEDGER_ID:
+        if key[0] == RECORD_ID:
             self._log.sign()
             if times := _newest(packets):
                 yield from self._frames([], count(fw.Metrics(), fw.Metrics(), kept=(0, 0), work=times))
@@ -296,7 +296,7 @@ class Visit:
 
 
 def _newest(packets: Iterable[Packet]) -> dict[str, int]:
-    """Returns the newest time of each input that had good rows, as the tasks have told it to the ledger."""
+    """Returns the newest time of each input that had good rows, as the tasks have told it to the query's record."""
     found: dict[str, int] = {}
     for packet in packets:
         if packet.rows > 0:

@@ -27,7 +27,7 @@ from fastwin.times import LAST_DATE_MS
 from spark_glue.plan.catalyst import quoted
 from spark_glue.plan.eventtimes import time_where_ahead
 from spark_glue.plan.frameplan import FramePlan
-from spark_glue.plan.keygroups import LEDGER_ID, ids
+from spark_glue.plan.keygroups import RECORD_ID, ids
 from spark_glue.plan.types import conform, spark_struct
 from spark_glue.stages.packets import BLOB_BYTES, PACKED, PackedRow, PacketKind, cuts, encode, packed_batch
 from spark_glue.stages.worker import is_first_batch, settle, shares_of
@@ -137,15 +137,15 @@ class Packer:
 
     def _closing_rows(self) -> list[PackedRow]:
         if self._newest is None or not self._frame_plan.carrier:
-            return [self._row(LEDGER_ID, PacketKind.LEDGER, 0, None)]
+            return [self._row(RECORD_ID, PacketKind.RECORD, 0, None)]
         told = self._newest, None, None
         if self._frame_plan.idle_ms is None:
-            rows: list[PackedRow] = [(LEDGER_ID, self._mapper, self._frame_plan.input, PacketKind.LEDGER, *told)]
+            rows: list[PackedRow] = [(RECORD_ID, self._mapper, self._frame_plan.input, PacketKind.RECORD, *told)]
             # One millisecond less than the newest: Spark subtracts the delay alone, Flink's strategy one more.
             carrier_us = min(self._newest - 1, LAST_DATE_MS) * 1000
-            rows.append((LEDGER_ID, self._mapper, self._seq, PacketKind.LEDGER, 0, None, carrier_us))
+            rows.append((RECORD_ID, self._mapper, self._seq, PacketKind.RECORD, 0, None, carrier_us))
             return rows
-        rows = [self._row(LEDGER_ID, PacketKind.LEDGER, 0, None)]
+        rows = [self._row(RECORD_ID, PacketKind.RECORD, 0, None)]
         kind = PacketKind.CLOCK
         return rows + [(int(one), self._mapper, self._frame_plan.input, kind, *told) for one in self._ids]
 

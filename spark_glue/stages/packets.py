@@ -61,7 +61,7 @@ class PacketKind(IntEnum):
 
     GOOD = 0  # rows for the operator
     BAD = 1  # rows that the policy diverts; or, without a blob, only their number
-    LEDGER = 2  # nothing: it makes the query's own record be compared; and, where Spark makes the watermark, as CLOCK
+    RECORD = 2  # nothing: it makes the query's own record be compared; and, where Spark makes the watermark, as CLOCK
     PARTIAL = 3  # partial results for the operator
     CLOCK = 4  # nothing: ``rows`` is the newest time, ms, of the input whose number is ``seq``
 

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.stateful_processor import TimerValues
 
 import fastwin as fw
 from spark_glue.plan.frameplan import FramePlan, TimeMode
-from spark_glue.plan.keygroups import LEDGER_ID, ids, number_of
+from spark_glue.plan.keygroups import RECORD_ID, ids, number_of
 from spark_glue.stages.history import INITIAL, gathered_stream
 from spark_glue.stages.shareclocks import ShareClocks
 from spark_glue.stages.sharetimers import ShareTimers
@@ -98,7 +98,7 @@ class RescalingProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        if key[0] == LEDGER_ID:
+        if key[0] == RECORD_ID:
             self._new_log.seal()
             return iter(())
         share, parts, pieces = number_of(key[0]), [], Pieces()

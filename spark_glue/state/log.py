@@ -231,7 +231,7 @@ class StateLog:
     def sign(self) -> None:
         """Checks the query's own record against this query, and writes it if there is none yet or an earlier spec's.
 
-        The current share is the one that all of a query's tasks know (keygroups.LEDGER_ID). Because every batch with
+        The current share is the one that all of a query's tasks know (keygroups.RECORD_ID). Because every batch with
         input comes here, a query that does not belong to its checkpoint fails before it changes any state.
         """
         value, one = self._head.get(), self._identity

@@ -27,7 +27,7 @@ from fastwin.state.chunks import decode, owner
 from fastwin.state.identity import StateSpec
 from spark_glue.plan.compat import current_session
 from spark_glue.plan.frameplan import LOCAL_MS, TimeMode
-from spark_glue.plan.keygroups import LEDGER_ID, ids, number_of
+from spark_glue.plan.keygroups import RECORD_ID, ids, number_of
 from spark_glue.plan.queries import runs_from
 from spark_glue.plan.settings import BATCH_ROWS_KEY
 from spark_glue.state.log import StoredHead, head_in, joined
@@ -192,7 +192,7 @@ class Checkpoint:
             if found := escaped_in(self._path):
                 said += f" Its reader of state finds no path with {found}. On a local disk, give it a symbolic link"
             raise SpecError(f"{self._call}: {self._path} has no state that can be read: {said}") from problem
-        return {group: head_in(bytes(head)) for group, head in rows if group != LEDGER_ID}
+        return {group: head_in(bytes(head)) for group, head in rows if group != RECORD_ID}
 
     @property
     def time_zone(self) -> str | None:

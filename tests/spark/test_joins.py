@@ -17,7 +17,7 @@ import spark_glue
 from fastwin.errors import SpecError, StateError
 from fastwin.run.inputclocks import InputClocks
 from spark_glue.plan.frameplan import FramePlan, JoinInput
-from spark_glue.plan.keygroups import LEDGER_ID
+from spark_glue.plan.keygroups import RECORD_ID
 from spark_glue.plan.settings import FORMAT_KEY
 from spark_glue.stages import joined
 from spark_glue.stages.operator import WindowProcessor
@@ -265,9 +265,9 @@ def test_a_checkpoint_is_held_to_the_zone_in_which_times_are_read(spark, plans, 
     def begin(plan: FramePlan) -> None:
         processor = WindowProcessor(plan)
         processor.init(handle)
-        handle.key = LEDGER_ID
-        told = pd.DataFrame([packet_row(kind=int(PacketKind.LEDGER))])
-        list(processor.handleInputRows((LEDGER_ID,), iter([told]), TimerValues(0, 0)))
+        handle.key = RECORD_ID
+        told = pd.DataFrame([packet_row(kind=int(PacketKind.RECORD))])
+        list(processor.handleInputRows((RECORD_ID,), iter([told]), TimerValues(0, 0)))
 
     handle = FakeHandle()
     starts = fw.key_by("k").event_time("ts"), fw.key_by("id").event_time("at")

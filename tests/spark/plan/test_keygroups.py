@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from fastwin.errors import SpecError
-from spark_glue.plan.keygroups import LEDGER_ID, MAX_KEY_GROUPS, check_key_groups, ids, murmur3_int
+from spark_glue.plan.keygroups import MAX_KEY_GROUPS, RECORD_ID, check_key_groups, ids, murmur3_int
 
 
 def test_hash_of_each_id_is_its_number():
@@ -22,7 +22,7 @@ def test_ids_are_the_same_for_ever():
 
 
 def test_the_record_is_no_key_group():
-    assert LEDGER_ID not in ids(MAX_KEY_GROUPS)
+    assert RECORD_ID not in ids(MAX_KEY_GROUPS)
 
 
 @pytest.mark.parametrize("value", [1, 64, MAX_KEY_GROUPS, np.int64(7)])

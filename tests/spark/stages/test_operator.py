@@ -9,7 +9,7 @@ from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValu
 
 import fastwin as fw
 from fastwin.run.replica import open_replica
-from spark_glue.plan.keygroups import LEDGER_ID, ids
+from spark_glue.plan.keygroups import RECORD_ID, ids
 from spark_glue.plan.outputs import output_for
 from spark_glue.plan.types import spark_struct
 from spark_glue.stages import feeding, operator, packets
@@ -59,7 +59,7 @@ def test_two_shares_on_a_partition_that_should_have_one_are_an_error(monkeypatch
     monkeypatch.setattr(operator, "has_own_partition", lambda: True)
     harness = Harness()
     harness.batch(0, {one: [packet((1, 1))]})
-    harness.batch(0, {one: [packet((1, 1))], LEDGER_ID: [packet_row(kind=int(PacketKind.LEDGER))]})
+    harness.batch(0, {one: [packet((1, 1))], RECORD_ID: [packet_row(kind=int(PacketKind.RECORD))]})
     with pytest.raises(fw.StateError, match=r"partitions: shares 3 and 4 are on one partition.*set it to what it was"):
         harness.batch(0, {one: [packet((1, 2))], other: [packet((2, 2))]})
     monkeypatch.undo()

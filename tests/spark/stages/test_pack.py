@@ -12,7 +12,7 @@ import pytest
 import fastwin as fw
 from fastwin.columns.keys import key_hash
 from spark_glue.plan.frameplan import FramePlan, JoinInput
-from spark_glue.plan.keygroups import LEDGER_ID, ids
+from spark_glue.plan.keygroups import RECORD_ID, ids
 from spark_glue.stages import pack, packets
 from spark_glue.stages.pack import Packer
 from spark_glue.stages.packets import PacketKind, decode
@@ -91,7 +91,7 @@ def test_carrier_is_one_less_than_the_newest_good_time():
     (carrier,) = (row["carrier"] for row in rows if row["carrier"] is not None)
     newest_us = max(int(t.value) for t in table["ts"] if t.is_valid)
     assert round(carrier.timestamp() * 1000) == newest_us // 1000 - 1
-    assert [row["key_group"] for row in rows if row["kind"] == PacketKind.LEDGER] == [LEDGER_ID] * 2
+    assert [row["key_group"] for row in rows if row["kind"] == PacketKind.RECORD] == [RECORD_ID] * 2
 
 
 @pytest.mark.parametrize("streaming", [True, False])
@@ -99,7 +99,7 @@ def test_no_good_row_no_carrier(streaming):
     table = events(6, 20, null_times=1.0)
     rows = packed(frame_plan_for(table, SPEC.bad_rows("drop"), streaming=streaming, carrier=streaming), table)
     assert all(row["carrier"] is None for row in rows)
-    assert any(row["kind"] == PacketKind.LEDGER for row in rows) == streaming
+    assert any(row["kind"] == PacketKind.RECORD for row in rows) == streaming
 
 
 @pytest.mark.parametrize(("first", "carriers"), [(True, [START_MS + 20_000]), (False, [])])
@@ -189,7 +189,7 @@ def test_both_ways_out_say_the_same(monkeypatch, sizes, flush_rows):
     assert [len(column) for column in columns] == [size for size in sizes if size]
     by_columns = [row for column in columns for value in column.to_pylist() if value is not None for row in value]
     assert by_columns == by_rows
-    told = (PacketKind.LEDGER, PacketKind.CLOCK)  # the newest time
+    told = (PacketKind.RECORD, PacketKind.CLOCK)  # the newest time
     assert sum(row["rows"] for row in by_rows if row["kind"] not in told) == sum(sizes)
 
 
@@ -197,7 +197,7 @@ def test_one_column_comes_without_a_tuple():
     table = pa.table({"ts": pa.array([START_MS * 1000], pa.timestamp("us", tz="UTC"))})
     spec = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).aggregate(n=fw.Count())
     (column,) = pack._pack_columns(frame_plan_for(table, spec), iter([table["ts"].combine_chunks()]))
-    assert [row["rows"] for row in column.to_pylist()[0]] == [1, START_MS, 0]  # the ledger is told the newest time
+    assert [row["rows"] for row in column.to_pylist()[0]] == [1, START_MS, 0]  # the record is told the newest time
 
 
 def test_a_naive_time_is_read_in_the_time_zone():

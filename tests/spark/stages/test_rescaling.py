@@ -7,7 +7,7 @@ from pyspark.sql.streaming.stateful_processor import TimerValues
 from fastwin.core.memory.regions import use_files
 from fastwin.errors import StateError
 from fastwin.run.replica import open_replica
-from spark_glue.plan.keygroups import LEDGER_ID, ids
+from spark_glue.plan.keygroups import RECORD_ID, ids
 from spark_glue.stages.rescaling import Divided, RescalingProcessor
 from spark_glue.state import folders, spilled
 from spark_glue.state.cutparts import cut
@@ -28,8 +28,8 @@ def test_the_zone_in_which_times_are_read_goes_along():
 
     berlin = processor("Europe/Berlin")
     berlin.init(handle)
-    handle.key = LEDGER_ID
-    list(berlin.handleInputRows((LEDGER_ID,), iter(()), TimerValues(0, 0)))
+    handle.key = RECORD_ID
+    list(berlin.handleInputRows((RECORD_ID,), iter(()), TimerValues(0, 0)))
     with pytest.raises(StateError, match=r"times are read in 'Europe/Berlin', and .* is 'UTC' now"):
         StateLog(handle, processor("UTC")._identity(now)).sign()
 

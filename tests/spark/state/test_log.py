@@ -11,7 +11,7 @@ import fastwin as fw
 from fastwin.errors import StateError
 from fastwin.state.identity import StateAggregate, StateSpec
 from fastwin.state.signing import KEY_VARIABLE
-from spark_glue.plan.keygroups import LEDGER_ID
+from spark_glue.plan.keygroups import RECORD_ID
 from spark_glue.state import log as state_log
 from spark_glue.state.log import CHUNK_BYTES, INLINE_BYTES, Head, Identity, StateLog, head_in
 from tests.support.spark_fakes import FakeHandle
@@ -168,7 +168,7 @@ def test_the_record_knows_its_query(handle, other, says):
 
 def test_times_without_a_zone_are_read_in_one_zone_for_ever(handle):
     berlin, utc = (StateLog(handle, replace(ME, time_zone=zone)) for zone in ("Europe/Berlin", "UTC"))
-    handle.key = LEDGER_ID
+    handle.key = RECORD_ID
     StateLog(handle, ME).sign()
     berlin.sign()  # what tells of no zone takes that of the next start
     with pytest.raises(StateError, match=r"read in 'Europe/Berlin', and spark.sql.session.timeZone is 'UTC' now"):
@@ -362,14 +362,14 @@ def test_wider_types_make_a_head_an_earlier_one_until_it_is_written(handle):
     wider = replace(ME, spec=replace(SPEC, keys="int64"), migrate="wider types")
     narrow = replace(ME, spec=replace(SPEC, keys="int16"))
     StateLog(handle, narrow).sign()
-    ledger = dict(handle.values[handle.key])
+    record = dict(handle.values[handle.key])
     head = append(StateLog(handle, narrow), Head(), b"narrow")
     assert not StateLog(handle, narrow).load(0).earlier
     log = StateLog(handle, wider)
     assert log.load(0).earlier
     log.save(head)
     assert not log.load(0).earlier
-    handle.values[handle.key].update(ledger)
+    handle.values[handle.key].update(record)
     with pytest.raises(StateError, match="the keys were of int16, are of int64"):
         StateLog(handle, replace(wider, migrate=None)).sign()
     log.sign()
