@@ -17,9 +17,10 @@ from fastwin.run.replica import open_replica
 from fastwin.run.why.answer import key_columns, time_text_for
 from fastwin.run.why.timetext import TimeText
 from spark_glue.health.pastmarks import PastMarks, records_of
+from spark_glue.plan.compat import arrow_schema_of, spark_struct_of
 from spark_glue.plan.frameplan import LOCAL_MS
 from spark_glue.plan.keygroups import number_of
-from spark_glue.plan.types import conform, output_schema, spark_struct
+from spark_glue.plan.types import conform
 from spark_glue.state.stored import Checkpoint, Progress, checkpoint_of, plan_of, replica_of, shares_in
 
 __all__ = ["inspect", "key_fields", "why"]
@@ -107,9 +108,9 @@ def inspect(
     empty = open_replica(plan).inspect().schema
     if "share" in empty.names:
         raise SpecError("inspect: the frame has a column 'share'; rename the key or the aggregate of that name")
-    struct = spark_struct(empty.append(pa.field("share", pa.int32())))
+    struct = spark_struct_of(empty.append(pa.field("share", pa.int32())))
     heads = {group: head for group, head in stored.heads.items() if groups is None or group in groups}
-    schema = output_schema(struct)
+    schema = arrow_schema_of(struct)
 
     def looked_at(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in zip(*map(_values, batch.columns), strict=True))

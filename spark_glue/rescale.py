@@ -15,10 +15,9 @@ from pyspark.sql.streaming import StreamingQuery
 import fastwin as fw
 from fastwin.errors import SpecError, StateError
 from fastwin.state.chunks import owner
-from spark_glue.plan.compat import check_repartitions, repartition_offline
+from spark_glue.plan.compat import check_repartitions, repartition_offline, spark_struct_of
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import RECORD_ID, check_key_groups, ids
-from spark_glue.plan.types import spark_struct
 from spark_glue.stages.history import INITIAL
 from spark_glue.stages.rescaling import Divided, RescalingProcessor, divided_anew
 from spark_glue.state.checkpointfiles import CheckpointFiles, LogEntry
@@ -157,7 +156,7 @@ def _check_stopped(last: int, *checkpoints: CheckpointFiles) -> None:
 def _rows(stored: Checkpoint, spec: fw.WindowSpec | fw.JoinSpec, before: Divided, now: Divided) -> DataFrame:
     """Returns all state in its new parts, and a row more for each share, old or new."""
     heads = stored.heads
-    struct = spark_struct(INITIAL)
+    struct = spark_struct_of(INITIAL)
 
     def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return divided_anew(spec, heads, now, batches)

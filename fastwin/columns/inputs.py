@@ -62,11 +62,6 @@ class Inputs:
         return next((i for i, one in enumerate(self.sources) if one.reading == "arrival"), None)
 
     @cached_property
-    def may_be_text(self) -> bool:
-        """Whether a source may be read as offsets and bytes."""
-        return any(one.reading in ("text", "packed", "decimal", "sortable") for one in self.sources)
-
-    @cached_property
     def _conditions(self) -> tuple[Operand, ...]:
         return tuple(dict.fromkeys(one.where for one in self.sources if one.where is not None))
 

@@ -20,7 +20,7 @@ from fastwin.operators.config import Config
 from fastwin.operators.lateness import Lateness
 from fastwin.operators.protocol import Operator
 from fastwin.state.chunks import Chunk
-from fastwin.state.order import row_order
+from fastwin.state.order import START_CELL, row_order
 from fastwin.state.reading import newest_of, read_chunks
 from fastwin.state.refresh import Refresh, Repeated, RepeatedRows, Round, in_round
 from fastwin.state.rows import fed_meta, feed_behind, save_rows
@@ -271,8 +271,8 @@ class PanesOperator(EventTimeOperator, Protocol):
         return self._panes.place(in_file)
 
     def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
-        rows = self._panes.rows
-        return save_rows(self._config.codec, self._keys, self._accumulators, rows, slots, {"start": 1}, HEAD_CELLS)
+        rows, cells = self._panes.rows, {"start": START_CELL}
+        return save_rows(self._config.codec, self._keys, self._accumulators, rows, slots, cells, HEAD_CELLS)
 
     def _changed(self) -> bool:
         return len(self._panes.rows.dirty_slots()) > 0

@@ -27,11 +27,12 @@ from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config, ResultColumn
 from fastwin.operators.session.operator import PART_ELEMENTS
+from fastwin.state.order import START_CELL
 from fastwin.state.rows import key_rows, row_cells, save_rows
 
 __all__ = ["AlignedFeeder", "Feeder", "Partial", "SessionFeeder", "can_count"]
 
-_START = {"start": 1}
+_START = {"start": START_CELL}
 
 
 def can_count(config: Config) -> bool:
@@ -206,7 +207,7 @@ class SessionFeeder:
             rows = sessions_of_keys(accumulators, self._elements, *keys, self._gap, self._batch.columns_at)
             slots = np.arange(len(rows), dtype=np.int32)
             places = rows.keys(slots)
-            table = row_cells(accumulators, rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
+            table = row_cells(accumulators, rows, slots, {**_START, "end": END_CELL}, HEAD_CELLS)
             bounds = [0, *np.searchsorted(places, self._ends).tolist()]
             for part, (begin, end) in enumerate(pairwise(bounds)):
                 if end > begin:

@@ -26,9 +26,7 @@ from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = [
     "Part",
-    "cut_parts",
     "joined",
-    "may_be_joined",
     "needed_columns",
     "open_bounded",
     "run",
@@ -121,7 +119,7 @@ def run_share(plan: Plan, parts: list[Part]) -> list[pa.RecordBatch]:
     operator = new_operator(plan)
     if operator.takes_whole and (whole := _whole(plan, parts)) is not None:
         return operator.run(whole)
-    if len(parts) > 1 and may_be_joined(plan, parts):
+    if len(parts) > 1 and _may_be_joined(plan, parts):
         parts = [joined(plan, parts)]
     if plan.keeps_rows:
         parts = [(rows[at], times[at]) for rows, times in parts for at in within_reach(rows)]
@@ -158,7 +156,7 @@ def _pieces(plan: Plan, operator: WatermarkOperator, parts: list[Part]) -> tuple
     Where neighbours are many windows apart, and these are many, all rows are put in order of their windows first.
     """
     scattered = any(operator.order_of(times[:SAMPLE_ROWS]) is not None for _, times in parts)
-    if scattered and may_be_joined(plan, parts) and not has_few_windows(plan, parts[len(parts) // 2]):
+    if scattered and _may_be_joined(plan, parts) and not has_few_windows(plan, parts[len(parts) // 2]):
         rows, times = joined(plan, parts)
         order = operator.order_of(times)
         if order is not None:
@@ -168,15 +166,15 @@ def _pieces(plan: Plan, operator: WatermarkOperator, parts: list[Part]) -> tuple
             pieces = ((take_rows(rows, order[at : at + size]), times[at : at + size]) for at in bounds)
             return pieces, [int(times[at : at + size].min()) for at in bounds]
     if any(operator.passes_windows(times[:SAMPLE_ROWS]) for _, times in parts):
-        found = cut_parts(operator, parts, _CACHED_WINDOWS)
+        found = _cut_parts(operator, parts, _CACHED_WINDOWS)
         firsts = [int(times.min()) for _, times in found]
         if firsts == sorted(firsts):  # else windows stay open, and each piece would look at all of them
             return iter(found), firsts
-    found = cut_parts(operator, parts, _CACHED_ROWS)
+    found = _cut_parts(operator, parts, _CACHED_ROWS)
     return iter(found), [int(times.min()) for _, times in found]
 
 
-def cut_parts(operator: WatermarkOperator, parts: list[Part], most: int) -> list[Part]:
+def _cut_parts(operator: WatermarkOperator, parts: list[Part], most: int) -> list[Part]:
     """Returns parts in pieces of at most so many rows, cut where the operator likes it."""
     return [
         (rows.slice(at, end - at), times[at:end])
@@ -206,10 +204,10 @@ def _whole(plan: Plan, parts: list[Part]) -> Batch | None:
     """Returns what sessions need of all rows, as one batch; None where that is too much for one."""
     if not parts or sum(len(times) for _, times in parts) > _WHOLE_ROWS:
         return None
-    return plan.batch(*joined(plan, parts)) if may_be_joined(plan, parts) else None
+    return plan.batch(*joined(plan, parts)) if _may_be_joined(plan, parts) else None
 
 
-def may_be_joined(plan: Plan, parts: list[Part]) -> bool:
+def _may_be_joined(plan: Plan, parts: list[Part]) -> bool:
     """Whether several parts are small enough for one."""
     return len(parts) == 1 or sum(rows.select(needed_columns(plan)).nbytes for rows, _ in parts) <= _WHOLE_BYTES
 

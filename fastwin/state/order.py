@@ -4,7 +4,7 @@ So whoever computes the same state writes the same bytes: a stream that has live
 """
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,10 @@ from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.memory.ordering import ordered
 from fastwin.core.rows.rowstore import RowStore
 
-__all__ = ["key_order", "row_order"]
+__all__ = ["START_CELL", "key_order", "row_order"]
 
-_START_CELL = 1  # of the head
+START_CELL: Final = 1
+"""Where the head of each row has the start of its pane, window or session."""
 
 
 def row_order(keys: KeyTable, rows: RowStore, slots: NDArray[np.int32], *cells: int) -> NDArray[np.int32]:
@@ -24,7 +25,7 @@ def row_order(keys: KeyTable, rows: RowStore, slots: NDArray[np.int32], *cells: 
 
     cells: where, beside the start, rows of one key differ.
     """
-    times = rows.gather(slots, np.array([_START_CELL, *cells], dtype=np.int32))
+    times = rows.gather(slots, np.array([START_CELL, *cells], dtype=np.int32))
     return slots[key_order(keys, rows.keys(slots), *times)]
 
 

@@ -137,9 +137,11 @@ class FramePlan:
         return "None" if self.time_column is None else "EventTime"
 
     def __getstate__(self) -> dict[str, object]:
-        cached = ("plan", "packed_schema", "time_mode")
-        kept = {name: value for name, value in self.__dict__.items() if name not in cached}
-        return kept | {_VERSION: fw.__version__}
+        kept: dict[str, object] = {_VERSION: fw.__version__}
+        for name, value in self.__dict__.items():
+            if not isinstance(getattr(type(self), name, None), cached_property):  # each process computes these itself
+                kept[name] = value
+        return kept
 
     def __setstate__(self, state: dict[str, object]) -> None:
         theirs = state.pop(_VERSION, "of long ago")

@@ -10,8 +10,9 @@ from pyspark.sql import types as T
 
 import fastwin as fw
 from fastwin.errors import BadRowError, SpecError
+from spark_glue.plan.compat import arrow_schema_of
 from spark_glue.plan.frameplan import LOCAL_MS, FramePlan
-from spark_glue.plan.types import conform, main_fields, nullable_struct, output_schema, spark_fields
+from spark_glue.plan.types import conform, main_fields, nullable_struct, spark_fields
 
 __all__ = ["SIDE_PREFIX", "Output", "Part", "ResultKind", "is_other_output", "output_for", "result_tables"]
 
@@ -63,7 +64,7 @@ class Output:
 
         Raises BadRowError for a time that is none of Spark's.
         """
-        schema = output_schema(self.struct)
+        schema = arrow_schema_of(self.struct)
         column = self.parts[kind].column
         arrays = []
         for field in schema:

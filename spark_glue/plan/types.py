@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
 from fastwin.errors import SpecError
-from spark_glue.plan.compat import arrow_schema_of, arrow_type_of, lacking, spark_struct_of, spark_type_of
+from spark_glue.plan.compat import arrow_type_of, lacking, spark_type_of
 
 __all__ = [
     "arrow_schema",
@@ -19,9 +19,7 @@ __all__ = [
     "local_to_ms",
     "main_fields",
     "nullable_struct",
-    "output_schema",
     "spark_fields",
-    "spark_struct",
 ]
 
 _NO_KEY = (T.ArrayType, T.MapType, T.StructType, T.VariantType, T.UserDefinedType, T.CalendarIntervalType, T.NullType)
@@ -91,16 +89,6 @@ def nullable_struct(names: Iterable[str], schema: T.StructType, extra: Iterable[
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """Returns the array with exactly this type: the same values, with another time zone, unit or offset width."""
     return array if array.type == kind else array.cast(kind)
-
-
-def output_schema(struct: T.StructType) -> pa.Schema:
-    """Returns the Arrow schema in which rows of this Spark type go back to Spark."""
-    return arrow_schema_of(struct)
-
-
-def spark_struct(schema: pa.Schema) -> T.StructType:
-    """Returns the Spark type of rows with this Arrow schema."""
-    return spark_struct_of(schema)
 
 
 def local_to_ms(column: pa.ChunkedArray | pa.Array, time_zone: str) -> pa.ChunkedArray | pa.Array:

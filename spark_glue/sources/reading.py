@@ -15,8 +15,8 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
+from spark_glue.plan.compat import spark_struct_of
 from spark_glue.plan.frameplan import FramePlan
-from spark_glue.plan.types import spark_struct
 from spark_glue.sources.columns import columns_in, conformed
 from spark_glue.sources.folder import Folder, Found, Listed, at_once
 from spark_glue.sources.listing import Limits, Listing, Offset, files_of, first_offset
@@ -85,7 +85,7 @@ class _Source(DataSource):
         return f"fastwin_parquet_{cls.job.frame_plan.operator}"
 
     def schema(self) -> T.StructType:
-        return spark_struct(PACKED)
+        return spark_struct_of(PACKED)
 
 
 class _Files(_Source):

@@ -12,10 +12,9 @@ import fastwin as fw
 from fastwin.run.bounded import open_bounded
 from fastwin.run.replica import open_replica
 from fastwin.run.stream import open_plan
-from spark_glue.plan.compat import applied_to_groups, is_observation
+from spark_glue.plan.compat import applied_to_groups, arrow_schema_of, is_observation
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.outputs import Output, ResultKind
-from spark_glue.plan.types import output_schema
 from spark_glue.stages.counters import COUNTERS, count, observed
 from spark_glue.stages.feeding import partials_in, rows_in
 from spark_glue.stages.packets import Packet, PacketKind, decode, packets_in
@@ -47,7 +46,7 @@ def _run_counted(frame_plan: FramePlan, output: Output, batches: Iterator[pa.Rec
     for rows in group.results():
         yield rows.append_column(_COUNTERS, pa.nulls(rows.num_rows, _LIST))
     counters = group.counters()
-    schema = output_schema(output.struct)
+    schema = arrow_schema_of(output.struct)
     nulls = [pa.nulls(1, field.type) for field in schema]
     counted = pa.array([[counters[counter] for counter in COUNTERS]], _LIST)
     yield pa.RecordBatch.from_arrays([*nulls, counted], names=[*schema.names, _COUNTERS])

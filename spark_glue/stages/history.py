@@ -14,11 +14,10 @@ from fastwin.columns.checking import Limits
 from fastwin.errors import SpecError
 from fastwin.run.replica import Replica, open_replica
 from spark_glue.plan.catalyst import prefers_columns
-from spark_glue.plan.compat import applied_to_groups
+from spark_glue.plan.compat import applied_to_groups, spark_struct_of
 from spark_glue.plan.eventtimes import newest_time
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import ids, number_of
-from spark_glue.plan.types import spark_struct
 from spark_glue.stages.feeding import partials_in, rows_in
 from spark_glue.stages.pack import pack_frame
 from spark_glue.stages.packets import PACKED, Packet, packets_in
@@ -73,9 +72,9 @@ def begun_from(
     folder = place / STATE_FOLDER
     if not folder.exists():
         return frame_plan, _sent_to_shares(spark, frame_plan, None)
-    state = spark.read.schema(spark_struct(STATE)).parquet(spark_path(folder))
+    state = spark.read.schema(spark_struct_of(STATE)).parquet(spark_path(folder))
     if saved.key_groups != frame_plan.key_groups:
-        state = state.mapInArrow(partial(_divided_anew, frame_plan), spark_struct(STATE))
+        state = state.mapInArrow(partial(_divided_anew, frame_plan), spark_struct_of(STATE))
     return frame_plan, _sent_to_shares(spark, frame_plan, state)
 
 
@@ -90,7 +89,7 @@ def _begun_from_rows(
     if until is None:
         return frame_plan, None
     packed = pack_frame(history, past, prefers_columns(history, past.packed_schema.names))
-    state = applied_to_groups(packed, "key_group", partial(_state_of_group, past, until), spark_struct(STATE))
+    state = applied_to_groups(packed, "key_group", partial(_state_of_group, past, until), spark_struct_of(STATE))
     frame_plan = replace(frame_plan, start_ms=until)
     return frame_plan, _sent_to_shares(history.sparkSession, frame_plan, state)
 
@@ -100,7 +99,7 @@ def _sent_to_shares(spark: SparkSession, frame_plan: FramePlan, state: DataFrame
 
     Those without state need it, too: windows of theirs have fired, and Spark's own watermark may be behind for long.
     """
-    struct, key_groups = spark_struct(INITIAL), frame_plan.key_groups
+    struct, key_groups = spark_struct_of(INITIAL), frame_plan.key_groups
     sent = None if state is None else state.mapInArrow(partial(_sent, key_groups), struct)
     if frame_plan.start_ms is None or frame_plan.start_ms <= 0:
         return sent

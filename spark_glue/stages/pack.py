@@ -25,10 +25,11 @@ from fastwin.core.keys.keycolumns import group_rows
 from fastwin.operators.partials import Feeder
 from fastwin.times import LAST_DATE_MS
 from spark_glue.plan.catalyst import quoted
+from spark_glue.plan.compat import spark_struct_of
 from spark_glue.plan.eventtimes import time_where_ahead
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import RECORD_ID, ids
-from spark_glue.plan.types import conform, spark_struct
+from spark_glue.plan.types import conform
 from spark_glue.stages.packets import BLOB_BYTES, PACKED, PackedRow, PacketKind, cuts, encode, packed_batch
 from spark_glue.stages.worker import is_first_batch, settle, shares_of
 
@@ -67,7 +68,7 @@ MOST_HELD_OF_ALL = 0.1
 """The same for a task of a batch frame, as its first flush says: a run of all rows costs less than two steps, unless
 these have far fewer to hand on."""
 
-_PACKED_STRUCT = spark_struct(PACKED)
+_PACKED_STRUCT = spark_struct_of(PACKED)
 _LIST = pa.list_(pa.struct(list(PACKED)))
 
 

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import fastwin as fw
+from spark_glue.plan.compat import arrow_schema_of, spark_struct_of
 from spark_glue.plan.outputs import Output, ResultKind
-from spark_glue.plan.types import output_schema, spark_struct
 from spark_glue.stages.counters import counters_text
 from spark_glue.stages.packets import RESULT, decode, pieces
 from spark_glue.stages.worker import settle
@@ -26,7 +26,7 @@ __all__ = ["operator_struct", "row_frames", "unpack_frame"]
 def operator_struct(output: Output) -> T.StructType:
     """Returns the type of the operator's rows: ``packets.RESULT``, or ``counters`` and the columns by number."""
     if not output.is_flat:
-        return spark_struct(RESULT)
+        return spark_struct_of(RESULT)
     columns = [T.StructField(f"c{i}", _as_number(field.dataType)) for i, field in enumerate(output.struct)]
     return T.StructType([T.StructField("counters", T.StringType()), *columns])
 
@@ -34,7 +34,7 @@ def operator_struct(output: Output) -> T.StructType:
 def row_frames(output: Output, results: Iterable[fw.Result], counters: Mapping[str, int]) -> Iterator[pd.DataFrame]:
     """Yields main results and counters as rows of ``operator_struct``: first a row of counters, then rows without."""
     tables = [result.main for result in results if result.main.num_rows]
-    schema = output_schema(operator_struct(output))
+    schema = arrow_schema_of(operator_struct(output))
     nothing = [pa.nulls(1, kind) for kind in schema.types[1:]]
     yield _row_frame(schema.names, [pa.array([counters_text(counters)]), *nothing])
     for piece in pieces(pa.concat_tables(tables)) if tables else ():

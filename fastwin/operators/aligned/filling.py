@@ -21,7 +21,7 @@ from fastwin.operators.config import Config
 from fastwin.operators.eventtime import Beside
 from fastwin.operators.parts import parts_within
 from fastwin.state.chunks import Chunk
-from fastwin.state.order import row_order
+from fastwin.state.order import START_CELL, row_order
 from fastwin.state.refresh import RepeatedRows
 from fastwin.state.rows import fill_rows, load_keys, load_rows, save_rows, some_rows
 from fastwin.times import MIN_TIMESTAMP
@@ -170,7 +170,7 @@ class FillingOperator(AlignedOperator):
         slots = rows.slots() if kind == "snapshot" else np.concatenate([rows.dirty_slots(), *unchanged])
         slots = row_order(self._keys, rows, slots)
         held = self._marks.accumulators
-        saved = save_rows(self._config.codec, self._keys, held, rows, slots, {"start": 1}, HEAD_CELLS)
+        saved = save_rows(self._config.codec, self._keys, held, rows, slots, {"start": START_CELL}, HEAD_CELLS)
         last = self._gone(int(rows.starts(slots).max())) if len(slots) else None
         return Beside({"mark_keys": saved["keys"], "marks": saved["rows"]}, len(slots), last)
 

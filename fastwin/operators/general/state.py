@@ -25,7 +25,7 @@ from fastwin.operators.lateness import cleaned_at
 from fastwin.state import userobjects
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
-from fastwin.state.order import key_order, row_order
+from fastwin.state.order import START_CELL, key_order, row_order
 from fastwin.state.reading import newest_of, read_chunks
 from fastwin.state.refresh import Refresh
 from fastwin.state.rows import cell_names, fed_meta, feed_behind, fill_rows, key_rows, load_keys, load_rows, save_rows
@@ -77,7 +77,7 @@ def save(operator: Any, kind: Any, refresh: Refresh | None = None) -> bytes:
     part = _part_of(operator, kind == "snapshot" or service.journal is None, refresh)
     slots = row_order(keys, rows, part.slots, END_CELL)
     accumulators = operator.contents.accumulators
-    tables = save_rows(codec, keys, accumulators, rows, slots, {"start": 1, "end": END_CELL}, HEAD_CELLS)
+    tables = save_rows(codec, keys, accumulators, rows, slots, {"start": START_CELL, "end": END_CELL}, HEAD_CELLS)
     tables["rows"] = (
         tables["rows"].append_column("flags", [table.flags(slots)]).append_column("panes", [table.panes(slots)])
     )

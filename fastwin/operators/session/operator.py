@@ -33,7 +33,7 @@ from fastwin.operators.session.inorder import order_of, run_in_order
 from fastwin.operators.session.placedresults import PlacedResults
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
-from fastwin.state.order import key_order
+from fastwin.state.order import START_CELL, key_order
 from fastwin.state.reading import read_partials
 from fastwin.state.refresh import round_bytes
 from fastwin.state.rows import cell_names, fill_rows, key_rows, load_keys, load_rows, row_blocks, save_rows, some_rows
@@ -324,7 +324,7 @@ class SessionOperator(EventTimeOperator):
 
     def _tables(self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32]) -> dict[str, pa.Table]:
         """Returns the sessions, and for a delta those merged away."""
-        codec, cells = self._config.codec, {"start": 1, "end": END_CELL}
+        codec, cells = self._config.codec, {"start": START_CELL, "end": END_CELL}
         tables = save_rows(codec, self._keys, self._accumulators, self._sessions.rows, slots, cells, HEAD_CELLS)
         if kind == "delta":
             ids, starts = self._sessions.removals(slots)

@@ -15,6 +15,7 @@ from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.memory.gather import put
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.operators.config import Config, ResultColumn
+from fastwin.state.order import START_CELL
 
 __all__ = ["PlacedResults"]
 
@@ -41,7 +42,7 @@ class PlacedResults:
         """
         slots = rows.slots()
         self._ids[places] = rows.keys(slots)
-        starts, ends = rows.gather(slots, np.array([1, end_cell], dtype=np.int32))
+        starts, ends = rows.gather(slots, np.array([START_CELL, end_cell], dtype=np.int32))
         put(self._starts, places, starts)
         put(self._ends, places, ends)
         for column, result in zip(self._columns, accumulators.results(rows, slots), strict=True):

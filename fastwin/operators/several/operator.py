@@ -23,7 +23,7 @@ from fastwin.operators.several.feeding import feeders, slicing_of
 from fastwin.operators.several.level import FillingLevel, Level
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
-from fastwin.state.order import row_order
+from fastwin.state.order import START_CELL, row_order
 from fastwin.state.reading import newest_of, read_partials
 from fastwin.state.refresh import Refresh, Round, in_round, round_bytes
 from fastwin.state.rows import cell_names, fed_meta, feed_behind, fill_rows, load_keys, load_rows, save_rows
@@ -198,7 +198,7 @@ class SeveralOperator(WatermarkOperator):
         keys, rows, parts, marks = [], [], [], []
         for i, (level, held) in enumerate(zip(self._levels, slots, strict=True)):
             shared = self._config.codec, self._keys, self._accumulators
-            tables = save_rows(*shared, level._rows, held, {"start": 1}, HEAD_CELLS)
+            tables = save_rows(*shared, level._rows, held, {"start": START_CELL}, HEAD_CELLS)
             beside = level._beside(kind, unchanged[i] if unchanged else [])
             ends = [beside.last_end, level._last_end(tables["rows"]) if len(held) else None]
             last = max((end for end in ends if end is not None), default=None)

@@ -14,8 +14,9 @@ from pyspark.sql import types as T
 import fastwin as fw
 import spark_glue
 from spark_glue.plan import compat
+from spark_glue.plan.compat import spark_struct_of
 from spark_glue.plan.settings import FORMAT_KEY
-from spark_glue.plan.types import arrow_schema, spark_fields, spark_struct
+from spark_glue.plan.types import arrow_schema, spark_fields
 from spark_glue.session import warn_of_format
 from tests.support.spark_events import events
 from tests.support.spark_streams import assert_same_rows, run_stream
@@ -80,7 +81,7 @@ def test_timestamps_with_and_without_a_zone_stay_so():
     schema = pa.schema(
         [("a", pa.timestamp("us", tz="UTC")), ("b", pa.timestamp("us")), ("c", pa.list_(pa.timestamp("us")))]
     )
-    struct = spark_struct(schema)
+    struct = spark_struct_of(schema)
     assert [type(field.dataType) for field in struct][:2] == [T.TimestampType, T.TimestampNTZType]
     assert isinstance(struct["c"].dataType.elementType, T.TimestampNTZType)
     assert arrow_schema(struct).types[:2] == schema.types[:2]

@@ -1,6 +1,7 @@
 """The plan of an ``apply``, as it travels to the workers."""
 
 import pickle
+from dataclasses import fields
 
 import pytest
 
@@ -21,3 +22,11 @@ def test_a_worker_with_another_version_is_told_of(monkeypatch):
     del state["fastwin"]
     with pytest.raises(SpecError, match=r"the driver has version of long ago, and this worker has 9\.9\.9"):
         plan.__setstate__(state)
+
+
+def test_what_follows_from_the_rest_does_not_travel():
+    plan = frame_plan_for(events(0, 10))
+    names = {field.name for field in fields(plan)}
+    assert (plan.plan, plan.packed_schema, plan.time_mode) and plan.__dict__.keys() > names
+    assert plan.__getstate__().keys() == names | {"fastwin"}
+    assert pickle.loads(pickle.dumps(plan)).__dict__.keys() == names

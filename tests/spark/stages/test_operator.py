@@ -9,9 +9,9 @@ from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValu
 
 import fastwin as fw
 from fastwin.run.replica import open_replica
+from spark_glue.plan.compat import spark_struct_of
 from spark_glue.plan.keygroups import RECORD_ID, ids
 from spark_glue.plan.outputs import output_for
-from spark_glue.plan.types import spark_struct
 from spark_glue.stages import feeding, operator, packets
 from spark_glue.stages.counters import COUNTERS
 from spark_glue.stages.operator import WindowProcessor
@@ -305,9 +305,9 @@ def test_many_results_go_on_in_small_blobs(monkeypatch):
 def test_results_leave_as_rows_where_there_are_main_columns_alone(monkeypatch):
     monkeypatch.setattr(packets, "MAX_BLOB_BYTES", 1000)
     harness = Harness()
-    output = output_for(harness.frame_plan, spark_struct(SCHEMA), case_sensitive=False)
+    output = output_for(harness.frame_plan, spark_struct_of(SCHEMA), case_sensitive=False)
     assert output.is_flat
-    assert not output_for(Harness(SPEC.side_output_late_data()).frame_plan, spark_struct(SCHEMA), False).is_flat
+    assert not output_for(Harness(SPEC.side_output_late_data()).frame_plan, spark_struct_of(SCHEMA), False).is_flat
     processor = WindowProcessor(harness.frame_plan, output)
     processor.init(harness.handle)
     rows = pd.DataFrame([packet(*((k, 5) for k in range(500)))])
