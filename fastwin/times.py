@@ -1,7 +1,7 @@
 """Times and durations: int milliseconds, and what is taken for them: ``"10 minutes"`` or a ``timedelta``."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from fractions import Fraction
 from operator import index
 from typing import Final
@@ -18,6 +18,7 @@ __all__ = [
     "Duration",
     "format_ms",
     "int64_ms",
+    "moment_text",
     "to_ms",
 ]
 
@@ -48,6 +49,7 @@ _UNITS_MS = {
 _UNITS_OF_NO_FIXED_LENGTH = {"month", "mon", "mo", "year", "yr", "y"}
 _TERM = re.compile(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))\s*([A-Za-z]+)\s*,?")
 _MAX_DIGITS = 30
+_EPOCH = datetime(1970, 1, 1)
 
 
 def int64_ms(argument: str, value: int) -> int:
@@ -142,3 +144,17 @@ def format_ms(ms: int) -> str:
         if ms and ms % size == 0:
             return f"{ms // size} {unit}"
     return f"{ms} ms"
+
+
+def moment_text(ms: int, zone: str = "") -> str:
+    """Returns a time since 1970, UTC, as a date with milliseconds; outside of the years 1 to 9999, its ms.
+
+    zone: what to write behind a date.
+
+    >>> moment_text(1_700_000_000_000)
+    '2023-11-14 22:13:20.000'
+    """
+    try:
+        return f"{(_EPOCH + timedelta(milliseconds=int(ms))).isoformat(' ', 'milliseconds')}{zone}"
+    except OverflowError:
+        return f"{ms} ms"

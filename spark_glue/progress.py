@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql.streaming import StreamingQueryListener
@@ -15,8 +15,10 @@ from pyspark.sql.streaming.listener import (
 )
 
 from fastwin.errors import SpecError
+from fastwin.times import moment_text
 from spark_glue.plan.compat import named_values
-from spark_glue.stages.counters import COUNTERS, INPUT_DELAYS, INPUT_TIMES, SHOWN, WATERMARK, with_names
+from spark_glue.plan.queries import progress_ms
+from spark_glue.stages.counters import INPUT_DELAYS, INPUT_TIMES, SHOWN, WATERMARK, counters_in
 from spark_glue.watermarks import Holder, Holders
 
 __all__ = ["BatchMetrics", "MetricsListener", "batch_metrics", "counters", "metrics_listener", "progress_listener"]
@@ -83,8 +85,7 @@ def counters(progress: StreamingQueryProgress) -> dict[str, dict[str, int | None
     progress: as for ``batch_metrics``. ``watermark_ms`` is None while there is none; docs/spark.md has all names. A
     micro-batch in which the query's plan did not run has no frames.
     """
-    rows = {name: with_names(named_values(row)) for name, row in progress.observedMetrics.items()}
-    return {name: row for name, row in rows.items() if set(row) == set(COUNTERS)}
+    return counters_in({name: named_values(row) for name, row in progress.observedMetrics.items()})
 
 
 def batch_metrics(progress: StreamingQueryProgress) -> list[BatchMetrics]:
@@ -148,19 +149,19 @@ def _all_metrics(progress: Any, holders: Holders) -> list[BatchMetrics]:
     frames = counters(progress)
     if not frames:
         return []
-    watermark = _milliseconds(progress.eventTime.get("watermark")) or 0
+    watermark = progress_ms(progress.eventTime.get("watermark")) or 0
     holder = holders.take(str(progress.runId), frames, watermark)
     return [_metrics(progress, name, counted, holder) for name, counted in frames.items()]
 
 
 def _metrics(progress: Any, name: str, found: Mapping[str, Any], holder: Holder | None) -> BatchMetrics:
-    begun = _moment(progress.timestamp)
+    begun = datetime.fromisoformat(progress.timestamp)
     counted = dict(found)
     held, own = counted.pop("held_by"), counted.pop("frame_newest_ms")
     times, delays = ([counted.pop(key) for key in keys] for keys in (INPUT_TIMES, INPUT_DELAYS))
     newest = max(own, *times) or None
     if newest is None and not any(delays):  # its watermark is another one's
-        newest = _milliseconds(progress.eventTime.get("max"))
+        newest = progress_ms(progress.eventTime.get("max"))
     if not any(delays):  # with idle=, it makes its own
         holder = Holder(name, held - 1) if held else None
     return BatchMetrics(
@@ -179,14 +180,6 @@ def _metrics(progress: Any, name: str, found: Mapping[str, Any], holder: Holder 
     )
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def _milliseconds(text: str | None) -> int | None:
-    return None if text is None else round(_moment(text).timestamp() * 1_000)
-
-
 def _line(metrics: BatchMetrics) -> str:
     query = metrics.query_name or metrics.query_id
     return f"{query}, batch {metrics.batch_id}, {metrics.frame}: {_counted(metrics)}"
@@ -195,9 +188,5 @@ def _line(metrics: BatchMetrics) -> str:
 def _counted(metrics: BatchMetrics) -> str:
     watermark = metrics.watermark_ms
     parts = [f"{getattr(metrics, name):,} {name.replace('_', ' ')}" for name in SHOWN if name != WATERMARK]
-    when = (
-        "none yet"
-        if watermark is None
-        else datetime.fromtimestamp(watermark / 1000, UTC).isoformat(" ", "milliseconds")
-    )
+    when = "none yet" if watermark is None else moment_text(watermark, "+00:00")
     return ", ".join([*parts, f"watermark {when}"])

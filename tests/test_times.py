@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastwin.errors import SpecError
-from fastwin.times import MAX_DURATION_MS, format_ms, to_ms
+from fastwin.times import FIRST_DATE_MS, LAST_DATE_MS, MAX_DURATION_MS, format_ms, moment_text, to_ms
 
 
 @pytest.mark.parametrize(
@@ -108,3 +108,21 @@ def test_formatted_durations_read_back(ms: int) -> None:
 )
 def test_shortest_exact_text(ms: int, text: str) -> None:
     assert format_ms(ms) == text
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "1970-01-01 00:00:00.000Z"),
+        (-1, "1969-12-31 23:59:59.999Z"),
+        (FIRST_DATE_MS, "0001-01-01 00:00:00.000Z"),
+        (LAST_DATE_MS, "9999-12-31 23:59:59.999Z"),
+        (FIRST_DATE_MS - 1, f"{FIRST_DATE_MS - 1} ms"),
+        (LAST_DATE_MS + 1, f"{LAST_DATE_MS + 1} ms"),
+        (2**63 - 1, f"{2**63 - 1} ms"),
+        (-(2**63), f"{-(2**63)} ms"),
+    ],
+)
+def test_moments_are_dates_where_there_are_some(ms: int, text: str) -> None:
+    assert moment_text(ms, "Z") == text
+    assert moment_text(ms) == text.removesuffix("Z")

@@ -16,7 +16,7 @@ from fastwin.run.guard import Guard, alone
 from fastwin.run.opening import open_owned
 from fastwin.run.ownedstream import OwnedStream
 from fastwin.run.results import Result
-from fastwin.run.showing import moment_text
+from fastwin.run.showing import watermark_text
 from fastwin.run.timelines import kind_of_element
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.resultcolumns import BOUNDS
@@ -250,7 +250,7 @@ class WindowHarness:
 
     def __repr__(self) -> str:
         return (
-            f"WindowHarness(watermark {moment_text(self.watermark)}, {len(self.emissions):,} emissions, "
+            f"WindowHarness(watermark {watermark_text(self.watermark)}, {len(self.emissions):,} emissions, "
             f"{len(self.late) + self.dropped:,} late, {self.open_windows:,} open windows, {self.timers:,} timers)"
         )
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from fastwin.spec.text import parts_text
-from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, moment_text
 
-__all__ = ["ShownStream", "moment_text", "pairs_html", "spec_html", "spec_lines", "table_html"]
+__all__ = ["ShownStream", "pairs_html", "spec_html", "spec_lines", "table_html", "watermark_text"]
 
 _ROWS, _COLUMNS = 8, 16
 _LONGEST = 60
@@ -52,14 +51,11 @@ def pairs_html(title: str, pairs: Mapping[str, Any]) -> str:
     return f"<div><p><b>{html.escape(title)}</b></p><table><tbody>{rows}</tbody></table></div>"
 
 
-def moment_text(ms: int) -> str:
+def watermark_text(ms: int) -> str:
     """Returns a watermark in words."""
     if ms in (MIN_TIMESTAMP, MAX_TIMESTAMP):
         return "none yet" if ms == MIN_TIMESTAMP else "the end of time"
-    try:
-        return datetime.fromtimestamp(ms / 1_000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
-    except (ValueError, OverflowError, OSError):
-        return f"{ms} ms"
+    return moment_text(ms)
 
 
 class ShownStream:
@@ -71,14 +67,14 @@ class ShownStream:
     def __repr__(self) -> str:
         told = self.metrics
         return (
-            f"{type(self).__name__}(watermark {moment_text(told.watermark)}, {told.events:,} events, "
+            f"{type(self).__name__}(watermark {watermark_text(told.watermark)}, {told.events:,} events, "
             f"{told.late + told.num_late_records_dropped:,} late, {told.fired:,} results, "
             f"{told.open_windows:,} open windows)"
         )
 
     def _repr_html_(self) -> str:
         told = asdict(self.metrics)
-        told["watermark"] = moment_text(told["watermark"])
+        told["watermark"] = watermark_text(told["watermark"])
         title = type(self).__name__
         shown = {name: value for name, value in told.items() if value}
         return ("" if self._spec is None else spec_html(self._spec)) + pairs_html(title, shown)

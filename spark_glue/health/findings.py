@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
+
+from fastwin.times import moment_text
 
 __all__ = ["Finding", "Findings", "duration", "moment", "share"]
 
@@ -70,12 +71,8 @@ class Findings:
 
 
 def moment(ms: int) -> str:
-    """Returns a time in words, UTC."""
-    try:
-        text = datetime.fromtimestamp(ms / 1_000, UTC).isoformat(" ", "milliseconds")
-    except (ValueError, OverflowError, OSError):
-        return f"{ms} ms"
-    return text.removesuffix("+00:00").removesuffix(".000")
+    """Returns a time in words, UTC, as short as it is exact."""
+    return moment_text(ms).removesuffix(".000")
 
 
 def duration(ms: float) -> str:

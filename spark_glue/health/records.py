@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
-from spark_glue.stages.counters import COUNTERS, LEVELS, SHOWN, WATERMARK, with_names
+from spark_glue.plan.queries import progress_ms
+from spark_glue.stages.counters import COUNTERS, LEVELS, WATERMARK, counters_in
 
 __all__ = ["MicroBatch", "Setup", "Tasks", "read_records", "watermark_of"]
 
@@ -91,16 +91,16 @@ def _read(record: Mapping[str, Any]) -> MicroBatch:
     times = record.get("eventTime") or {}
     operators = record.get("stateOperators") or []
     counters = _counters(record.get("observedMetrics") or {})
-    watermark = counters.get(WATERMARK) or _ms(times.get("watermark")) or None
+    watermark = counters.get(WATERMARK) or progress_ms(times.get("watermark")) or None
     partitions = [operator.get("numShufflePartitions") for operator in operators]
-    at_ms = _ms(record["timestamp"]) or 0
+    at_ms = progress_ms(record["timestamp"]) or 0
     return MicroBatch(
         id=int(record["batchId"]),
         at_ms=at_ms,
         duration_ms=int(record.get("batchDuration") or 0),
         # Of ParquetFiles, Spark counts packed rows.
         rows=max(int(record.get("numInputRows") or 0), counters.get("events", 0)),
-        newest_ms=_ms(times.get("max")),
+        newest_ms=progress_ms(times.get("max")),
         watermark_ms=watermark,
         counters=counters,
         sources=tuple((str(one.get("description")), int(one.get("numInputRows") or 0)) for one in record["sources"]),
@@ -118,15 +118,9 @@ def watermark_of(batches: Iterable[MicroBatch]) -> int | None:
 def _counters(observed: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
     """Returns the counters of all frames: added up, but for the watermark and other levels."""
     found: dict[str, int] = {}
-    for told in map(with_names, observed.values()):
-        if not set(told) >= set(SHOWN) - {WATERMARK}:
-            continue  # what a user observes
+    for told in counters_in(observed, earlier=True).values():
         for name in COUNTERS:
             value = int(told.get(name) or 0)
             most = name == WATERMARK or name in LEVELS
             found[name] = max(found.get(name, 0), value) if most else found.get(name, 0) + value
     return found
-
-
-def _ms(text: str | None) -> int | None:
-    return None if text is None else round(datetime.fromisoformat(text).timestamp() * 1_000)

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -14,6 +15,7 @@ from spark_glue.plan.connect import NEVER_ENDS
 from spark_glue.plan.settings import FORMAT_KEY
 
 __all__ = [
+    "OBSERVED",
     "RunningQuery",
     "checkpoint_folder",
     "counted",
@@ -22,6 +24,7 @@ __all__ = [
     "in_first_format",
     "may_be_ours",
     "operators_of",
+    "progress_ms",
     "query_id_of",
     "query_of",
     "running_query",
@@ -29,6 +32,9 @@ __all__ = [
     "waits_for_clock",
     "watermark_delays",
 ]
+
+OBSERVED: Final = "counters"
+"""The one column that is observed of a stream: a map of all counters by name, see ``stages.counters``."""
 
 _PACKED = {"key_group", "mapper", "seq", "blob"}  # columns that go into an operator of apply's, see stages.packets
 _OF_GROUPS = "FlatMapGroupsInPandasWithState"
@@ -154,11 +160,16 @@ def _counted(spark: SparkSession, query_id: str, counter: str) -> int | None:
     rows = None if query is None else query.lastExecution().observedMetrics().values().iterator()
     while rows is not None and rows.hasNext():
         row = rows.next()
-        if list(row.schema().fieldNames()) == ["counters"]:
+        if list(row.schema().fieldNames()) == [OBSERVED]:
             told = row.getJavaMap(0)
             if counter in told:
                 found.append(told[counter])
     return found[0] if len(found) == 1 else None
+
+
+def progress_ms(text: str | None) -> int | None:
+    """Returns a time in the progress of a query, which Spark tells as text, in ms; None stays None."""
+    return None if text is None else round(datetime.fromisoformat(text).timestamp() * 1_000)
 
 
 def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:

@@ -14,19 +14,20 @@ from pyspark.sql import functions as F
 import fastwin as fw
 from fastwin.errors import SpecError
 from spark_glue.plan.compat import is_observation
+from spark_glue.plan.queries import OBSERVED
 
 __all__ = [
     "COUNTERS",
     "INPUT_DELAYS",
     "INPUT_TIMES",
     "LEVELS",
-    "OBSERVED",
     "SHOWN",
     "WATERMARK",
     "WORK",
     "WORKER_BYTES",
     "check_name",
     "count",
+    "counters_in",
     "counters_text",
     "observed",
     "observed_of_shares",
@@ -78,9 +79,6 @@ the local disk. ``frame_newest_ms``: the newest event time, 0 where the frame do
 
 COUNTERS = (*SHOWN, *WORK, *LEVELS)
 """All names, in the order in which they travel."""
-
-OBSERVED = "counters"
-"""The one column that is observed of a stream: a map of all counters by name, see ``with_names``."""
 
 _HIGHEST = (WATERMARK, *LEVELS)  # of these the highest of all visits counts, the others are added up
 
@@ -157,3 +155,15 @@ def with_names(row: Mapping[str, Any]) -> dict[str, Any]:
     if len(row) != 1 or not isinstance(told, Mapping) or set(told) != set(COUNTERS):
         return dict(row)
     return {name: told[name] for name in COUNTERS} | {WATERMARK: told[WATERMARK] or None}
+
+
+def counters_in(observed: Mapping[str, Mapping[str, Any]], *, earlier: bool = False) -> dict[str, dict[str, Any]]:
+    """Returns the counters of the frames of ``apply`` by the names of the frames; what users observe is left out.
+
+    observed: all that was observed in a micro-batch. earlier: takes kept records of earlier versions, too. These have
+    SHOWN, and lack counters that have come since; a watermark may be missing where there was none.
+    """
+    rows = {name: with_names(row) for name, row in observed.items()}
+    if earlier:
+        return {name: row for name, row in rows.items() if row.keys() >= set(SHOWN) - {WATERMARK}}
+    return {name: row for name, row in rows.items() if row.keys() == set(COUNTERS)}

@@ -2,7 +2,17 @@
 
 from pyspark.sql import Observation
 
-from spark_glue.stages.counters import COUNTERS, LEVELS, WATERMARK, counters_text, observed_of_shares, with_names
+from spark_glue.plan.queries import OBSERVED
+from spark_glue.stages.counters import (
+    COUNTERS,
+    LEVELS,
+    SHOWN,
+    WATERMARK,
+    counters_in,
+    counters_text,
+    observed_of_shares,
+    with_names,
+)
 
 
 def test_visits_are_added_up_by_name(spark):
@@ -26,3 +36,13 @@ def test_visits_are_added_up_by_name(spark):
 def test_what_others_observe_stays_as_it_is():
     for row in ({"counters": {"events": 5}}, {"counters": [1]}, dict.fromkeys(COUNTERS, 1), {}):
         assert with_names(row) == row
+
+
+def test_counters_are_told_from_what_users_observe():
+    whole = dict.fromkeys(COUNTERS, 1)
+    older = dict.fromkeys(SHOWN, 1)
+    unmarked = {name: 1 for name in SHOWN if name != WATERMARK}
+    users = {"mine": {"events": 9}, "map": {OBSERVED: {"events": 9}}, "nothing": {}}
+    observed = {"stream": {OBSERVED: whole}, "batch": whole, "older": older, "unmarked": unmarked} | users
+    assert counters_in(observed) == {"stream": whole, "batch": whole}
+    assert counters_in(observed, earlier=True).keys() == observed.keys() - users.keys()
