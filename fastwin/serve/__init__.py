@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from fastwin.errors import SpecError
+from fastwin.machine.ports import check_port
 
-__all__ = ["check_port", "command"]
+__all__ = ["command"]
 
 _EPILOG = """\
 examples:
@@ -56,12 +56,6 @@ def command(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--access-log", action="store_true", help="write a line for each request to stderr")
     parser.set_defaults(run=_run)
-
-
-def check_port(port: int) -> None:
-    """Raises SpecError for a number that no port has."""
-    if not 0 <= port <= 65_535:
-        raise SpecError(f"--port: must be 0 to 65535, got {port}")
 
 
 def _run(arguments: argparse.Namespace) -> int:

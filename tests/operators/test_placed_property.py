@@ -109,7 +109,7 @@ def test_state_may_lie_anywhere(name):
 @pytest.mark.parametrize("name", ["sliding", "texts", "sessions"])
 def test_a_child_lets_go_of_what_lies_in_files_from_the_start(name):
     """More than a thousand windows at once, so that the index of panes lies in a file, too."""
-    held = {"moved": open_replica(planner.plan(SPECS[name], SCHEMA), coalesce=True)}
+    held = {"moved": open_replica(planner.plan(SPECS[name], SCHEMA, coalesce=True))}
     n = 3_000
     rows = table(np.random.default_rng(3), 0).slice(0, 1)
     many = pa.table(

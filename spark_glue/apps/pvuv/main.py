@@ -18,7 +18,7 @@ from pyspark.sql.streaming import StreamingQuery
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from fastwin.serve import check_port
+from fastwin.machine.ports import check_port
 from fastwin.store import PaneStore, Written
 from fastwin.times import to_ms
 from spark_glue.apps.console import ended_as_by_ctrl_c, fresh_folder, kept_folder, start_spark
