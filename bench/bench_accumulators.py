@@ -1,4 +1,4 @@
-"""Accumulators: values added to the rows of an aggregate, a tenth as many rows as values, in random order."""
+"""Accumulators: fresh rows of an aggregate, values added to them in random order, ten a row, and their results."""
 
 from collections.abc import Callable
 
@@ -9,19 +9,9 @@ from bench.scale import Scale, amount
 from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet, Count, Max, Mean, Min, Sum
 from fastwin.core.accumulators.moments import Variance
 from fastwin.core.accumulators.picks import Pick
-from fastwin.core.keys.keytable import KeyTable
-from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.sketches.hyperloglog import HyperLogLog
 
 WORKS = Works()
-
-
-def _fresh(member: Accumulator, rows: int) -> tuple[AccumulatorSet, PaneTable, np.ndarray]:
-    keys = KeyTable("int64")
-    accumulators = AccumulatorSet([member])
-    panes = PaneTable(keys, accumulators)
-    slots = panes.ensure(keys.intern_int64(np.arange(rows)), np.zeros(rows, dtype=np.int64))
-    return accumulators, panes, slots
 
 
 def _same(found: np.ndarray) -> object:
@@ -43,17 +33,17 @@ def _work(
             values = random.integers(-1_000, 1_000, scale.items).astype(dtype)
             counts_only = name == "count"
             columns = [] if counts_only else [(values, None)]
+            ids, starts = np.arange(rows, dtype=np.int32), np.zeros(rows, dtype=np.int64)
 
-            def run(accumulators, panes, _):
-                accumulators.add_rows(panes.rows, slots, columns)
-                return accumulators, panes
-
-            def results(found):
-                accumulators, panes = found
-                return answer(accumulators.results(panes.rows, np.arange(rows, dtype=np.int32))[0][0])
+            def run(accumulators: AccumulatorSet) -> np.ndarray:
+                # As numpy does: room for all rows, then the values, then an array of results.
+                found = accumulators.new_rows()
+                every = found.fresh(ids, starts)
+                accumulators.add_rows(found, slots, columns)
+                return accumulators.results(found, every)[0][0]
 
             contenders = {
-                "fastwin": Contender(run, setup=lambda: _fresh(member(), rows), answer=answer and results),
+                "fastwin": Contender(run, setup=lambda: (AccumulatorSet([member()]),), answer=answer),
                 "numpy": Contender(lambda: by_numpy(slots, values, rows), answer=answer),
             }
             kind = "" if counts_only else f" {dtype}"
@@ -123,12 +113,10 @@ def last(slots, values, rows):
 
 @_work("argmin", lambda: Pick("int64", time=0, order_dtype="int64", order=0), "int64")
 def argmin(slots, values, rows):
-    """The value at the least value."""
-    order = np.lexsort((values, slots))
-    first = np.flatnonzero(np.diff(slots[order], prepend=-1))
-    found = np.zeros(rows, dtype=np.int64)
-    found[slots[order][first]] = values[order][first]
-    return found
+    """The value at the least value, which is that value."""
+    least = np.full(rows, np.iinfo(np.int64).max)
+    np.minimum.at(least, slots, values)
+    return np.where(least == np.iinfo(np.int64).max, 0, least)
 
 
 @_work("distinct", HyperLogLog, "int64", answer=None)
