@@ -7,12 +7,13 @@ first one, which warms up; so also that of the last one, without events, in whic
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fastwin as fw
 from bench import perkey
-from bench.lab import DELAY, STORES, Lab, Query, open_lab
+from bench.lab import DELAY, STORES, Input, Lab, Query, open_lab
 from bench.race import OURS, Bar, Contender, Entry, Works
 from bench.scale import PEER_THREADS, Scale, amount
 from bench.streams import ON_FILES, both, native, ours
@@ -46,7 +47,7 @@ def _contender(scale: Scale, lab: Lab, query: Query, store: str, files: Path, un
 
 def _entry(scale: Scale, lab: Lab, label: str, windows: str) -> Entry:
     queries = both(windows)
-    lab.check({name: queries[name] for name in (OURS, ON_FILES, next(iter(STORES)))})
+    lab.check(queries)
     files = lab.files(scale.batches, scale.batch_events, scale.keys)
     contenders = {
         name: _contender(scale, lab, query, STORES.get(name, "RocksDB"), files) for name, query in queries.items()
@@ -110,7 +111,11 @@ def _beside_fewer(scale: Scale, lab: Lab, label: str, query: Query, peers: dict[
 
 @WORKS.add("spark-hot-key", "event", ("even keys",), Bar.at_most(1.3, "even keys"))
 def hot_key(scale: Scale, lab: Lab) -> Entry:
-    query = ours(fw.TumblingEventTimeWindows.of("1 minute"))
+    """The contenders have other events, so each is compared with Spark's own windows over a small stream."""
+    queries = both("tumbling")
+    query = queries[OURS]
+    for hot in (True, False):
+        lab.check({name: queries[name] for name in (OURS, next(iter(STORES)))}, hot)
     contenders = {
         name: _contender(
             scale, lab, query, "RocksDB", lab.files(scale.batches, scale.batch_events, scale.keys, hot=name == OURS)
@@ -122,12 +127,24 @@ def hot_key(scale: Scale, lab: Lab) -> Entry:
 
 @WORKS.add("spark-four-windows", "event", ("minute alone",), Bar.at_most(1.5, "minute alone"))
 def four_windows(scale: Scale, lab: Lab) -> Entry:
+    """The minutes among the four are compared with the minutes alone."""
     sizes = {"minute": "1 minute", "five": "5 minutes", "hour": "1 hour", "day": "1 day"}
     windows = {name: fw.TumblingEventTimeWindows.of(size) for name, size in sizes.items()}
     files = lab.files(scale.batches, scale.batch_events, scale.keys)
     queries = {OURS: ours(**windows), "minute alone": ours(windows["minute"])}
+    lab.check(queries | {OURS: _minutes(queries[OURS])})
     contenders = {name: _contender(scale, lab, query, "RocksDB", files) for name, query in queries.items()}
     return Entry(f"Spark, minute, 5 minutes, hour and day at once, {_size(scale)}", _counted(scale), contenders)
+
+
+def _minutes(query: Query) -> Query:
+    """Returns the minutes of a query over several windows."""
+
+    def some(given: Input) -> Any:
+        found = query(given)
+        return found.where(found["window"] == "minute")
+
+    return some
 
 
 @pytest.mark.spark

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import fastwin as fw
 from bench.events import EPOCH_MS
+from bench.peers import WINDOW_COLUMNS, canonical
 from bench.race import Contender, Entry, Works
 from bench.scale import Scale, amount
 from fastwin.run.stream import open_plan
@@ -15,6 +17,7 @@ from fastwin.run.stream import open_plan
 WORKS = Works()
 PEERS = ("pickled dict", "Arrow IPC")
 MINUTE = 60_000
+_ROWS = canonical(WINDOW_COLUMNS)
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -39,18 +42,35 @@ class _State:
         )
         where = zip(columns["key"].tolist(), columns["ts"].tolist(), strict=True)
         self.dict = {at: [1, value, value, value] for at, value in zip(where, columns["value"].tolist(), strict=True)}
+        self.changes = n // 100
 
     def stream(self) -> fw.Stream:
         stream = open_plan(self.plan)
         stream.process(self.events)
         return stream
 
-    def changed(self) -> fw.Stream:
-        """A stream that has been saved, and in which one row in a hundred has changed since."""
+    def changed(self) -> tuple[fw.Stream, bytes]:
+        """A stream in which one row in a hundred has changed since it was saved, and what was saved."""
         stream = self.stream()
-        stream.snapshot()
-        stream.process(self.events.slice(0, self.n // 100))
-        return stream
+        saved = stream.snapshot()
+        stream.process(self.events.slice(0, self.changes))
+        return stream, saved
+
+    def saved(self, *chunks: bytes) -> pa.Table:
+        """The rows of a snapshot and the deltas after it."""
+        stream = open_plan(self.plan)
+        stream.restore(list(chunks))
+        return _ROWS(stream.advance_watermark(fw.MAX_TIMESTAMP).main)
+
+
+def _of_dict(blob: bytes) -> pa.Table:
+    found = pickle.loads(blob)
+    keys, starts = zip(*found, strict=True)
+    return _ROWS(pa.table([*map(pa.array, (keys, starts, *zip(*found.values(), strict=True)))], names=WINDOW_COLUMNS))
+
+
+def _of_arrow(blob: pa.Buffer) -> pa.Table:
+    return _ROWS(pa.ipc.open_stream(blob).read_all().rename_columns(WINDOW_COLUMNS))
 
 
 def _write_arrow(rows: pa.Table) -> pa.Buffer:
@@ -68,23 +88,35 @@ def _size(blob: Any) -> dict[str, int]:
 def snapshot(scale: Scale) -> Entry:
     state = _State(scale.items)
     contenders = {
-        "fastwin": Contender(fw.Stream.snapshot, setup=lambda: (state.stream(),), notes=_size),
-        "pickled dict": Contender(lambda: pickle.dumps(state.dict, protocol=5), notes=_size),
-        "Arrow IPC": Contender(lambda: _write_arrow(state.rows), notes=_size),
+        "fastwin": Contender(fw.Stream.snapshot, lambda: (state.stream(),), state.saved, _size),
+        "pickled dict": Contender(lambda: pickle.dumps(state.dict, protocol=5), answer=_of_dict, notes=_size),
+        "Arrow IPC": Contender(lambda: _write_arrow(state.rows), answer=_of_arrow, notes=_size),
     }
     return Entry(f"snapshot of {amount(state.n)} rows", state.n, contenders)
 
 
 @WORKS.add("delta", "row", PEERS)
 def delta(scale: Scale) -> Entry:
+    """Rows that had their event once more since the state was saved: peers write them as they are then."""
     state = _State(scale.items)
-    changed = state.n // 100
+    changed = state.changes
     some = state.rows.slice(0, changed)
-    part = dict(list(state.dict.items())[:changed])
+    for name in ("n", "s"):
+        place = some.schema.get_field_index(name)
+        some = some.set_column(place, name, pc.multiply(some[name], 2))
+    part = {at: [2, 2 * total, lo, hi] for at, (_, total, lo, hi) in list(state.dict.items())[:changed]}
+
+    def ours(stream: fw.Stream, saved: bytes) -> tuple[bytes, bytes]:
+        return saved, stream.delta()
+
+    def read(found: tuple[bytes, bytes]) -> pa.Table:
+        rows = state.saved(*found)
+        return rows.filter(pc.equal(rows["n"], 2)).combine_chunks()
+
     contenders = {
-        "fastwin": Contender(fw.Stream.delta, setup=lambda: (state.changed(),), notes=_size),
-        "pickled dict": Contender(lambda: pickle.dumps(part, protocol=5), notes=_size),
-        "Arrow IPC": Contender(lambda: _write_arrow(some), notes=_size),
+        "fastwin": Contender(ours, state.changed, read, lambda found: _size(found[1])),
+        "pickled dict": Contender(lambda: pickle.dumps(part, protocol=5), answer=_of_dict, notes=_size),
+        "Arrow IPC": Contender(lambda: _write_arrow(some), answer=_of_arrow, notes=_size),
     }
     return Entry(f"delta of {amount(changed)} rows, of {amount(state.n)}", changed, contenders)
 
@@ -110,7 +142,7 @@ def restore(scale: Scale) -> Entry:
 def restore_deltas(scale: Scale) -> Entry:
     """A snapshot and ten deltas, of a hundredth of the rows each, as Spark's tasks find them."""
     state = _State(scale.items)
-    changed, stream = state.n // 100, state.stream()
+    changed, stream = state.changes, state.stream()
     chunks = [stream.snapshot()]
     for at in range(0, 10 * changed, changed):
         stream.process(state.events.slice(at, changed))
@@ -136,7 +168,7 @@ def restore_deltas(scale: Scale) -> Entry:
     contenders = {
         "fastwin": Contender(ours, setup=lambda: (open_plan(state.plan),), answer=int),
         "pickled dict": Contender(unpickled, answer=len),
-        "Arrow IPC": Contender(read),
+        "Arrow IPC": Contender(read, answer=lambda found: found.group_by(["key", "start"]).aggregate([]).num_rows),
     }
     return Entry(f"restore of {amount(state.n)} rows and ten deltas of {amount(changed)}", state.n, contenders)
 

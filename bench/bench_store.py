@@ -22,6 +22,9 @@ from fastwin.store import PaneStore
 WORKS = Works()
 DAY, PANE = 86_400_000, 180_000
 READERS = 50
+Reads = list[tuple[int, int, float, pa.Table]]
+"""What readers got: a reader's number, that of its question, how long it waited, s, and the window."""
+
 _NO_SERVER = Unavailable("there is no redis-server")
 SPEC = (
     fw.key_by("module")
@@ -144,7 +147,8 @@ def write(scale: Scale, places: Places) -> Entry:
 
 @WORKS.add("store-read", "window", ("fastwin, 480 panes", "RocksDB", "RocksDB, 480 panes"))
 def read(scale: Scale, places: Places) -> Entry:
-    """Threads of one process ask for windows of 24 h at once, each of one module and at any end."""
+    """Threads of one process ask for windows of 24 h at once, each of one module and at any end. All contenders are
+    asked the same, and answer it alike."""
     table = clicks(scale.items, 200, 2 * DAY)
     panes = SPEC.panes().run(table).main
     asks = 40 if scale.name == "full" else 4
@@ -152,17 +156,17 @@ def read(scale: Scale, places: Places) -> Entry:
     def contender(url: str, coarse: bool) -> Contender:
         store = PaneStore.open(url, read_only=True)
 
-        def run() -> tuple[float, list[float]]:
-            waits: list[float] = []
+        def run() -> tuple[float, Reads]:
+            found: Reads = []
 
             def reader(number: int) -> None:
                 dice = random.Random(number)
-                for _ in range(asks):
+                for ask in range(asks):
                     end = EPOCH_MS + DAY + dice.randrange(DAY // PANE) * PANE
                     before = time.perf_counter()
-                    found = store.query([f"module-{dice.randrange(200):03d}"], end - DAY, end, coarse=coarse)
-                    waits.append(time.perf_counter() - before)
-                    assert found.num_rows == 1
+                    window = store.query([f"module-{dice.randrange(200):03d}"], end - DAY, end, coarse=coarse)
+                    found.append((number, ask, time.perf_counter() - before, window))
+                    assert window.num_rows == 1
 
             threads = [threading.Thread(target=reader, args=(number,)) for number in range(READERS)]
             start = time.perf_counter()
@@ -171,10 +175,10 @@ def read(scale: Scale, places: Places) -> Entry:
             for thread in threads:
                 thread.join()
             seconds = time.perf_counter() - start
-            assert len(waits) == READERS * asks
-            return seconds, waits
+            assert len(found) == READERS * asks
+            return seconds, found
 
-        return Contender(run, notes=_quantiles, clocked=True, attempts=3)
+        return Contender(run, answer=_counted, notes=_quantiles, clocked=True, attempts=3)
 
     urls = {"RocksDB": places.empty_rocks()} | ({"fastwin": places.empty_redis()} if places.redis else {})
     for url in urls.values():
@@ -187,8 +191,13 @@ def read(scale: Scale, places: Places) -> Entry:
     return Entry(f"windows of 24 h from Redis, {READERS} readers at once", READERS * asks, readers)
 
 
-def _quantiles(waits: list[float]) -> dict[str, Any]:
-    ms = np.array(waits) * 1_000
+def _counted(found: Reads) -> list[dict[str, Any]]:
+    """Returns the windows in the order in which each reader asked for them."""
+    return [row for *_, window in sorted(found, key=lambda one: one[:2]) for row in window.to_pylist()]
+
+
+def _quantiles(found: Reads) -> dict[str, Any]:
+    ms = np.array([seconds for _, _, seconds, _ in found]) * 1_000
     return {"p50 ms": round(float(np.percentile(ms, 50)), 1), "p99 ms": round(float(np.percentile(ms, 99)), 1)}
 
 

@@ -118,9 +118,12 @@ class Lab:
             finally:
                 running.stop()
 
-    def check(self, queries: dict[str, Query]) -> None:
-        """Raises AssertionError unless the queries agree on a small stream, up to what its watermark has closed."""
-        files = self.files(3, CHECKED_EVENTS, CHECKED_KEYS)
+    def check(self, queries: dict[str, Query], hot: bool = False) -> None:
+        """Raises AssertionError unless the queries agree on a small stream, up to what its watermark has closed.
+
+        hot: see ``files``.
+        """
+        files = self.files(3, CHECKED_EVENTS, CHECKED_KEYS, hot)
         newest = max(pc.max(pq.read_table(path)["ts"]).value for path in files.glob("*.parquet"))
         closed = newest - DELAY_MS - DISORDER_MS
         answers = {}

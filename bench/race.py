@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bench.scale import Scale
@@ -25,6 +26,7 @@ __all__ = [
     "Contender",
     "Entry",
     "Lane",
+    "Near",
     "Race",
     "Unavailable",
     "Work",
@@ -53,7 +55,8 @@ class Contender:
     answer: turns a result into something to compare with that of the others (``==``); None: it is not compared.
     notes: what to keep of a result beside the time. threads: how many it uses.
     units: how many units of work it does, if not those of the entry.
-    clocked: ``run`` returns ``(seconds, result)``, having measured itself; it is not run for practice either.
+    clocked: ``run`` returns ``(seconds, result)``, having measured itself; it is run for practice only where it has an
+    answer.
     attempts: how often it runs at most, in the time that the scale has for Spark; None: as the scale says.
     warm_up: runs again and again before anything counts, for as long as the scale says.
     """
@@ -67,6 +70,21 @@ class Contender:
     clocked: bool = False
     attempts: int | None = None
     warm_up: Callable[[], object] | None = None
+
+
+class Near:
+    """An answer of numbers, which equals another one where each differs by at most ``tolerance`` times its size."""
+
+    def __init__(self, values: Any, tolerance: float) -> None:
+        self._values, self._tolerance = np.asarray(values, dtype=np.float64), tolerance
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Near) or self._values.shape != other._values.shape:
+            return False
+        size = np.maximum(np.abs(self._values), np.abs(other._values))
+        return bool(np.all(np.abs(self._values - other._values) <= self._tolerance * size))
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -170,6 +188,8 @@ class Lane:
         """Runs once, not counted, and keeps the answer."""
         try:
             result = self.contender.run(*self.contender.setup())
+            if self.contender.clocked:
+                _, result = result
             if self.contender.answer is not None:
                 self.answer = self.contender.answer(result)
             if self.contender.notes is not None:
@@ -256,7 +276,7 @@ def compete(entry: Entry, names: Sequence[str], scale: Scale, practise_only: boo
         if name in names and not isinstance(contender, Unavailable)
     }
     for lane in lanes.values():
-        if not lane.contender.clocked:
+        if lane.contender.answer is not None or not lane.contender.clocked:
             lane.practise()
         if not practise_only:
             lane.warm_up(scale.spark_warm_s)

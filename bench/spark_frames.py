@@ -1,7 +1,7 @@
 """Windows over a frame of stored rows on Spark: ``python -m bench.spark_frames``.
 
-``apply`` over 16 M rows of Parquet beside Spark's own windows, adaptive execution on, in turns after practice; the rows
-of the answers are compared, and medians count.
+``apply`` over 16 M rows of Parquet beside Spark's own windows, adaptive execution on, in turns after practice. Before
+that, the answers over some rows are compared by their number and the sums of their columns. Medians count.
 """
 
 import argparse
