@@ -16,12 +16,12 @@ _LIBRARIES = (
 )  # fmt: skip
 
 
-def versions() -> dict[str, str]:
-    """Returns the versions of fastwin and of those libraries that are installed."""
+def versions(*others: str) -> dict[str, str]:
+    """Returns the versions of fastwin and of those libraries that are installed; others: names of some more."""
     import fastwin
 
     found = {"fastwin": fastwin.__version__}
-    for name in _LIBRARIES:
+    for name in dict.fromkeys((*_LIBRARIES, *others)):
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,8 @@ ENGINES = (*PYTHON, *SPARK, *FLINK, *EMBEDDED)
 
 SLOW_S = 30.0
 """An engine whose first run takes longer runs once more, and that counts."""
+PATIENCE_S = 4 * SLOW_S
+"""An engine that has run for so long in all does not run again; those that are not slow get all their attempts."""
 MEMORY = "FASTWIN_BENCH_DRIVER_MEMORY"
 """The variable of the environment that says how large the heap of each JVM is."""
 HEAP_GB = 4
@@ -122,7 +124,7 @@ def measure(query: Query, bids: Bids, size: Size, names: tuple[str, ...], folder
                 lambda engine=engines[name]: (engine.run(), None), clocked=True, attempts=1 if slow else size.attempts
             )
         entry = Entry(query.label, bids.events, contenders)
-        lanes = compete(entry, list(contenders), SCALES["quick"])
+        lanes = compete(entry, list(contenders), replace(SCALES["quick"], spark_enough_s=PATIENCE_S))
     finally:
         for engine in engines.values():
             engine.close()
@@ -147,7 +149,7 @@ def table(summary: dict[str, Any]) -> str:
     """Returns the summary as lines of text; a ratio is fastwin's rate (a stream, in process) beside an engine's."""
     machine = summary["machine"]
     lines = [
-        f"{summary['scale']} sizes, medians of {summary['attempts']}; {machine['cpu']}, {machine['cores']} cores; "
+        f"{summary['scale']} sizes, medians; {machine['cpu']}, {machine['cores']} cores; "
         f"heaps of {summary['heap']}; load at the start {machine['load_at_start']:.1f}, at the end "
         f"{summary['load_at_end']:.1f}.",
         ", ".join(f"{name} {text}" for name, text in summary["versions"].items()),
@@ -158,7 +160,8 @@ def table(summary: dict[str, Any]) -> str:
         for one in query["engines"]:
             ratio = f"{rates[OURS] / one['rate']:8.2f}x" if OURS in rates else " " * 9
             lines.append(
-                f"  {one['name']:22s}{amount(one['rate']):>9s} events/s {ratio}{one['peak_rss'] / 1e9:8.2f} GB at most"
+                f"  {one['name']:22s}{amount(one['rate']):>9s} events/s {ratio}"
+                f"{one['peak_rss'] / 1e9:8.2f} GB at most, median of {len(one['attempts_s'])}"
             )
         lines += [f"  {name:22s}not ranked: {reason.strip()}" for name, reason in query["missing"].items()]
     return "\n".join(lines)
@@ -207,7 +210,9 @@ def main() -> int:
 
 
 def _versions() -> dict[str, str]:
-    found = {name: text for name, text in host.versions().items() if name in ("fastwin", "pyarrow", "pyspark")}
+    embedded = EMBEDDED.values()
+    known = {"fastwin", "pyarrow", "pyspark", *embedded}
+    found = {name: text for name, text in host.versions(*embedded).items() if name in known}
     jars = flink.find()
     if not isinstance(jars, Unavailable):
         found["Flink"] = next(jars.glob("flink-dist-*.jar")).stem.removeprefix("flink-dist-")
