@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from bench.engines.queries import DELAY_MS, QUERIES, Query, write_answer
 from bench.engines.specs import SCORE_BITS, hottest, sellers, spec_of
+from bench.scale import PEER_THREADS
 
 __all__ = ["Run", "main", "named"]
 
@@ -109,18 +110,18 @@ def stream(query: Query, parquet: Path) -> Run:
 
 
 def table(query: Query, parquet: Path) -> Run:
-    """Returns what runs a query in this process over all rows at once, with two threads."""
+    """Returns what runs a query in this process over all rows at once, with as many threads as the peers have."""
 
     def run(wanted: bool) -> tuple[float, pa.Table | None]:
         start = time.perf_counter()
         bids = pq.read_table(parquet)
         bids = _Campaigns(parquet).of(bids) if query.name == "yahoo" else bids
         if query.name == "q8":
-            result = sellers(query).run(*_sides(bids)).main
+            result = sellers(query).run(*_sides(bids), threads=PEER_THREADS).main
         else:
-            result = spec_of(query).run(bids, threads=2).main
+            result = spec_of(query).run(bids, threads=PEER_THREADS).main
         if query.name == "q5":
-            result = hottest(query).run(_scored(result), threads=2).main
+            result = hottest(query).run(_scored(result), threads=PEER_THREADS).main
         seconds = time.perf_counter() - start
         return seconds, named(result, query) if wanted else None
 
@@ -130,6 +131,7 @@ def table(query: Query, parquet: Path) -> Run:
 def main() -> int:
     engine, name, given = sys.argv[1:]
     query, parquet = QUERIES[name], Path(given)
+    pa.set_cpu_count(1 if engine == "stream" else PEER_THREADS)  # Arrow reads Parquet with so many
     with ExitStack() as stack:
         if engine in ("stream", "table"):
             run = (stream if engine == "stream" else table)(query, parquet)
