@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from bench.engines.queries import DELAY_MS, Query
 from bench.engines.worker import Run
+from bench.scale import PEER_THREADS
 
 __all__ = ["ENGINES", "SAID", "opened"]
 
@@ -72,14 +73,16 @@ def _sql(query: Query, parquet: Path) -> str:
 def _chdb(query: Query, parquet: Path) -> Callable[[], pa.Table]:
     import chdb
 
-    sql = _sql(query, parquet) + " SETTINGS max_threads = 2"
+    sql = _sql(query, parquet) + f" SETTINGS max_threads = {PEER_THREADS}"
     return lambda: chdb.query(sql, "ArrowTable")
 
 
 def _events(query: Query, parquet: Path) -> Iterator[list[tuple[str, int, int, int, datetime]]]:
     """Yields rows for Bytewax, whose keys are text: key, auction, bidder, price and time."""
-    ads = pq.read_table(parquet.parent / "ads.parquet").to_pydict()
-    campaigns = dict(zip(ads["bidder"], ads["campaign"], strict=True))
+    campaigns = {}
+    if query.name == "yahoo":
+        ads = pq.read_table(parquet.parent / "ads.parquet").to_pydict()
+        campaigns = dict(zip(ads["bidder"], ads["campaign"], strict=True))
     for path in sorted(parquet.glob("*.parquet")):
         for batch in pq.ParquetFile(path).iter_batches(_ROWS):
             times = (one.replace(tzinfo=UTC) for one in batch["ts"].to_pylist())
