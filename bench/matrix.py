@@ -138,7 +138,7 @@ class Cell:
             return Contender(lambda: spec.run(table, threads=threads).main, answer=answer, threads=threads)
 
         found: dict[str, Contender | Unavailable] = {OURS: ours(1), TWO: ours(2)}
-        found["polars"] = peers.on_polars(table, question.polars, answer)
+        found["polars"] = peers.on_polars(table, question.by_polars(table), answer)
         for name, (on, dialect) in DIALECTS.items():
             found[name] = on(table, question.sql(dialect), answer)
         return Entry(self.label, n, found)

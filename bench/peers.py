@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from bench.race import Contender, Unavailable, need
 from bench.scale import PEER_THREADS
+from bench.sessions import at_once, polars_sessions
 
 __all__ = [
     "AGGREGATES",
@@ -65,9 +66,14 @@ def tumbling(events: pa.Table, size_ms: int, aggregates: tuple[str, ...] = AGGRE
 
 def sessions(events: pa.Table, gap_ms: int) -> dict:
     """Returns contenders polars, DuckDB and pandas for sessions."""
-    answer = canonical(SESSION_COLUMNS)
+    answer, form = canonical(SESSION_COLUMNS), at_once(events, ["key"])
+
+    def by_polars(polars, frame):
+        aggregates = _polars_aggregates(polars, AGGREGATES)
+        return polars_sessions(polars, frame, ["key"], gap_ms, aggregates, form).collect()
+
     return {
-        "polars": on_polars(events, lambda polars, frame: _polars_sessions(polars, frame, gap_ms), answer),
+        "polars": on_polars(events, by_polars, answer),
         "DuckDB": on_duckdb(events, _sql_sessions(gap_ms), answer),
         "pandas": _pandas(events, lambda frame: _pandas_sessions(frame, gap_ms), answer),
     }
@@ -101,17 +107,6 @@ def _polars_tumbling(polars, frame, size_ms: int, names: tuple[str, ...]):
     window = (polars.col("ts").cast(polars.Int64) // size_ms).alias("window_start")
     grouped = frame.lazy().group_by("key", window).agg(_polars_aggregates(polars, names))
     return grouped.with_columns(polars.col("window_start") * size_ms).collect()
-
-
-def _polars_sessions(polars, frame, gap_ms: int):
-    ordered = frame.lazy().with_columns(polars.col("ts").cast(polars.Int64)).sort("ts", maintain_order=True)
-    session = (polars.col("ts").diff() > gap_ms).fill_null(True).cum_sum().over("key")
-    bounds = [
-        polars.col("ts").first().alias("window_start"),
-        (polars.col("ts").last() + gap_ms).alias("window_end"),
-    ]
-    grouped = ordered.with_columns(session.alias("session")).group_by("key", "session")
-    return grouped.agg(*bounds, *_polars_aggregates(polars, AGGREGATES)).drop("session").collect()
 
 
 def _polars_sliding(polars, frame, size_ms: int, ends_ms: list[int]):

@@ -6,6 +6,7 @@ into a slide is aggregated first, and only that is multiplied by the windows tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import fastwin as fw
+from bench.sessions import at_once, polars_sessions
 
 __all__ = ["Dialect", "Question", "Window", "fingerprint"]
 
@@ -119,10 +121,20 @@ class Question:
             f") AS opened) AS numbered GROUP BY {keys}, session) AS found"
         )
 
-    def polars(self, polars: Any, frame: Any) -> Any:
-        """Returns the answer of polars: a frame."""
-        if self.window.gap:
-            return self._sessions_polars(polars, frame)
+    def by_polars(self, table: pa.Table) -> Callable[[Any, Any], Any]:
+        """Returns what asks polars for a table: given its module and the table as a frame, it returns a frame."""
+        if not self.window.gap:
+            return self._polars_windows
+        form = at_once(table, self.keys)
+
+        def sessions(polars: Any, frame: Any) -> Any:
+            aggregates = self._polars_aggregates(polars)
+            found = polars_sessions(polars, frame, self.keys, self.window.size_ms, aggregates, form)
+            return found.select(self.columns).collect()
+
+        return sessions
+
+    def _polars_windows(self, polars: Any, frame: Any) -> Any:
         size, slide = self.window.size_ms, self.window.slide_ms or self.window.size_ms
         part = (polars.col("ts").cast(polars.Int64) // slide).alias("p")
         found = frame.lazy().group_by(*self.keys, part).agg(self._polars_aggregates(polars))
@@ -140,14 +152,6 @@ class Question:
             (polars.len().cast(polars.Int64) if column is None else getattr(polars.col(column), function)()).alias(name)
             for name, function, column in self.aggregates
         ]
-
-    def _sessions_polars(self, polars: Any, frame: Any) -> Any:
-        ordered = frame.lazy().with_columns(polars.col("ts").cast(polars.Int64)).sort("ts", maintain_order=True)
-        fresh = polars.col("ts").diff() > self.window.size_ms
-        session = fresh.fill_null(True).cum_sum().over(*self.keys).alias("session")
-        first = polars.col("ts").first().alias("window_start")
-        grouped = ordered.with_columns(session).group_by(*self.keys, "session")
-        return grouped.agg(first, *self._polars_aggregates(polars)).drop("session").collect()
 
 
 def _merge(function: str) -> str:
