@@ -1,5 +1,6 @@
 """Accumulators: rows merged and read, beside numpy; aggregates of a table that are no plain sums, beside polars."""
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,6 +17,7 @@ from fastwin.core.accumulators.moments import Variance
 from fastwin.core.accumulators.picks import Pick
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.panes.panetable import PaneTable
+from fastwin.core.rows.rowstore import RowStore
 from fastwin.core.sketches.hyperloglog import HyperLogLog, Sketch, redis_hash_int64
 
 WORKS = Works()
@@ -78,8 +80,6 @@ def _by_numpy(name: str, values: np.ndarray, times: np.ndarray) -> Any:
             return values.max(axis=1)
         case "variance":
             return values.var(axis=1, ddof=1)
-        case "hyperloglog":
-            return None
         case _:
             return getattr(values, name)(axis=1)
 
@@ -92,30 +92,56 @@ def _add(name: str) -> None:
     copies = 8
 
     def make(scale: Scale) -> Entry:
-        rows = scale.items // 50 // (20 if name == "hyperloglog" else 1)
+        rows = scale.items // 50
         whole = Rows(name, rows, copies)
         by_row = [
             a.reshape(copies, rows, 4).transpose(1, 0, 2).reshape(rows, -1).copy() for a in (whole.values, whole.times)
         ]
         contenders = {
-            "fastwin": Contender(Rows.merge, lambda: (Rows(name, rows, copies),), lambda r: _rounded(r.results()))
-        }
-        if name == "hyperloglog":
-            some = by_row[0][: max(rows // 20, 1)].reshape(-1, copies, 4)
-            parts = [[hyperloglog.registers(hyperloglog.sketch(pa.array(four))) for four in row] for row in some]
-            contenders["numpy"] = Contender(
-                lambda: [np.maximum.reduce(row) for row in parts], units=len(parts) * (copies - 1)
-            )
-        else:
+            "fastwin": Contender(Rows.merge, lambda: (Rows(name, rows, copies),), lambda r: _rounded(r.results())),
             # numpy does not merge: it does it all over again from the values.
-            contenders["numpy"] = Contender(lambda: _by_numpy(name, *by_row), answer=_rounded)
+            "numpy": Contender(lambda: _by_numpy(name, *by_row), answer=_rounded),
+        }
         return Entry(f"merge: {name}, {copies} into each of {amount(rows)} rows", rows * (copies - 1), contenders)
 
     WORKS.add(f"rows-merge-{name}", "merge", ("numpy",))(make)
 
 
 for _name in MEMBERS:
-    _add(_name)
+    if _name != "hyperloglog":
+        _add(_name)
+
+
+@WORKS.add("rows-merge-hyperloglog", "merge", ("numpy",))
+def merged_sketches(scale: Scale) -> Entry:
+    """Sketches of so many values that they keep all their registers, as numpy's arrays do."""
+    copies, rows, values = 8, max(scale.items // 20_000, 1), 4_096
+    n = rows * copies
+    members = AccumulatorSet([HyperLogLog(output="sketch")])
+    hashes = redis_hash_int64(np.arange(n * values))
+
+    def fresh() -> tuple[RowStore, np.ndarray]:
+        store = members.new_rows()
+        slots = store.fresh(np.arange(n, dtype=ROW), np.zeros(n, dtype=np.int64))
+        members.add_rows(store, np.repeat(slots, values), [(hashes, None)])
+        return store, slots
+
+    def ours(store: RowStore, slots: np.ndarray) -> tuple[RowStore, np.ndarray]:
+        for copy in range(1, copies):
+            members.merge_rows(store, slots[:rows], store, slots[copy * rows :][:rows])
+        return store, slots[:rows]
+
+    def registers(store: RowStore, slots: np.ndarray) -> np.ndarray:
+        ends, data, _ = members.results(store, slots)[0]
+        cuts = itertools.pairwise(ends.tolist())
+        return np.stack([hyperloglog.registers(data[start:end].tobytes()) for start, end in cuts])
+
+    parts = registers(*fresh()).reshape(copies, rows, -1)
+    contenders = {
+        "fastwin": Contender(ours, fresh, lambda found: registers(*found).tolist()),
+        "numpy": Contender(lambda: np.maximum.reduce(parts), answer=np.ndarray.tolist),
+    }
+    return Entry(f"merge: hyperloglog, {copies} into each of {rows} rows", rows * (copies - 1), contenders)
 
 
 def _result(name: str) -> None:
