@@ -5,6 +5,7 @@ test of a work runs all its contenders in turns and keeps the durations; each te
 pytest-benchmark, whose clock (``recorded_clock``) plays them back.
 """
 
+import contextlib
 import gc
 import importlib
 import itertools
@@ -178,15 +179,25 @@ class Lane:
     notes: dict[str, Any] = field(default_factory=dict)
     problem: Exception | None = None
 
+    @contextlib.contextmanager
+    def _kept(self) -> Iterator[None]:
+        """Keeps what is raised as the problem, and no durations: it shall not spoil the others; its test raises it."""
+        try:
+            yield
+        except Exception as problem:
+            self.problem = problem
+            self.seconds.clear()
+
     def warm_up(self, seconds: float) -> None:
         """Runs what a contender has to get warm with, until so many seconds are over."""
         until = time.monotonic() + seconds
-        while self.contender.warm_up is not None and time.monotonic() < until:
-            self.contender.warm_up()
+        with self._kept():
+            while self.contender.warm_up is not None and time.monotonic() < until:
+                self.contender.warm_up()
 
     def practise(self) -> None:
         """Runs once, not counted, and keeps the answer."""
-        try:
+        with self._kept():
             result = self.contender.run(*self.contender.setup())
             if self.contender.clocked:
                 _, result = result
@@ -194,20 +205,20 @@ class Lane:
                 self.answer = self.contender.answer(result)
             if self.contender.notes is not None:
                 self.notes = self.contender.notes(result)
-        except Exception as problem:  # shall not spoil the others; its own test raises it
-            self.problem = problem
 
     def attempt(self) -> None:
-        arguments = self.contender.setup()
-        gc.collect()
-        start = time.perf_counter()
-        result = self.contender.run(*arguments)
-        seconds = time.perf_counter() - start
-        if self.contender.clocked:
-            seconds, result = result
-            if self.contender.notes is not None:
-                self.notes = self.contender.notes(result)
-        self.seconds.append(seconds)
+        """Runs once and keeps how long it took."""
+        with self._kept():
+            arguments = self.contender.setup()
+            gc.collect()
+            start = time.perf_counter()
+            result = self.contender.run(*arguments)
+            seconds = time.perf_counter() - start
+            if self.contender.clocked:
+                seconds, result = result
+                if self.contender.notes is not None:
+                    self.notes = self.contender.notes(result)
+            self.seconds.append(seconds)
 
     def wants_more(self, scale: Scale) -> bool:
         n, total = len(self.seconds), sum(self.seconds)
@@ -278,7 +289,7 @@ def compete(entry: Entry, names: Sequence[str], scale: Scale, practise_only: boo
     for lane in lanes.values():
         if lane.contender.answer is not None or not lane.contender.clocked:
             lane.practise()
-        if not practise_only:
+        if not practise_only and lane.problem is None:
             lane.warm_up(scale.spark_warm_s)
     answers = {name: lane.answer for name, lane in lanes.items() if lane.answer is not None}
     for name, answer in answers.items():

@@ -128,6 +128,7 @@ def measure(query: Query, bids: Bids, size: Size, names: tuple[str, ...], folder
     finally:
         for engine in engines.values():
             engine.close()
+    missing |= {name: str(lane.problem) for name, lane in lanes.items() if lane.problem is not None}
     found = [
         {
             "name": name,
@@ -137,6 +138,7 @@ def measure(query: Query, bids: Bids, size: Size, names: tuple[str, ...], folder
             "peak_rss": engines[name].peak_bytes,
         }
         for name, lane in lanes.items()
+        if lane.problem is None
     ]
     rows = next(iter(answers.values()), (0,))[0]
     return {
