@@ -9,8 +9,11 @@ import pytest
 from bench import host, scale
 from bench.race import Race, recorded_clock
 
+_LOAD = pytest.StashKey[float | None]()
 
-def pytest_configure() -> None:
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_LOAD] = host.load()
     try:
         scale.chosen()
     except ValueError as problem:
@@ -28,7 +31,7 @@ def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: di
     machine_info["versions"] = host.versions()
     machine_info["cores"] = os.cpu_count()
     machine_info["peer_threads"] = scale.PEER_THREADS
-    machine_info["load_at_start"] = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    machine_info["load_at_start"] = config.stash[_LOAD]
 
 
 @pytest.fixture(scope="session")

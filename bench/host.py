@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.scale import PEER_THREADS
 
-__all__ = ["about", "commit", "versions"]
+__all__ = ["about", "commit", "load", "versions"]
 
 _LIBRARIES = (
     "numpy", "pyarrow", "polars", "duckdb", "datafusion", "chdb", "pandas", "sortedcontainers", "pyspark", "Cython",
@@ -31,16 +31,20 @@ def versions(*others: str) -> dict[str, str]:
 
 def about() -> dict[str, Any]:
     """Returns what is worth knowing of this machine."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return {
         "system": platform.system(),
         "machine": platform.machine(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "peer_threads": PEER_THREADS,
-        "load_at_start": load,
+        "load_at_start": load(),
         "python_version": platform.python_version(),
     }
+
+
+def load() -> float | None:
+    """Returns the mean of the machine's load in the last minute, or None where the system does not tell it."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
 def commit() -> str | None:
