@@ -60,14 +60,18 @@ def _report(source: Path, whole: bool, keep: bool) -> int:
         return 1
     print(report.table(summary))
     # What is kept in the repository comes from runs in which nothing failed.
-    stem = "latest" if (whole or keep) and summary["scale"] == "full" else "partial"
+    stem, status = "latest" if (whole or keep) and summary["scale"] == "full" else "partial", 0
     if keep and stem == "latest" and (kept := RESULTS / "latest.json").exists():
-        summary = report.joined(json.loads(kept.read_text()), summary)
+        try:
+            summary = report.joined(json.loads(kept.read_text()), summary)
+        except ValueError as problem:
+            print(f"\n--keep: {problem}", file=sys.stderr)
+            stem, status = "partial", 1
     (RESULTS / f"{stem}.json").write_text(json.dumps(summary, indent=1) + "\n")
     picture = RESULTS / ("chart.png" if stem == "latest" else "partial.png")
     chart.draw(summary, picture)
     print(f"\nSummary: {RESULTS / f'{stem}.json'}\nChart: {picture}\nAll rounds: {source}")
-    return 0
+    return status
 
 
 if __name__ == "__main__":

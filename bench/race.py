@@ -270,6 +270,7 @@ class Race:
         benchmark.extra_info.update(
             work=work.name, label=entry.label, contender=name, threads=contender.threads, unit=work.unit, units=units,
             scale=self.scale.name, bar=None if work.bar is None else vars(work.bar), notes=lane.notes,
+            available=[one for one, found in entry.contenders.items() if not isinstance(found, Unavailable)],
         )  # fmt: skip
         _ticks = itertools.chain.from_iterable((0.0, seconds) for seconds in lane.seconds)
         benchmark.pedantic(_nothing, rounds=max(len(lane.seconds), 1))

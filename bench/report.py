@@ -8,7 +8,7 @@ from typing import Any
 from bench.race import OURS
 from bench.scale import amount
 
-__all__ = ["joined", "speedups", "summarise", "table"]
+__all__ = ["joined", "speedups", "summarise", "table", "versions"]
 
 _SAME = ("cpu", "cpu_kind", "cores", "peer_threads")  # of machines whose works stand in one table
 _CPU_KIND = ("family", "model", "stepping", "l2_cache_size")  # a virtual machine's processor may have a brand alone
@@ -16,7 +16,17 @@ _MACHINE = ("system", "machine", "cores", "peer_threads", "load_at_start", "pyth
 
 
 def summarise(raw: dict[str, Any]) -> dict[str, Any]:
-    """Returns what is worth keeping of pytest-benchmark's JSON: works with their contenders, machine and versions."""
+    """Returns what is worth keeping of pytest-benchmark's JSON: works with their contenders, machine and versions.
+
+    Each work says by itself when it was measured, of which commit, with which versions and at which load, and which
+    contenders were left out although they could run.
+    """
+    machine, commit = raw["machine_info"], raw.get("commit_info", {})
+    run = {
+        "made": raw["datetime"],
+        "commit": {key: commit.get(key) for key in ("id", "dirty")},
+        "versions": {"Python": machine["python_version"], **machine.get("versions", {})},
+    }
     works: dict[str, dict[str, Any]] = {}
     scales = set()
     for one in raw["benchmarks"]:
@@ -26,7 +36,9 @@ def summarise(raw: dict[str, Any]) -> dict[str, Any]:
         scales.add(info["scale"])
         work = works.setdefault(
             info["work"],
-            {key: info[key] for key in ("work", "label", "unit", "bar")} | {"made": raw["datetime"], "contenders": []},
+            {key: info[key] for key in ("work", "label", "unit", "bar")}
+            | run
+            | {"load_at_start": machine.get("load_at_start"), "contenders": []},
         )
         work["contenders"].append(
             {
@@ -40,16 +52,13 @@ def summarise(raw: dict[str, Any]) -> dict[str, Any]:
                 "notes": info["notes"],
             }
         )
-    machine = raw["machine_info"]
+        measured = {found["name"] for found in work["contenders"]}
+        work["left_out"] = [name for name in info.get("available", ()) if name not in measured]
     cpu = machine.get("cpu", {})
-    commit = raw.get("commit_info", {})
-    return {
-        "made": raw["datetime"],
-        "commit": {key: commit.get(key) for key in ("id", "dirty")},
+    return run | {
         "scale": " and ".join(sorted(scales)),
         "machine": {key: machine.get(key) for key in _MACHINE}
         | {"cpu": cpu.get("brand_raw"), "cpu_kind": [cpu.get(key) for key in _CPU_KIND]},
-        "versions": machine.get("versions", {}),
         "works": _ordered(works.values()),
     }
 
@@ -57,15 +66,37 @@ def summarise(raw: dict[str, Any]) -> dict[str, Any]:
 def joined(kept: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
     """Returns a summary with the works beside its own that were measured before, on such a machine and of such a size.
 
-    The contenders of a work are always of one run. Works of another machine are left out.
+    The contenders of a work are always of one run. Works of another machine are left out. Raises ValueError where a
+    work would lose contenders that were kept, and that could have run.
     """
     works: dict[str, dict[str, Any]] = {}
     if kept["scale"] == summary["scale"] and all(
         kept["machine"].get(key) == summary["machine"].get(key) for key in _SAME
     ):
-        works = {work["work"]: {"made": kept["made"]} | work for work in kept["works"]}
-    works |= {work["work"]: work for work in summary["works"]}
+        works = {work["work"]: _run_of(work, kept) | work for work in kept["works"]}
+    for work in summary["works"]:
+        before = {one["name"] for one in works.get(work["work"], {}).get("contenders", ())}
+        lost = before.intersection(work.get("left_out", ()))
+        if lost:
+            raise ValueError(f"{work['work']}: was measured without {', '.join(sorted(lost))}, which are kept of it")
+        works[work["work"]] = work
     return summary | {"works": _ordered(works.values())}
+
+
+def _run_of(work: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
+    """Returns what is known of the run of a work that does not say it by itself: the last run of its summary."""
+    run = {"made": kept["made"], "commit": kept.get("commit"), "versions": kept.get("versions", {})}
+    run["load_at_start"] = kept["machine"].get("load_at_start")
+    return run if work.get("made", kept["made"]) == kept["made"] else {}
+
+
+def versions(summary: dict[str, Any]) -> dict[str, str]:
+    """Returns the versions of Python and of libraries that the works were measured with, mostly one of each."""
+    found = {"Python": {summary["machine"]["python_version"]: None}}
+    for told in (summary["versions"], *(work.get("versions", {}) for work in summary["works"])):
+        for name, text in told.items():
+            found.setdefault(name, {})[text] = None
+    return {name: " and ".join(texts) for name, texts in found.items()}
 
 
 def _ordered(works: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -87,14 +118,15 @@ def _ours(work: dict[str, Any]) -> dict[str, Any] | None:
 
 def table(summary: dict[str, Any]) -> str:
     """Returns the summary as lines of text."""
-    machine, versions = summary["machine"], summary["versions"]
+    machine = summary["machine"]
     threads = machine["peer_threads"]
+    days = sorted({work.get("made", summary["made"])[:10] for work in summary["works"]})
     head = [
         f"{summary['scale']} sizes, medians; contenders took turns.",
-        f"{machine['cpu'] or machine['machine']}, {machine['cores']} cores; load at the start: "
-        f"{machine['load_at_start'] or 0:.1f}.",
+        f"{machine['cpu'] or machine['machine']}, {machine['cores']} cores; load at the start of the last run: "
+        f"{machine['load_at_start'] or 0:.1f}; measured {' to '.join(dict.fromkeys((days[0], days[-1])))}.",
         f"Threads: fastwin 1 unless told otherwise, polars and DuckDB {threads}, Spark local[{threads}] for all.",
-        ", ".join(f"{name} {text}" for name, text in {"Python": machine["python_version"], **versions}.items()),
+        ", ".join(f"{name} {text}" for name, text in versions(summary).items()),
         "",
     ]
     rows = [("work", "per second", "fastwin", "peer", "its rate", "ratio", "bar")]

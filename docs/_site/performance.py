@@ -9,7 +9,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bench.report import speedups  # noqa: E402
+from bench.report import speedups, versions  # noqa: E402
 from bench.scale import amount  # noqa: E402
 
 __all__ = ["filled"]
@@ -57,6 +57,6 @@ def _table(summary: dict[str, Any], names: tuple[str, ...]) -> str:
 
 
 def _machine(summary: dict[str, Any]) -> str:
-    machine, versions = summary["machine"], summary["versions"]
-    told = ", ".join(f"{name} {text}" for name, text in {"Python": machine["python_version"], **versions}.items())
+    machine = summary["machine"]
+    told = ", ".join(f"{name} {text}" for name, text in versions(summary).items())
     return f"{machine['cpu'] or machine['machine']}, {machine['cores']} cores; {told}."
