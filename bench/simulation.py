@@ -116,7 +116,7 @@ def _draw(found: list[Point], losses: list[Loss], target: Path) -> None:
 
 
 def main() -> None:
-    """Simulates, prints and keeps everything."""
+    """Simulates and prints; keeps what was seen of the scale that stands where nothing is chosen."""
     parser = argparse.ArgumentParser(prog="python -m bench.simulation", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a small one, which keeps nothing")
     for name, value in asdict(Scale()).items():
@@ -134,7 +134,7 @@ def main() -> None:
         print(line)
     seconds = time.perf_counter() - begun
     print(f"{seconds:,.0f} s")
-    if not quick:
+    if scale == Scale():
         RESULTS.mkdir(exist_ok=True)
         kept = {
             "scale": asdict(scale),

@@ -157,13 +157,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 5_000_000], help="of state")
     chosen = parser.parse_args()
     quick = chosen.quick
+    sizes = (1_000, 10_000) if quick else chosen.rows
+    micro_batches = -(-max(sizes) // FILL_EVENTS) + WARM + chosen.batches + 1
     found = []
     with open_lab() as lab:
-        # What is added is counted in the end, so nothing of it may be removed before.
-        lab.spark.conf.set("spark.sql.streaming.minBatchesToRetain", str(2 * (WARM + BATCHES)))
+        # What is added is counted in the end, so nothing of it may be removed before; nor may progress be forgotten.
+        for name in ("minBatchesToRetain", "numRecentProgressUpdates"):
+            lab.spark.conf.set(f"spark.sql.streaming.{name}", str(micro_batches))
         if chosen.partitions is not None:
             lab.spark.conf.set("spark.sql.shuffle.partitions", chosen.partitions)
-        for rows in (1_000, 10_000) if quick else chosen.rows:
+        for rows in sizes:
             found.append(measure(lab, rows, 5 if quick else chosen.batches, chosen.sliding))
             print(_line(found[-1]), flush=True)
     least, most = found[0], found[-1]

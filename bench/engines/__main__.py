@@ -191,6 +191,7 @@ def main() -> int:
     size = SIZES["quick" if given.quick else "full"]
     whole = not (given.quick or given.only or given.engines or given.events)
     target = RESULTS / ("engines.json" if whole else "engines-partial.json")
+    unfinished = target.with_suffix(".tmp")
     RESULTS.mkdir(exist_ok=True)
     summary: dict[str, Any] = {
         "made": datetime.now(UTC).isoformat(timespec="seconds"), "commit": host.commit(),
@@ -205,7 +206,8 @@ def main() -> int:
             print(query.label, file=sys.stderr, flush=True)
             summary["queries"].append(measure(query, bids, size, names, folder))
             summary["load_at_end"] = os.getloadavg()[0]
-            target.write_text(json.dumps(summary, indent=1) + "\n")
+            unfinished.write_text(json.dumps(summary, indent=1) + "\n")
+    unfinished.replace(target)
     print(table(summary))
     print(f"\nSummary: {target}")
     return 0
