@@ -14,12 +14,14 @@ import tempfile
 import threading
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from bench.processes import ending, figure
 from bench.spilled import SLIDE_MS, SPEC
 from fastwin.columns.keys import KeyCodec
 from spark_glue.state import copies, folders, live, spilled
@@ -122,8 +124,7 @@ def work(asked: Connection, environment: dict[str, str], folder: str, shares: in
 
 def anonymous(pid: int) -> int:
     """Returns the bytes that a process holds of its own: not those of files, in memory or not."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss_Anon:"))
+    return figure("Pss_Anon", pid, "smaps_rollup")
 
 
 class Watch:
@@ -163,19 +164,25 @@ def folder_bytes(folder: Path) -> int:
 def measure(chosen: argparse.Namespace, disk: bool) -> dict[str, Any]:
     """Runs the micro-batches; returns bytes, and how often states were had in which way."""
     dice, spawned = random.Random(1), get_context("spawn")
-    with tempfile.TemporaryDirectory(dir=chosen.disk) as made, tempfile.TemporaryDirectory(dir="/dev/shm") as cache:
+    pipes: list[Connection] = []
+    processes: list[BaseProcess] = []
+    with (
+        tempfile.TemporaryDirectory(dir=chosen.disk) as made,
+        tempfile.TemporaryDirectory(dir="/dev/shm") as cache,
+        ending(processes),
+    ):
         environment = {
             folders.ROOT_VARIABLE: cache, spilled.FOLDER_VARIABLE: made, live.LIVE_VARIABLE: str(chosen.budget),
             copies.BYTES_VARIABLE: str(chosen.copies), spilled.SPILL_VARIABLE: str(1 << 40 if disk else 0),
         }  # fmt: skip
         (folder := Path(made, "store")).mkdir()
-        pipes, processes = [], []
         for _ in range(chosen.workers):
             mine, theirs = spawned.Pipe()
             given = (theirs, environment, str(folder), chosen.shares, chosen.keys)
             processes.append(spawned.Process(target=work, args=given))
             pipes.append(mine)
             processes[-1].start()
+            theirs.close()  # what the process has is its own; without it, nothing more comes
         for pipe in pipes:
             pipe.recv()
         pids = [process.pid for process in processes]

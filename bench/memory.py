@@ -14,20 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 import fastwin as fw
+from bench.processes import figure
 
 __all__ = ["main", "measure"]
 
 MINUTE = 60_000
 BAR = 80
 ROWS = 10_000_000
-
-
-def _status(field: str) -> int:
-    """Returns a figure of /proc/self/status in bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) * 1_024
-    raise RuntimeError(f"/proc/self/status has no {field}")
 
 
 def _forget_peak() -> None:
@@ -54,18 +47,18 @@ def measure(keys: int, slices: int, sliding: bool) -> dict[str, float]:
             stream.advance_watermark((minute + 1) * MINUTE - 1)
 
     feed(0)
-    before = _status("VmRSS")
+    before = figure("VmRSS")
     _forget_peak()
     turns = slices * 5 // 2 if sliding else slices
     for minute in range(1, turns + 1):
         feed(minute)
     rows = stream.metrics.state_rows
-    full, peak = _status("VmRSS"), _status("VmHWM")
+    full, peak = figure("VmRSS"), figure("VmHWM")
     stream.advance_watermark(fw.MAX_TIMESTAMP)
     # What the allocators keep of the results' memory, for the next ones, is not the state's.
     pa.default_memory_pool().release_unused()
     ctypes.CDLL(None).malloc_trim(0)
-    after = _status("VmRSS")
+    after = figure("VmRSS")
     return {
         "rows": rows,
         "bytes a row": (full - before) / rows,

@@ -2,6 +2,7 @@
 time of a request."""
 
 import argparse
+import contextlib
 import http.client
 import os
 import random
@@ -10,17 +11,20 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from multiprocessing import Process, Queue
 
 import numpy as np
 import pyarrow as pa
 
 import fastwin as fw
+from bench.processes import cpu_seconds, ending
 from fastwin.store import PaneStore
 
-PANE, HOUR = 180_000, 3_600_000
+PANE = 180_000
 FIRST = 1_704_067_200_000
 KEYS = 40
+TIMEOUT_S = 60
 SPEC = (
     fw.key_by("module")
     .event_time("ts")
@@ -56,20 +60,27 @@ def questions(dice: random.Random) -> str:
 
 
 def read(port: int, readers: int, seconds: float, pause: float, found: Queue) -> None:
-    """Lets readers ask, each on a connection of its own; puts how long each answer took, and what was no 200."""
+    """Lets readers ask, each on a connection of its own; puts how long each answer took, and what failed or was no
+    200."""
     waits: list[tuple[str, float]] = []
     wrong: list[str] = []
     end = time.monotonic() + seconds
 
     def one(seed: int) -> None:
         dice = random.Random(seed)
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
         while time.monotonic() < end:
             path = questions(dice)
             began = time.perf_counter()
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            body = answer.read()
+            try:
+                connection.request("GET", path)
+                answer = connection.getresponse()
+                body = answer.read()
+            except (OSError, http.client.HTTPException) as problem:
+                wrong.append(f"{type(problem).__name__}: {problem}")
+                connection.close()  # the next question opens it anew
+                time.sleep(max(pause, 0.1))
+                continue
             waits.append((path.partition("?")[0], time.perf_counter() - began))
             if answer.status != 200:
                 wrong.append(f"{answer.status} {body[:200]!r}")
@@ -83,20 +94,20 @@ def read(port: int, readers: int, seconds: float, pause: float, found: Queue) ->
     found.put((waits, wrong))
 
 
-def cpu_seconds(pid: int) -> float:
-    """Returns the CPU time of a process and its children, s."""
-    total = 0.0
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat") as file:
-                fields = file.read().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(name) == pid or int(fields[1]) == pid:
-            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
+@contextlib.contextmanager
+def serving(url: str, arguments: list[str]) -> Iterator[tuple[int, int]]:
+    """Runs ``fastwin serve`` over a store; yields its process's number and its port."""
+    command = [sys.executable, "-m", "fastwin", "serve", "--port", "0", *arguments]
+    service = subprocess.Popen(command, env=os.environ | {"FASTWIN_STORE": url}, stdout=subprocess.PIPE, text=True)
+    assert service.stdout is not None
+    try:
+        port = int(service.stdout.readline().split("//127.0.0.1:")[1].split("/")[0])
+        print(f"fastwin serve: process {service.pid}, port {port}", flush=True)
+        yield service.pid, port
+    finally:
+        service.terminate()
+        service.wait()
+        service.stdout.close()
 
 
 def main() -> None:
@@ -105,34 +116,35 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--pause", type=float, default=0.0, help="of a reader between two questions, s")
     parser.add_argument("--every", type=float, default=3.0, help="the writer's pause between two batches, s")
-    parser.add_argument("--store", help="URL; a RocksDB of its own if there is none")
+    parser.add_argument(
+        "--store", help="URL of an empty store, which is filled and stays so; a RocksDB of its own if there is none"
+    )
     parser.add_argument("arguments", nargs="*", help="for fastwin serve, behind --")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         url = given.store or f"rocksdb:{folder}/store"
-        store = PaneStore.open(url, SPEC)
-        store.put(panes(FIRST, 960))
-        command = [sys.executable, "-m", "fastwin", "serve", "--port", "0", *given.arguments]
-        service = subprocess.Popen(command, env=os.environ | {"FASTWIN_STORE": url}, stdout=subprocess.PIPE, text=True)
-        assert service.stdout is not None
-        port = int(service.stdout.readline().split("//127.0.0.1:")[1].split("/")[0])
-        print(f"fastwin serve: process {service.pid}, port {port}", flush=True)
         found: Queue = Queue()
-        began, before = time.monotonic(), cpu_seconds(service.pid)
-        reader = Process(target=read, args=(port, given.readers, given.seconds, given.pause, found))
-        reader.start()
-        batches = 0
-        while time.monotonic() - began < given.seconds:
-            store.put(panes(FIRST + (960 + batches) * PANE, 1))
-            batches += 1
-            time.sleep(given.every)
-        waits, wrong = found.get()
-        reader.join()
-        used = cpu_seconds(service.pid) - before
-        service.terminate()
-        service.wait()
-        store.close()
-    print(f"{len(waits):,} answers, {len(wrong)} were no 200, {batches} batches, load {os.getloadavg()[0]:.1f}")
+        with PaneStore.open(url, SPEC) as store:
+            if store.meta() is not None:
+                parser.error(f"--store: {url} holds panes; give an empty one, for what is put stays there")
+            store.put(panes(FIRST, 960))
+            with serving(url, given.arguments) as (pid, port):
+                began, before = time.monotonic(), cpu_seconds(pid)
+                reader = Process(target=read, args=(port, given.readers, given.seconds, given.pause, found))
+                reader.start()
+                with ending([reader]):
+                    batches = 0
+                    while time.monotonic() - began < given.seconds:
+                        store.put(panes(FIRST + (960 + batches) * PANE, 1))
+                        batches += 1
+                        time.sleep(given.every)
+                    waits, wrong = found.get(timeout=2 * TIMEOUT_S)
+                    reader.join()
+                used = cpu_seconds(pid) - before
+    told = f"{len(waits):,} answers, {len(wrong)} failed or were no 200, {batches} batches"
+    print(f"{told}, load {os.getloadavg()[0]:.1f}")
+    if not waits:
+        sys.exit("\n".join(wrong[:5]))
     print(f"CPU time of the service: {1_000 * used / len(waits):.2f} ms a request")
     for name in ("", *sorted({path for path, _ in waits})):
         some = 1_000 * np.array([seconds for path, seconds in waits if path.startswith(name)])

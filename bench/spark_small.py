@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.lab import FILES, STORES, Lab, Query, open_lab
+from bench.processes import cpu_seconds
 from bench.race import OURS
 from bench.streams import ON_FILES, SMALL, WINDOWS, both, small, store_of
 
@@ -29,24 +30,6 @@ FLOORS = {
 }
 """Queries that only keep a value: the function in ``bench.state_floor``, and the store."""
 Seconds = dict[str, list[float]]
-
-
-def _processor_s() -> float:
-    """Returns the processor's time of this process and all below it, s: Spark's JVM, and Python's workers."""
-    parents: dict[int, int] = {}
-    taken: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                told = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:  # it has ended meanwhile
-                continue
-            parents[int(entry.name)] = int(told[1])
-            taken[int(entry.name)] = sum(map(int, told[11:15]))
-    mine = {os.getpid()}
-    while more := {one for one, parent in parents.items() if parent in mine} - mine:
-        mine |= more
-    return sum(taken[one] for one in mine) / os.sysconf("SC_CLK_TCK")
 
 
 def _all_stages(lab: Lab) -> list[Any]:
@@ -91,11 +74,11 @@ def measure(
     for turn in range(practice + turns):
         for name, query in queries.items():
             after = max((stage.stageId() for stage in _all_stages(lab)), default=-1)
-            before = _processor_s()
+            before = cpu_seconds(os.getpid())
             store = FLOORS[name][1] if name in FLOORS else store_of(name)
             progress = lab.run(query, store, files)
             if turn >= practice:
-                taken[name]["processor"].append((_processor_s() - before) / len(progress))
+                taken[name]["processor"].append((cpu_seconds(os.getpid()) - before) / len(progress))
                 stages[name] = _stages(lab, after, batches)
                 for one in progress:
                     if one["batchId"] > 0 and one["numInputRows"]:

@@ -11,14 +11,15 @@ import os
 import statistics
 import tempfile
 import time
-from multiprocessing import Process, get_context
+from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from pathlib import Path
+from multiprocessing.process import BaseProcess
 
 import numpy as np
 import pyarrow as pa
 
 import fastwin as fw
+from bench.processes import ending, figure
 from fastwin.columns.keys import KeyCodec
 from spark_glue.state import folders, live, spilled
 from spark_glue.state.copies import Shelf
@@ -39,12 +40,6 @@ SPEC = (
     .aggregate(n=fw.Count(), total=fw.Sum("v"), low=fw.Min("v"), high=fw.Max("v"))
 )
 WAYS = {"in memory": (1 << 40, "0"), "in files": (None, str(1 << 40)), "loaded anew": (None, "0")}
-
-
-def memory_of(field: str) -> int:
-    """Returns a figure of this process in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field + ":"))
 
 
 class Worker:
@@ -92,7 +87,7 @@ class Worker:
     def sizes(self) -> dict[str, int]:
         """Returns bytes: of state, of what is kept in memory and in files, and of the process."""
         kept = {"state": self.state, "kept": self._live.nbytes, "spilled": self._live.spilled}
-        return kept | {name: memory_of(name) for name in ("RssAnon", "RssFile")}
+        return kept | {name: figure(name) for name in ("RssAnon", "RssFile")}
 
 
 def work(asked: Connection, folder: str, way: str, keys: int, rows: int, budget: int) -> None:
@@ -110,6 +105,36 @@ def work(asked: Connection, folder: str, way: str, keys: int, rows: int, budget:
     asked.send(worker.sizes())
 
 
+def _measured(chosen: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Returns the times and sizes of each way, ms and bytes."""
+    spawned = get_context("spawn")
+    pipes: dict[str, Connection] = {}
+    processes: list[BaseProcess] = []
+    taken: dict[str, list[float]] = {way: [] for way in WAYS}
+    told = {}
+    with tempfile.TemporaryDirectory(dir=chosen.disk) as folder, ending(processes):
+        for way in WAYS:
+            pipes[way], asked = spawned.Pipe()
+            given = (asked, folder, way, chosen.keys, chosen.rows, chosen.budget)
+            processes.append(spawned.Process(target=work, args=given))
+            processes[-1].start()
+            asked.close()  # what the process has is its own; without it, nothing more comes
+            pipes[way].recv()
+        for number in range(chosen.batches):
+            for way, mine in pipes.items():
+                mine.send(number)
+                taken[way].append(mine.recv())
+        for way, mine in pipes.items():
+            mine.send(None)
+            slides = taken[way][::STEPS]
+            others = [one for i, one in enumerate(taken[way]) if i % STEPS]
+            ms, firing_ms = (1e3 * statistics.median(some) for some in (others, slides))
+            told[way] = {"ms": ms, "firing_ms": firing_ms} | mine.recv()
+        for process in processes:
+            process.join()
+    return told
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Prints a table, or JSON."""
     parser = argparse.ArgumentParser(prog="python -m bench.spilled", description=__doc__)
@@ -120,29 +145,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--disk", default=".", help="a folder on a local disk")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(arguments)
-    spawned = get_context("spawn")
-    workers: dict[str, tuple[Process, Connection]] = {}
-    with tempfile.TemporaryDirectory(dir=chosen.disk) as folder:
-        for way in WAYS:
-            mine, asked = spawned.Pipe()
-            given = (asked, folder, way, chosen.keys, chosen.rows, chosen.budget)
-            process = spawned.Process(target=work, args=given)
-            process.start()
-            mine.recv()
-            workers[way] = process, mine
-        taken: dict[str, list[float]] = {way: [] for way in WAYS}
-        for number in range(chosen.batches):
-            for way, (_, mine) in workers.items():
-                mine.send(number)
-                taken[way].append(mine.recv())
-        told = {}
-        for way, (process, mine) in workers.items():
-            mine.send(None)
-            slides = taken[way][::STEPS]
-            others = [one for i, one in enumerate(taken[way]) if i % STEPS]
-            ms, firing_ms = (1e3 * statistics.median(some) for some in (others, slides))
-            told[way] = {"ms": ms, "firing_ms": firing_ms} | mine.recv()
-            process.join()
+    told = _measured(chosen)
     if chosen.json:
         print(json.dumps(told, indent=1))
         return

@@ -118,6 +118,7 @@ def measure(query: Query, bids: Bids, size: Size, names: tuple[str, ...], folder
                     engines[name].run()
             except (RuntimeError, AssertionError) as problem:
                 missing[name] = str(problem)
+                engines.pop(name).close()  # its memory is for the others
                 continue
             print(f"  {name} is warm", file=sys.stderr, flush=True)
             contenders[name] = Contender(

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import threading
 from pathlib import Path
 from typing import Any
 
+from bench.processes import resident
+
 __all__ = ["Engine"]
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_LOOK_S = 0.1
+_LOOK_S, _PATIENCE_S = 0.1, 30
 
 
 class Engine:
     """One engine with one query: a process that lives until ``close``, so that it is warm when it counts.
 
-    peak_bytes: the most memory that the process and its children together were seen to hold.
+    peak_bytes: the most memory that the process and its children together were seen to hold, in runs without an answer.
     """
 
     def __init__(self, name: str, command: list[str], folder: Path) -> None:
         self.name, self.peak_bytes = name, 0
         self._said = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed with the engine
-        # A group of its own: what it starts, such as Python's workers, is found and ended by it.
+        # A group of its own: what it starts, such as Python's workers, can be ended with it.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True, start_new_session=True
         )
@@ -36,7 +39,8 @@ class Engine:
         assert self._process.stdout is not None
         over = threading.Event()
         watch = threading.Thread(target=self._watch, args=(over,))
-        watch.start()
+        if target == "-":  # an answer that is written takes memory of its own
+            watch.start()
         try:
             self._process.stdin.write(f"{target}\n")
             self._process.stdin.flush()
@@ -48,42 +52,28 @@ class Engine:
             pass
         finally:
             over.set()
-            watch.join()
+            if watch.is_alive():
+                watch.join()
         self._said.seek(0)
         told_last = self._said.read()[-1_500:].decode(errors="replace")
         raise RuntimeError(f"{self.name} ended before its answer: {told_last}")
 
     def close(self) -> None:
-        """Lets the process end, and ends it if it does not."""
+        """Lets the process end; if it does not, ends it and all that it has started."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         try:
-            self._process.wait(30)
+            self._process.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._said.close()
 
     def _watch(self, over: threading.Event) -> None:
-        while not over.wait(_LOOK_S):
-            self.peak_bytes = max(self.peak_bytes, _resident(self._process.pid))
-
-
-def _resident(root: int) -> int:
-    """Returns the bytes of a process and all below it. What they share counts in each: 0 where there is no /proc."""
-    parents, pages = {}, {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            pages[int(entry.name)] = int((entry / "statm").read_text().split()[1])
-        except (OSError, IndexError, ValueError):  # it has ended
-            continue
-    total = 0
-    for pid, count in pages.items():
-        above: int | None = pid
-        while above is not None and above != root:
-            above = parents.get(above)
-        total += count * _PAGE if above == root else 0
-    return total
+        done = False
+        while not done:  # once at least: a run may be over before the first look
+            done = over.wait(_LOOK_S)
+            self.peak_bytes = max(self.peak_bytes, resident(self._process.pid))
