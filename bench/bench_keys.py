@@ -59,7 +59,9 @@ def _polars(columns: list[pa.Array]) -> Contender | Unavailable:
         return pl
     frame = pl.from_arrow(pa.table({f"k{i}": column for i, column in enumerate(columns)}))
     return Contender(
-        lambda: frame.group_by(frame.columns, maintain_order=True).len(), answer=lambda found: found["len"].to_list()
+        lambda: frame.group_by(frame.columns, maintain_order=True).len(),
+        answer=lambda found: found["len"].to_list(),
+        threads=pl.thread_pool_size(),
     )
 
 

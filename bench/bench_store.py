@@ -17,21 +17,15 @@ import fastwin as fw
 from bench.events import EPOCH_MS
 from bench.race import Contender, Entry, Unavailable, Works
 from bench.scale import Scale, amount
+from bench.visitors import DAY, PANE, SPEC
 from fastwin.store import PaneStore
 
 WORKS = Works()
-DAY, PANE = 86_400_000, 180_000
 READERS = 50
 Reads = list[tuple[int, int, float, pa.Table]]
 """What readers got: a reader's number, that of its question, how long it waited, s, and the window."""
 
 _NO_SERVER = Unavailable("there is no redis-server")
-SPEC = (
-    fw.key_by("module")
-    .event_time("ts")
-    .window(fw.SlidingEventTimeWindows.of("24 hours", "3 minutes"))
-    .aggregate(pv=fw.Count(), uv=fw.HyperLogLog("user"))
-)
 
 
 @dataclass

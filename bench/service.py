@@ -17,20 +17,13 @@ from multiprocessing import Process, Queue
 import numpy as np
 import pyarrow as pa
 
-import fastwin as fw
+from bench.events import EPOCH_MS
 from bench.processes import cpu_seconds, ending
+from bench.visitors import PANE, SPEC
 from fastwin.store import PaneStore
 
-PANE = 180_000
-FIRST = 1_704_067_200_000
 KEYS = 40
 TIMEOUT_S = 60
-SPEC = (
-    fw.key_by("module")
-    .event_time("ts")
-    .window(fw.SlidingEventTimeWindows.of("24 hours", "3 minutes"))
-    .aggregate(pv=fw.Count(), uv=fw.HyperLogLog("user"))
-)
 
 
 def panes(first: int, count: int) -> pa.Table:
@@ -127,7 +120,7 @@ def main() -> None:
         with PaneStore.open(url, SPEC) as store:
             if store.meta() is not None:
                 parser.error(f"--store: {url} holds panes; give an empty one, for what is put stays there")
-            store.put(panes(FIRST, 960))
+            store.put(panes(EPOCH_MS, 960))
             with serving(url, given.arguments) as (pid, port):
                 began, before = time.monotonic(), cpu_seconds(pid)
                 reader = Process(target=read, args=(port, given.readers, given.seconds, given.pause, found))
@@ -135,7 +128,7 @@ def main() -> None:
                 with ending([reader]):
                     batches = 0
                     while time.monotonic() - began < given.seconds:
-                        store.put(panes(FIRST + (960 + batches) * PANE, 1))
+                        store.put(panes(EPOCH_MS + (960 + batches) * PANE, 1))
                         batches += 1
                         time.sleep(given.every)
                     waits, wrong = found.get(timeout=2 * TIMEOUT_S)

@@ -21,24 +21,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import fastwin as fw
 from bench.events import EPOCH_MS
+from bench.visitors import DAY, PANE, SPEC
 from fastwin import hyperloglog
 from fastwin.store import PaneStore
 
 __all__ = ["main"]
 
 RESULTS = Path(__file__).parent / "results"
-PANE, DAY = 180_000, 86_400_000
 FIRST = EPOCH_MS - EPOCH_MS % DAY
 AT_ONCE = 100_000
 READS = 300
-SPEC = (
-    fw.key_by("module")
-    .event_time("ts")
-    .window(fw.SlidingEventTimeWindows.of("24 hours", "3 minutes"))
-    .aggregate(pv=fw.Count(), uv=fw.HyperLogLog("user"))
-)
 Point = dict[str, Any]
 
 
