@@ -1,9 +1,12 @@
 """The results that are kept: works of several runs stand beside each other if they are of one machine."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.chart import kind_of
 from bench.report import joined, summarise, versions
 
 
@@ -80,3 +83,11 @@ def test_a_summary_takes_what_the_json_tells():
 def test_works_of_another_machine_or_size_are_left_out(other):
     found = joined(summary("monday", one=1, **other), summary("tuesday", two=3))
     assert [work["work"] for work in found["works"]] == ["two"]
+
+
+def test_each_peer_that_is_kept_has_a_colour_in_the_chart():
+    kept = json.loads((Path(__file__).parents[2] / "bench" / "results" / "latest.json").read_text(encoding="utf-8"))
+    peers = {one["name"] for work in kept["works"] for one in work["contenders"]} - {"fastwin"}
+    assert {"bare calls of Python", "Redis without fastwin"} <= {kind_of(peer) for peer in peers}
+    with pytest.raises(ValueError, match="'unheard of' is of no kind"):
+        kind_of("unheard of")
