@@ -51,6 +51,7 @@ class WatermarkOperator(Operator, Protocol):
     ends_touch: ClassVar[bool] = True
     """Whether an element at the end of a window may still belong to it, as in sessions."""
 
+    watermark: int = MIN_TIMESTAMP
     newest: int = MIN_TIMESTAMP
     processing_time: int | None = None
     timers: int = 0
