@@ -15,21 +15,21 @@ from pyspark.sql import SparkSession
 import spark_glue
 from fastwin.errors import FastwinError, SpecError
 
-__all__ = ["ended_as_by_ctrl_c", "fresh_folder", "kept_folder", "start_spark"]
+__all__ = ["check_folder", "ended_as_by_ctrl_c", "fresh_folder", "kept_folder", "start_spark"]
 
 _LAST_LINES = 20
 
 
 def fresh_folder(path: Path, command: str) -> Path:
     """Empties the folder of an earlier run of a command, and no other; returns it as an absolute path."""
-    _check_own(path, command)
+    check_folder(path, command)
     shutil.rmtree(path, ignore_errors=True)
     return kept_folder(path, command)
 
 
 def kept_folder(path: Path, command: str) -> Path:
     """Returns the folder of a command as an absolute path, with what an earlier run has left there."""
-    _check_own(path, command)
+    check_folder(path, command)
     path.mkdir(parents=True, exist_ok=True)
     (path / _mark(command)).touch()
     return path.resolve()
@@ -39,7 +39,8 @@ def _mark(command: str) -> str:
     return f".fastwin-{command}"
 
 
-def _check_own(path: Path, command: str) -> None:
+def check_folder(path: Path, command: str) -> None:
+    """Raises SpecError for a folder that is neither new nor empty, and was not made by the command."""
     if path.exists() and not path.is_dir():
         raise SpecError(f"--out: {path} is no folder; name a new one")
     if path.exists() and any(path.iterdir()) and not (path / _mark(command)).exists():

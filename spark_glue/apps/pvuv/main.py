@@ -21,7 +21,7 @@ from fastwin.errors import SpecError
 from fastwin.machine.ports import check_port
 from fastwin.store import PaneStore, Written
 from fastwin.times import to_ms
-from spark_glue.apps.console import ended_as_by_ctrl_c, fresh_folder, kept_folder, start_spark
+from spark_glue.apps.console import check_folder, ended_as_by_ctrl_c, fresh_folder, kept_folder, start_spark
 from spark_glue.apps.pvuv.accesslog import first_lines, parse_lines
 from spark_glue.apps.pvuv.malformed import Malformed
 from spark_glue.apps.pvuv.modules import Counted, Events, module_of
@@ -88,8 +88,10 @@ def _run(arguments: argparse.Namespace, stop: threading.Event) -> int:
     made, delay_ms = _checked(arguments, spec)
     _check_log(arguments)
     given = arguments.store or os.environ.get(_STORE_VARIABLE)
-    if given:
-        PaneStore.open(given, read_only=True).close()  # a wrong URL shall show before a folder is emptied
+    _check_folder(arguments)
+    sink = None
+    if given and not _lies_in(given, arguments.out):  # one that cannot be opened shall show before a folder is emptied
+        sink = spark_glue.to_store(given, spec, retention=arguments.retention)
     out = _folder(arguments)
     (out / "specs.py").write_text(_SPECS.format(window=arguments.window, slide=arguments.slide), encoding="utf-8")
     url = given or f"rocksdb:{out / 'store'}"
@@ -100,7 +102,8 @@ def _run(arguments: argparse.Namespace, stop: threading.Event) -> int:
             found = spool.look() if arguments.follow else spool.take(sys.stdin.buffer)
             clock.say(f"{found:,} lines are there")
         clock.at("starting Spark, which is a Java program")
-        sink = spark_glue.to_store(url, spec, retention=arguments.retention)
+        if sink is None:
+            sink = spark_glue.to_store(url, spec, retention=arguments.retention)
         page = spark = None
         batches, malformed = Batches(clock.say), Malformed(out / "malformed.log", clock.say)
         try:
@@ -179,14 +182,25 @@ def _check_log(arguments: argparse.Namespace) -> None:
         raise SpecError(f"ACCESS_LOG: {log} has no line of an access log among its first {len(lines)}")
 
 
+def _check_folder(arguments: argparse.Namespace) -> None:
+    """Raises SpecError for a folder that is another's, or that a run with --follow needs."""
+    check_folder(arguments.out, "pvuv")
+    if not arguments.follow and (arguments.out / _FOLLOWED).exists():
+        raise SpecError(
+            f"--out: {arguments.out} has what a run with --follow goes on with; add --follow, or name a new folder"
+        )
+
+
+def _lies_in(url: str, folder: Path) -> bool:
+    """Tells whether a store is in a folder of this machine."""
+    scheme, _, path = url.partition(":")
+    return scheme.lower() == "rocksdb" and Path(path.removeprefix("//")).resolve().is_relative_to(folder.resolve())
+
+
 def _folder(arguments: argparse.Namespace) -> Path:
     """Returns the folder of ``--out``: fresh, or to follow on where an earlier run was."""
     before = arguments.out / _FOLLOWED
     if not arguments.follow:
-        if before.exists():
-            raise SpecError(
-                f"--out: {arguments.out} has what a run with --follow goes on with; add --follow, or name a new folder"
-            )
         return fresh_folder(arguments.out, "pvuv")
     out = (kept_folder if before.exists() else fresh_folder)(arguments.out, "pvuv")
     told = json.dumps({name: str(getattr(arguments, name)) for name in _OPTIONS})

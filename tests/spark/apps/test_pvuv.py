@@ -17,7 +17,7 @@ import pytest
 import redis
 
 import spark_glue
-from fastwin.errors import NotInstalledError, SpecError
+from fastwin.errors import NotInstalledError, SpecError, StoreError
 from fastwin.machine import packages
 from fastwin.store import PaneStore, key_to_text
 from spark_glue.apps.console import ended_as_by_ctrl_c, start_spark
@@ -282,6 +282,39 @@ def test_the_store_is_told_how_long_to_keep_panes(tmp_path, monkeypatch, given):
     with pytest.raises(EnoughError):
         pvuv.run(arguments(str(tmp_path / "log"), "--out", str(tmp_path / "out"), *given))
     assert told == [given[1] if given else None]
+
+
+@pytest.mark.parametrize("place", ["elsewhere/panes", "out/panes"])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_store_of_ones_own_is_made(tmp_path, monkeypatch, place, before):
+    class EnoughError(Exception):
+        pass
+
+    def session(*given):
+        raise EnoughError
+
+    monkeypatch.chdir(tmp_path)
+    Path("log").write_text(f"{GOOD}\n")
+    if before:  # that of an earlier run
+        Path("out").mkdir()
+        (Path("out") / ".fastwin-pvuv").touch()
+    monkeypatch.setattr(pvuv, "start_spark", session)
+    for _ in range(2):  # the second one finds the store
+        with pytest.raises(EnoughError):
+            pvuv.run(arguments("log", "--out", "out", "--store", f"rocksdb:{place}"))
+        with PaneStore.open(f"rocksdb:{place}", read_only=True) as store:
+            assert store.meta() is None
+
+
+def test_a_store_that_is_locked_is_told_before_a_folder_is_emptied(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("log").write_text(f"{GOOD}\n")
+    Path("out").mkdir()
+    for name in (".fastwin-pvuv", "of-an-earlier-run"):
+        (Path("out") / name).touch()
+    with PaneStore.open("rocksdb:panes", pvuv.spec_of("24h", "3m")), pytest.raises(StoreError):
+        pvuv.run(arguments("log", "--out", "out", "--store", "rocksdb:panes"))
+    assert Path("out/of-an-earlier-run").exists()
 
 
 def small_log(path: Path) -> list[str]:
