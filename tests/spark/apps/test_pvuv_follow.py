@@ -1,6 +1,5 @@
 """Logs that grow: copied for Spark line by line, over rotations and restarts; and ``pvuv --follow`` over one."""
 
-import argparse
 import gzip
 import hashlib
 import io
@@ -14,9 +13,9 @@ import pytest
 import spark_glue
 from fastwin.errors import SpecError
 from fastwin.store import PaneStore
-from spark_glue.apps.pvuv import command
 from spark_glue.apps.pvuv import main as pvuv
 from spark_glue.apps.pvuv.spool import Spool
+from tests.support.pvuv import arguments
 
 
 class Spooled:
@@ -177,12 +176,6 @@ def test_a_damaged_gzip(tmp_path, log, spooled):
 def line(hour: int, minute: int, visitor: int) -> str:
     moment = f"17/May/2015:{hour:02d}:{minute:02d}:00 +0000"
     return f'10.0.0.{visitor} - - [{moment}] "GET /blog/a HTTP/1.1" 200 5 "-" "A"\n'
-
-
-def arguments(*given: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    command(parser.add_subparsers())
-    return parser.parse_args(["pvuv", *given])
 
 
 @pytest.mark.long

@@ -1,0 +1,153 @@
+"""What ``fastwin pvuv`` refuses before Spark starts, how its page and it are ended, and the store that it is given."""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import spark_glue
+from fastwin.errors import NotInstalledError, SpecError, StoreError
+from fastwin.machine import packages
+from fastwin.store import PaneStore
+from spark_glue.apps.console import ended_as_by_ctrl_c, start_spark
+from spark_glue.apps.pvuv import command
+from spark_glue.apps.pvuv import main as pvuv
+from tests.support.pvuv import GOOD, arguments
+
+
+def test_without_the_packages_of_the_page_nothing_begins(monkeypatch, tmp_path):
+    monkeypatch.setattr(packages, "requires", lambda name: ['not-there>=1; extra == "serve"'])
+    parser = argparse.ArgumentParser()
+    command(parser.add_subparsers())
+    parsed = parser.parse_args(["pvuv", str(tmp_path / "access.log"), "--serve"])
+    with pytest.raises(NotInstalledError, match=r"^pvuv: needs the package not-there: pip install 'fastwin\[serve\]'$"):
+        parsed.run(parsed)
+    parsed.serve = False
+    with pytest.raises(SpecError, match="there is no file or folder"):
+        parsed.run(parsed)
+
+
+def test_a_page_ends_with_what_it_follows():
+    page = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
+    assert pvuv._end_of(page, "redis://127.0.0.1/0", following=True) == 0
+    assert page.returncode == -signal.SIGTERM
+
+
+def test_kill_ends_what_it_ends_as_ctrl_c_does():
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), ended_as_by_ctrl_c():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_spark_that_does_not_start_is_told_with_its_messages(monkeypatch, tmp_path):
+    def session(*given):
+        os.write(2, b"Error: there is no such master\n")
+        raise RuntimeError("the gateway has ended")
+
+    monkeypatch.setattr(spark_glue, "session", session)
+    with pytest.raises(SpecError) as told:
+        start_spark("app", "local[x]", {}, tmp_path / "spark.log")
+    assert str(told.value).splitlines() == [
+        "--master: Spark does not start at 'local[x]': the gateway has ended",
+        "  Error: there is no such master",
+    ]
+
+
+@pytest.mark.parametrize(("status", "told"), [(0, 0), (130, 0), (1, 1)])
+def test_a_page_that_has_died_is_told_of(status, told, capsys):
+    page = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({status})"])
+    assert pvuv._end_of(page, "redis://:secret@127.0.0.1/0") == told
+    said = capsys.readouterr().err
+    assert bool(said) == bool(told)
+    assert not said or "fastwin serve --store redis://...@127.0.0.1/0" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("nowhere.log",), "there is no file or folder"),
+        (("-", "--follow"), "--follow: needs a file or a folder"),
+        (("LOG", "--slide", "7h"), "7 h does not divide the size"),
+        (("LOG", "--window", "soon"), "is no duration"),
+        (("LOG", "--module", "query"), "--module"),
+        (("LOG", "--watermark=-1s"), "--watermark: must not be negative"),
+        (("LOG", "--batch", "0"), "--batch"),
+        (("REAL", "--out", "TAKEN"), "is not empty"),
+        (("LOG",), "has no line of an access log among its first 2"),
+        (("REAL", "--out", "FOLLOWED"), "has what a run with --follow goes on with; add --follow"),
+        (("REAL", "--store", "mysql://x"), "must begin with rocksdb: or redis://"),
+        (("REAL", "--retention", "soon"), "is no duration"),
+        (("REAL", "--retention", "1 h"), "--retention: must be at least a window, 24h, got '1 h'"),
+        (("REAL", "--port", "70000"), "--port: must be 0 to 65535, got 70000"),
+    ],
+)
+def test_wrong_options_are_told_before_spark_starts(tmp_path, monkeypatch, given, says):
+    monkeypatch.chdir(tmp_path)
+    for name, kept in (("FOLLOWED", "options.json"), ("pvuv-output", "of-an-earlier-run")):
+        Path(name).mkdir()
+        (Path(name) / ".fastwin-pvuv").touch()
+        (Path(name) / kept).touch()
+    Path("LOG").write_text("hello\nworld\n")
+    Path("REAL").write_text(f"hello\n{GOOD}\n")
+    Path("TAKEN").mkdir()
+    Path("TAKEN/mine").write_text("")
+    monkeypatch.setattr(spark_glue, "session", lambda *a: pytest.fail("Spark was started"))
+    with pytest.raises(SpecError, match=re.escape(says)):
+        pvuv.run(arguments(*given))
+    assert Path("FOLLOWED/options.json").exists() and Path("pvuv-output/of-an-earlier-run").exists()
+
+
+@pytest.mark.parametrize("given", [(), ("--retention", "7 days")])
+def test_the_store_is_told_how_long_to_keep_panes(tmp_path, monkeypatch, given):
+    class EnoughError(Exception):
+        pass
+
+    def to_store(url, spec, *, retention):
+        told.append(retention)
+        raise EnoughError
+
+    told: list[str | None] = []
+    (tmp_path / "log").write_text(f"{GOOD}\n")
+    monkeypatch.setattr(spark_glue, "to_store", to_store)
+    with pytest.raises(EnoughError):
+        pvuv.run(arguments(str(tmp_path / "log"), "--out", str(tmp_path / "out"), *given))
+    assert told == [given[1] if given else None]
+
+
+@pytest.mark.parametrize("place", ["elsewhere/panes", "out/panes"])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_store_of_ones_own_is_made(tmp_path, monkeypatch, place, before):
+    class EnoughError(Exception):
+        pass
+
+    def session(*given):
+        raise EnoughError
+
+    monkeypatch.chdir(tmp_path)
+    Path("log").write_text(f"{GOOD}\n")
+    if before:  # that of an earlier run
+        Path("out").mkdir()
+        (Path("out") / ".fastwin-pvuv").touch()
+    monkeypatch.setattr(pvuv, "start_spark", session)
+    for _ in range(2):  # the second one finds the store
+        with pytest.raises(EnoughError):
+            pvuv.run(arguments("log", "--out", "out", "--store", f"rocksdb:{place}"))
+        with PaneStore.open(f"rocksdb:{place}", read_only=True) as store:
+            assert store.meta() is None
+
+
+def test_a_store_that_is_locked_is_told_before_a_folder_is_emptied(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("log").write_text(f"{GOOD}\n")
+    Path("out").mkdir()
+    for name in (".fastwin-pvuv", "of-an-earlier-run"):
+        (Path("out") / name).touch()
+    with PaneStore.open("rocksdb:panes", pvuv.spec_of("24h", "3m")), pytest.raises(StoreError):
+        pvuv.run(arguments("log", "--out", "out", "--store", "rocksdb:panes"))
+    assert Path("out/of-an-earlier-run").exists()
