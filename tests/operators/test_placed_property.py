@@ -1,7 +1,6 @@
 """Streams whose state moves to files and back in mid-run equal those that stay in memory, step for step."""
 
 import gc
-import os
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from fastwin.core.memory.regions import allow_memory
 from fastwin.run import planner
 from fastwin.run.replica import Replica, open_replica
 from tests.support.disk import bytes_in_files, files_on_disk
+from tests.support.forks import in_a_child
 
 SCHEMA = pa.schema([("k", pa.int64()), ("name", pa.string()), ("ts", pa.int64()), ("v", pa.float64())])
 SLIDING = fw.SlidingEventTimeWindows.of(400, 100)
@@ -127,16 +127,7 @@ def test_a_child_lets_go_of_what_lies_in_files_from_the_start(name):
         assert bytes_in_files() > 0
     finally:
         allow_memory(None)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            held.clear()
-            gc.collect()
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+    in_a_child(lambda: (held.clear(), gc.collect()))
     held["moved"]._operator._check()
     held["moved"].place(False)
     assert held["moved"].advance_watermark(10**9).main.num_rows >= n
@@ -152,19 +143,15 @@ def test_a_fork_in_mid_run_changes_nothing(name):
         rows = table(rng, turn)
         assert same(held["moved"].process(rows), stayed.process(rows))
         assert held["moved"].place(True)
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                held.clear()
-                gc.collect()
-                stayed.process(table(rng, turn + 1))
-                stayed.place(True)
-                stayed._operator._check()
-                code = 0
-            finally:
-                os._exit(code)
-        assert os.waitpid(child, 0)[1] == 0
+
+        def go_on(turn: int = turn) -> None:
+            held.clear()
+            gc.collect()
+            stayed.process(table(rng, turn + 1))
+            stayed.place(True)
+            stayed._operator._check()
+
+        in_a_child(go_on)
         lost = [bytearray(1 << 18) for _ in range(50)]
         assert not any(map(any, lost))
         held["moved"]._operator._check()

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -79,11 +79,11 @@ def spec_of(window: str, slide: str) -> fw.WindowSpec:
 
 def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> int:
     """Runs the command with its parsed arguments; returns the exit status. stop: set to end ``--follow``."""
-    with ended_as_by_ctrl_c():
-        return _run(arguments, stop or threading.Event())
+    with ended_as_by_ctrl_c(), ExitStack() as opened:
+        return _run(arguments, stop or threading.Event(), opened)
 
 
-def _run(arguments: argparse.Namespace, stop: threading.Event) -> int:
+def _run(arguments: argparse.Namespace, stop: threading.Event, opened: ExitStack) -> int:
     spec = spec_of(arguments.window, arguments.slide)
     made, delay_ms = _checked(arguments, spec)
     _check_log(arguments)
@@ -92,6 +92,7 @@ def _run(arguments: argparse.Namespace, stop: threading.Event) -> int:
     sink = None
     if given and not _lies_in(given, arguments.out):  # one that cannot be opened shall show before a folder is emptied
         sink = spark_glue.to_store(given, spec, retention=arguments.retention)
+        opened.callback(sink.close)
     out = _folder(arguments)
     (out / "specs.py").write_text(_SPECS.format(window=arguments.window, slide=arguments.slide), encoding="utf-8")
     url = given or f"rocksdb:{out / 'store'}"
