@@ -4,6 +4,7 @@ import gzip
 import os
 import random
 import re
+import subprocess
 from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from fastwin.store import PaneStore, key_to_text
 from spark_glue.apps.pvuv import main as pvuv
 from spark_glue.apps.pvuv.accesslog import first_lines, parse_lines
 from spark_glue.apps.pvuv.modules import OTHER, Events, module_of
+from spark_glue.apps.pvuv.page import Page
 from spark_glue.apps.state.main import load_spec
 from tests.support.pvuv import GOOD, arguments
 from tests.support.redis_server import RedisServer
@@ -273,11 +275,9 @@ def test_log_to_store(spark, tmp_path, monkeypatch, capsys, source):
 
 def test_the_page_of_a_store_with_a_password(monkeypatch):
     """It is another process, whose command line all can read."""
-    from spark_glue.apps.pvuv import main
-
     started = []
-    monkeypatch.setattr(main.subprocess, "Popen", lambda command, **options: started.append((command, options)))
-    main._serve("redis://:secret@localhost", 8765)
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: started.append((command, options)))
+    Page("redis://:secret@localhost", 8765)
     ((command, options),) = started
     assert "secret" not in " ".join(command)
     assert options["env"]["FASTWIN_STORE"] == "redis://:secret@localhost"

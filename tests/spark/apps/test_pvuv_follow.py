@@ -5,8 +5,10 @@ import hashlib
 import io
 import json
 import os
+import socket
 import threading
 import time
+import urllib.request
 
 import pytest
 
@@ -199,7 +201,7 @@ def test_follow_and_go_on(spark, tmp_path, monkeypatch, log):
     ]
     append(log, line(10, 0, 1) + "malformed\n")
 
-    def runs(then, views: int) -> None:
+    def runs(then, views: int, *more: str, seen=views_in_store) -> None:
         stop = threading.Event()
         failed: list[BaseException] = []
 
@@ -210,8 +212,8 @@ def test_follow_and_go_on(spark, tmp_path, monkeypatch, log):
                     assert time.monotonic() < end
                     time.sleep(0.05)
                 then()
-                while views_in_store(out) != views:
-                    assert time.monotonic() < end, views_in_store(out)
+                while seen(out) != views:
+                    assert time.monotonic() < end, seen(out)
                     time.sleep(0.3)
             except BaseException as problem:
                 failed.append(problem)
@@ -220,7 +222,7 @@ def test_follow_and_go_on(spark, tmp_path, monkeypatch, log):
 
         thread = threading.Thread(target=act)
         thread.start()
-        assert pvuv.run(arguments(*given), stop) == 0
+        assert pvuv.run(arguments(*given, *more), stop) == 0
         thread.join()
         assert not failed, failed
 
@@ -231,10 +233,23 @@ def test_follow_and_go_on(spark, tmp_path, monkeypatch, log):
 
     runs(grow, 2)  # of the third, the pane is open still
     append(log, line(10, 20, 3))
-    runs(lambda: append(log, line(10, 30, 1)), 4)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    # The page shows what the stream writes, while it does; and ends with it.
+    runs(lambda: append(log, line(10, 30, 1)), 4, "--serve", "--port", str(port), seen=lambda out: views_on_page(port))
+    assert views_on_page(port) is None
     assert (out / "malformed.log").read_text() == "malformed\n"
     with pytest.raises(SpecError, match=r"--out: .* was begun with other options"):
         pvuv.run(arguments(*given, "--all-requests"))
+
+
+def views_on_page(port: int) -> int | None:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/current", timeout=20) as answer:
+            return sum(row["pv"] for row in json.load(answer)["rows"])
+    except OSError:
+        return None  # not there yet, or it has no windows yet
 
 
 def views_in_store(out) -> int | None:

@@ -17,6 +17,7 @@ from fastwin.store import PaneStore
 from spark_glue.apps.console import ended_as_by_ctrl_c, start_spark
 from spark_glue.apps.pvuv import command
 from spark_glue.apps.pvuv import main as pvuv
+from spark_glue.apps.pvuv.page import Page
 from tests.support.pvuv import GOOD, arguments
 
 
@@ -32,10 +33,26 @@ def test_without_the_packages_of_the_page_nothing_begins(monkeypatch, tmp_path):
         parsed.run(parsed)
 
 
-def test_a_page_ends_with_what_it_follows():
-    page = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
-    assert pvuv._end_of(page, "redis://127.0.0.1/0", following=True) == 0
-    assert page.returncode == -signal.SIGTERM
+def page_that_runs(monkeypatch: pytest.MonkeyPatch, program: str) -> Page:
+    """Returns a page whose process runs another program."""
+    begin = subprocess.Popen
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", lambda command, **options: begin([sys.executable, "-c", program], **options))
+        return Page("redis://:secret@127.0.0.1/0", 8765)
+
+
+def test_a_page_ends_with_what_it_follows(monkeypatch):
+    with page_that_runs(monkeypatch, "import time; time.sleep(100)") as page:
+        page.check()
+        assert page.outcome(wait=False) == 0
+    assert page._process.returncode == -signal.SIGTERM
+
+
+def test_a_page_that_cannot_begin_is_told_before_the_stream_does(monkeypatch):
+    with page_that_runs(monkeypatch, "raise SystemExit(3)") as page:
+        page._process.wait()
+        with pytest.raises(SpecError, match=r"^--serve: the page has ended with status 3: what it said stands above$"):
+            page.check()
 
 
 def test_kill_ends_what_it_ends_as_ctrl_c_does():
@@ -60,9 +77,9 @@ def test_a_spark_that_does_not_start_is_told_with_its_messages(monkeypatch, tmp_
 
 
 @pytest.mark.parametrize(("status", "told"), [(0, 0), (130, 0), (1, 1)])
-def test_a_page_that_has_died_is_told_of(status, told, capsys):
-    page = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({status})"])
-    assert pvuv._end_of(page, "redis://:secret@127.0.0.1/0") == told
+def test_a_page_that_has_died_is_told_of(status, told, capsys, monkeypatch):
+    with page_that_runs(monkeypatch, f"raise SystemExit({status})") as page:
+        assert page.outcome(wait=True) == told
     said = capsys.readouterr().err
     assert bool(said) == bool(told)
     assert not said or "fastwin serve --store redis://...@127.0.0.1/0" in said
