@@ -16,9 +16,10 @@ from fastwin.errors import SpecError
 from fastwin.spec.joinending import Side
 from fastwin.state.identity import Migrate
 from fastwin.times import LAST_DATE_MS
+from spark_glue.plan.catalyst import Watermark
 from spark_glue.plan.types import arrow_schema, check_columns, check_keys, local_to_ms
 
-__all__ = ["LOCAL_MS", "FramePlan", "JoinInput", "TimeMode", "plan_frame"]
+__all__ = ["LOCAL_MS", "Asked", "FramePlan", "JoinInput", "TimeMode", "plan_frame"]
 
 LOCAL_MS = "__event_time_ms"
 """A column that is added where the event time has no time zone: the same time in epoch milliseconds."""
@@ -27,6 +28,22 @@ _VERSION = "fastwin"  # in a pickled plan: the version of fastwin that has made 
 
 TimeMode = Literal["EventTime", "ProcessingTime", "None"]
 """What Spark's timers wait for, in Spark's words."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the arguments of an ``apply`` ask for, checked: what they mean is said in ``FramePlan``.
+
+    skew_ms is ``max_future_skew_ms`` there; that and idle_ms are for streams, the plan of a batch frame has neither.
+    """
+
+    key_groups: int
+    skew_ms: int | None
+    coalesce: bool
+    migrate: Migrate
+    idle_ms: int | None
+    delays: tuple[int, ...]
+    small_state: bool
 
 
 @dataclass(frozen=True)
@@ -161,23 +178,11 @@ class FramePlan:
 
 
 def plan_frame(
-    spec: fw.WindowSpec,
-    df: DataFrame,
-    *,
-    key_groups: int,
-    skew_ms: int | None,
-    coalesce: bool,
-    migrate: Migrate,
-    own_watermark: bool,
-    chained: bool,
-    idle_ms: int | None = None,
-    delays: tuple[int, ...] = (),
-    input_number: int = 0,
+    spec: fw.WindowSpec, df: DataFrame, asked: Asked, own: Watermark | None = None, input_number: int = 0
 ) -> FramePlan:
-    """Returns the plan of a spec over a frame. skew_ms: see ``FramePlan.max_future_skew_ms``; it is for streams.
+    """Returns the plan of a spec over a frame. own: the watermark that the frame has itself; None: it has none.
 
-    own_watermark: whether the frame has a watermark itself. Raises SpecError for a column that is not there, or has a
-    type that does not fit.
+    Raises SpecError for a column that is not there, or has a type that does not fit.
     """
     schema = arrow_schema(df.schema)
     fw.plan(spec, schema)  # names unknown columns and unsuitable types
@@ -187,23 +192,25 @@ def plan_frame(
         time_zone = _time_zone(df, time_column)
         spec = replace(spec, time_column=LOCAL_MS, time_unit="ms")  # an instant, as other timestamps are
         schema = schema.append(pa.field(LOCAL_MS, pa.int64()))
+    chained = own is not None and own.chained
     planned = FramePlan(
         spec=spec,
         schema=schema,
         time_column=time_column,
         time_zone=time_zone,
-        key_groups=key_groups,
+        key_groups=asked.key_groups,
         streaming=df.isStreaming,
-        carrier=df.isStreaming and time_column is not None and not own_watermark,
-        max_future_skew_ms=skew_ms if df.isStreaming and not chained else None,
-        coalesce=coalesce,
+        carrier=df.isStreaming and time_column is not None and own is None,
+        max_future_skew_ms=asked.skew_ms if df.isStreaming and not chained else None,
+        coalesce=asked.coalesce,
         started_ms=time.time_ns() // 1_000_000,
         chained=chained,
-        migrate=migrate,
+        migrate=asked.migrate,
         operator=uuid.uuid4().hex,
-        idle_ms=idle_ms if df.isStreaming else None,
-        delays=delays,
+        idle_ms=asked.idle_ms if df.isStreaming else None,
+        delays=asked.delays,
         input=input_number,
+        small_state=asked.small_state,
     )
     check_keys(df.schema, spec.keys)
     check_columns(df.schema, planned.packed_schema.names)

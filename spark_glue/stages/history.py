@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from fastwin.columns.checking import Limits
 from fastwin.errors import SpecError
 from fastwin.run.replica import Replica, open_replica
-from spark_glue.plan.catalyst import prefers_columns
 from spark_glue.plan.compat import applied_to_groups, spark_struct_of
 from spark_glue.plan.eventtimes import newest_time
 from spark_glue.plan.frameplan import FramePlan
@@ -88,7 +87,7 @@ def _begun_from_rows(
     until = watermark_after(history, past, delay_ms)
     if until is None:
         return frame_plan, None
-    packed = pack_frame(history, past, prefers_columns(history, past.packed_schema.names))
+    packed = pack_frame(history, past)
     state = applied_to_groups(packed, "key_group", partial(_state_of_group, past, until), spark_struct_of(STATE))
     frame_plan = replace(frame_plan, start_ms=until)
     return frame_plan, _sent_to_shares(history.sparkSession, frame_plan, state)

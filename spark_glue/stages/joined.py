@@ -1,8 +1,9 @@
-"""Two frames joined window by window: put together, packed each with its own watermark, and run as one stream."""
+"""Two frames joined window by window: both become rows of one kind, packed each by itself, and run as one input."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -11,107 +12,73 @@ from pyspark.sql import types as T
 
 from fastwin.errors import SpecError
 from fastwin.spec.joinending import LATE_SIDES, SIDE, SIDES, TIME
-from fastwin.state.identity import Migrate
-from spark_glue.plan.catalyst import prefers_columns, quoted, watermark_of
+from spark_glue.plan.catalyst import quoted, watermark_of
 from spark_glue.plan.eventtimes import milliseconds
-from spark_glue.plan.frameplan import JoinInput, plan_frame
+from spark_glue.plan.frameplan import Asked, FramePlan, JoinInput, plan_frame
 from spark_glue.plan.outputs import SIDE_PREFIX, output_for
 from spark_glue.plan.settings import is_case_sensitive
 from spark_glue.plan.types import arrow_schema, check_columns, check_keys
-from spark_glue.stages.batchframe import run_batch
-from spark_glue.stages.operator import run_stream
 from spark_glue.stages.pack import pack_frame
-from spark_glue.stages.warming import warm_up
-from spark_glue.state.cleanup import forget_when_ended
+from spark_glue.stages.running import Prepared
 
 if TYPE_CHECKING:
-    from pyspark.sql import Observation
+    from pyspark.sql import SparkSession
 
     import fastwin as fw
     from fastwin.run.joinbound import Bound
 
-__all__ = ["run_joined"]
+__all__ = ["prepare_join"]
 
 _POLICY_KEY = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
-def run_joined(
-    join: fw.JoinSpec,
-    frames: tuple[DataFrame, DataFrame],
-    delays: tuple[int, int] | None,
-    *,
-    key_groups: int,
-    skew_ms: int | None,
-    coalesce: bool,
-    name: str | Observation,
-    migrate: Migrate,
-    idle_ms: int | None = None,
-    small_state: bool = False,
-) -> DataFrame:
-    """Returns the result frame of a join. delays: of the watermarks, ms; None: the frames are no streams.
-
-    idle_ms: after how long without rows an input is not waited for; None: it is.
-    """
+def prepare_join(join: fw.JoinSpec, frames: tuple[DataFrame, DataFrame], asked: Asked) -> Prepared:
+    """Returns a join of two frames, ready to run. Raises SpecError for frames and settings that do not fit."""
     bound = join.bind(arrow_schema(frames[0].schema), arrow_schema(frames[1].schema))
+    _check_frames(bound, frames, join.method)
+    both = [_united(bound, side, frames) for side in (0, 1)]
+    plans = [_input_plan(bound, side, frame, asked) for side, frame in enumerate(both)]
+    frame_plan = _plan_of_both(bound, plans[0], frames)
+    spark = frames[0].sparkSession
+    output = output_for(frame_plan, both[0].schema, is_case_sensitive(spark))
+    if frame_plan.carried_delays:
+        _check_policy(spark, join.method)
+    packed = tuple(pack_frame(frame, plan) for frame, plan in zip(both, plans, strict=True))
+    return Prepared(packed, frame_plan, output, finish=partial(_with_late_sides, bound))
+
+
+def _check_frames(bound: Bound, frames: tuple[DataFrame, DataFrame], method: str) -> None:
+    """Raises SpecError for a type that fastwin cannot take, and for a watermark of a frame's own."""
     for frame, own in zip(frames, bound.sides, strict=True):
         check_columns(frame.schema, frame.schema.names)
         check_keys(frame.schema, own.keys)
         if frame.isStreaming and watermark_of(frame) is not None:
-            raise SpecError(f"{join.method}: a frame has a watermark already; leave withWatermark out, give watermark=")
-    both = [_united(bound, side, frames) for side in (0, 1)]
-    plans = [
-        replace(
-            plan_frame(
-                bound.spec_of(number),
-                frame,
-                key_groups=key_groups,
-                skew_ms=skew_ms,
-                coalesce=coalesce,
-                migrate=migrate,
-                own_watermark=False,
-                chained=False,
-                idle_ms=idle_ms,
-                delays=delays or (),
-                input_number=number,
-            ),
-            join_input=JoinInput(SIDES[number], _time_column(bound, number), bound.guesses_unit(number)),
-        )
-        for number, frame in enumerate(both)
-    ]
-    late_inputs = tuple(number for number, own in enumerate(bound.sides) if own.late_output)
-    frame_plan = replace(
-        plans[0],
+            raise SpecError(f"{method}: a frame has a watermark already; leave withWatermark out, give watermark=")
+
+
+def _check_policy(spark: SparkSession, method: str) -> None:
+    """Raises SpecError unless Spark makes the lesser of two watermarks that of the query."""
+    policy = spark.conf.get(_POLICY_KEY)
+    if policy != "min":
+        raise SpecError(f"{method}: time is the lesser of both watermarks, so {_POLICY_KEY} must be min, got {policy}")
+
+
+def _input_plan(bound: Bound, side: int, frame: DataFrame, asked: Asked) -> FramePlan:
+    """Returns the plan by which the rows of one input are packed. frame: of these, as rows of both."""
+    planned = plan_frame(bound.spec_of(side), frame, asked, input_number=side)
+    return replace(planned, join_input=JoinInput(SIDES[side], _time_column(bound, side), bound.guesses_unit(side)))
+
+
+def _plan_of_both(bound: Bound, of_input: FramePlan, frames: tuple[DataFrame, DataFrame]) -> FramePlan:
+    """Returns the plan by which the rows of both inputs run. of_input: that of one of them."""
+    late_inputs = tuple(side for side, own in enumerate(bound.sides) if own.late_output)
+    return replace(
+        of_input,
         spec=bound.spec,
         time_zone=_time_zone(bound, frames),
         join_input=None,
         late_inputs=late_inputs if bound.spec.late_output else None,
     )
-    session = frames[0].sparkSession
-    output = output_for(frame_plan, both[0].schema, is_case_sensitive(session))
-    packed = [
-        pack_frame(one, plan, prefers_columns(one, frame_plan.packed_schema.names))
-        for one, plan in zip(both, plans, strict=True)
-    ]
-    if delays is None:
-        result = run_batch(packed[0].unionAll(packed[1]), frame_plan, output, name)
-    else:
-        policy = session.conf.get(_POLICY_KEY)
-        if policy != "min" and idle_ms is None:
-            raise SpecError(
-                f"{join.method}: time is the lesser of both watermarks, so {_POLICY_KEY} must be min, got {policy}"
-            )
-        carried = packed
-        if idle_ms is None:
-            carried = [
-                one.withWatermark("carrier", f"{delay} milliseconds").where(F.col("carrier").isNull())
-                for one, delay in zip(packed, delays, strict=True)
-            ]
-        forget_when_ended(session)
-        warm_up(session)
-        assert isinstance(name, str)
-        frame_plan = replace(frame_plan, small_state=small_state)
-        result = run_stream(carried[0].unionAll(carried[1]), frame_plan, output, name)
-    return _with_late_sides(bound, result)
 
 
 def _united(bound: Bound, side: int, frames: tuple[DataFrame, DataFrame]) -> DataFrame:

@@ -24,7 +24,7 @@ from fastwin.columns.units import warn_of_unit
 from fastwin.core.keys.keycolumns import group_rows
 from fastwin.operators.partials import Feeder
 from fastwin.times import LAST_DATE_MS
-from spark_glue.plan.catalyst import quoted
+from spark_glue.plan.catalyst import prefers_columns, quoted
 from spark_glue.plan.compat import spark_struct_of
 from spark_glue.plan.eventtimes import time_where_ahead
 from spark_glue.plan.frameplan import FramePlan
@@ -246,13 +246,15 @@ class Packer:
         return group_id, self._mapper, self._seq, kind, rows, blob, None
 
 
-def pack_frame(df: DataFrame, frame_plan: FramePlan, columnar: bool) -> DataFrame:
+def pack_frame(df: DataFrame, frame_plan: FramePlan) -> DataFrame:
     """Returns the packed rows of a frame, with the columns of ``PACKED``.
 
-    columnar: hand over columns through an Arrow UDF; right for every source, see ``catalyst.prefers_columns``.
+    Either way gives the same over every source: columns go through an Arrow UDF, and rows through mapInArrow.
     """
+    names = frame_plan.packed_schema.names
+    columnar = prefers_columns(df, names)
     # The packer goes by their order; Spark's mapInArrow cannot take all names that a column may have.
-    columns = [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(frame_plan.packed_schema.names)]
+    columns = [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(names)]
     if frame_plan.asks_time:  # in a stream this is the time that the micro-batch has in the checkpoint
         time, skew_ms = frame_plan.time_column, frame_plan.max_future_skew_ms
         assert time is not None

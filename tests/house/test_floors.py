@@ -38,6 +38,7 @@ GLUE_FLOORS = [
     "stages",
     "watermarks",
     "export health progress rescale sinks sources",
+    "arguments",
     "apply daemon doctor inspection prometheus",
     "",
     "apps",

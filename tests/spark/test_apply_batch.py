@@ -10,6 +10,7 @@ import pytest
 import fastwin as fw
 import spark_glue
 from spark_glue.plan import catalyst as frames
+from spark_glue.stages import pack
 from tests.support.spark_events import KEYS, START_MS, TIME_ZONE, events, key_names
 from tests.support.spark_streams import assert_same_rows, part
 from tests.support.spark_versions import columnar_input
@@ -79,7 +80,7 @@ def test_every_way_in_gives_the_same(parquet, monkeypatch, limited, way):
         df = df.where("v is null or v > -2000")  # nothing goes, but it is no plain scan any more
     assert frames.prefers_columns(df, ["a", "ts"]) == (way == "scan")
     if way == "columns from rows":
-        monkeypatch.setitem(spark_glue.apply.__globals__, "prefers_columns", lambda *_: True)
+        monkeypatch.setattr(pack, "prefers_columns", lambda *_: True)
     result = spark_glue.apply(spec, df)
     text = result._jdf.queryExecution().executedPlan().toString()
     assert ("ArrowEvalPython" in text, "MapInArrow" in text) == (way != "rows", way == "rows")

@@ -19,7 +19,7 @@ from fastwin.run.inputclocks import InputClocks
 from spark_glue.plan.frameplan import FramePlan, JoinInput
 from spark_glue.plan.keygroups import RECORD_ID
 from spark_glue.plan.settings import FORMAT_KEY
-from spark_glue.stages import joined
+from spark_glue.stages import joined, running
 from spark_glue.stages.operator import WindowProcessor
 from spark_glue.stages.pack import pack_frame
 from spark_glue.stages.packets import PacketKind
@@ -240,12 +240,12 @@ def plans(monkeypatch) -> list[FramePlan]:
     """The plans of the packers and of the operator of a batch, which is not run."""
     found = []
 
-    def pack(frame, plan, columnar):
+    def pack(frame, plan):
         found.append(plan)
-        return pack_frame(frame, plan, columnar)
+        return pack_frame(frame, plan)
 
     monkeypatch.setattr(joined, "pack_frame", pack)
-    monkeypatch.setattr(joined, "run_batch", lambda packed, plan, *_: found.append(plan) or packed)
+    monkeypatch.setattr(running, "run_batch", lambda packed, plan, *_: found.append(plan) or packed)
     monkeypatch.setattr(joined, "_with_late_sides", lambda bound, result: result)
     return found
 

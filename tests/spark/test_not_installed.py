@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 
 import fastwin as fw
+from spark_glue import arguments
 from spark_glue.session import _started
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ def test_spark_that_cannot_start_for_want_of_java(monkeypatch, tmp_path):
 def test_streams_without_protobuf_name_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
     with pytest.raises(fw.NotInstalledError, match=r"^apply: needs .*: pip install 'fastwin\[spark\]'$"):
-        sys.modules["spark_glue.apply"]._check_packages()
+        arguments._check_packages()
 
 
 def test_another_problem_stays_what_it_is(monkeypatch):

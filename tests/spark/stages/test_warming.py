@@ -1,9 +1,8 @@
 """What is done before the first micro-batch needs it, once, and never in its way."""
 
-import sys
-
 import fastwin as fw
 import spark_glue
+from spark_glue.stages import running
 from spark_glue.stages.warming import _warmed, warm_up
 from tests.support.spark_jobs import jobs_of
 
@@ -38,7 +37,7 @@ def test_a_session_that_has_ended():
 
 def test_the_first_streaming_frame_starts_it(spark, monkeypatch):
     warmed = []
-    monkeypatch.setattr(sys.modules["spark_glue.apply"], "warm_up", warmed.append)
+    monkeypatch.setattr(running, "warm_up", warmed.append)
     frame = spark.readStream.format("rate").load()
     spec = fw.key_by("value").event_time("timestamp").window(fw.TumblingEventTimeWindows.of("1 minute"))
     spark_glue.apply(spec.aggregate(n=fw.Count()).bad_rows("drop"), frame, watermark="1 minute")
