@@ -104,7 +104,7 @@ class Config:
     input's columns as ``schema_to_text`` gives them, kept in the state so that it can be read alone. state:
     what the state depends on, kept in it as well. bound_type: of window bounds in results. window:
     where there are several windows, the name of those that it is for; None: there is one kind. changelog: whether
-    results say what they change.
+    results say what they change. columns: the schema of the main result; None: keys, window bounds and aggregates.
     """
 
     codec: KeyCodec
@@ -118,6 +118,7 @@ class Config:
     bound_type: pa.DataType = TIME_TYPE
     window: str | None = None
     changelog: bool = False
+    columns: pa.Schema | None = None
 
     def parts(self) -> dict[str, Any]:
         """Returns all that a Config is told, by name, for one that is told more."""
@@ -158,12 +159,19 @@ class Config:
 
     @cached_property
     def main_schema(self) -> pa.Schema:
-        """Schema of the main result: key columns, window bounds, aggregates."""
+        """Schema of the main result: key columns and window bounds, and what there is beside them."""
+        if self.columns is not None:
+            return self.columns
         bounds = [pa.field(name, self.bound_type) for name in BOUNDS]
         named = [] if self.window is None else [WINDOW_FIELD]
         changes = [CHANGE_FIELD] if self.changelog else []
         values = [column.field for column in self.results]
         return pa.schema([*self.codec.out_fields, *named, *bounds, *values, *changes])
+
+    @property
+    def main_names(self) -> list[str]:
+        """Names of the result columns."""
+        return self.main_schema.names
 
     def new_accumulators(self, head_cells: int = HEAD_CELLS) -> AccumulatorSet:
         """Returns fresh kernels for the aggregates."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -76,7 +77,7 @@ def kept_config(spec: SpecBuilder, config: Config, rows: pa.Schema) -> KeptConfi
     filled = spec.ending.filled(rows, spec.keys)
     assert filled is not None
     columns = pa.schema([*list(config.main_schema)[: len(spec.keys) + len(BOUNDS)], *filled])
-    return KeptConfig(**config.parts(), kept=kept, columns=columns)
+    return KeptConfig(**replace(config, columns=columns).parts(), kept=kept)
 
 
 def kept_operator(config: KeptConfig, spec: SpecBuilder, slicing: Callable[[], Slicing]) -> Operator:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +23,7 @@ from fastwin.operators.aligned.operator import AlignedOperator
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import TIME_TYPE, WINDOW_FIELD, Config, ResultColumn, members_of
-from fastwin.operators.general.config import GeneralConfig, Program, PythonAggregate, info_fields
+from fastwin.operators.general.config import Program, PythonAggregate, info_fields
 from fastwin.operators.general.operator import GeneralOperator
 from fastwin.operators.general.planning import check_assigner, waits_for_clock
 from fastwin.operators.kept.config import KeptConfig
@@ -320,8 +320,7 @@ def plan(
     if operator == "general":
         check_assigner(spec.assigner)
         program = _program(spec, seen, inputs)
-        columns = _general_schema(spec, config, program)
-        config = GeneralConfig(**config.parts(), columns=columns)
+        config = replace(config, columns=_general_schema(spec, config, program))
     if keeps_rows:
         config = kept_config(spec, config, visible)
     return Plan(spec, operator, why, input_schema, config, inputs, program)

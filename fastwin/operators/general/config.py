@@ -1,4 +1,4 @@
-"""What the general operator is told: the Program, the parts of a spec that it alone knows, and its Config."""
+"""What the general operator is told beyond a Config: the Program, and the columns that say something of a firing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastwin.functions.aggregate import AggregateFunction
 from fastwin.functions.evictors import Evictor
 from fastwin.functions.process import ProcessWindowFunction
 from fastwin.functions.reduce import ReduceFunction
-from fastwin.operators.config import CHANGE_FIELD, Config
+from fastwin.operators.config import CHANGE_FIELD
 from fastwin.spec.resultcolumns import PANE_INDEX, PANE_IS_LAST, PANE_TIMING
 from fastwin.state.userobjects import Classes
 from fastwin.triggers.trigger import Trigger
@@ -21,7 +21,6 @@ from fastwin.windows.assigner import WindowAssigner
 
 __all__ = [
     "PANE_FIELDS",
-    "GeneralConfig",
     "Program",
     "PythonAggregate",
     "info_fields",
@@ -77,20 +76,3 @@ class Program:
         """The classes that the user's code refers to, for its state."""
         functions = [part.function for part in self.aggregates]
         return Classes([self.assigner, self.trigger, self.evictor, *functions, self.reduce, self.process])
-
-
-@dataclass(frozen=True)
-class GeneralConfig(Config):
-    """The Config of a general operator. columns: the schema of its main result."""
-
-    columns: pa.Schema | None = None
-
-    @cached_property
-    def main_schema(self) -> pa.Schema:
-        assert self.columns is not None
-        return self.columns
-
-    @property
-    def main_names(self) -> list[str]:
-        """Names of the result columns."""
-        return self.main_schema.names

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -15,23 +14,11 @@ __all__ = ["KeptConfig"]
 
 @dataclass(frozen=True)
 class KeptConfig(Config):
-    """The Config of an operator that keeps rows. kept: the columns of these. columns: the schema of the main result."""
+    """The Config of an operator that keeps rows. kept: the columns of these."""
 
-    kept: pa.Schema | None = None
-    columns: pa.Schema | None = None
-
-    @cached_property
-    def main_schema(self) -> pa.Schema:
-        assert self.columns is not None
-        return self.columns
-
-    @property
-    def kept_schema(self) -> pa.Schema:
-        """The columns of rows that are kept."""
-        assert self.kept is not None
-        return self.kept
+    kept: pa.Schema = field(kw_only=True)
 
     def kept_columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Returns what is kept of elements."""
-        columns = [decoded(rows.column(name)) for name in self.kept_schema.names]
-        return pa.RecordBatch.from_arrays(columns, schema=self.kept_schema)
+        columns = [decoded(rows.column(name)) for name in self.kept.names]
+        return pa.RecordBatch.from_arrays(columns, schema=self.kept)

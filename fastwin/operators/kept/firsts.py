@@ -177,7 +177,7 @@ class FirstsOperator(PanesOperator):
             return
         assert batch.rows is not None
         self.counters.fired += len(seen.places)
-        rows = Pieces(self._config.kept_schema, self._config.kept_columns(batch.rows))
+        rows = Pieces(self._config.kept, self._config.kept_columns(batch.rows))
         for part in rows.parts(seen.places):
             found = Seen(*(values[part] for values in seen))
             columns = rows.take(found.places)

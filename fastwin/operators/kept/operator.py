@@ -75,7 +75,7 @@ class RowsOperator(EventTimeOperator):
         self._lateness = Lateness(config.lateness_ms)
         self._keys = config.codec.new_table()
         self._accumulators = AccumulatorSet([])
-        self._kept = KeptRows(config.kept_schema)
+        self._kept = KeptRows(config.kept)
         self._by_arrival = ByArrival(self._kept)
         self._pruner = Pruner(self._kept, self._keys, pick, slicing.step)
         self._arrived = 0
@@ -301,7 +301,7 @@ class RowsOperator(EventTimeOperator):
         ids, key_of = by_appearance(self._kept.keys(slots), self._keys.top)
         numbers: dict[str, Any] = {name: self._kept.number(name)[slots] for name in NUMBERS}
         numbers["key"] = key_of.astype(np.int32)
-        rows = pa.Table.from_batches(self._kept.columns.batches(slots), self._config.kept_schema)
+        rows = pa.Table.from_batches(self._kept.columns.batches(slots), self._config.kept)
         return {
             "keys": key_rows(self._config.codec, self._keys, ids.astype(np.int32)),
             "rows": pa.table(numbers),
@@ -341,7 +341,7 @@ class RowsOperator(EventTimeOperator):
         """Takes the rows of a chunk whose slices are not before ``first``."""
         ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
         rows, columns = chunk.tables["rows"], chunk.tables["columns"]
-        kept = self._config.kept_schema
+        kept = self._config.kept
         if rows.column_names != list(NUMBERS) or [column.type for column in columns.columns] != kept.types:
             raise StateError(f"state: the rows have the columns {columns.schema.types}, the spec's have {kept.types}")
         numbers = {name: rows[name].combine_chunks().to_numpy() for name in NUMBERS}
