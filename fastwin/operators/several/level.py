@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +21,21 @@ from fastwin.operators.aligned.slicing import Slicing, within
 from fastwin.operators.batch import Batch
 from fastwin.operators.config import Config
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
+from fastwin.state.chunks import Chunk
+from fastwin.state.refresh import RepeatedRows
 
-__all__ = ["FillingLevel", "Level"]
+__all__ = ["FillingLevel", "Level", "Part"]
 
 # Rows of slices that close are handed on while they are in the cache.
 _TOGETHER = 1 << 16
 _Touched = list[tuple[NDArray[np.int32], NDArray[np.int64]]]
+
+
+class Part(NamedTuple):
+    """What a chunk has of a level: tables, and the last end of a window that they matter to; None: of none."""
+
+    tables: dict[str, pa.Table]
+    last_end: int | None
 
 
 class Level(AlignedOperator):
@@ -45,6 +55,26 @@ class Level(AlignedOperator):
     def window(self) -> str | None:
         """The name of its windows."""
         return self._config.window
+
+    @property
+    def rows(self) -> RowStore:
+        """The rows of its slices."""
+        return self._rows
+
+    @property
+    def kinds(self) -> list[RepeatedRows]:
+        """Its rows of each kind, those of slices first."""
+        return self._kinds()
+
+    @property
+    def changed(self) -> bool:
+        """Whether there are changes that are not saved."""
+        return self._changed()
+
+    @property
+    def cleaned_at(self) -> int:
+        """The last millisecond of its latest window that is cleaned; int64 min: none is."""
+        return self._lateness.cleaned_at(self.watermark)
 
     @property
     def _closed(self) -> int:
@@ -133,9 +163,9 @@ class Level(AlignedOperator):
             level._slicing.cover(lasts)
             apart = level._slicing.assign(starts)[0] != level._slicing.assign(lasts)[0]
             if apart.any():
-                name = level._config.window
+                name = level.window
                 raise SpecError(
-                    f"windows: at {starts[apart][0]} ms, {name!r} begins in the middle of {self._config.window!r}, as "
+                    f"windows: at {starts[apart][0]} ms, {name!r} begins in the middle of {self.window!r}, as "
                     f"days of zones did long ago; give {name!r} a spec of its own"
                 )
 
@@ -156,6 +186,33 @@ class Level(AlignedOperator):
         if found is None or first is None:
             return found
         return min(found, self._slicing.bound_after(first) - 1)
+
+    def place_rows(self, in_file: bool) -> int:
+        """Moves its rows to files or back to memory; returns their bytes in files."""
+        return self._place_rows(in_file)
+
+    def in_order(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Returns slots in the order in which their rows are saved."""
+        return self._saved_order(slots)
+
+    def part(
+        self, kind: Literal["snapshot", "delta"], slots: NDArray[np.int32], unchanged: list[NDArray[np.int32]]
+    ) -> Part:
+        """Returns what a chunk says of it.
+
+        slots: of the rows of its slices. unchanged: of the rows of other kinds that the chunk repeats, of each kind.
+        """
+        tables, beside = self._tables(kind, slots), self._beside(kind, unchanged)
+        ends = [beside.last_end, self._last_end(tables["rows"]) if len(slots) else None]
+        return Part(tables | beside.tables, max((end for end in ends if end is not None), default=None))
+
+    def saved(self, slots: NDArray[np.int32]) -> None:
+        """Takes rows as saved."""
+        self._saved(slots)
+
+    def take_chunks(self, chunks: list[Chunk]) -> None:
+        """Takes what chunks that go on from here have of it."""
+        self._apply(chunks)
 
     def _check(self) -> None:
         self._panes._check()

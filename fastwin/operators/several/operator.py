@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastwin.columns.keys import EncodedKeys
 from fastwin.core.accumulators.exchange import renumber_rows
-from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
+from fastwin.core.rows.rowstore import HEAD_CELLS
 from fastwin.errors import StateError
 from fastwin.operators.aligned.looking import Slices
 from fastwin.operators.batch import Batch
@@ -23,10 +23,9 @@ from fastwin.operators.several.feeding import feeders, slicing_of
 from fastwin.operators.several.level import FillingLevel, Level
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
-from fastwin.state.order import START_CELL, row_order
 from fastwin.state.reading import newest_of, read_partials
 from fastwin.state.refresh import Refresh, Round, in_round, round_bytes
-from fastwin.state.rows import cell_names, fed_meta, feed_behind, fill_rows, load_keys, load_rows, save_rows
+from fastwin.state.rows import cell_names, fed_meta, feed_behind, fill_rows, load_keys, load_rows
 from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.assigner import WindowAssigner
 
@@ -93,7 +92,7 @@ class SeveralOperator(WatermarkOperator):
     def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
         """Takes what a feeder has made of elements; see ``operators.partials``. There is one for one root alone."""
         (root,) = self._roots
-        wanted = ["start", *cell_names(root._rows, HEAD_CELLS), "elements"]
+        wanted = ["start", *cell_names(root.rows, HEAD_CELLS), "elements"]
         dropped = 0
         for chunk in read_partials(chunks, self._config):
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
@@ -156,31 +155,28 @@ class SeveralOperator(WatermarkOperator):
         return held + round_bytes(self._round)
 
     def _place_rows(self, in_file: bool) -> int:
-        return sum(level._place_rows(in_file) for level in self._levels)
-
-    def _stores(self) -> list[RowStore]:
-        return [level._rows for level in self._levels]
+        return sum(level.place_rows(in_file) for level in self._levels)
 
     def _changed(self) -> bool:
-        return any(level._changed() for level in self._levels)
+        return any(level.changed for level in self._levels)
 
     def snapshot(self) -> bytes:
         """Returns all rows and the watermark."""
         self._round = None
-        return self._write("snapshot", [row_order(self._keys, rows, rows.slots()) for rows in self._stores()])
+        return self._write("snapshot", [level.in_order(level.rows.slots()) for level in self._levels])
 
     def delta(self, refresh: Refresh | None = None) -> bytes:
         """Returns the rows changed since the last call and the watermark, which tells the rows that are gone."""
         if refresh is None:
             self._round = None
-            return self._write("delta", [row_order(self._keys, rows, rows.dirty_slots()) for rows in self._stores()])
-        kinds = [level._kinds() for level in self._levels]
+            return self._write("delta", [level.in_order(level.rows.dirty_slots()) for level in self._levels])
+        kinds = [level.kinds for level in self._levels]
         self._round = in_round(self._round, refresh, self._keys, [rows for some in kinds for rows in some])
         found = self._round.take()
         slots, counts, beside, at = [], [], [], 0
         for level, some in zip(self._levels, kinds, strict=True):
             both = found.changed[at], found.unchanged[at]
-            slots.append(np.concatenate([row_order(self._keys, level._rows, held) for held in both]))
+            slots.append(np.concatenate([level.in_order(held) for held in both]))
             counts.append(len(both[0]))
             beside.append(found.unchanged[at + 1 : at + len(some)])
             at += len(some)
@@ -197,22 +193,18 @@ class SeveralOperator(WatermarkOperator):
     ) -> bytes:
         keys, rows, parts, marks = [], [], [], []
         for i, (level, held) in enumerate(zip(self._levels, slots, strict=True)):
-            shared = self._config.codec, self._keys, self._accumulators
-            tables = save_rows(*shared, level._rows, held, {"start": START_CELL}, HEAD_CELLS)
-            beside = level._beside(kind, unchanged[i] if unchanged else [])
-            ends = [beside.last_end, level._last_end(tables["rows"]) if len(held) else None]
-            last = max((end for end in ends if end is not None), default=None)
+            tables, last = level.part(kind, held, unchanged[i] if unchanged else [])
             parts.append([tables["keys"].num_rows, len(held), last, len(held) if changed is None else changed[i]])
-            if beside.tables:
-                marks.append(beside.tables)
-                parts[-1] += [marks[-1][name].num_rows for name in _MARKS]
+            if _MARKS[0] in tables:
+                marks.append(tables)
+                parts[-1] += [tables[name].num_rows for name in _MARKS]
             keys.append(tables["keys"])
             rows.append(tables["rows"])
         lasts = [part[2] for part in parts if part[2] is not None]
         saved = sum(len(held) for held in slots) + sum(tables["marks"].num_rows for tables in marks)
         more |= {"last_end": max(lasts, default=None), "rows": saved, "levels": parts}
         more |= fed_meta(self._accumulators)
-        more |= {"cleaned": self._levels[0]._lateness.cleaned_at(self.watermark), "feeders": self._feeders}
+        more |= {"cleaned": self._levels[0].cleaned_at, "feeders": self._feeders}
         blob = self._config.encode_state(
             kind,
             self.watermark,
@@ -225,7 +217,7 @@ class SeveralOperator(WatermarkOperator):
             **more,
         )
         for level, held in zip(self._levels, slots, strict=True):
-            level._saved(held)
+            level.saved(held)
         return blob
 
     def _apply(self, chunks: list[Chunk]) -> None:
@@ -236,7 +228,7 @@ class SeveralOperator(WatermarkOperator):
                 raise StateError(f"state: its windows fed each other as {chunk.meta['feeders']}, now {self._feeders}")
         of_levels = [self._split(chunk) for chunk in chunks]
         for level, parts in zip(self._levels, zip(*of_levels, strict=True), strict=True):
-            level._apply(list(parts))
+            level.take_chunks(list(parts))
         self.watermark = max([self.watermark, *(level.watermark for level in self._levels)])
         feed_behind(self._accumulators, chunks)
 
@@ -257,7 +249,7 @@ class SeveralOperator(WatermarkOperator):
         for level in self._levels:
             level._check()
             assert level.watermark == self.watermark, "a level has another watermark"
-        self._check_keys(rows for level in self._levels for rows in level._kinds())
+        self._check_keys(rows for level in self._levels for rows in level.kinds)
 
 
 def _downward(roots: list[Level]) -> list[Level]:
