@@ -121,6 +121,7 @@ class Plan:
     @property
     def waits_for_clock(self) -> bool:
         """Whether anything may wait for the processing time."""
+        assert self.spec.assigner is not None
         return self.operator == "general" and waits_for_clock(self.spec.assigner, trigger_of(self.spec))
 
     @property
@@ -318,6 +319,7 @@ def plan(
     )
     program = None
     if operator == "general":
+        assert spec.assigner is not None
         check_assigner(spec.assigner)
         program = _program(spec, seen, inputs)
         config = replace(config, columns=_general_schema(spec, config, program))

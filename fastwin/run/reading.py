@@ -73,6 +73,7 @@ def takes_all(spec: SpecBuilder, operator: str) -> bool:
 def reads_rows(spec: SpecBuilder) -> bool:
     """Whether Python code sees elements, or windows keep them."""
     assert spec.ending is not None
+    assert spec.assigner is not None
     return bool(spec.ending.sees_elements or spec.eviction or planning.reads_rows(spec.assigner, trigger_of(spec)))
 
 

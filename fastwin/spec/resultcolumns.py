@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 __all__ = [
     "BOUNDS",
@@ -18,6 +18,7 @@ __all__ = [
     "WINDOW_END",
     "WINDOW_START",
     "WINDOW_TIME",
+    "TellsFirings",
     "added_columns",
 ]
 
@@ -39,6 +40,18 @@ CHANGE = "change"
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 
 
-def added_columns(spec: Any) -> tuple[str, ...]:
+class TellsFirings(Protocol):
+    """A spec, or what an operator is told of it: which columns say something of each firing."""
+
+    @property
+    def pane_info(self) -> bool:
+        """Whether results say which firing of their window they are."""
+
+    @property
+    def changelog(self) -> bool:
+        """Whether they say what they change."""
+
+
+def added_columns(spec: TellsFirings) -> tuple[str, ...]:
     """Returns the names of the columns behind the others that say something of each firing."""
     return (*(PANE_COLUMNS if spec.pane_info else ()), *((CHANGE,) if spec.changelog else ()))

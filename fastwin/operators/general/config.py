@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +13,7 @@ from fastwin.functions.evictors import Evictor
 from fastwin.functions.process import ProcessWindowFunction
 from fastwin.functions.reduce import ReduceFunction
 from fastwin.operators.config import CHANGE_FIELD
-from fastwin.spec.resultcolumns import PANE_INDEX, PANE_IS_LAST, PANE_TIMING
+from fastwin.spec.resultcolumns import PANE_INDEX, PANE_IS_LAST, PANE_TIMING, TellsFirings
 from fastwin.state.userobjects import Classes
 from fastwin.triggers.trigger import Trigger
 from fastwin.windows.assigner import WindowAssigner
@@ -33,8 +32,8 @@ PANE_FIELDS = [
 ]
 
 
-def info_fields(asked: Any) -> list[pa.Field]:
-    """Returns the columns that say something of the firing. asked: has ``pane_info`` and ``changelog``."""
+def info_fields(asked: TellsFirings) -> list[pa.Field]:
+    """Returns the columns that say something of the firing."""
     return [*(PANE_FIELDS if asked.pane_info else []), *([CHANGE_FIELD] if asked.changelog else [])]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,15 @@ from fastwin.triggers import (
     ProcessingTimeoutTrigger,
     ProcessingTimeTrigger,
     PurgingTrigger,
+    Trigger,
 )
+
+if TYPE_CHECKING:
+    from fastwin.core.windows.timerservice import TimerService
+    from fastwin.functions.descriptors import StateDescriptor
+    from fastwin.operators.general.operator import GeneralOperator
+
+    _Cell = tuple[Trigger, int, StateDescriptor]
 
 __all__ = ["Marks", "look"]
 
@@ -48,7 +56,7 @@ class Marks(NamedTuple):
     """All of these are set where a row is a window of its key."""
 
 
-def look(operator: Any, kept: Sequence[tuple[Any, int, Any]], marks: Marks, key: EncodedKeys | None) -> HeldWindows:
+def look(operator: GeneralOperator, kept: Sequence[_Cell], marks: Marks, key: EncodedKeys | None) -> HeldWindows:
     """Returns the windows that are known, of one key or of all. kept: of each cell of triggers, see TriggerHost."""
     table, config, trigger = operator.table, operator.config, operator.program.trigger
     rows = table.rows
@@ -86,13 +94,13 @@ def look(operator: Any, kept: Sequence[tuple[Any, int, Any]], marks: Marks, key:
     return found
 
 
-def _cleanups(service: Any, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+def _cleanups(service: TimerService, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
     lateness = service.lateness if service.event_time else 0
     gone = np.minimum(ends - 1, MAX_TIMESTAMP - lateness) + lateness
     return np.where(starts == ends, NEVER, gone)
 
 
-def _timers(service: Any, rows: RowStore, slots: NDArray[np.int32]) -> list[list[WindowTimer]]:
+def _timers(service: TimerService, rows: RowStore, slots: NDArray[np.int32]) -> list[list[WindowTimer]]:
     """Returns the timers of rows, in order of time. O(timers) of all rows."""
     wanted = np.zeros(rows.top, dtype=np.uint8)
     wanted[slots] = 1
@@ -104,7 +112,9 @@ def _timers(service: Any, rows: RowStore, slots: NDArray[np.int32]) -> list[list
     return [sorted(set(told)) for told in found.values()]
 
 
-def _next(trigger: Any, timers: Sequence[WindowTimer], cleanup: int, last: int, event_time: bool) -> WindowTimer | None:
+def _next(
+    trigger: Trigger, timers: Sequence[WindowTimer], cleanup: int, last: int, event_time: bool
+) -> WindowTimer | None:
     """Returns the first timer at which a trigger fires, or is asked; None: there is none but the one for cleaning."""
     for timer in timers:
         cleans = timer.time == cleanup and timer.by_clock != event_time
@@ -113,7 +123,7 @@ def _next(trigger: Any, timers: Sequence[WindowTimer], cleanup: int, last: int, 
     return None
 
 
-def _fires_at_end(trigger: Any, by_clock: bool) -> bool:
+def _fires_at_end(trigger: Trigger, by_clock: bool) -> bool:
     """Whether a trigger fires, or may fire, at the end of a window, where the timer for cleaning is as well."""
     match trigger:
         case PurgingTrigger():
@@ -129,7 +139,7 @@ def _fires_at_end(trigger: Any, by_clock: bool) -> bool:
     return by_clock if isinstance(trigger, _AT_END_OF_CLOCK) else True
 
 
-def _is_exact(trigger: Any) -> bool:
+def _is_exact(trigger: Trigger) -> bool:
     """Whether a trigger fires at each of its timers."""
     match trigger:
         case PurgingTrigger() | ProcessingTimeoutTrigger():
@@ -141,7 +151,7 @@ def _is_exact(trigger: Any) -> bool:
     return isinstance(trigger, (*_AT_END, *_AT_END_OF_CLOCK, CountTrigger, NeverTrigger, DeltaTrigger))
 
 
-def _values(operator: Any, slots: NDArray[np.int32]) -> dict[str, pa.Array]:
+def _values(operator: GeneralOperator, slots: NDArray[np.int32]) -> dict[str, pa.Array]:
     """Returns what windows hold: built-in aggregates, how many elements, or what Python code has made, as text."""
     contents, config = operator.contents, operator.config
     values: dict[str, pa.Array] = {}
@@ -158,12 +168,12 @@ def _values(operator: Any, slots: NDArray[np.int32]) -> dict[str, pa.Array]:
     return values
 
 
-def _shortened(held: Any) -> str:
+def _shortened(held: object) -> str:
     text = repr(held)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def _kept(operator: Any, kept: Sequence[tuple[Any, int, Any]], slot: int) -> dict[str, Any]:
+def _kept(operator: GeneralOperator, kept: Sequence[_Cell], slot: int) -> dict[str, Any]:
     """Returns what the triggers of a window keep, and what its functions do, by name."""
     told: dict[str, Any] = {}
     for at, (trigger, blank, descriptor) in enumerate(kept):

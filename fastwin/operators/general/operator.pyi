@@ -5,11 +5,16 @@ import pyarrow as pa
 
 from fastwin.columns.keys import EncodedKeys
 from fastwin.core.windows.timerservice import TimerService
+from fastwin.core.windows.windowtable import WindowTable
 from fastwin.operators.batch import Batch
+from fastwin.operators.config import Config
 from fastwin.operators.general.assigners import AssignerNode
+from fastwin.operators.general.config import Program
+from fastwin.operators.general.contents import Contents
 from fastwin.operators.general.elements import Elements
 from fastwin.operators.general.repeating import GeneralRound
 from fastwin.operators.general.userstate import UserState
+from fastwin.operators.general.windows import OpenWindows
 from fastwin.operators.heldwindows import HeldWindows
 from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
@@ -22,25 +27,25 @@ class GeneralOperator:
     name: ClassVar[str]
     may_fire_ahead: ClassVar[bool]
     takes_whole: ClassVar[bool]
-    config: Any
-    program: Any
+    config: Config
+    program: Program
     counters: Counters
     chain: Chain
     round: GeneralRound | None
     timer_service: TimerService
     elements: Elements
     state: UserState
-    windows: Any
-    table: Any
+    windows: OpenWindows
+    table: WindowTable
     assigner: AssignerNode
     trigger: Trigger
-    contents: Any
+    contents: Contents
     firing: Any
     watermark: int
     newest: int
     processing_time: int
     timers: int
-    def __init__(self, config: Any, program: Any) -> None: ...
+    def __init__(self, config: Config, program: Program) -> None: ...
     def process(self, batch: Batch) -> Fed: ...
     def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]: ...
     def run(self, batch: Batch, each: Callable = ..., threads: int = ...) -> list[pa.RecordBatch]: ...

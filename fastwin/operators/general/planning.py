@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastwin.errors import SpecError
 from fastwin.operators.general.assigners import MAX_WINDOWS, is_built_in, too_many
 from fastwin.triggers import builtin
 from fastwin.triggers.trigger import Trigger
+from fastwin.windows.assigner import WindowAssigner
 from fastwin.windows.calendar import CalendarEventTimeWindows
 from fastwin.windows.cumulative import CumulativeEventTimeWindows, CumulativeProcessingTimeWindows
 from fastwin.windows.global_windows import GlobalWindows
@@ -17,7 +16,7 @@ from fastwin.windows.sliding import SlidingEventTimeWindows, SlidingProcessingTi
 __all__ = ["check_assigner", "reads_rows", "waits_for_clock"]
 
 
-def check_assigner(assigner: Any) -> None:
+def check_assigner(assigner: WindowAssigner) -> None:
     """Raises SpecError for an assigner whose elements have too many windows, before there are any."""
     if isinstance(assigner, NamedWindows):
         raise SpecError("windows: the general operator runs one kind of windows; give each a spec with .window(...)")
@@ -33,12 +32,12 @@ def check_assigner(assigner: Any) -> None:
         raise too_many(assigner, windows)
 
 
-def reads_rows(assigner: Any, trigger: Trigger) -> bool:
+def reads_rows(assigner: WindowAssigner, trigger: Trigger) -> bool:
     """Tells whether an assigner or a trigger is handed elements: those that are written in Python are."""
     return not is_built_in(assigner) or builtin.reads_rows(trigger)
 
 
-def waits_for_clock(assigner: Any, trigger: Trigger) -> bool:
+def waits_for_clock(assigner: WindowAssigner, trigger: Trigger) -> bool:
     """Tells whether windows or triggers may wait for the processing time, and so have to be told it at all times."""
     passes_with_clock = not assigner.is_event_time() and type(assigner) is not GlobalWindows
     return passes_with_clock or builtin.waits_for_clock(trigger)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from fastwin.core.windows.timerservice import TimerService
 from fastwin.operators.general.userstate import UserState
 from fastwin.state.refresh import Refresh, Round
+
+if TYPE_CHECKING:
+    from fastwin.operators.general.operator import GeneralOperator
 
 __all__ = ["GeneralRound", "RowTimer", "is_unmarked", "unmarked"]
 
@@ -55,7 +58,7 @@ class _Keys:
 class GeneralRound(Round):
     """A round of the general operator. It lists the timers that no marks of rows tell of as it does rows: once."""
 
-    def __init__(self, refresh: Refresh, operator: Any) -> None:
+    def __init__(self, refresh: Refresh, operator: GeneralOperator) -> None:
         super().__init__(refresh, operator.table.keys, [operator.table.rows, _Keys(operator.state)])
         self._service: TimerService = operator.timer_service
         slots, times, kinds = self._service.unmarked()

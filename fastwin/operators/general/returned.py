@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -19,7 +19,7 @@ from fastwin.spec.resultcolumns import DELETE
 __all__ = ["check_rows", "first_unsuited", "reduced_maker", "row_maker", "to_arrays", "with_changes"]
 
 
-def check_rows(returned: Any) -> None:
+def check_rows(returned: object) -> None:
     """Raises TypeError unless what a function returned can be several rows: a single one is not taken apart.
 
     No row is an empty tuple, so that one is none.
@@ -30,7 +30,7 @@ def check_rows(returned: Any) -> None:
         raise TypeError(f"must yield rows, or return a list of them, returned {returned!r}")
 
 
-def row_maker(names: tuple[str, ...], what: str) -> Any:
+def row_maker(names: tuple[str, ...], what: str) -> Callable[[Any], tuple[Any, ...]]:
     """Returns a function from what user code returned for a row to a tuple with a value for each name.
 
     Takes tuples, lists, rows, mappings, and for one name a scalar. what: the function's name, for errors.
@@ -71,7 +71,7 @@ def row_maker(names: tuple[str, ...], what: str) -> Any:
     return make
 
 
-def reduced_maker(kind: RowType, what: str) -> Any:
+def reduced_maker(kind: RowType, what: str) -> Callable[[Any], Row]:
     """Returns a function from what a ReduceFunction returned to a Row of the input's columns."""
 
     def make(value: Any) -> Row:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,10 @@ from fastwin.state.lookover import NUMBERS, kind_of
 from fastwin.state.order import key_order
 from fastwin.state.rows import key_rows
 
+if TYPE_CHECKING:
+    from fastwin.operators.general.contents import Contents
+    from fastwin.operators.general.operator import GeneralOperator
+
 __all__ = ["UserObjects", "at_slots", "first_of", "lists_are_saved", "load_elements", "save_objects"]
 
 
@@ -31,7 +35,7 @@ class UserObjects:
     windows: dict[int, Any]
     keys: dict[int, Any]
 
-    def put(self, operator: Any) -> None:
+    def put(self, operator: GeneralOperator) -> None:
         """Makes an operator go on with these."""
         objects, windows = operator.contents.objects, operator.state.windows
         for slot, value in self.contents.items():
@@ -43,7 +47,7 @@ class UserObjects:
 
 
 def save_objects(
-    operator: Any,
+    operator: GeneralOperator,
     position: dict[int, int],
     tables: dict[str, pa.Table],
     complete: NDArray[np.uint8],
@@ -79,6 +83,7 @@ def save_objects(
     if held:
         timed = isinstance(held[0][1], TimedRow)
         schema = operator.program.rows
+        assert schema is not None
         rows = [element.value if timed else element for _, element in held]
         arrays = rows_to_arrays(rows, schema)
         times = pa.array([element.timestamp if timed else None for _, element in held], pa.int64())
@@ -112,7 +117,7 @@ def save_objects(
     return pickled, read
 
 
-def _reload(operator: Any, saved: pa.Table, slots: list[int], kept: dict[int, int]) -> None:
+def _reload(operator: GeneralOperator, saved: pa.Table, slots: list[int], kept: dict[int, int]) -> None:
     """Puts elements as they are read into the place of those just saved: values of theirs may be in user state, too."""
     objects = operator.contents.objects
     for at in dict.fromkeys(saved["row"].to_pylist()):
@@ -120,7 +125,7 @@ def _reload(operator: Any, saved: pa.Table, slots: list[int], kept: dict[int, in
     load_elements(operator, saved, slots)
 
 
-def first_of(elements: Any, n: int) -> Any:
+def first_of(elements: WindowRows | list[TimedRow] | None, n: int) -> WindowRows | list[TimedRow] | None:
     """Drops all elements of a window but the first n; returns what is left, None for nothing."""
     if isinstance(elements, WindowRows):
         keep_first(elements, n)
@@ -134,7 +139,12 @@ def at_slots(values: dict[int, Any], slots: list[int]) -> dict[int, Any]:
     return {slots[at]: value for at, value in values.items()}
 
 
-def _unpicklable(operator: Any, position: dict[int, int], user: Any, problem: Exception) -> StateError:
+def _unpicklable(
+    operator: GeneralOperator,
+    position: dict[int, int],
+    user: tuple[dict[int, Any], dict[int, Any], list[Any]],
+    problem: Exception,
+) -> StateError:
     """Returns the error for user state that cannot be pickled; names the key and window that hold it."""
     windows = {at: slot for slot, at in position.items()}
     where = "some key"
@@ -149,7 +159,7 @@ def _unpicklable(operator: Any, position: dict[int, int], user: Any, problem: Ex
     )
 
 
-def lists_are_saved(contents: Any, slots: NDArray[np.int32]) -> None:
+def lists_are_saved(contents: Contents, slots: NDArray[np.int32]) -> None:
     """Remembers how much of each window's elements is saved."""
     for slot in slots.tolist():
         elements = _at(contents.objects, slot)
@@ -162,9 +172,10 @@ def _at(objects: list[Any], slot: int) -> Any:
     return objects[slot] if slot < len(objects) else None
 
 
-def load_elements(operator: Any, saved: pa.Table, slots: Sequence[int] | NDArray[np.int32]) -> None:
+def load_elements(operator: GeneralOperator, saved: pa.Table, slots: Sequence[int] | NDArray[np.int32]) -> None:
     """Puts saved elements behind those that windows have. slots: of the windows, by their row in the tables."""
     objects, schema = operator.contents.objects, operator.program.rows
+    assert schema is not None
     kind, handed = row_type(schema.names), operator.contents.handed
     if operator.contents.keeps_places:
         columns = [column.combine_chunks() for column in saved.columns[2:]]

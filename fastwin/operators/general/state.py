@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -31,12 +31,15 @@ from fastwin.state.refresh import Refresh
 from fastwin.state.rows import cell_names, fed_meta, feed_behind, fill_rows, key_rows, load_keys, load_rows, save_rows
 from fastwin.times import MIN_TIMESTAMP
 
+if TYPE_CHECKING:
+    from fastwin.operators.general.operator import GeneralOperator
+
 __all__ = ["allocated", "check", "forget_watermark", "load", "save", "settle"]
 
 FEWEST_CHANGES = 4096  # that a journal may hold, however little state there is
 
 
-def allocated(operator: Any) -> int:
+def allocated(operator: GeneralOperator) -> int:
     """Returns the bytes allocated for state; see ``GeneralOperator.state_bytes``."""
     timers, repeating = operator.timer_service, operator.round
     held = operator.table.nbytes + timers.event_timers.nbytes + timers.processing_timers.nbytes
@@ -44,7 +47,7 @@ def allocated(operator: Any) -> int:
     return int(held + (0 if repeating is None else repeating.nbytes))
 
 
-def settle(operator: Any) -> None:
+def settle(operator: GeneralOperator) -> None:
     """Releases the keys whose per-key state was cleared, and gives up a journal that outweighs the state."""
     timers, state, table = operator.timer_service, operator.state, operator.table
     state.settle()
@@ -56,13 +59,13 @@ def settle(operator: Any) -> None:
         state.saved_keys()  # nobody asks for deltas yet, or ever again
 
 
-def _forget_saved(operator: Any) -> None:
+def _forget_saved(operator: GeneralOperator) -> None:
     """Makes the next delta the whole state."""
     operator.timer_service.journal = None
     operator.table.unsaved()
 
 
-def forget_watermark(operator: Any) -> None:
+def forget_watermark(operator: GeneralOperator) -> None:
     """Takes the watermark back that a restore brought, and begins a new chain: one that goes on would bring it back."""
     timers = operator.timer_service
     operator.newest = timers.watermark = timers.cleaned = MIN_TIMESTAMP
@@ -70,7 +73,7 @@ def forget_watermark(operator: Any) -> None:
     _forget_saved(operator)
 
 
-def save(operator: Any, kind: Any, refresh: Refresh | None = None) -> bytes:
+def save(operator: GeneralOperator, kind: Literal["snapshot", "delta"], refresh: Refresh | None = None) -> bytes:
     """Returns all state, or what has changed since the last call, as one chunk; a refresh: see Operator.delta()."""
     service, table, config = operator.timer_service, operator.table, operator.config
     codec, keys, rows = config.codec, table.keys, table.rows
@@ -85,8 +88,11 @@ def save(operator: Any, kind: Any, refresh: Refresh | None = None) -> bytes:
     if part.everything:
         found = {*unmarked(service)}
     else:
-        found = operator.round.timers(slots[part.complete[slots] != 0]) if part.groups else set()
-        found |= {item for item in service.journal if item[0] in position and _tells(operator, *item)}
+        assert service.journal is not None
+        found = {item for item in service.journal if item[0] in position and _tells(operator, *item)}
+        if part.groups:
+            assert operator.round is not None
+            found |= operator.round.timers(slots[part.complete[slots] != 0])
     timers = sorted(found, key=lambda item: (position[item[0]], *item[1:]))
     alive = [service.has_timer(*item) for item in timers]
     if operator.round is not None:
@@ -133,7 +139,7 @@ def save(operator: Any, kind: Any, refresh: Refresh | None = None) -> bytes:
     return blob
 
 
-def _tells(operator: Any, slot: int, time: int, kind: int) -> bool:
+def _tells(operator: GeneralOperator, slot: int, time: int, kind: int) -> bool:
     """Whether an entry of the journal tells something of the row that is in a slot now, and not of one before it."""
     service = operator.timer_service
     if not service.has_timer(slot, time, kind):
@@ -141,7 +147,7 @@ def _tells(operator: Any, slot: int, time: int, kind: int) -> bool:
     return is_unmarked(service, slot, time, kind)
 
 
-def _changed(operator: Any) -> bool:
+def _changed(operator: GeneralOperator) -> bool:
     """Whether there is anything for a delta to hold."""
     journal, table = operator.timer_service.journal, operator.table
     if journal is None:
@@ -165,7 +171,7 @@ class _Part:
     groups: int
 
 
-def _part_of(operator: Any, everything: bool, refresh: Refresh | None) -> _Part:
+def _part_of(operator: GeneralOperator, everything: bool, refresh: Refresh | None) -> _Part:
     state, rows = operator.state, operator.table.rows
     if everything or refresh is None:
         operator.round = None
@@ -184,7 +190,7 @@ def _part_of(operator: Any, everything: bool, refresh: Refresh | None) -> _Part:
     return _Part(slots, complete, [*keys.tolist(), *other_keys.tolist()], False, found.groups)
 
 
-def load(operator: Any, chunks: list[bytes], deltas: bool = False) -> None:
+def load(operator: GeneralOperator, chunks: list[bytes], deltas: bool = False) -> None:
     """Takes one snapshot and the deltas after it; deltas: the first one may be a delta, too."""
     service, table = operator.timer_service, operator.table
     operator.round = None
@@ -217,7 +223,7 @@ def load(operator: Any, chunks: list[bytes], deltas: bool = False) -> None:
         lists_are_saved(operator.contents, table.rows.slots())
 
 
-def _apply(operator: Any, chunk: Chunk, lacking: dict[int, int]) -> None:
+def _apply(operator: GeneralOperator, chunk: Chunk, lacking: dict[int, int]) -> None:
     """Takes one chunk. lacking: rows whose first elements, so many, are in deltas that are gone.
 
     A delta that repeats them with all that they have comes later, or the state is not whole.
@@ -273,7 +279,7 @@ def _apply(operator: Any, chunk: Chunk, lacking: dict[int, int]) -> None:
     UserObjects(at_slots(contents, places), at_slots(states, places), kept_by).put(operator)
 
 
-def _runs_python(operator: Any) -> bool:
+def _runs_python(operator: GeneralOperator) -> bool:
     program = operator.program
     asks = reads_rows(program.assigner, program.trigger)
     return operator.contents.in_python or program.process is not None or asks
@@ -291,7 +297,7 @@ def _keep_beginning(objects: list[Any], slot: int, n: int, lacking: dict[int, in
     objects[slot] = first_of(objects[slot], n)
 
 
-def _drop(operator: Any, slots: list[int], lacking: dict[int, int]) -> None:
+def _drop(operator: GeneralOperator, slots: list[int], lacking: dict[int, int]) -> None:
     """Frees rows, and all their timers."""
     if not slots:
         return
@@ -307,7 +313,7 @@ def _drop(operator: Any, slots: list[int], lacking: dict[int, int]) -> None:
         operator.windows.drop(slot)
 
 
-def check(operator: Any) -> None:
+def check(operator: GeneralOperator) -> None:
     """Raises AssertionError where an invariant does not hold. O(state)."""
     service, state, table = operator.timer_service, operator.state, operator.table
     table._check()
