@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastwin.errors import SpecError
 from fastwin.spec.filling import check_fill
@@ -11,10 +11,13 @@ from fastwin.triggers import EventTimeTrigger, Trigger
 from fastwin.windows.assigner import MergingWindowAssigner
 from fastwin.windows.named_windows import NamedWindows
 
+if TYPE_CHECKING:
+    from fastwin.spec.builder import SpecBuilder
+
 __all__ = ["check_complete", "check_parts"]
 
 
-def check_parts(spec: Any) -> None:
+def check_parts(spec: SpecBuilder) -> None:
     """Raises SpecError for parts that do not go together, as far as they are there."""
     assigner, trigger = spec.assigner, spec.firing
     if assigner is not None and trigger is None:
@@ -26,6 +29,7 @@ def check_parts(spec: Any) -> None:
     if assigner is not None and spec.arrival and assigner.is_event_time():
         raise SpecError(f"window: {assigner} needs .event_time(column), but the spec says .processing_time()")
     if isinstance(assigner, MergingWindowAssigner):
+        assert trigger is not None
         if not trigger.can_merge():
             raise SpecError(
                 f"trigger: {type(trigger).__name__} cannot merge, so it does not go with {assigner}, whose windows do"
@@ -51,7 +55,7 @@ def check_parts(spec: Any) -> None:
             raise SpecError(f"side_output: the tag {tag!r} is given twice")
 
 
-def _check_named(spec: Any) -> None:
+def _check_named(spec: SpecBuilder) -> None:
     """Raises SpecError for what goes with no several windows: they share rows of aggregates."""
     python = spec.ending is not None and spec.ending.python is not None
     for asked, what in (
@@ -67,7 +71,7 @@ def _check_named(spec: Any) -> None:
             raise SpecError(f"windows: several take built-in aggregates alone, got {what}; use specs with .window(...)")
 
 
-def check_complete(spec: Any) -> None:
+def check_complete(spec: SpecBuilder) -> None:
     """Raises SpecError if a part without which nothing runs is missing, or if columns are at odds."""
     needs_time = spec.assigner is None or spec.assigner.is_event_time()
     missing = [
@@ -81,6 +85,7 @@ def check_complete(spec: Any) -> None:
     ]
     if missing:
         raise SpecError(f"spec: incomplete without {' and '.join(missing)}")
+    assert spec.ending is not None
     check_parts(spec)
     spec.ending.check(spec)
     taken = [*spec.keys, *BOUNDS, *added_columns(spec)]

@@ -7,7 +7,6 @@ import re
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
 
 __all__ = ["changed_codes", "code_of", "has_own_name", "without_codes", "without_functions"]
 
@@ -24,7 +23,7 @@ def has_own_name(function: types.FunctionType) -> bool:
     return bool(module) and module != "__main__" and not any(part in function.__qualname__ for part in _NAMELESS)
 
 
-def code_of(function: types.FunctionType, describe: Callable[[Any], str] | None) -> str:
+def code_of(function: types.FunctionType, describe: Callable[[object], str] | None) -> str:
     """Returns a mark for what a function does: a hash of its code, its defaults and what its closure holds.
 
     describe: tells values in words; None leaves defaults and closure out. The mark is the same in every process of one
@@ -46,7 +45,7 @@ def _code(code: types.CodeType, doc: str | None = None) -> str:
     return repr((counts, code.co_code, table, code.co_names, [_constant(value) for value in consts]))
 
 
-def _constant(value: Any) -> str:
+def _constant(value: object) -> str:
     if isinstance(value, types.CodeType):
         return _code(value)
     if isinstance(value, tuple):
@@ -56,11 +55,11 @@ def _constant(value: Any) -> str:
     return repr(value)
 
 
-def _held(value: Any, describe: Callable[[Any], str]) -> str:
+def _held(value: object, describe: Callable[[object], str]) -> str:
     return value.__name__ if isinstance(value, types.ModuleType) else describe(value)
 
 
-def _cell(cell: Any, describe: Callable[[Any], str]) -> str:
+def _cell(cell: types.CellType, describe: Callable[[object], str]) -> str:
     try:
         return _held(cell.cell_contents, describe)
     except ValueError:  # not filled yet

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pyarrow as pa
 
@@ -145,7 +144,7 @@ class _Parser:
         return int(value)
 
 
-def to_schema(value: Any, argument: str) -> pa.Schema:
+def to_schema(value: object, argument: str) -> pa.Schema:
     """Returns an Arrow schema for one, or for DDL text. Raises SpecError for anything else, or for no column.
 
     >>> to_schema("key string, n bigint, prices array<decimal(10,2)>", "output").names

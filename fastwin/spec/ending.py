@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,6 +18,9 @@ from fastwin.functions.process import ProcessWindowFunction
 from fastwin.functions.reduce import ReduceFunction
 from fastwin.spec.describe import describe
 from fastwin.windows.assigner import WindowAssigner
+
+if TYPE_CHECKING:
+    from fastwin.spec.builder import SpecBuilder
 
 __all__ = ["AggregateEnding", "Ending", "ProcessEnding", "ReduceEnding", "types_text"]
 
@@ -83,7 +86,7 @@ class Ending(ABC):
         """Raises SpecError if the state of windows that merge cannot be merged."""
         return
 
-    def check(self, spec: Any) -> None:
+    def check(self, spec: SpecBuilder) -> None:
         """Raises SpecError if the other parts of a complete spec do not go with it."""
         return
 

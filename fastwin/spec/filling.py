@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastwin.core.panes.marks import MOST_GAP
 from fastwin.errors import SpecError
@@ -17,13 +17,16 @@ from fastwin.windows.periods import DAY_MS
 from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.tumbling import TumblingEventTimeWindows
 
+if TYPE_CHECKING:
+    from fastwin.spec.builder import SpecBuilder
+
 __all__ = ["MOST_FILLED", "check_fill", "check_names", "fill_ms"]
 
 MOST_FILLED = 10_000
 """How many windows make up the longest gap that is filled, where no other is given."""
 
 
-def fill_ms(assigner: Any, fill: str | None, longest_gap: Duration | None) -> tuple[int, ...] | None:
+def fill_ms(assigner: WindowAssigner, fill: str | None, longest_gap: Duration | None) -> tuple[int, ...] | None:
     """Returns the longest gap to fill, ms, of each window that there is; None: none is.
 
     Raises SpecError for windows without a grid.
@@ -38,19 +41,19 @@ def fill_ms(assigner: Any, fill: str | None, longest_gap: Duration | None) -> tu
     return tuple(_longest(one, longest_gap, said) for one in each_of(assigner))
 
 
-def check_names(**options: Any) -> None:
+def check_names(**options: object) -> None:
     """Raises SpecError for a window of ``windows`` that is called as one of its options is."""
     for option, value in options.items():
         if isinstance(value, WindowAssigner):
             raise SpecError(f"windows: {option}= is an option, so it names no window; give another name to {value}")
 
 
-def _method(assigner: Any) -> str:
+def _method(assigner: WindowAssigner | None) -> str:
     """Returns which method of the spec has taken them, for errors."""
     return "windows" if isinstance(assigner, NamedWindows) else "window"
 
 
-def _longest(assigner: Any, longest_gap: Duration | None, said: str) -> int:
+def _longest(assigner: WindowAssigner | None, longest_gap: Duration | None, said: str) -> int:
     step = _step(assigner, said)
     if longest_gap is None:
         return min(MOST_FILLED * step, MOST_GAP)
@@ -80,7 +83,7 @@ def _step(assigner: Any, said: str) -> int:
     )
 
 
-def check_fill(spec: Any) -> None:
+def check_fill(spec: SpecBuilder) -> None:
     """Raises SpecError for what goes with no empty windows: all that needs an element, or other firings."""
     said = _method(spec.assigner)
     ending = spec.ending
@@ -98,6 +101,7 @@ def check_fill(spec: Any) -> None:
                 f"{said}: fill='empty' goes with built-in aggregates and the default trigger; without elements, there "
                 f"is nothing for {what}"
             )
+    assert spec.fill_ms is not None
     if spec.lateness_ms > min(spec.fill_ms):
         raise SpecError(
             f"{said}: longest_gap must be at least the allowed lateness, got {format_ms(min(spec.fill_ms))} and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -13,6 +13,9 @@ from fastwin.errors import SpecError
 from fastwin.spec.describe import describe
 from fastwin.spec.ending import types_text
 from fastwin.spec.rowendings import RowsEnding, is_aligned
+
+if TYPE_CHECKING:
+    from fastwin.spec.builder import SpecBuilder
 
 __all__ = ["HOWS", "LATE_SIDES", "SIDE", "SIDES", "TIME", "Columns", "How", "JoinEnding", "Side", "free_name"]
 
@@ -84,12 +87,12 @@ class JoinEnding(RowsEnding):
     def _named(self) -> list[tuple[str, list[str]]]:
         return [("left", [name for name, _ in self.left]), ("right", [name for name, _ in self.right])]
 
-    def check(self, spec: Any) -> None:
+    def check(self, spec: SpecBuilder) -> None:
         if not is_aligned(spec):
             raise SpecError(
                 f"{self.method}: window must be tumbling, sliding, cumulative or of a calendar in event time, got "
                 f"{spec.assigner}"
             )
 
-    def operator(self, spec: Any) -> tuple[str, str]:
+    def operator(self, spec: SpecBuilder) -> tuple[str, str]:
         return "rows", "the rows of both inputs are kept as columns, and matched when a window fires"

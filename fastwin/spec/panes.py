@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fastwin.aggregates.aggregate import Aggregate
 from fastwin.aggregates.bits import BitAnd, BitOr, BitXor, BoolAnd, BoolOr
@@ -25,7 +25,12 @@ from fastwin.windows.cumulative import CumulativeEventTimeWindows
 from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.tumbling import TumblingEventTimeWindows
 
+if TYPE_CHECKING:
+    from fastwin.spec.builder import SpecBuilder
+
 __all__ = ["STATES", "Merge", "PaneField", "PaneOutput", "fields_of", "outputs_of", "pane_spec", "window_of"]
+
+_Spec = TypeVar("_Spec", bound="SpecBuilder")
 
 Merge = Literal["sum", "min", "max", "union", "state"]
 """How the values of two panes become one; ``union`` is that of sketches, ``state`` what the aggregate itself does."""
@@ -102,13 +107,14 @@ STATES: dict[str, type[Aggregate]] = {kind.__name__: kind for kind in _KEPT}
 _SHARING = ({Quantile, Median}, {TopK, Mode})
 
 
-def outputs_of(spec: Any) -> tuple[PaneOutput, ...]:
+def outputs_of(spec: SpecBuilder) -> tuple[PaneOutput, ...]:
     """Returns what a pane keeps for each aggregate of a spec.
 
     Raises SpecError for what cannot be put together from panes.
     """
     ending = spec.ending
-    odd = spec.firing or spec.eviction
+    assert ending is not None
+    odd: object = spec.firing or spec.eviction
     if isinstance(ending, AggregateEnding):
         odd = odd or ending.function or ending.called
     if odd is not None or not isinstance(ending, AggregateEnding):
@@ -153,7 +159,7 @@ def _why_not(aggregate: object) -> str:
     )
 
 
-def window_of(spec: Any) -> tuple[int, int, int]:
+def window_of(spec: SpecBuilder) -> tuple[int, int, int]:
     """Returns size, slide and offset, ms, of a spec's windows.
 
     Raises SpecError for windows that have none of the three.
@@ -168,7 +174,7 @@ def window_of(spec: Any) -> tuple[int, int, int]:
     raise SpecError(f"panes: only windows of event time that tumble, slide or cumulate have panes, not {spec.assigner}")
 
 
-def pane_spec(spec: Any, width_ms: int | None) -> Any:
+def pane_spec(spec: _Spec, width_ms: int | None) -> _Spec:
     """Returns the spec of the panes; see ``SpecBuilder.panes``."""
     spec.check_complete()
     if spec.fill_ms is not None:

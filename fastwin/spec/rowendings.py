@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from fastwin.columns.decoding import decoded_type
-from fastwin.columns.row import exact_items
+from fastwin.columns.row import Row, exact_items
 from fastwin.columns.windoworder import order_values
 from fastwin.errors import SpecError
 from fastwin.functions.process import KeylessFunction, ProcessWindowFunction
@@ -19,13 +19,16 @@ from fastwin.times import format_ms
 from fastwin.triggers import EventTimeTrigger
 from fastwin.windows.named_windows import ALIGNED
 
+if TYPE_CHECKING:
+    from fastwin.spec.builder import SpecBuilder
+
 __all__ = ["RANK", "DeduplicateEnding", "RowsEnding", "TopEnding", "is_aligned"]
 
 RANK = "rank"
 """The column that ``top`` adds."""
 
 
-def is_aligned(spec: Any) -> bool:
+def is_aligned(spec: SpecBuilder) -> bool:
     """Whether windows follow from the watermark alone: aligned ones of event time, with the default trigger."""
     plain = spec.firing in (None, EventTimeTrigger()) and spec.eviction is None and not spec.pane_info
     return plain and type(spec.assigner) in ALIGNED
@@ -56,7 +59,7 @@ class RowsEnding(Ending):
         return pa.schema([*([pa.field(RANK, pa.int64())] if self.ranked else []), *kept])
 
     @abstractmethod
-    def operator(self, spec: Any) -> tuple[str, str]:
+    def operator(self, spec: SpecBuilder) -> tuple[str, str]:
         """Returns the name of the operator that runs a spec, and why it does."""
 
 
@@ -91,7 +94,7 @@ class DeduplicateEnding(RowsEnding):
         within = "" if self.within_ms is None else f", within={format_ms(self.within_ms)!r}"
         return f"keep={self.keep!r}{within}"
 
-    def check(self, spec: Any) -> None:
+    def check(self, spec: SpecBuilder) -> None:
         if self.keep == "last":
             if spec.time_column is None:
                 raise SpecError("deduplicate: keep='last' needs .event_time(column), which says what is last")
@@ -107,7 +110,7 @@ class DeduplicateEnding(RowsEnding):
                 "windows"
             )
 
-    def operator(self, spec: Any) -> tuple[str, str]:
+    def operator(self, spec: SpecBuilder) -> tuple[str, str]:
         if self.keep == "first":
             return "firsts", "it needs to know which (key, window) had a row, and no rows"
         return _kept(spec)
@@ -139,11 +142,11 @@ class TopEnding(RowsEnding):
     def arguments(self, *, state_only: bool) -> str:
         return f"{self.n}, by={self.by!r}{', ascending=True' if self.ascending else ''}"
 
-    def operator(self, spec: Any) -> tuple[str, str]:
+    def operator(self, spec: SpecBuilder) -> tuple[str, str]:
         return _kept(spec)
 
 
-def _kept(spec: Any) -> tuple[str, str]:
+def _kept(spec: SpecBuilder) -> tuple[str, str]:
     if is_aligned(spec):
         return "rows", "windows are aligned to the clock, the trigger is the default one, and rows are kept as columns"
     return "general", "windows are not aligned to the clock, or a trigger, an evictor or pane info was asked for"
@@ -189,5 +192,5 @@ def _above(value: Any) -> tuple[bool, Any]:
     return (True, 0) if value != value else (False, value)
 
 
-def _without(keys: tuple[str, ...], row: Any) -> dict[str, Any]:
+def _without(keys: tuple[str, ...], row: Row) -> dict[str, Any]:
     return {name: value for name, value in exact_items(row).items() if name not in keys}

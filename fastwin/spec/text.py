@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastwin.spec.describe import describe
 from fastwin.spec.ending import types_text
 from fastwin.times import format_ms
 
+if TYPE_CHECKING:
+    from fastwin.spec.builder import SpecBuilder
+
 __all__ = ["outputs_text", "parts_text", "spec_text", "state_parts"]
 
 
-def spec_text(spec: Any) -> str:
+def spec_text(spec: SpecBuilder) -> str:
     """Returns the calls that make a spec, as far as its state depends on them."""
     return ".".join(f"{name}({text})" for name, text in _calls(spec, state_only=False))
 
 
-def parts_text(spec: Any) -> dict[str, str]:
+def parts_text(spec: SpecBuilder) -> dict[str, str]:
     """Returns the parts of a spec, to read, as far as they are there, by what they are for."""
     told = {"keys": ", ".join(spec.keys) or "none, all rows are one stream"}
     if spec.time_column is not None:
@@ -40,7 +43,7 @@ def parts_text(spec: Any) -> dict[str, str]:
     return told
 
 
-def state_parts(spec: Any) -> tuple[tuple[str, str], ...]:
+def state_parts(spec: SpecBuilder) -> tuple[tuple[str, str], ...]:
     """Returns what these methods are given, by their names; without allowed lateness and built-in aggregates."""
     parts: dict[str, str] = {}
     for name, text in _calls(spec, state_only=True):
@@ -48,7 +51,7 @@ def state_parts(spec: Any) -> tuple[tuple[str, str], ...]:
     return tuple(parts.items())
 
 
-def outputs_text(spec: Any) -> list[str]:
+def outputs_text(spec: SpecBuilder) -> list[str]:
     """Returns what a spec says of empty windows, late elements and bad rows, for ``explain``, but for the defaults."""
     told = []
     if spec.fill_ms is not None:
@@ -73,7 +76,7 @@ _COALESCE = {
 _BAD_ROWS = {"divert": "handed out in result.bad", "drop": "counted and dropped"}
 
 
-def _calls(spec: Any, *, state_only: bool) -> list[tuple[str, str]]:
+def _calls(spec: SpecBuilder, *, state_only: bool) -> list[tuple[str, str]]:
     calls = [("key_by", ", ".join(map(repr, spec.keys)))]
     if spec.time_column is not None:
         # The unit that is meant where none is given is the same as none.
