@@ -7,12 +7,14 @@ cdef class BuiltInTrigger(Trigger):
     cdef tuple values               # of the fields; None in a dataclass that is derived from a built-in one
     cdef TriggerHost host           # what it is bound to; None: it is only described
     cdef Py_ssize_t cell
+    cdef bint part                  # one of several triggers of a window, whose timers it is asked about as well
     cdef ContextHost spare
 
     cdef type own_class(self)
     cdef tuple fields(self)
     cdef int bind(self, TriggerHost host) except -1
     cdef bint waits(self) except -1
+    cdef int renew(self) except -1
     cdef object to_state(self, int64_t cell)
     cdef int64_t from_state(self, object value) except? -2
     cdef ContextHost borrowed(self, object window, object ctx, bint merging)

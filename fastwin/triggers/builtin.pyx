@@ -59,11 +59,16 @@ cdef class BuiltInTrigger(Trigger):
     cdef int bind(self, TriggerHost host) except -1:
         """Binds this copy to a host, and what it asks."""
         self.host = host
+        self.part = bool(host.path)
         return 0
 
     cdef bint waits(self) except -1:
         """Tells whether processing time means something to it."""
         return False
+
+    cdef int renew(self) except -1:
+        """Registers again the timers that it waits for, which another part of several may have deleted."""
+        return 0
 
     cdef object to_state(self, int64_t cell):
         """Returns what a cell is where state is kept through a ctx."""

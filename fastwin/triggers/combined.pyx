@@ -58,6 +58,8 @@ cdef class AnyOf(_Several):
         cdef int result = CONTINUE
         for j in range(len(self.inner)):
             result |= self.ask(j, what, time)
+        if what != ELEMENT or result & FIRE:    # when a part may have cleared what it asks
+            self.renew()
         return result
 
     def __str__(self):
@@ -98,13 +100,16 @@ cdef class AllOf(_Several):
         cdef Py_ssize_t j, n = len(self.inner)
         cdef int64_t all_fired = 0x5555555555555555 & (((<int64_t> 1) << <int> (2 * n)) - 1)
         cdef int64_t so_far
-        cdef int answer, result = CONTINUE
+        cdef int answer, fired = 0, result = CONTINUE
         for j in range(n):
             answer = self.ask(j, what, time)
+            fired |= answer & FIRE
             if answer & FIRE:
                 self.host.cells[self.cell] |= <int64_t> answer << <int> (2 * j)
             else:
                 result |= answer            # to purge alone is done at once
+        if what != ELEMENT or fired:            # when a part may have cleared what it asks
+            self.renew()
         so_far = self.host.cells[self.cell]
         if so_far & all_fired != all_fired:
             return result
@@ -164,18 +169,26 @@ cdef class AfterWatermark(_Parted):
         return (<Trigger> self.inner[j]).c_clear()
 
     cdef int decide(self, int what, ts_t time) except -1:
-        cdef ts_t last
-        if what == PROCESSING_TIMER:
-            return self.ask(self.host.cells[self.cell] != 0, what, time)
-        last = self.host.last()
+        cdef ts_t last = self.host.last()
+        cdef int result
         if what == ELEMENT and last > self.host.watermark():
             self.host.register_event(last)
-        elif self.host.cells[self.cell] == 0 and (what == ELEMENT or time == last):
+        elif self.host.cells[self.cell] == 0 and (what == ELEMENT or (what == EVENT_TIMER and time == last)):
             self.host.cells[self.cell] = 1
             self.clear_part(0)
             if what == EVENT_TIMER:
                 return FIRE
-        return self.ask(self.host.cells[self.cell] != 0, what, time)
+        result = self.ask(self.host.cells[self.cell] != 0, what, time)
+        if what != ELEMENT or result & FIRE:    # when a part may have cleared what it asks
+            self.renew()
+        return result
+
+    cdef int renew(self) except -1:
+        cdef ts_t last = self.host.last()
+        if self.host.cells[self.cell] == 0 and last > self.host.watermark():
+            self.host.register_event(last)
+        part = self.inner[self.host.cells[self.cell] != 0]
+        return (<BuiltInTrigger> part).renew() if isinstance(part, BuiltInTrigger) else 0
 
     cdef int c_on_merge(self) except -1:
         cdef Py_ssize_t j

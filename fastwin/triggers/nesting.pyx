@@ -51,6 +51,12 @@ cdef class NestingTrigger(BuiltInTrigger):
             return trigger.c_on_element(time)
         return trigger.c_on_event_time(time) if what == EVENT_TIMER else trigger.c_on_processing_time(time)
 
+    cdef int renew(self) except -1:
+        for trigger in self.inner:
+            if isinstance(trigger, BuiltInTrigger):
+                (<BuiltInTrigger> trigger).renew()
+        return 0
+
     cdef int c_on_merge(self) except -1:
         cdef Trigger trigger
         for trigger in self.inner:
@@ -174,15 +180,16 @@ cdef class ProcessingTimeoutTrigger(NestingTrigger):
 
     cdef int decide(self, int what, ts_t time) except -1:
         cdef int result = self.ask(0, what, time)
-        cdef ts_t at
-        if what != ELEMENT:                 # of any timer: a timeout
-            if self.clears:
+        cdef ts_t at = self.host.cells[self.cell]
+        if what != ELEMENT:
+            if self.part and not result & FIRE and (what == EVENT_TIMER or time != at):
+                return result               # another part's
+            if self.clears:                 # of any timer: a timeout
                 self.c_clear()
             return FIRE | (result & PURGE)
         if result & FIRE:
             self.c_clear()
             return result
-        at = self.host.cells[self.cell]
         if at != NO_TIME and self.resets:
             self.host.delete_processing(at)
             at = NO_TIME
@@ -191,6 +198,14 @@ cdef class ProcessingTimeoutTrigger(NestingTrigger):
             self.host.cells[self.cell] = at
             self.host.register_processing(at)
         return result
+
+    cdef int renew(self) except -1:
+        cdef ts_t at = self.host.cells[self.cell]
+        if at == NO_TIME:                   # so nothing that it asks waits, either
+            return 0
+        if at > self.host.clock():
+            self.host.register_processing(at)
+        return NestingTrigger.renew(self)
 
     cdef int c_clear(self) except -1:
         cdef ts_t at = self.host.cells[self.cell]

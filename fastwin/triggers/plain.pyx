@@ -58,11 +58,14 @@ cdef class EventTimeTrigger(_Fieldless):
     def can_merge(self):
         return True
 
-    cdef int c_on_merge(self) except -1:
+    cdef int renew(self) except -1:
         cdef ts_t last = self.host.last()
         if last > self.host.watermark():
             self.host.register_event(last)
         return 0
+
+    cdef int c_on_merge(self) except -1:
+        return self.renew()
 
     cdef int c_clear(self) except -1:
         return self.host.delete_event(self.host.last())
@@ -88,16 +91,19 @@ cdef class ProcessingTimeTrigger(_Fieldless):
         return CONTINUE
 
     cdef int c_on_processing_time(self, ts_t time) except -1:
-        return FIRE
+        return CONTINUE if self.part and time != self.host.last() else FIRE
 
     def can_merge(self):
         return True
 
-    cdef int c_on_merge(self) except -1:
+    cdef int renew(self) except -1:
         cdef ts_t last = self.host.last()
         if last > self.host.clock():
             self.host.register_processing(last)
         return 0
+
+    cdef int c_on_merge(self) except -1:
+        return self.renew()
 
     cdef int c_clear(self) except -1:
         return self.host.delete_processing(self.host.last())
@@ -263,6 +269,12 @@ cdef class _Continuous(BuiltInTrigger):
     def can_merge(self):
         return True
 
+    cdef int renew(self) except -1:
+        cdef ts_t time = self.host.cells[self.cell]
+        if time != NO_TIME and time > (self.host.watermark() if self.event else self.host.clock()):
+            self.register(time)
+        return 0
+
     cdef int c_on_merge(self) except -1:
         cdef Py_ssize_t j
         cdef int64_t* other
@@ -312,6 +324,12 @@ cdef class ContinuousEventTimeTrigger(_Continuous):
 
     cdef int c_on_event_time(self, ts_t time) except -1:
         return self.on_time(time)
+
+    cdef int renew(self) except -1:
+        cdef ts_t last = self.host.last()
+        if last > self.host.watermark():
+            self.host.register_event(last)
+        return _Continuous.renew(self)
 
     def __str__(self):
         return f"every {format_ms(self.interval_ms)} of event time and at the end"

@@ -1,0 +1,120 @@
+"""Triggers made of several: each goes by its own timers, and what one lets go the others still have."""
+
+from typing import Any
+
+import pytest
+
+import fastwin as fw
+from fastwin.testing import WindowHarness
+
+MINUTE = 60_000
+PROCESSING = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of(MINUTE))
+EVENT = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(MINUTE))
+EVERY_10_S = fw.ContinuousProcessingTimeTrigger.of("10 s")
+AT_THE_END = fw.ProcessingTimeTrigger()
+
+
+def harness(trigger: fw.Trigger, windows: Any = EVENT, lateness: int = 0) -> WindowHarness:
+    spec = windows.trigger(trigger)
+    if windows is EVENT:
+        spec = spec.allowed_lateness(lateness)
+    return WindowHarness(spec.aggregate(n=fw.Count()))
+
+
+def push(of: WindowHarness, time: int = 0) -> list[int]:
+    element = {"k": "a"} if of.spec.time_column is None else {"k": "a", "ts": time}
+    return counts(of.push(element))
+
+
+def counts(emissions: list[Any]) -> list[int]:
+    return [emission.value["n"] for emission in emissions]
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        fw.any_of(EVERY_10_S, fw.PurgingTrigger.of(AT_THE_END)),
+        fw.any_of(fw.PurgingTrigger.of(AT_THE_END), EVERY_10_S),
+        fw.any_of(fw.any_of(EVERY_10_S), fw.any_of(fw.PurgingTrigger.of(fw.all_of(AT_THE_END)))),
+    ],
+)
+def test_the_end_of_processing_time_is_no_other_parts_timer(trigger: fw.Trigger) -> None:
+    one = harness(trigger, PROCESSING)
+    assert push(one) == []
+    assert counts(one.advance_processing_time(10_000)) == [1]
+    assert push(one) == []
+    assert counts(one.advance_processing_time(20_000)) == [2]  # nothing was purged
+    assert counts(one.advance_processing_time(MINUTE - 1)) == [2, 2, 2, 2]
+    assert one.state_rows == one.timers == 0
+
+
+def test_all_wait_for_the_end_of_processing_time() -> None:
+    one = harness(fw.all_of(AT_THE_END, EVERY_10_S), PROCESSING)
+    push(one)
+    assert one.advance_processing_time(50_000) == []
+    assert counts(one.advance_processing_time(MINUTE - 1)) == [1]
+
+
+def test_a_trigger_of_its_own_answers_any_timer_as_flinks_does() -> None:
+    one = harness(fw.ProcessingTimeoutTrigger.of(fw.CountTrigger.of(100), "1 hour"))
+    push(one)
+    assert counts(one.advance_watermark(MINUTE - 1)) == [1]  # that which cleans the window counts as a timeout
+
+
+@pytest.mark.parametrize("lateness", [0, 5])
+def test_a_timeout_waits_for_the_clock_beside_others(lateness: int) -> None:
+    hour = fw.ProcessingTimeoutTrigger.of(fw.CountTrigger.of(100), "1 hour")
+    one = harness(fw.all_of(fw.EventTimeTrigger(), hour), lateness=lateness)
+    push(one)
+    push(one)
+    assert one.advance_watermark(MINUTE - 1) == []
+    two = harness(fw.all_of(fw.EventTimeTrigger(), hour), lateness=lateness)
+    push(two)
+    assert two.advance_processing_time(3_600_000) == []
+    assert counts(two.advance_watermark(MINUTE - 1)) == [1]
+
+
+IN_5_S = fw.ProcessingTimeoutTrigger.of(fw.ContinuousEventTimeTrigger.of("1 hour"), "5 s")
+
+
+@pytest.mark.parametrize("lateness", [0, 7])
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        fw.after_watermark(early=IN_5_S),
+        fw.after_watermark(early=fw.any_of(IN_5_S)),
+        fw.any_of(fw.EventTimeTrigger(), IN_5_S),
+        fw.any_of(IN_5_S, fw.EventTimeTrigger()),
+        fw.any_of(IN_5_S, fw.PurgingTrigger.of(fw.ContinuousEventTimeTrigger.of("1 minute"))),
+        fw.any_of(fw.EventTimeTrigger(), fw.ProcessingTimeoutTrigger.of(fw.EventTimeTrigger(), "5 s")),
+        fw.any_of(fw.after_watermark(), IN_5_S),
+    ],
+    ids=str,
+)
+def test_a_timeout_takes_no_other_part_the_end(trigger: fw.Trigger, lateness: int) -> None:
+    """What it asks is cleared by it, and had waited for the same time."""
+    one = harness(trigger, lateness=lateness)
+    push(one)
+    assert counts(one.advance_processing_time(5_000)) == [1]
+    assert counts(one.advance_watermark(MINUTE - 1)) == [1]
+    one.advance_watermark(MINUTE - 1 + lateness)
+    assert (one.state_rows, one.open_windows) == (0, 0)
+    one.advance_processing_time(100_000)
+    assert one.timers == 0
+
+
+def test_an_element_that_fires_takes_no_other_part_the_end() -> None:
+    second = fw.ProcessingTimeoutTrigger.of(fw.any_of(fw.EventTimeTrigger(), fw.CountTrigger.of(2)), "5 s")
+    one = harness(fw.any_of(fw.EventTimeTrigger(), second))
+    assert push(one) == []
+    assert push(one) == [2]
+    assert counts(one.advance_watermark(MINUTE - 1)) == [2]
+    assert one.state_rows == 0
+
+
+def test_a_timeout_that_fired_for_all_takes_no_other_part_the_end() -> None:
+    one = harness(fw.all_of(fw.EventTimeTrigger(), IN_5_S))
+    push(one)
+    assert one.advance_processing_time(5_000) == []
+    assert counts(one.advance_watermark(MINUTE - 1)) == [1]
+    assert one.state_rows == 0
