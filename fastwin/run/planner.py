@@ -301,6 +301,7 @@ def plan(
         aggregates,
         keys,
         ", ".join(f"{field.name} {field.type}" for field in held),
+        spec.ending.lateness_of_inputs if spec.ending is not None else (),
     )
     bounds = bound_type(spec, schema)
     warn_of_utc_days(spec, bounds)

@@ -67,6 +67,11 @@ class Ending(ABC):
         return ()
 
     @property
+    def lateness_of_inputs(self) -> tuple[int, ...]:
+        """The allowed lateness of each of several inputs, ms, where it differs."""
+        return ()
+
+    @property
     def columns(self) -> list[str]:
         """Names of all result columns that are known without the input."""
         return list(dict.fromkeys([*self.names, *([] if self.output is None else self.output.names)]))

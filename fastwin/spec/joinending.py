@@ -79,9 +79,13 @@ class JoinEnding(RowsEnding):
         if self.function is not None:
             assert self.output is not None
             parts = [describe(self.function), *parts[1:], f"output={types_text(self.output)}"]
-        if self.lateness[0] != self.lateness[1] and not state_only:
+        if self.lateness_of_inputs and not state_only:
             parts.append(f"lateness_ms={self.lateness}")
         return ", ".join(parts)
+
+    @property
+    def lateness_of_inputs(self) -> tuple[int, ...]:
+        return self.lateness if self.lateness[0] != self.lateness[1] else ()
 
     @property
     def _named(self) -> list[tuple[str, list[str]]]:

@@ -93,7 +93,8 @@ class StateSpec:
 
     operator: which one keeps the state. parts: what the spec's methods were given, in words, by the method's name;
     without allowed lateness and built-in aggregates, which are the next two. keys: types of the key columns. rows:
-    names and types of the columns of elements that windows may hold.
+    names and types of the columns of elements that windows may hold. of_inputs: the allowed lateness of each input of a
+    join, ms, where these differ; lateness_ms is the longer one then.
     """
 
     operator: str
@@ -102,17 +103,20 @@ class StateSpec:
     aggregates: tuple[StateAggregate, ...]
     keys: str
     rows: str
+    of_inputs: tuple[int, ...] = ()
 
     def to_json(self) -> list[Any]:
         """Returns the same as plain values."""
         aggregates = [[one.name, one.text, one.types, one.cells] for one in self.aggregates]
-        return [self.operator, [list(part) for part in self.parts], self.lateness_ms, aggregates, self.keys, self.rows]
+        parts = [list(part) for part in self.parts]
+        more = [list(self.of_inputs)] if self.of_inputs else []
+        return [self.operator, parts, self.lateness_ms, aggregates, self.keys, self.rows, *more]
 
     @classmethod
     def from_json(cls, values: Any) -> StateSpec:
         """Returns what ``to_json`` was called on; raises StateError for what does not come from there."""
         try:
-            operator, parts, lateness_ms, aggregates, keys, rows = values
+            operator, parts, lateness_ms, aggregates, keys, rows, *more = values
             return cls(
                 operator,
                 tuple((name, text) for name, text in parts),
@@ -120,6 +124,7 @@ class StateSpec:
                 tuple(StateAggregate(*one) for one in aggregates),
                 keys,
                 rows,
+                *map(tuple, more),
             )
         except (TypeError, ValueError) as problem:
             raise StateError(f"state: the spec that it was written by cannot be read: {problem}") from problem
@@ -145,9 +150,7 @@ class StateSpec:
         """
         old = old.renamed(migrate)
         wrong = self._changed_parts(old, migrate)
-        if self.lateness_ms < old.lateness_ms:
-            was, now_is = format_ms(old.lateness_ms), format_ms(self.lateness_ms)
-            wrong.append(f"allowed_lateness was {was}, is {now_is}; only a longer one can go on")
+        wrong += self._shorter_lateness(old)
         before = {one.name: one for one in old.aggregates}
         now = {one.name: one for one in self.aggregates}
         for name in before.keys() | now.keys():
@@ -178,6 +181,15 @@ class StateSpec:
             wrong.append(f"it was kept by the {old.operator} operator, this spec runs on the {self.operator} one")
         if wrong:
             raise StateError(f"state: written by another spec, or for other columns: {'; '.join(sorted(wrong))}")
+
+    def _shorter_lateness(self, old: StateSpec) -> list[str]:
+        whose = [" of the left input", " of the right input"] if old.of_inputs or self.of_inputs else [""]
+        before, now = (spec.of_inputs or [spec.lateness_ms] * len(whose) for spec in (old, self))
+        return [
+            f"allowed_lateness{name} was {format_ms(was)}, is {format_ms(now_is)}; only a longer one can go on"
+            for name, was, now_is in zip(whose, before, now, strict=True)
+            if now_is < was
+        ]
 
     def _changed_parts(self, old: StateSpec, migrate: Migrate) -> list[str]:
         before, now = dict(old.parts), dict(self.parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -43,8 +44,10 @@ def migrated(chunk: bytes, heir: Heir, migrate: Migrate) -> bytes:
         return chunk
     found = decode(chunk, wrote)
     old = StateSpec.from_json(found.meta.get("spec"))
-    if old == heir.state and wrote == heir.fingerprint:
-        return chunk
+    if wrote == heir.fingerprint:  # what was written before it told this of joins has the same
+        old = replace(old, of_inputs=heir.state.of_inputs)
+        if old == heir.state:
+            return chunk
     if old == heir.state:
         raise StateError(f"state: it has another fingerprint, {wrote.hex()}, though it is of {heir.text}: corrupt")
     heir.state.check_follows(old, migrate)
@@ -57,7 +60,7 @@ def migrated(chunk: bytes, heir: Heir, migrate: Migrate) -> bytes:
     return encode(Chunk(found.kind, meta, tables, found.objects, link), heir.fingerprint)
 
 
-_KEYS = ("keys", "removed_keys", "state_keys")
+_KEYS = ("keys", "removed_keys", "state_keys", "mark_keys")
 
 
 def _with_keys(keys: pa.Table, heir: Heir) -> pa.Table:

@@ -114,6 +114,45 @@ def test_a_header_is_read_as_it_was_written() -> None:
             split_header(short)
 
 
+def of_lateness(left: int, right: int) -> fw.JoinStream:
+    join = fw.window_join(START.allowed_lateness(left), START.allowed_lateness(right), WINDOW)
+    return join.open("0 s", schemas=(SCHEMA, SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shorter"),
+    [
+        ((10, 0), (10, 0), None),
+        ((10, 0), (10, 5), None),
+        ((10, 0), (10, 10), None),
+        ((5, 5), (5, 9), None),
+        ((0, 0), (10, 0), None),
+        ((10, 0), (0, 10), "left input was 10 ms, is 0 ms"),
+        ((10, 5), (20, 0), "right input was 5 ms, is 0 ms"),
+        ((10, 10), (20, 9), "right input was 10 ms, is 9 ms"),
+    ],
+)
+@pytest.mark.parametrize("deltas", [False, True])
+def test_the_lateness_of_each_input_may_get_longer(
+    before: tuple[int, int], after: tuple[int, int], shorter: str | None, deltas: bool
+) -> None:
+    stream = of_lateness(*before)
+    stream.process(left=rows(5, 22), right=rows(22))
+    chunks = [stream.snapshot()]
+    if deltas:
+        stream.process(left=rows(23))
+        chunks.append(stream.delta())
+    again = of_lateness(*after)
+    if shorter is not None:
+        with pytest.raises(StateError, match=f"allowed_lateness of the {shorter}; only a longer one can go on"):
+            again.restore(chunks)
+        return
+    again.restore(chunks)
+    assert again.process(left=rows(36), right=rows(36)).main.num_rows == 1 + deltas
+    again.process(left=rows(29), right=rows(29))  # the watermark is at 35, the last of the window at 29
+    assert again.metrics.num_late_records_dropped == sum(29 + late <= 35 for late in after)
+
+
 def lines(text: str) -> Any:
     """Returns a function that has no name of its own, from a text."""
     space: dict[str, Any] = {"__name__": "__main__"}

@@ -17,6 +17,10 @@ WINDOWS = {
         fw.after_watermark(early=fw.CountTrigger.of(3))
     ),
     "several": BASE.windows(ten=fw.TumblingEventTimeWindows.of(10), thirty=fw.TumblingEventTimeWindows.of(30)),
+    "filled": BASE.window(fw.TumblingEventTimeWindows.of(10), fill="empty"),
+    "several filled": BASE.windows(
+        ten=fw.TumblingEventTimeWindows.of(10), thirty=fw.TumblingEventTimeWindows.of(30), fill="empty"
+    ),
 }
 NARROW = pa.schema(
     [
