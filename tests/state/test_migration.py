@@ -106,6 +106,32 @@ def test_a_window_that_was_cleaned_does_not_open_again():
         assert again.metrics.state_rows == 0, kind
 
 
+class Reminder(fw.Trigger):
+    """Sets a timer behind the end of a window with its first element, and takes it back with the second one."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        if element.v:
+            ctx.delete_event_time_timer(window.max_timestamp() + 5)
+        else:
+            ctx.register_event_time_timer(window.max_timestamp() + 5)
+        return fw.TriggerResult.CONTINUE
+
+    def on_event_time(self, time, window, ctx):
+        return fw.TriggerResult.CONTINUE
+
+
+def test_a_timer_that_was_deleted_is_not_the_one_that_cleans_after_a_longer_lateness():
+    spec = WINDOWS["tumbling"].trigger(Reminder()).aggregate(n=fw.Count())
+    stream = spec.open(schema=SCHEMA)
+    stream.process(rows(("a", 5, 0, "")))
+    chunks = [stream.snapshot()]
+    stream.process(rows(("a", 6, 1, "")))
+    chunks.append(stream.delta())
+    after = restored(WINDOWS["tumbling"].allowed_lateness(5).trigger(Reminder()).aggregate(n=fw.Count()), chunks)
+    after.advance_watermark(100)
+    assert after.metrics.state_rows == 0
+
+
 ALL = {
     "n": fw.Count(),
     "total": fw.Sum("v"),

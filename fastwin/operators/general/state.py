@@ -249,11 +249,12 @@ def _apply(operator: GeneralOperator, chunk: Chunk, lacking: dict[int, int]) -> 
     service.drop_marked(slots)
     table.restore_heads(slots, columns["flags"], columns["panes"])
     fill_rows(operator.contents.accumulators, table.rows, slots, columns, HEAD_CELLS)
-    at_end = service.event_time and service.lateness > 0 and chunk.meta.get("lateness_before") == 0
-    service.restore_marked(slots, columns["flags"], at_end)
+    # Before those that marks tell of: with a longer lateness, a timer that was deleted may be at the time of cleaning.
     timers = tables["timers"]
     for row, time, kind, alive in zip(*(column.to_pylist() for column in timers.columns), strict=True):
         service.restore_timer(int(slots[row]), time, kind, alive)
+    at_end = service.event_time and service.lateness > 0 and chunk.meta.get("lateness_before") == 0
+    service.restore_marked(slots, columns["flags"], at_end)
     if len(slots):
         operator.contents.fit_all()
         state.fit_all()
