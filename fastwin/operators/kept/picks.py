@@ -215,9 +215,11 @@ class Best(_OfOne):
             return numbers if self._ascending else ~numbers
         # Nulls are last, and NaN is above all other numbers.
         order = pc.rank(_rankable(values), sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
-        if self._ascending:
-            return order
-        return np.where(values.is_valid().to_numpy(zero_copy_only=False), -order, 1) if values.null_count else -order
+        ranked = order if self._ascending else -order
+        if not values.null_count:
+            return ranked
+        # Some versions of Arrow rank null and NaN alike.
+        return np.where(values.is_valid().to_numpy(zero_copy_only=False), ranked, order.max() + 1)
 
     def results(self, rows: Pieces, fired: Fired) -> Iterator[tuple[Fired, list[pa.Array]]]:
         found = self.best(rows, fired)

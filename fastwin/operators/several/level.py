@@ -100,7 +100,7 @@ class Level(AlignedOperator):
         """Merges rows of finer slices, and hands on those of closed slices; returns which were late everywhere.
 
         others: of the same accumulators. slots, keys: of its rows, int32[n]. starts: of their slices, int64[n]. Raises
-        SpecError where such a slice lies in two of this level.
+        SpecError where such a slice lies in two of a level that it feeds.
         """
         slicing = self._slicing
         slicing.cover(starts)
@@ -116,6 +116,7 @@ class Level(AlignedOperator):
             self._touched.append((keys[passed], own[passed]))
         direct = starts < self._closed
         if self.fed and direct.any():
+            self._check_inside(starts[direct])
             for level in self.fed:
                 late[direct] &= level.take(others, slots[direct], keys[direct], starts[direct])
         return late

@@ -9,6 +9,7 @@ import pytest
 
 import fastwin as fw
 from fastwin.operators.several.feeding import feeders
+from fastwin.run.replica import open_replica
 
 Tumbling, Sliding = fw.TumblingEventTimeWindows.of, fw.SlidingEventTimeWindows.of
 Calendar = fw.CalendarEventTimeWindows
@@ -109,6 +110,21 @@ def test_days_that_begin_within_a_minute_are_refused() -> None:
     day_ms = -1_577_923_200_000 - 1_172_000  # a midnight of 1920
     with pytest.raises(fw.SpecError, match="'day' begins in the middle of 'minute'"):
         spec.run(rows(day_ms - 3_000, 6_000))
+
+
+def test_days_that_begin_within_a_minute_are_refused_where_minutes_come_late_as_partial_results() -> None:
+    amsterdam = Calendar.of("1 day", time_zone="Europe/Amsterdam")
+    spec = KEYED.windows(minute=Tumbling("1 minute"), day=amsterdam).allowed_lateness("2 days").aggregate(n=fw.Count())
+    day_ms = -1_577_923_200_000 - 1_172_000
+    (batch,) = rows(day_ms - 3_000).to_batches()
+    plan = fw.plan(spec, batch.schema, coalesce=True)
+    feeder = plan.new_feeder()
+    assert feeder is not None
+    feeder.add(plan.batch(batch, plan.times(batch)))
+    stream = open_replica(plan)
+    stream.advance_watermark(day_ms + 3_600_000)
+    with pytest.raises(fw.SpecError, match="'day' begins in the middle of 'minute'"):
+        stream.merge([partial.chunk for partial in feeder.partials()])
 
 
 @pytest.mark.parametrize(
