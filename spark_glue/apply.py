@@ -54,7 +54,8 @@ def apply(
         part: of rows that meet in few windows their partial results, else the rows.
     max_future_skew: rows of a stream that are further ahead of the micro-batch's time are bad rows, so that one wrong
         date does not close all windows; None: any. Give the spec ``.bad_rows("divert")`` then: under the policy
-        "raise" one such row ends the query, at each start anew, of which there is a warning.
+        "raise" one such row ends the query, at each start anew, of which there is a warning. A watermark that the frame
+        has itself is moved by such rows all the same.
     coalesce: whether the rows of a micro-batch have no order among each other, with one late firing per (key, window)
         and batch. None: as the spec says, else True.
     name: of the counters, see ``spark_glue.counters``; needs changing where one query has two. For a

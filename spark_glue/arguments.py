@@ -265,7 +265,8 @@ def _check_streaming(spec: fw.WindowSpec, df: DataFrame, delay_ms: int | None) -
         )
     warnings.warn(
         "the frame has a watermark already, which costs Spark a step for each row, and serves one apply in a query: of "
-        "two, the second would never fire; leave withWatermark out and give watermark= to apply",
+        "two, the second would never fire. One date far ahead moves it, whatever max_future_skew= says, and closes all "
+        "windows. Leave withWatermark out and give watermark= to apply",
         stacklevel=callers_level(),
     )
     return own

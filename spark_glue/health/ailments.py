@@ -140,7 +140,8 @@ def _future_date(batches: list[MicroBatch], setup: Setup) -> Finding | None:
             + (f"{duration(ahead)} ahead of the clock" if ahead > _DAY_MS else "far ahead of the others")
             + f", and the watermark went there{behind}",
             'apply(..., max_future_skew="1 day"), the default, takes such a row for a bad one, with '
-            '.bad_rows("divert") to see it. The watermark of this checkpoint does not go back: begin a new one',
+            '.bad_rows("divert") to see it. It moves a withWatermark of your own all the same: give apply watermark= '
+            "in its place. The watermark of this checkpoint does not go back: begin a new one",
             {"batch_id": one.id, "newest_ms": reached, "clock_ms": one.at_ms, "late": late, "events": events},
         )
     return None

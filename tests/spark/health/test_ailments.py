@@ -90,6 +90,7 @@ def test_a_date_ahead_of_the_clock_explains_late_rows():
     assert [one.name for one in found] == ["date in the future"]
     assert found["date in the future"].evidence["batch_id"] == 1
     assert "300 of 300 rows since are late" in str(found)
+    assert "It moves a withWatermark of your own all the same" in found["date in the future"].mend
 
 
 def test_a_jump_within_the_past_is_a_wrong_date_only_where_rows_are_late_then():
