@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 
 import fastwin as fw
 from fastwin.errors import BadRowError, SpecError
-from fastwin.spec.resultcolumns import BOUNDS, CHANGE, DELETE, WINDOW_COLUMN
+from fastwin.spec.ending import ReduceEnding
+from fastwin.spec.resultcolumns import BOUNDS, CHANGE, DELETE, WINDOW_COLUMN, WINDOW_TIME, added_columns
 from fastwin.windows.named_windows import NamedWindows
 from spark_glue.sinks.outputs import check_main_alone
 
@@ -31,7 +32,8 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
 
     connect: opens a DB-API connection, such as ``lambda: sqlite3.connect("shop.db")``; called on the driver, once for
         each micro-batch. table: its name, as SQL has it; it has to be there, with the columns of the results but for
-        ``change``; an index on the key columns and ``window_start`` makes it quick. spec: that of ``apply``.
+        the ``change`` of a changelog; an index on the key columns and ``window_start`` makes it quick. spec: that of
+        ``apply``.
 
     A row replaces the one with the same key columns and bounds, of several windows the one of the same ``window``; a
     null is equal to a null. Where the spec says ``.with_changelog()``, rows that are to be deleted are. All of a
@@ -45,8 +47,9 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
     ``timestamptz``. Which keys are equal the database says: so text needs a collation that tells letters apart, and
     columns of times and floats the precision of the results. Names of columns are quoted with ``"``, as standard SQL
     does it. Raises SpecError for arguments that do not fit, and when the query runs, for a driver whose ``paramstyle``
-    is ``named``, for a connection that is of no driver, and for one that says that it commits each statement;
-    BadRowError for a key that is NaN, which SQLite keeps as a null. An error of the database ends the query.
+    is ``named``, for a connection that is of no driver, for one that says that it commits each statement, and for a
+    frame whose columns are not those that the spec gives; BadRowError for a key that is NaN, which SQLite keeps as a
+    null. An error of the database ends the query.
     """
     if not callable(connect):
         raise SpecError(f"to_database: connect must be a function that opens a connection, got {connect!r}")
@@ -60,10 +63,10 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
     def write(frame: DataFrame, batch_id: int) -> None:
         check_main_alone(frame, "to_database")
         found = frame.toArrow()
-        rows = [found[name].to_pylist() for name in found.column_names if name != CHANGE]
-        names = [name for name in found.column_names if name != CHANGE]
-        named = (WINDOW_COLUMN,) if isinstance(spec.assigner, NamedWindows) else ()
-        places = [names.index(name) for name in (*spec.keys, *named, *BOUNDS)]
+        _check_columns(found.column_names, spec)
+        results = found.drop_columns([CHANGE]) if spec.changelog else found
+        names, rows = results.column_names, [column.to_pylist() for column in results.columns]
+        places = [names.index(name) for name in _place(spec)]
         changes = found[CHANGE].to_pylist() if spec.changelog else [None] * found.num_rows
         connection = connect()
         try:
@@ -84,6 +87,27 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
             connection.close()
 
     return write
+
+
+def _place(spec: fw.WindowSpec) -> tuple[str, ...]:
+    """Returns the columns that say which row of the table a result is."""
+    named = (WINDOW_COLUMN,) if isinstance(spec.assigner, NamedWindows) else ()
+    return (*spec.keys, *named, *BOUNDS)
+
+
+def _check_columns(found: Sequence[str], spec: fw.WindowSpec) -> None:
+    """Raises SpecError unless a frame has the columns that the spec gives. found: their names."""
+    ending = spec.ending
+    assert ending is not None
+    timed = (WINDOW_TIME,) if spec.window_time else ()
+    given = [*_place(spec), *timed, *ending.columns, *added_columns(spec)]
+    of_input = isinstance(ending, ReduceEnding) and ending.output is None
+    more = [] if of_input else [name for name in found if name not in given]
+    if more or any(name not in found for name in given):
+        raise SpecError(
+            f"to_database: spec must be that of apply, and gives the columns {', '.join(given)}"
+            f"{', and those of the input' if of_input else ''}; the frame has {', '.join(found)}"
+        )
 
 
 def _upsert(

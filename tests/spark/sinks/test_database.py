@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import ModuleType, SimpleNamespace
 
@@ -62,8 +63,10 @@ def test_a_failed_batch_leaves_the_table_as_it_was(spark, tmp_path):
     sink = spark_glue.to_database(lambda: sqlite3.connect(path), "results", SPEC)
     sink(frame, 0)
     before = rows_in(path)
-    with pytest.raises(sqlite3.OperationalError):
-        sink(frame.withColumnRenamed("total", "sum"), 1)
+    with sqlite3.connect(path) as database:
+        database.execute("create trigger full before insert on results begin select raise(abort, 'it is full'); end")
+    with pytest.raises(sqlite3.DatabaseError, match="it is full"):
+        sink(frame, 1)
     assert rows_in(path) == before
 
 
@@ -118,6 +121,59 @@ def test_what_is_no_single_result_is_refused(spark):
             sink(spark_glue.apply(spec, spark.createDataFrame(batch(0)), key_groups=2), 0)
     with pytest.raises(SpecError, match=r"chain: the spec has with_changelog\(\)"):
         spark_glue.apply(SPEC.allowed_lateness(0), spark.createDataFrame(batch(0)), chain=True)
+
+
+def given(table: pa.Table) -> SimpleNamespace:
+    """Returns what stands for a frame with these rows."""
+    return SimpleNamespace(schema=[], toArrow=lambda: table)
+
+
+def test_a_column_of_ones_own_may_be_called_change(tmp_path):
+    table = batch(0).rename_columns(["k", "change", "ts", "v"])
+    window = fw.TumblingEventTimeWindows.of("1 minute")
+    summed = fw.key_by("k").event_time("ts").window(window).aggregate(change=fw.Sum("v"))
+    keyed = fw.key_by("change").event_time("ts").window(window).aggregate(k=fw.Count())
+    for number, spec in enumerate((summed, keyed)):
+        path = str(tmp_path / f"{number}.db")
+        found = spec.run(table).main
+        with sqlite3.connect(path) as database:
+            database.execute("create table results (k, change, window_start, window_end)")
+        spark_glue.to_database(lambda path=path: sqlite3.connect(path), "results", spec)(given(found), 0)
+        with sqlite3.connect(path) as database:
+            rows = database.execute("select k, change from results").fetchall()
+        expected = zip(found["k"].to_pylist(), found["change"].to_pylist(), strict=True)
+        assert sorted(rows, key=str) == sorted(expected, key=str)
+
+
+def test_a_frame_of_another_spec_is_refused():
+    plain = replace(SPEC, changelog=False)
+    reduced = plain.reduce(lambda one, other: one)
+    fewer = fw.key_by("k").event_time("ts").window(plain.assigner).aggregate(n=fw.Count(), total=fw.Sum("v"))
+    gives, bounds = "to_database: spec must be that of apply, and gives the columns", "window_start, window_end"
+    for table, spec, told in (
+        (SPEC.run(batch(0)).main, plain, f"k, part, {bounds}, n, total; the frame has k, part, {bounds}, n, total, change"),
+        (plain.run(batch(0)).main, SPEC, f"k, part, {bounds}, n, total, change; the frame has k, part, {bounds}, n, total"),
+        (plain.run(batch(0)).main, fewer, f"k, {bounds}, n, total; the frame has k, part, {bounds}, n, total"),
+        (batch(0), plain, f"k, part, {bounds}, n, total; the frame has k, part, ts, v"),
+        (batch(0), reduced, f"k, part, {bounds}, and those of the input; the frame has k, part, ts, v"),
+    ):  # fmt: skip
+        sink = spark_glue.to_database(lambda: sqlite3.connect(":memory:"), "results", spec)
+        with pytest.raises(SpecError) as caught:
+            sink(given(table), 0)
+        assert str(caught.value) == f"{gives} {told}"
+
+
+def test_a_reduction_has_the_columns_of_its_input(tmp_path):
+    path = str(tmp_path / "results.db")
+    with sqlite3.connect(path) as database:
+        database.execute("create table results (k, part, window_start, window_end, ts, v)")
+    spec = replace(SPEC, changelog=False).reduce(lambda one, other: one)
+    found = spec.run(batch(0)).main
+    spark_glue.to_database(lambda: sqlite3.connect(path), "results", spec)(given(found), 0)
+    with sqlite3.connect(path) as database:
+        rows = database.execute("select k, part, v from results").fetchall()
+    expected = zip(*(found[name].to_pylist() for name in ("k", "part", "v")), strict=True)
+    assert sorted(rows, key=str) == sorted(expected, key=str)
 
 
 class Written:
