@@ -116,6 +116,29 @@ def test_rows_that_tasks_have_repeated_are_there_once(spark, derby):
     assert_same_rows(derby.rows(), SPEC.run(batch(0)).main)
 
 
+class LateTask:
+    """A connection before whose transaction a task of an earlier micro-batch still puts its rows into ``staged``."""
+
+    def __init__(self, database: Any) -> None:
+        self._database = database
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    def setAutoCommit(self, on: bool) -> None:  # noqa: N802
+        self._database.createStatement().execute("insert into staged select * from results")
+        self._database.setAutoCommit(on)
+
+
+def test_rows_of_an_earlier_micro_batch_that_come_late_are_left_out(spark, derby, monkeypatch):
+    frame = spark_glue.apply(SPEC, spark.createDataFrame(batch(0)), key_groups=2)
+    derby.scope["to_jdbc"](frame, 0)
+    monkeypatch.setitem(derby.scope, "database", LateTask(derby.scope["database"]))
+    derby.scope["to_jdbc"](frame, 1)
+    once = SPEC.run(batch(0)).main
+    assert_same_rows(derby.rows(), pa.concat_tables([once, once]))
+
+
 @pytest.mark.long
 def test_a_table_of_delta_lake(spark, tmp_path):
     deltalake = pytest.importorskip("deltalake")
