@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -23,7 +23,7 @@ class InputClocks:
     """What is known of each input. It is immutable; all times are ms.
 
     newest: the newest event time of each, int64 min for none. heard: by the clock, when each had elements last, or when
-    waiting for them began.
+    waiting for them began; later by what does not count as waiting.
     """
 
     newest: tuple[int, ...]
@@ -41,6 +41,17 @@ class InputClocks:
             tuple(map(max, self.newest, newest)),
             tuple(max(at, now) if one else at for at, one in zip(self.heard, spoke, strict=True)),
         )
+
+    def unseen(self, since: int, now: int, idle_ms: int) -> InputClocks:
+        """Returns the clocks after a time, from ``since`` to ``now``, in which nobody has looked at the inputs.
+
+        It may have been a pause. So for an input that was not idle it counts for at most half of ``idle_ms``, rounded
+        up: one such time makes no input idle that was heard at its begin, two in a row do. For those that were idle it
+        counts in full, as time goes on with the clock.
+        """
+        pause = max(now - since - (idle_ms + 1) // 2, 0)
+        idle = self.idle(since, idle_ms)
+        return replace(self, heard=tuple(at if one else at + pause for at, one in zip(self.heard, idle, strict=True)))
 
     def idle(self, now: int, idle_ms: int | None) -> tuple[bool, ...]:
         """Returns of each input whether it has had no elements for so long. idle_ms: None: that does not count."""

@@ -19,8 +19,8 @@ class ShareClocks:
     its timer tells it that there were none. So all shares know the same, a micro-batch that runs again makes the same
     of it, and a restart goes on from it. As with Spark's watermark, what a micro-batch brings counts from the next one.
 
-    All times are those of micro-batches, ms. A pause of the query is no silence: an input is quiet since its last rows
-    only when a micro-batch has looked for rows and there were none.
+    All times are those of micro-batches, ms. A pause of the query is no silence: of the time between two micro-batches,
+    at most half of idle_ms counts as silence of an input that was not idle before, see ``InputClocks.unseen``.
 
     delays: how far the rows of each input may be out of order. idle_ms: after how long without rows one is idle.
     """
@@ -35,6 +35,8 @@ class ShareClocks:
         clocks, seen, watermark, coming = self._load(now)
         if seen == now and not newest:
             return  # the timer, in a micro-batch that has brought rows
+        if seen is not None:
+            clocks = clocks.unseen(seen, now, self._idle_ms)
         told = [max((time for at, time in newest if at == number), default=MIN_TIMESTAMP) for number in self._inputs]
         clocks = clocks.hear(told, now)
         watermark = watermark if seen == now else coming

@@ -40,6 +40,23 @@ def test_a_clock_that_goes_back_makes_nothing_idle() -> None:
     assert clocks.watermark((0,), 500, 100) == 6
 
 
+@pytest.mark.parametrize("idle_ms", [100, 101])
+def test_one_long_time_without_a_look_makes_no_input_idle_and_two_do(idle_ms: int) -> None:
+    clocks = InputClocks.begin(2, 0).hear((50, 20), 10)
+    once = clocks.unseen(10, 5_000, idle_ms)
+    assert once.idle(5_000, idle_ms) == (False, False)
+    assert once.unseen(5_000, 9_000, idle_ms).idle(9_000, idle_ms) == (True, True)
+    assert once.hear((60, NONE), 5_000).unseen(5_000, 9_000, idle_ms).idle(9_000, idle_ms) == (False, True)
+
+
+def test_a_short_time_without_a_look_counts_and_so_does_a_long_one_for_idle_inputs() -> None:
+    clocks = InputClocks.begin(2, 0).hear((50, 20), 10)
+    assert clocks.unseen(10, 60, 100) == clocks
+    assert clocks.unseen(10, 61, 100).heard == (11, 11)
+    assert clocks.unseen(10, 5, 100) == clocks  # the clock has gone back
+    assert clocks.unseen(110, 5_000, 100) == clocks
+
+
 def test_time_ends_at_the_last_of_int64() -> None:
     clocks = InputClocks.begin(1, 0).hear((fw.MAX_TIMESTAMP - 1,), 0)
     assert clocks.watermark((0,), 500, 100) == fw.MAX_TIMESTAMP

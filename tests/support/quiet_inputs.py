@@ -72,7 +72,7 @@ def replayed(
     each input has got, in order.
     """
     stream, clocks, watermark = join().open(schemas=(SCHEMA, SCHEMA)), None, fw.MIN_TIMESTAMP
-    before = [-1, -1]
+    before, seen = [-1, -1], 0
     for batch in batches:
         now, after = batch_time_ms(folder, batch), read_files(folder, batch)
         results, newest = [stream.advance_watermark(watermark)], [fw.MIN_TIMESTAMP] * 2
@@ -83,14 +83,14 @@ def replayed(
         before = after
         if any(table.num_rows for table in came):
             results.append(stream.process(*came))
-            clocks = clocks or InputClocks.begin(2, now)
+            clocks, seen = (InputClocks.begin(2, now), now) if clocks is None else (clocks, seen)
             newest = [
                 pc.max(table["ts"].cast(pa.int64())).as_py() // 1_000 if table.num_rows else fw.MIN_TIMESTAMP
                 for table in came
             ]
         holder = None
         if clocks is not None:
-            clocks = clocks.hear(newest, now)
+            clocks, seen = clocks.unseen(seen, now, IDLE_MS).hear(newest, now), now
             holder = clocks.holder(DELAYS, now, IDLE_MS)
             watermark = max(watermark, clocks.watermark(DELAYS, now, IDLE_MS))
         main = pa.concat_tables([result.main for result in results])

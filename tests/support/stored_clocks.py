@@ -29,7 +29,7 @@ __all__ = ["FORMATS", "QUERIES", "Query", "Step"]
 FORMATS = (6,)
 """Of the heads in these checkpoints."""
 
-_IDLE_MS, _DELAY_MS = 60_000, 12_000
+_IDLE_MS, _DELAY_MS = 20_000, 12_000  # idle= may change: it was a minute when the checkpoint of format 6 was stored
 _QUIET_FROM = pa.scalar(1_700_000_050_000_000, SCHEMA.field("ts").type)  # the right input has no rows from here on
 _BY_TEXT = fw.key_by("k").event_time("ts").bad_rows("drop")
 JOIN = fw.window_join(_BY_TEXT, _BY_TEXT, fw.TumblingEventTimeWindows.of("30 s"), "full")
@@ -57,6 +57,7 @@ class _Quiet:
         self._stream = JOIN.open(schemas=(SCHEMA, SCHEMA))
         self._clocks: InputClocks | None = None
         self._watermark = fw.MIN_TIMESTAMP
+        self._seen = 0
 
     @staticmethod
     def frame(events: DataFrame) -> DataFrame:
@@ -69,10 +70,11 @@ class _Quiet:
         inputs = rows, rows.filter(pc.less(rows["ts"], _QUIET_FROM))
         if rows.num_rows:
             found.append(self._stream.process(*inputs).main)
-            self._clocks = self._clocks or InputClocks.begin(2, now)
+            if self._clocks is None:
+                self._clocks, self._seen = InputClocks.begin(2, now), now
         if self._clocks is not None:
             newest = [pc.max(one["ts"]).value // 1_000 if one.num_rows else fw.MIN_TIMESTAMP for one in inputs]
-            self._clocks = self._clocks.hear(newest, now)
+            self._clocks, self._seen = self._clocks.unseen(self._seen, now, _IDLE_MS).hear(newest, now), now
             coming = self._clocks.watermark((_DELAY_MS, _DELAY_MS), now, _IDLE_MS)
             self._watermark = max(self._watermark, coming)
         return pa.concat_tables(found)
