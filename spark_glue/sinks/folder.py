@@ -8,7 +8,6 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError, StateError
-from spark_glue.plan.asking import ask_spark
 from spark_glue.plan.queries import query_id_of
 from spark_glue.sinks.outputs import check_main_alone
 
@@ -38,7 +37,8 @@ def to_folder(
     Raises SpecError for arguments that do not fit; and when the query runs, if the rows have a column ``query`` or
     ``batch``, if there are late, bad or side rows beside them, or if the query's id is not known and there is no
     ``name``. Raises StateError in the first micro-batch of a run if the folder has a later one: its checkpoint was put
-    back, and rows would be there twice. With Spark Connect nobody looks.
+    back, and rows would be there twice. Where the folder cannot be listed, the query ends with what the store says.
+    With Spark Connect nobody looks.
     """
     if not isinstance(path, str | Path) or not str(path):
         raise SpecError(f"to_folder: path must name a folder, got {path!r}")
@@ -63,7 +63,7 @@ def to_folder(
         if query is None:
             raise SpecError("to_folder: Spark does not tell which query this is, so give it a name=")
         if last.get(query) != batch_id - 1:  # a run begins
-            _check_last(frame, f"{path}/query={query}", batch_id)
+            _check_last(frame, f"{path}/query={query}", batch_id, options or {})
         target = f"{path}/query={query}/batch={batch_id}"
         frame.write.mode("overwrite").format(format).options(**(options or {})).save(target)
         last[query] = batch_id
@@ -72,9 +72,9 @@ def to_folder(
     return write
 
 
-def _check_last(frame: DataFrame, folder: str, batch_id: int) -> None:
-    """Raises StateError if the folder of a query has a micro-batch behind this one."""
-    newest = ask_spark("the folders of earlier micro-batches", lambda: _newest_in(frame, folder), -1)
+def _check_last(frame: DataFrame, folder: str, batch_id: int, options: Mapping[str, str]) -> None:
+    """Raises StateError if the folder of a query has a micro-batch behind this one, and what the store raises."""
+    newest = _newest_in(frame, folder, options)
     if newest > batch_id:
         raise StateError(
             f"to_folder: {folder} has batch={newest}, and this is micro-batch {batch_id}: the checkpoint was put back, "
@@ -83,15 +83,21 @@ def _check_last(frame: DataFrame, folder: str, batch_id: int) -> None:
         )
 
 
-def _newest_in(frame: DataFrame, folder: str) -> int:
-    """Returns the number of the last micro-batch in the folder of a query; -1: none. One listing, on any store."""
+def _newest_in(frame: DataFrame, folder: str, options: Mapping[str, str]) -> int:
+    """Returns the number of the last micro-batch in the folder of a query; -1: none. One listing, on any store.
+
+    options: of the writer, which may have what opens the store.
+    """
     if not hasattr(frame, "_jdf"):
         return -1
     spark = frame.sparkSession
     jvm = spark._jvm
     assert jvm is not None
     place = jvm.org.apache.hadoop.fs.Path(folder)
-    files = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    settings = spark._jsparkSession.sessionState().newHadoopConf()
+    for key, value in options.items():
+        settings.set(key, str(value))  # as Spark does when it writes
+    files = place.getFileSystem(settings)
     if not files.exists(place):
         return -1
     found = jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(files.listStatus(place))

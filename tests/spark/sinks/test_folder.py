@@ -2,10 +2,12 @@
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StateError
+from spark_glue.sinks import folder
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_streams import Source, assert_same_rows, start
 
@@ -51,6 +53,24 @@ def test_rows_are_there_once_though_micro_batches_run_again(spark, tmp_path):
         other(found.drop("query", "batch"), 0)  # a checkpoint that was put back, with the same sink or a new one
     with pytest.raises(StateError, match="has batch=1"):
         spark_glue.to_folder(f"{path}/", name="another")(found.drop("query", "batch"), 0)
+
+
+def test_a_folder_that_cannot_be_listed_ends_the_query(spark, tmp_path, monkeypatch):
+    """Without the listing, a checkpoint that was put back could not be told from others."""
+    rows = spark.sql("select 1 as n")
+    spark_glue.to_folder(tmp_path, name="a")(rows, 1)
+    again = spark_glue.to_folder(tmp_path, name="a")
+
+    def is_away(*_):
+        raise Py4JJavaError("the store is away", spark._jvm.java.io.IOException("away"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "_newest_in", is_away)
+        with pytest.raises(Py4JJavaError):
+            again(rows, 0)
+    assert [path.name for path in (tmp_path / "query=a").iterdir()] == ["batch=1"]
+    with pytest.raises(StateError, match="has batch=1"):
+        again(rows, 0)
 
 
 @pytest.mark.parametrize(
