@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame
 from fastwin.errors import SpecError, StateError
 from spark_glue.plan.queries import query_id_of
 from spark_glue.sinks.outputs import check_main_alone
+from spark_glue.state.savepoint import local_folder
 
-__all__ = ["to_folder"]
+__all__ = ["FolderSink", "to_folder"]
 
 _LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"[\w.-]+")
@@ -51,25 +52,36 @@ def to_folder(
             f"to_folder: {format} has a log of its own, which folders written beside each other would break; append to "
             f"the table in a function of yours (Delta's options txnAppId and txnVersion make that idempotent)"
         )
+    return FolderSink(str(path), name, format, options or {})
 
-    last: dict[str, int] = {}  # micro-batch of each query
 
-    def write(frame: DataFrame, batch_id: int) -> None:
+class FolderSink:
+    """The sink that ``to_folder`` returns; call it with the frame and the number of each micro-batch.
+
+    place: the folder and the name in it. Of two sinks with one place, each replaces what the other has written.
+    """
+
+    def __init__(self, path: str, name: str | None, format: str, options: Mapping[str, str]) -> None:
+        self.path, self._name, self._format, self._options = path, name, format, options
+        self.place = (local_folder(path) or Path(path)).absolute(), name
+        self._last: dict[str, int] = {}  # micro-batch of each query
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Writes the rows of one micro-batch."""
         check_main_alone(frame, "to_folder")
         taken = [column for column in frame.columns if column.lower() in _COLUMNS]
         if taken:
             raise SpecError(f"to_folder: the rows have a column {taken[0]!r}, as the folders have; rename it")
-        query = name or query_id_of(frame)
+        query = self._name or query_id_of(frame)
         if query is None:
             raise SpecError("to_folder: Spark does not tell which query this is, so give it a name=")
-        if last.get(query) != batch_id - 1:  # a run begins
-            _check_last(frame, f"{path}/query={query}", batch_id, options or {})
-        target = f"{path}/query={query}/batch={batch_id}"
-        frame.write.mode("overwrite").format(format).options(**(options or {})).save(target)
-        last[query] = batch_id
+        folder = f"{self.path}/query={query}"
+        if self._last.get(query) != batch_id - 1:  # a run begins
+            _check_last(frame, folder, batch_id, self._options)
+        target = f"{folder}/batch={batch_id}"
+        frame.write.mode("overwrite").format(self._format).options(**self._options).save(target)
+        self._last[query] = batch_id
         _LOG.debug("to_folder: batch %d: its rows are in %s", batch_id, target)
-
-    return write
 
 
 def _check_last(frame: DataFrame, folder: str, batch_id: int, options: Mapping[str, str]) -> None:

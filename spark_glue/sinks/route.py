@@ -1,12 +1,14 @@
 """Several sinks behind one windowed frame."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
 from spark_glue.plan.outputs import SIDE_PREFIX
 from spark_glue.plan.queries import query_of
+from spark_glue.sinks.folder import FolderSink
 from spark_glue.sinks.outputs import outputs_in
 
 __all__ = ["Sink", "route"]
@@ -29,9 +31,10 @@ def route(
     Each sink is called once per micro-batch, with a frame and the batch number, also when there are no rows for it.
     The stateful operator runs once however many sinks there are, and however often they look at their frames.
 
-    Raises SpecError if no sink is given or one is not callable; and, when the query runs, if a sink is given for an
-    output that the frame does not have, if a query of processing time was started with ``availableNow``, because it
-    would never end, or if it has two results of one frame with a watermark of its own, of which one would never fire.
+    Raises SpecError if no sink is given, one is not callable, or two are ``to_folder`` with one folder, where each
+    would replace the files of the other; and, when the query runs, if a sink is given for an output that the frame does
+    not have, if a query of processing time was started with ``availableNow``, because it would never end, or if it has
+    two results of one frame with a watermark of its own, of which one would never fire.
     """
     if side is not None and not isinstance(side, Mapping):
         raise SpecError(f"route: side must be a dict of sinks by tag, got {side!r}")
@@ -43,6 +46,7 @@ def route(
     for name, sink in sinks.items():
         if not callable(sink):
             raise SpecError(f"route: {name} must be a function of a frame and a batch number, got {sink!r}")
+    _check_folders(sinks)
 
     def split(frame: DataFrame, batch_id: int) -> None:
         columns = outputs_in(frame)
@@ -61,6 +65,19 @@ def route(
             frame.unpersist()
 
     return split
+
+
+def _check_folders(sinks: Mapping[str, Sink]) -> None:
+    """Raises SpecError if two outputs would go to one folder."""
+    names: dict[tuple[Path, str | None], str] = {}
+    for name, sink in sinks.items():
+        if isinstance(sink, FolderSink):
+            other = names.setdefault(sink.place, name)
+            if other != name:
+                raise SpecError(
+                    f"route: {other} and {name} go to one folder, {sink.path!r}, where each would replace the other's "
+                    f"files; give each a folder of its own"
+                )
 
 
 def _asks(name: str) -> str:

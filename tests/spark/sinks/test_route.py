@@ -1,5 +1,7 @@
 """route: several sinks behind one run of the operator."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -172,6 +174,42 @@ def test_error_in_a_sink_ends_the_query(spark, tmp_path, inputs):
 def test_sinks_must_be_functions(sinks, says):
     with pytest.raises(SpecError, match=says):
         spark_glue.route(**sinks)
+
+
+def both(first, second, **names):
+    """Two outputs with a sink each that writes to a folder."""
+    return {"main": spark_glue.to_folder(first), "side": {"odd": spark_glue.to_folder(second, **names)}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("results", "results"),
+        ("results", Path("./results/")),
+        ("results", Path.cwd() / "results"),
+        ("/mnt/results", "file:///mnt//results/"),
+        ("s3a://bucket/results", "s3a://bucket/results/"),
+    ],
+)
+def test_two_outputs_to_one_folder_are_refused(first, second):
+    """Each would replace the folders of the other one's micro-batches."""
+    with pytest.raises(
+        SpecError, match=r"route: main and side_odd go to one folder, '.*results.*', .* a folder of its "
+    ):
+        spark_glue.route(**both(first, second))
+
+
+def test_one_sink_for_two_outputs_is_refused_where_it_writes_to_a_folder():
+    sink = spark_glue.to_folder("results")
+    with pytest.raises(SpecError, match="route: main and late go to one folder, 'results'"):
+        spark_glue.route(main=sink, late=sink)
+    spark_glue.route(main=print, late=print)
+
+
+def test_outputs_may_go_to_other_folders_or_to_one_by_other_names():
+    for first, second in (("results", "late"), ("/results", "hdfs:/results"), ("s3a://a/results", "s3a://b/results")):
+        spark_glue.route(**both(first, second))
+    spark_glue.route(**both("results", "results", name="late"))
 
 
 @pytest.mark.filterwarnings("ignore:the frame has a watermark already")
