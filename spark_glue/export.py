@@ -46,8 +46,9 @@ def export_state(
 
     The files appear all at once, when the last one is written. The input of the other query begins where the last
     finished micro-batch has ended; its number is ``batch`` in ``_savepoint.json``. Raises SpecError if there is no
-    Spark session, if ``path`` is there, or is a URI such as ``s3://...``, for a checkpoint without state, or for a
-    micro-batch that was begun and not finished; StateError for state of another spec.
+    Spark session, if ``path`` is there, or is a URI such as ``s3://...``, for a checkpoint without state, for a
+    micro-batch that was begun and not finished, or if the query goes on meanwhile; StateError for state of another
+    spec.
     """
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
@@ -86,6 +87,7 @@ def export_state(
             marks = [progress.watermark, progress.next_watermark]
         told = max([watermark, *(mark for mark in marks if mark is not None)])
         mark = None if told < 0 else told
+        stored.last_batch()  # asked again: the query may have gone on meanwhile
         Savepoint(next(iter(heads)).key_groups, mark, fingerprint.hex(), last, stored.time_zone).write(hidden)
         hidden.rename(folder)
         _LOG.info("export_state: %s has %d windows, and all state up to micro-batch %d", folder, written, last)

@@ -271,13 +271,21 @@ class Checkpoint:
         return Progress(batch, *(mark or None for mark in marks))
 
     def last_batch(self) -> int:
-        """Returns the number of the last micro-batch. Raises SpecError where it was begun and not finished."""
+        """Returns the number of the last micro-batch, of which the state is.
+
+        Raises SpecError where one was begun and not finished, or where the query has gone on since it was asked first.
+        """
         begun, done = self._last_in("offsets"), self._last_in("commits")
         if begun != done:
             ends = "availableNow" if self._properties.get("timeMode") == "EventTime" else "once"
             raise SpecError(
                 f"{self._call}: micro-batch {begun} was begun and not finished, the last finished one is {done}; start "
                 f"the query once more with .trigger({ends}=True), which ends with a finished one"
+            )
+        if done != self._batch:
+            raise SpecError(
+                f"checkpoint: the query runs: its last micro-batch was {self._batch}, and it has got to {done} while "
+                f"its state was read; stop it first"
             )
         return done
 

@@ -1,6 +1,7 @@
 """The open windows of a stopped query, written as files."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StateError
+from spark_glue import export
+from spark_glue.export import replica_of
 from spark_glue.state.savepoint import Savepoint, local_folder
 from spark_glue.state.stored import Checkpoint
 from tests.support.spark_events import START_MS, TIME_ZONE, events
@@ -52,10 +55,30 @@ def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
     with pytest.raises(StateError, match=r"export_state: .*written by another spec"):
         spark_glue.export_state(checkpoint, SPEC.allowed_lateness("1 s"), str(tmp_path / "other"))
     last = commits[max(commits)]
+    assert_running_is_told(checkpoint, saved.batch, tmp_path / "other")
     last.rename(checkpoint / "aside")  # as when a query is stopped in the middle of a micro-batch
     with pytest.raises(SpecError, match=rf"micro-batch {last.name} was begun and not finished.*availableNow=True"):
         spark_glue.export_state(checkpoint, SPEC, str(tmp_path / "other"))
     assert {path.name for path in tmp_path.iterdir()} == {"input", "checkpoint", "windows"}
+
+
+def assert_running_is_told(checkpoint: Path, last: int, other: Path) -> None:
+    """A query that finishes one more micro-batch while its state is read."""
+    later = [checkpoint / log / str(last + 1) for log in ("offsets", "commits")]
+
+    def read_meanwhile(*given):
+        for path in later:
+            shutil.copy(path.with_name(str(last)), path)
+        return replica_of(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "replica_of", read_meanwhile)
+        with pytest.raises(
+            SpecError, match=f"the query runs: its last micro-batch was {last}, and .* to {last + 1} wh"
+        ):
+            spark_glue.export_state(checkpoint, SPEC, other)
+    for path in later:
+        path.unlink()
 
 
 def test_a_query_without_good_rows_has_nothing_to_save(spark, tmp_path):
@@ -79,10 +102,22 @@ def test_the_trigger_that_finishes_a_micro_batch(monkeypatch, mode, trigger):
     batches = {"offsets": 8, "commits": 7}
     monkeypatch.setattr(Checkpoint, "_properties", {} if mode is None else {"timeMode": mode})
     monkeypatch.setattr(Checkpoint, "_last_in", lambda self, log: batches[log])
+    monkeypatch.setattr(Checkpoint, "_batch", 8)
     with pytest.raises(SpecError, match=rf"batch 8 was begun .* one is 7; .* with \.trigger\({trigger}=True\)"):
         stored.last_batch()
     batches["commits"] = 8
     assert stored.last_batch() == 8
+
+
+@pytest.mark.parametrize("now", [9, 10])
+def test_state_and_log_are_of_one_micro_batch(monkeypatch, now):
+    """A driver may finish its last micro-batch when the state of the one before has been read."""
+    stored = object.__new__(Checkpoint)
+    stored._call = "rescale"
+    monkeypatch.setattr(Checkpoint, "_batch", 8)
+    monkeypatch.setattr(Checkpoint, "_last_in", lambda self, log: now)
+    with pytest.raises(SpecError, match=f"the query runs: its last micro-batch was 8, and it has got to {now} while"):
+        stored.last_batch()
 
 
 def test_arguments(tmp_path):
