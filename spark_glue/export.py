@@ -15,7 +15,7 @@ from fastwin.run.choice import trigger_of
 from fastwin.run.replica import Replica
 from fastwin.state.chunks import owner
 from spark_glue.state.cutparts import STATE, cut
-from spark_glue.state.savepoint import STATE_FOLDER, Savepoint, local_folder
+from spark_glue.state.savepoint import STATE_FOLDER, Savepoint, files_in, local_folder
 from spark_glue.state.stored import Checkpoint, replica_of, stopped_checkpoint
 
 __all__ = ["export_state"]
@@ -88,7 +88,8 @@ def export_state(
         told = max([watermark, *(mark for mark in marks if mark is not None)])
         mark = None if told < 0 else told
         stored.last_batch()  # asked again: the query may have gone on meanwhile
-        Savepoint(next(iter(heads)).key_groups, mark, fingerprint.hex(), last, stored.time_zone).write(hidden)
+        files = files_in(hidden / STATE_FOLDER)
+        Savepoint(next(iter(heads)).key_groups, mark, fingerprint.hex(), last, stored.time_zone, files).write(hidden)
         hidden.rename(folder)
         _LOG.info("export_state: %s has %d windows, and all state up to micro-batch %d", folder, written, last)
     finally:

@@ -67,11 +67,11 @@ def begun_from(
             f"event_time: its column has no time zone, {history} was saved where times are read in {zones[0]!r}, and "
             f"spark.sql.session.timeZone is {zones[1]!r} now; set it to {zones[0]!r}"
         )
+    saved.check_whole(place)
     frame_plan = replace(frame_plan, start_ms=saved.watermark)
-    folder = place / STATE_FOLDER
-    if not folder.exists():
-        return frame_plan, _sent_to_shares(spark, frame_plan, None)
-    state = spark.read.schema(spark_struct_of(STATE)).parquet(spark_path(folder))
+    # Whatever the session says: a file that is passed over would be state that is lost without a word.
+    reader = spark.read.options(ignoreCorruptFiles=False, ignoreMissingFiles=False)
+    state = reader.schema(spark_struct_of(STATE)).parquet(spark_path(place / STATE_FOLDER))
     if saved.key_groups != frame_plan.key_groups:
         state = state.mapInArrow(partial(_divided_anew, frame_plan), spark_struct_of(STATE))
     return frame_plan, _sent_to_shares(spark, frame_plan, state)
@@ -93,17 +93,17 @@ def _begun_from_rows(
     return frame_plan, _sent_to_shares(history.sparkSession, frame_plan, state)
 
 
-def _sent_to_shares(spark: SparkSession, frame_plan: FramePlan, state: DataFrame | None) -> DataFrame | None:
+def _sent_to_shares(spark: SparkSession, frame_plan: FramePlan, state: DataFrame) -> DataFrame:
     """Returns rows of STATE as rows of INITIAL, and one for each share, so that all begin with the watermark.
 
     Those without state need it, too: windows of theirs have fired, and Spark's own watermark may be behind for long.
     """
     struct, key_groups = spark_struct_of(INITIAL), frame_plan.key_groups
-    sent = None if state is None else state.mapInArrow(partial(_sent, key_groups), struct)
+    sent = state.mapInArrow(partial(_sent, key_groups), struct)
     if frame_plan.start_ms is None or frame_plan.start_ms <= 0:
         return sent
     visits = spark.range(0, 1, 1, 1).mapInArrow(partial(_visits, key_groups), struct)
-    return visits if sent is None else sent.unionAll(visits)
+    return sent.unionAll(visits)
 
 
 def gathered_stream(frame_plan: FramePlan, parts: list[bytes]) -> Replica:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from fastwin.errors import SpecError
 
-__all__ = ["STATE_FOLDER", "Savepoint", "local_folder", "spark_path"]
+__all__ = ["STATE_FOLDER", "Savepoint", "files_in", "local_folder", "spark_path"]
 
 STATE_FOLDER = "_state"
 """Beside the files that people read, which do not see it: Parquet's readers leave names with an underscore out."""
 _ABOUT = "_savepoint.json"
 _FORMAT = 2
 _OLDEST_FORMAT = 1  # without pieces
+_AGAIN = "copy the whole folder again, or write it anew"
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
 
@@ -25,7 +26,8 @@ class Savepoint:
 
     key_groups: into how many its keys are divided. watermark: that of the next micro-batch, ms; None: none yet.
     fingerprint: of the spec, in hex. batch: the last micro-batch that is in it; None: not known. time_zone: in which
-    event times without a zone were read; None: they have one, or an earlier version has written this.
+    event times without a zone were read; None: they have one, or an earlier version has written this. files: of the
+    state, by name, with their bytes; None: an earlier version has written this.
     """
 
     key_groups: int
@@ -33,6 +35,7 @@ class Savepoint:
     fingerprint: str
     batch: int | None = None
     time_zone: str | None = None
+    files: dict[str, int] | None = None
 
     def write(self, folder: Path) -> None:
         """Writes this to the folder of a savepoint."""
@@ -52,6 +55,26 @@ class Savepoint:
                 f"history: {path} has format {version}, this version of fastwin reads {_OLDEST_FORMAT} to {_FORMAT}"
             )
         return found
+
+    def check_whole(self, folder: Path) -> None:
+        """Raises SpecError unless the files of the state in a savepoint's folder are those that were written."""
+        place = folder / STATE_FOLDER
+        found = files_in(place) if place.is_dir() else {}
+        if not found:
+            raise SpecError(f"history: {place} has no files, and export_state writes the state there; {_AGAIN}")
+        if self.files is None:
+            return
+        for name in sorted(found.keys() | self.files.keys()):
+            there, written = found.get(name, 0), self.files.get(name, 0)
+            if there != written:
+                raise SpecError(
+                    f"history: {place / name} has {there} bytes, and export_state has written {written}; {_AGAIN}"
+                )
+
+
+def files_in(folder: Path) -> dict[str, int]:
+    """Returns the files of a folder that Spark reads, by name, with their bytes."""
+    return {path.name: path.stat().st_size for path in folder.iterdir() if not path.name.startswith((".", "_"))}
 
 
 def local_folder(path: str | Path) -> Path | None:

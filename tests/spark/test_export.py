@@ -14,7 +14,7 @@ import spark_glue
 from fastwin.errors import SpecError, StateError
 from spark_glue import export
 from spark_glue.export import replica_of
-from spark_glue.state.savepoint import Savepoint, local_folder
+from spark_glue.state.savepoint import STATE_FOLDER, Savepoint, local_folder
 from spark_glue.state.stored import Checkpoint
 from tests.support.spark_events import START_MS, TIME_ZONE, events
 from tests.support.spark_streams import Recorder, Source, rows_of, start
@@ -43,6 +43,8 @@ def test_what_has_fired_and_what_is_open_is_all(spark, tmp_path):
     saved = Savepoint.read(str(folder))
     assert saved.batch == max(commits) == max(recorder.tables)
     assert saved.time_zone == TIME_ZONE
+    assert saved.files == {path.name: path.stat().st_size for path in (folder / STATE_FOLDER).iterdir()}
+    saved.check_whole(folder)
     last_ms = max(table["ts"].cast(pa.int64()).to_numpy().max() for table in TABLES) // 1_000
     watermarks = found["watermark"].cast(pa.int64()).to_numpy()
     assert START_MS < watermarks.min() <= watermarks.max() < last_ms - 10_000

@@ -1,5 +1,6 @@
 """Queries that start from history: rows of the past, or the state of another query; as one long stream."""
 
+import shutil
 import time
 from pathlib import Path
 
@@ -47,6 +48,7 @@ COUNTED = BASE.window(fw.TumblingEventTimeWindows.of("5 min")).trigger(fw.CountT
 PAST = [events(i, 150, start_ms=START_MS + i * 80_000, span_ms=80_000) for i in range(2)]
 LIVE = [events(5 + i, 150, start_ms=START_MS + (2 + i) * 60_000, span_ms=90_000) for i in range(2)]
 LATE = events(9, 60, start_ms=START_MS, span_ms=150_000)
+SAVED = pa.table({"part_of": pa.array([5], pa.int32()), "part": [b"state"]})  # as earlier versions wrote it
 
 
 def micro_batches_of(spark, folder: Path, spec, tables, **arguments) -> list[MicroBatch]:
@@ -223,21 +225,73 @@ def test_saved_state_goes_on_in_other_parts(spark, tmp_path, spec):
         assert parts(after, name).num_rows > 10
 
 
+def save(folder: Path, frame_plan, **about) -> Path:
+    """Writes what export_state would, with one file of state; returns that."""
+    path = folder / STATE_FOLDER / "share-00000.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(SAVED, path)
+    told = {"key_groups": frame_plan.key_groups, "watermark": None, "fingerprint": frame_plan.plan.fingerprint.hex()}
+    Savepoint(**told | about).write(folder)
+    return path
+
+
 @pytest.mark.parametrize("name", ["saved", "saved [1] {a,b} 50% *?"])
 def test_saved_state_is_read_from_this_machine_by_its_very_name(spark, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / name / STATE_FOLDER).mkdir(parents=True)
     frame_plan = frame_plan_for(PAST[0])
-    Savepoint(frame_plan.key_groups, START_MS, frame_plan.plan.fingerprint.hex()).write(tmp_path / name)
-    saved = pa.table({"part_of": pa.array([5], pa.int32()), "part": [b"state"]})  # as earlier versions wrote it
-    pq.write_table(saved, tmp_path / name / STATE_FOLDER / "share-00000.parquet")
+    save(tmp_path / name, frame_plan, watermark=START_MS)
     spark.conf.set("fs.defaultFS", "hdfs://nowhere:1")
     try:
         _, state = begun_from(spark, name, frame_plan, lambda _: frame_plan, 0)
-        found = state.where("part is not null").select(*saved.column_names)
-        assert found.toArrow().to_pylist() == saved.to_pylist()
+        found = state.where("part is not null").select(*SAVED.column_names)
+        assert found.toArrow().to_pylist() == SAVED.to_pylist()
     finally:
         spark.conf.unset("fs.defaultFS")
+
+
+@pytest.mark.parametrize(
+    ("setting", "spoil"),
+    [
+        ("spark.sql.files.ignoreCorruptFiles", lambda path: path.write_bytes(bytes(path.stat().st_size))),
+        ("spark.sql.files.ignoreMissingFiles", Path.unlink),
+    ],
+)
+def test_saved_state_is_whole_also_in_a_session_that_passes_over_files(spark, tmp_path, setting, spoil):
+    frame_plan = frame_plan_for(PAST[0])
+    path = save(tmp_path, frame_plan)
+    spark.conf.set(setting, "true")
+    try:
+        _, state = begun_from(spark, tmp_path, frame_plan, lambda _: frame_plan, 0)
+        spoil(path)
+        with pytest.raises(Exception, match=path.name):
+            state.collect()
+    finally:
+        spark.conf.unset(setting)
+
+
+def test_saved_state_that_is_not_whole_is_refused(tmp_path):
+    frame_plan = frame_plan_for(PAST[0])
+    path = save(tmp_path, frame_plan)
+    content, size = path.read_bytes(), path.stat().st_size
+
+    def assert_refused(says: str) -> None:
+        with pytest.raises(SpecError, match=rf"history: .*/{STATE_FOLDER}{says}.*; copy the whole folder again"):
+            begun_from(None, tmp_path, frame_plan, lambda _: frame_plan, 0)
+
+    save(tmp_path, frame_plan, files={path.name: size, "share-00001.parquet": 700})
+    assert_refused("/share-00001.parquet has 0 bytes, and export_state has written 700")
+    save(tmp_path, frame_plan, files={path.name: size})
+    path.write_bytes(content[:-1])
+    assert_refused(f"/{path.name} has {size - 1} bytes, and export_state has written {size}")
+    path.write_bytes(content)
+    path.with_name(f".{path.name}.crc").write_bytes(b"crc")  # of a copy by Hadoop; Spark does not read it
+    Savepoint.read(str(tmp_path)).check_whole(tmp_path)
+    path.with_name("share-00009.parquet").write_bytes(content)  # of another savepoint: state would be there twice
+    assert_refused(f"/share-00009.parquet has {size} bytes, and export_state has written 0")
+    for files in ({path.name: size}, None):  # None: by an earlier version
+        save(tmp_path, frame_plan, files=files)
+        shutil.rmtree(path.parent)
+        assert_refused(" has no files")
 
 
 @pytest.mark.parametrize("history", ["s3://bucket/saved", "file://machine/saved", Path("hdfs://machine/saved")])
@@ -247,12 +301,12 @@ def test_saved_state_of_another_store_is_refused(history):
         begun_from(None, history, frame_plan, lambda _: frame_plan, 0)
 
 
-def test_saved_state_is_held_to_the_zone_in_which_times_are_read(tmp_path):
+def test_saved_state_is_held_to_the_zone_in_which_times_are_read(spark, tmp_path):
     frame_plan = frame_plan_for(PAST[0], time_zone="Europe/Berlin")
     for saved in ("Europe/Berlin", None):  # None: by an earlier version
-        Savepoint(6, None, frame_plan.plan.fingerprint.hex(), time_zone=saved).write(tmp_path)
-        assert begun_from(None, tmp_path, frame_plan, lambda _: frame_plan, 0) == (frame_plan, None)
-    Savepoint(6, None, frame_plan.plan.fingerprint.hex(), time_zone="UTC").write(tmp_path)
+        save(tmp_path, frame_plan, time_zone=saved)
+        assert begun_from(spark, tmp_path, frame_plan, lambda _: frame_plan, 0)[0] == frame_plan
+    save(tmp_path, frame_plan, time_zone="UTC")
     with pytest.raises(SpecError, match=r"read in 'UTC', and .*timeZone is 'Europe/Berlin' now; set it to 'UTC'"):
         begun_from(None, tmp_path, frame_plan, lambda _: frame_plan, 0)
 

@@ -65,6 +65,7 @@ def test_a_stream_goes_on_from_a_savepoint(version: int) -> None:
     folder, plan = savepoint_of(version), fw.plan(QUERIES["own_trigger"], SCHEMA, coalesce=True)
     saved = Savepoint.read(str(folder))
     assert saved.fingerprint == plan.fingerprint.hex()
+    saved.check_whole(folder)
     stream = open_replica(plan)
     stream.gather(pq.read_table(folder / STATE_FOLDER)["part"].to_pylist())
     readable = pq.read_table(folder)
