@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from fastwin.errors import SpecError
 __all__ = ["CheckpointFiles", "LogEntry"]
 
 _PATHS = "stateSchemaFilePaths"
+_WHOLE_PATH = re.compile(r'"(?:[^"\\]|\\.)*(/state/\d+/[^"\\]+")')  # as JSON has it; the group stays
 _WITHOUT_SINK = "fastwin-rescaled.json"
 
 
@@ -58,14 +60,14 @@ class CheckpointFiles:
         copy = self._jvm.org.apache.hadoop.fs.FileUtil.copy
         if other.exists() or not copy(self._fs, self._root, other._fs, other._root, False, self._conf):
             raise SpecError(f"to: {self.path} could not be copied to {other.path}")
-        other._moved_from(self.path, other.path)
+        other._moved_to(other.path)
 
     def rename_to(self, other: CheckpointFiles) -> None:
         """Gives the folder another name, which is free. Raises SpecError if that could not be done.
 
         Nothing is left under that name then: where a rename is a copy, a part of the checkpoint could be there.
         """
-        self._moved_from(self.path, other.path)
+        self._moved_to(other.path)
         if other.exists():
             raise SpecError(f"to: {other.path} is there by now")
         done = False
@@ -77,13 +79,16 @@ class CheckpointFiles:
         if not done:
             raise SpecError(f"to: {self.path} could not be renamed to {other.path}")
 
-    def _moved_from(self, before: str, now: str) -> None:
-        """Corrects the records in which Spark names files of the checkpoint by their whole paths."""
+    def _moved_to(self, now: str) -> None:
+        """Corrects the records in which Spark names files of the checkpoint by their whole paths.
+
+        These begin as the query was told, which may be by a symbolic link, or with the port of a name node.
+        """
         for found in self._fs.globStatus(self._in("state/*/_metadata/v2/*")) or ():
             path = found.getPath()
             text = self._read(path)
             if _PATHS in text:
-                self._write(path, text.replace(f'"{before}/', f'"{now}/'))
+                self._write(path, _WHOLE_PATH.sub(lambda found: f'"{now}{found[1]}', text))
 
     def remove(self, name: str = "") -> None:
         """Removes the folder, or something in it, if it is there."""

@@ -161,9 +161,13 @@ def test_a_query_goes_on_in_more_partitions_and_in_fewer(spark, tmp_path, partit
         left = after / "checkpoint.rescaling" / "commits" / "99"  # of a call that was killed
         left.parent.mkdir(parents=True)
         left.write_text("v1")
+        link = tmp_path / f"to-{folder.name}"  # Spark's own records have the path behind it
+        link.symlink_to(folder)
         last = spark_glue.rescale(
-            str(folder / "checkpoint"), SLIDING, str(after / "checkpoint"), partitions=now, key_groups=key_groups
+            str(link / "checkpoint"), SLIDING, str(after / "checkpoint"), partitions=now, key_groups=key_groups
         )
+        records = list((after / "checkpoint").glob("state/*/_metadata/v2/[0-9]*"))
+        assert records and not [path for path in records if f"{folder}/" in path.read_text()]
         assert last == batches[-1].id + 2
         assert Checkpoint(str(after / "checkpoint"), 0, "this").time_zone == TIME_ZONE
         assert [path.name for path in after.iterdir()] == ["checkpoint"]

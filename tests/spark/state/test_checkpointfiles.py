@@ -1,11 +1,23 @@
 """The files of a checkpoint, on a store where a rename is a copy that can stop half-way. No Spark runs."""
 
+from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 
 import pytest
 
 from fastwin.errors import SpecError
 from spark_glue.state.checkpointfiles import CheckpointFiles
+
+
+@dataclass
+class Found:
+    """What Hadoop tells of a file."""
+
+    path: Path
+
+    def getPath(self) -> Path:  # noqa: N802
+        return self.path
 
 
 class Store:
@@ -17,8 +29,8 @@ class Store:
     def exists(self, path: Path) -> bool:
         return path.exists()
 
-    def globStatus(self, path: object) -> None:  # noqa: N802
-        return None
+    def globStatus(self, path: Path) -> list["Found"]:  # noqa: N802
+        return [Found(Path(one)) for one in glob(str(path))]
 
     def rename(self, path: Path, to: Path) -> bool:
         to.mkdir()
@@ -59,3 +71,33 @@ def test_what_somebody_else_has_put_there_is_left_alone(tmp_path):
     with pytest.raises(SpecError, match=r"new is there by now"):
         files(old, store).rename_to(files(new, store))
     assert new.exists()
+
+
+def record_of(folder: object, files: tuple[str, ...] = ("0_ab12", "7_cd34")) -> str:
+    """What Spark notes of an operator. folder: that of the checkpoint, as JSON has it."""
+    paths = ",".join(f'"{folder}/state/0/_stateSchema/default/{name}"' for name in files)
+    return (
+        'v2\n{"operatorInfo":{"operatorId":0},"stateStoreInfo":[{"storeName":"default","numPartitions":2,'
+        f'"stateSchemaFilePaths":[{paths}]}}],"operatorPropertiesJson":"{{\\"timeMode\\":\\"None\\"}}"}}'
+    )
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "file:/real/checkpoint",
+        "hdfs://machine:8020/checkpoint",
+        "file:/state/3/checkpoint",
+        r"file:/a \"b\" \\c/checkpoint",
+    ],
+)
+def test_records_follow_whatever_path_the_query_was_given(tmp_path, monkeypatch, before):
+    old, new, store = tmp_path / "new.rescaling", tmp_path / "new", Store(True)
+    record = old / "state" / "0" / "_metadata" / "v2" / "7"
+    record.parent.mkdir(parents=True)
+    record.write_text(record_of(before))
+    (old / "metadata").write_text("{}")
+    monkeypatch.setattr(CheckpointFiles, "_read", lambda self, path: path.read_text())
+    monkeypatch.setattr(CheckpointFiles, "_write", lambda self, path, text: path.write_text(text))
+    files(old, store).rename_to(files(new, store))
+    assert record.read_text() == record_of(new)
