@@ -91,14 +91,17 @@ class CheckpointFiles:
                 self._write(path, _WHOLE_PATH.sub(lambda found: f'"{now}{found[1]}', text))
 
     def remove(self, name: str = "") -> None:
-        """Removes the folder, or something in it, if it is there."""
+        """Removes the folder, or something in it, if it is there. Raises SpecError if that could not be done."""
         self._fs.delete(self._in(name) if name else self._root, True)
+        if self.exists(name):
+            raise SpecError(f"to: {self.path}{name and '/'}{name} could not be removed")
 
     def move(self, name: str, to: str) -> None:
-        """Moves something within the folder, if it is there."""
+        """Moves something within the folder, if it is there. Raises SpecError if that could not be done."""
         if self.exists(name):
             self._fs.mkdirs(self._in(to).getParent())
-            self._fs.rename(self._in(name), self._in(to))
+            if not self._fs.rename(self._in(name), self._in(to)):
+                raise SpecError(f"to: {self.path}/{name} could not be renamed to {self.path}/{to}")
 
     def has(self, log: str, batch: int) -> bool:
         """Whether a log has an entry of a micro-batch."""

@@ -2,12 +2,19 @@
 
 from dataclasses import dataclass
 from glob import glob
-from pathlib import Path
+from pathlib import Path, PosixPath
 
 import pytest
 
 from fastwin.errors import SpecError
 from spark_glue.state.checkpointfiles import CheckpointFiles
+
+
+class Place(PosixPath):
+    """A path, as Hadoop has it."""
+
+    def getParent(self) -> Path:  # noqa: N802
+        return self.parent
 
 
 @dataclass
@@ -32,6 +39,9 @@ class Store:
     def globStatus(self, path: Path) -> list["Found"]:  # noqa: N802
         return [Found(Path(one)) for one in glob(str(path))]
 
+    def mkdirs(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
     def rename(self, path: Path, to: Path) -> bool:
         to.mkdir()
         (to / "metadata").write_bytes((path / "metadata").read_bytes())
@@ -49,7 +59,7 @@ class Store:
 def files(folder: Path, store: Store) -> CheckpointFiles:
     made = object.__new__(CheckpointFiles)
     made._fs, made._root, made.path = store, folder, str(folder)
-    made._path_of = Path
+    made._path_of = Place
     return made
 
 
@@ -71,6 +81,32 @@ def test_what_somebody_else_has_put_there_is_left_alone(tmp_path):
     with pytest.raises(SpecError, match=r"new is there by now"):
         files(old, store).rename_to(files(new, store))
     assert new.exists()
+
+
+def test_a_move_that_is_refused_is_told(tmp_path):
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "metadata").write_text("{}")
+    with pytest.raises(SpecError, match=r"to: .*/sources could not be renamed to .*/aside/sources"):
+        files(tmp_path, Store(False)).move("sources", "aside/sources")
+    files(tmp_path, Store(True)).move("sources", "other/sources")
+    assert (tmp_path / "other" / "sources" / "metadata").exists()
+    files(tmp_path, Store(False)).move("nothing", "other/nothing")
+
+
+class Kept(Store):
+    """Removes nothing, and says so."""
+
+    def delete(self, path: Path, recursive: bool) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("name", ["", "sources"])
+def test_what_cannot_be_removed_is_told(tmp_path, name):
+    folder = tmp_path / "new"
+    (folder / "sources").mkdir(parents=True)
+    with pytest.raises(SpecError, match=rf"to: {folder / name} could not be removed"):
+        files(folder, Kept(True)).remove(name)
+    files(folder, Kept(True)).remove("nothing")
 
 
 def record_of(folder: object, files: tuple[str, ...] = ("0_ab12", "7_cd34")) -> str:
