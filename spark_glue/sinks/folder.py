@@ -4,10 +4,12 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError, StateError
+from spark_glue.plan.asking import ask_spark
 from spark_glue.plan.queries import query_id_of
 from spark_glue.sinks.outputs import check_main_alone
 from spark_glue.state.savepoint import local_folder
@@ -96,12 +98,25 @@ def _check_last(frame: DataFrame, folder: str, batch_id: int, options: Mapping[s
 
 
 def _newest_in(frame: DataFrame, folder: str, options: Mapping[str, str]) -> int:
-    """Returns the number of the last micro-batch in the folder of a query; -1: none. One listing, on any store.
+    """Returns the number of the last micro-batch in the folder of a query; -1: none, or Spark does not let us look.
 
-    options: of the writer, which may have what opens the store.
+    One listing, on any store; raises what the store says. options: of the writer, which may have what opens it.
     """
     if not hasattr(frame, "_jdf"):
         return -1
+    opened = ask_spark("the folders of earlier micro-batches", lambda: _opened(frame, folder, options), None)
+    if opened is None:
+        return -1
+    jvm, files, place = opened
+    if not files.exists(place):
+        return -1
+    found = jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(files.listStatus(place))
+    names = jvm.org.apache.commons.lang3.ArrayUtils.toString(found)  # as one text: each call to the JVM takes its time
+    return max(map(int, _BATCH.findall(names)), default=-1)
+
+
+def _opened(frame: DataFrame, folder: str, options: Mapping[str, str]) -> tuple[Any, Any, Any]:
+    """Returns the JVM, and there the store and the path of a folder."""
     spark = frame.sparkSession
     jvm = spark._jvm
     assert jvm is not None
@@ -109,9 +124,4 @@ def _newest_in(frame: DataFrame, folder: str, options: Mapping[str, str]) -> int
     settings = spark._jsparkSession.sessionState().newHadoopConf()
     for key, value in options.items():
         settings.set(key, str(value))  # as Spark does when it writes
-    files = place.getFileSystem(settings)
-    if not files.exists(place):
-        return -1
-    found = jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(files.listStatus(place))
-    names = jvm.org.apache.commons.lang3.ArrayUtils.toString(found)  # as one text: each call to the JVM takes its time
-    return max(map(int, _BATCH.findall(names)), default=-1)
+    return jvm, place.getFileSystem(settings), place
