@@ -8,11 +8,12 @@ known by its first lines: renamed, copied or compressed it is still the same, an
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from operator import eq
 from pathlib import Path
-from typing import IO, Any
+from stat import S_ISREG
+from typing import IO, Any, NamedTuple
 
 from fastwin.errors import SpecError
 from fastwin.machine.files import put_whole
@@ -33,6 +34,14 @@ def opened(path: Path) -> Any:
     return gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == GZIP else raw
 
 
+class _Mark(NamedTuple):
+    """What the disk tells of a file: while it is the same, nothing has been written."""
+
+    inode: int
+    size: int
+    changed_ns: int
+
+
 class Spool:
     """What was read of a log, or of the logs in a folder. source: their path. folder: of the copies; may be filled.
 
@@ -45,7 +54,7 @@ class Spool:
         self._state = folder.parent / _POSITIONS
         self._positions: dict[str, int] = {}
         self._begins: dict[str, list[str]] = {}
-        self._seen: dict[Path, tuple[int, ...]] = {}
+        self._seen: dict[Path, _Mark] = {}
         self._next = self._restored() if self._state.exists() else 0
         for name in sorted(path.stem for path in folder.glob("*.log")):
             number, log, end = name.split("-")
@@ -66,50 +75,50 @@ class Spool:
         return self._positions.pop("", 0)
 
     def look(self) -> int:
-        """Copies the lines that have come since the last look; returns how many. Raises SpecError for a damaged log."""
+        """Copies the lines that have come since the last look; returns how many.
+
+        Raises SpecError for a damaged log, and where a copy cannot be written.
+        """
         copied = 0
-        for path in self._logs():
+        for path, mark in self._logs():
+            if self._seen.get(path) == mark:
+                continue
             try:
                 copied += self._look_at(path)
             except FileNotFoundError:
                 continue  # renamed between two looks
             except (OSError, EOFError, gzip.BadGzipFile) as problem:
                 raise SpecError(f"ACCESS_LOG: {path} cannot be read: {problem}") from None
+            self._seen[path] = mark
         return copied
 
     def take(self, file: IO[bytes]) -> int:
         """Copies all of a stream that ends; returns the number of its lines."""
         return sum(self._copied(file, "stream", 0, whole=True))
 
-    def _logs(self) -> list[Path]:
+    def _logs(self) -> list[tuple[Path, _Mark]]:
         """Returns the logs to look at, the oldest first: those of the folder, or the one and what it was before."""
         if self._source.is_dir():
-            found = [path for path in self._source.iterdir() if path.is_file() and path.name[0] not in "._"]
+            found = _files(path for path in self._source.iterdir() if path.name[0] not in "._")
         else:
-            siblings = self._source.parent.glob(f"{self._source.name}?*")
+            siblings = _files(self._source.parent.glob(f"{self._source.name}?*"))
             # Older logs that were never followed are not ours.
-            found = [path for path in siblings if path.is_file() and self._log_of(_begin(path)) is not None]
-            found += [self._source] if self._source.exists() else []
-        return sorted(found, key=lambda path: (path == self._source, path.stat().st_mtime, path.name))
+            found = [(path, mark) for path, mark in siblings if self._log_of(_begin(path)) is not None]
+            found += _files([self._source])
+        return sorted(found, key=lambda one: (one[0] == self._source, one[1].changed_ns, one[0].name))
 
     def _look_at(self, path: Path) -> int:
-        told = path.stat()
-        mark = (told.st_ino, told.st_size, told.st_mtime_ns)
-        if self._seen.get(path) == mark:
-            return 0
         begin = _begin(path)
-        copied = 0
-        if begin:
-            log = self._log_of(begin) or self._new_log(begin[0])
-            self._begins[log] = max(begin, self._begins.get(log, []), key=len)
-            with opened(path) as file:
-                # What is compressed, or was renamed, gets no further lines.
-                whole = isinstance(file, gzip.GzipFile) or (path != self._source and not self._source.is_dir())
-                start = self._positions.get(log, 0)
-                file.seek(start)
-                copied = sum(self._copied(file, log, start, whole))
-        self._seen[path] = mark
-        return copied
+        if not begin:
+            return 0
+        log = self._log_of(begin) or self._new_log(begin[0])
+        self._begins[log] = max(begin, self._begins.get(log, []), key=len)
+        with opened(path) as file:
+            # What is compressed, or was renamed, gets no further lines.
+            whole = isinstance(file, gzip.GzipFile) or (path != self._source and not self._source.is_dir())
+            start = self._positions.get(log, 0)
+            file.seek(start)
+            return sum(self._copied(file, log, start, whole))
 
     def _log_of(self, begin: list[str]) -> str | None:
         """Returns the log that begins so, as far as both are there; None if none is known."""
@@ -146,14 +155,31 @@ class Spool:
             yield self._put(lines, log, at + size)
 
     def _put(self, lines: list[bytes], log: str, end: int) -> int:
-        part = self._folder.parent / "part.tmp"
         copy = self._folder / f"{self._next:08d}-{log}-{end}.log"
-        put_whole(copy, b"".join(lines), part, _FIRST_FILE_TIME + self._next)  # Spark takes the oldest first
+        self._write(copy, b"".join(lines), _FIRST_FILE_TIME + self._next)  # Spark takes the oldest first
         self._next += 1
         self._positions[log] = end
         told = {name: [at, *self._begins.get(name, [])] for name, at in self._positions.items()}
-        put_whole(self._state, json.dumps({**told, "": self._next}).encode(), part)
+        self._write(self._state, json.dumps({**told, "": self._next}).encode())
         return len(lines)
+
+    def _write(self, path: Path, data: bytes, seconds: float | None = None) -> None:
+        """Puts a file in place as a whole. Raises SpecError where that cannot be done."""
+        try:
+            put_whole(path, data, self._folder.parent / "part.tmp", seconds)
+        except OSError as problem:
+            raise SpecError(f"--out: {path} cannot be written: {problem}") from None
+
+
+def _files(paths: Iterable[Path]) -> list[tuple[Path, _Mark]]:
+    """Returns the plain files among paths, with what the disk tells of each; those that are gone are left out."""
+    found = []
+    for path in paths:
+        with suppress(FileNotFoundError):
+            told = path.stat()
+            if S_ISREG(told.st_mode):
+                found.append((path, _Mark(told.st_ino, told.st_size, told.st_mtime_ns)))
+    return found
 
 
 def _begin(path: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Logs that grow: copied for Spark line by line, over rotations and restarts; and ``pvuv --follow`` over one."""
 
+import errno
 import gzip
 import hashlib
 import io
@@ -16,6 +17,7 @@ import spark_glue
 from fastwin.errors import SpecError
 from fastwin.store import PaneStore
 from spark_glue.apps.pvuv import main as pvuv
+from spark_glue.apps.pvuv import spool as spools
 from spark_glue.apps.pvuv.spool import Spool
 from tests.support.pvuv import arguments
 
@@ -170,6 +172,43 @@ def test_a_damaged_gzip(tmp_path, log, spooled):
     log.write_bytes(whole[:50_000])
     with pytest.raises(SpecError, match=r"access.log cannot be read"):
         spooled.look()
+
+
+def test_a_log_that_is_renamed_while_others_are_looked_at(log, spooled, monkeypatch):
+    append(log, "a\n")
+    assert spooled.look() == ["a"]
+    old, older = log.with_name("access.log.1"), log.with_name("access.log.2")
+    log.rename(old)
+    append(log, "b\n")
+    begin = spools._begin
+
+    def rotated(path):
+        found = begin(path)
+        if path == old and old.exists():
+            old.rename(older)
+        return found
+
+    monkeypatch.setattr(spools, "_begin", rotated)
+    assert spooled.look() == ["b"]
+    assert spooled.look() == [] and older.exists()
+
+
+def test_copies_that_cannot_be_written(tmp_path, log, spooled, monkeypatch):
+    def full(*given):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    append(log, "a\n")
+    folder = tmp_path / "out" / "lines"
+    spool = Spool(log, folder, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(spools, "put_whole", full)
+        with pytest.raises(SpecError, match=r"^--out: .*/out/lines/.* cannot be written: .*No space left"):
+            spool.look()
+    folder.rmdir()
+    with pytest.raises(SpecError, match=r"^--out: .*/out/lines/.* cannot be written: .*No such file"):
+        spool.look()
+    folder.mkdir()
+    assert spool.look() == 1
 
 
 # --- the command ---
