@@ -1,6 +1,5 @@
 """Lines of access logs as columns: Apache's and nginx's combined format, and its relatives."""
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.errors import SpecError
-from spark_glue.apps.pvuv.spool import opened
+from spark_glue.apps.pvuv.spool import UNREADABLE, opened
 
 __all__ = ["Parsed", "first_lines", "parse_lines"]
 
@@ -43,7 +42,7 @@ def first_lines(path: Path, most: int) -> list[str]:
     try:
         with opened(path) as file:
             lines = [file.readline(_MAX_LINE) for _ in range(most)]
-    except (OSError, EOFError, gzip.BadGzipFile) as problem:
+    except UNREADABLE as problem:
         raise SpecError(f"ACCESS_LOG: {path} cannot be read: {problem}") from None
     return [line.decode("utf-8", "replace").rstrip("\r\n") for line in lines if line]
 

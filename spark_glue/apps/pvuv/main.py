@@ -91,7 +91,7 @@ def _stream(run: Run, page: Page | None, stop: threading.Event, opened: ExitStac
     arguments, out, clock = run.arguments, run.places.out, run.clock
     text = _SPECS.format(window=arguments.window, slide=arguments.slide)
     (out / "specs.py").write_text(text, encoding="utf-8")
-    lines, spool = lines_of(arguments.log, out, arguments.follow, arguments.batch)
+    lines, spool = lines_of(arguments.log, out, arguments.follow, arguments.batch, clock.say)
     if spool is not None:
         found = spool.look() if arguments.follow else spool.take(sys.stdin.buffer)
         clock.say(f"{found:,} lines are there")

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,14 +83,14 @@ def _folder(arguments: argparse.Namespace) -> Path:
     return out
 
 
-def lines_of(log: Path, out: Path, follow: bool, lines: int) -> tuple[Path, Spool | None]:
-    """Returns the folder that Spark reads; and what fills it, where a log is not there as a whole."""
+def lines_of(log: Path, out: Path, follow: bool, lines: int, say: Callable[[str], None]) -> tuple[Path, Spool | None]:
+    """Returns the folder that Spark reads; and what fills it, and says lines, where a log is not there as a whole."""
     (out / "end").mkdir(exist_ok=True)
     if log.is_dir() and not follow:
         return log, None
     folder = out / "lines"
     if follow or str(log) == "-":
-        return folder, Spool(log, folder, lines)
+        return folder, Spool(log, folder, lines, say)
     folder.mkdir()
     # Spark reads folders, and tells a compressed file by its ending.
     with log.open("rb") as file:

@@ -8,7 +8,9 @@ known by its first lines: renamed, copied or compressed it is still the same, an
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from operator import eq
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import IO, Any, NamedTuple
 from fastwin.errors import SpecError
 from fastwin.machine.files import put_whole
 
-__all__ = ["GZIP", "Spool", "opened"]
+__all__ = ["GZIP", "UNREADABLE", "Spool", "opened"]
 
 _FIRST_LINES = 16
 _MAX_LINE = 65_536
@@ -26,6 +28,10 @@ _MAX_BYTES = 16 * 2**20
 _FIRST_FILE_TIME = 1_600_000_000
 _POSITIONS = "positions.json"
 GZIP = b"\x1f\x8b"
+UNREADABLE = (OSError, EOFError, zlib.error)
+"""What reading a file that ``opened`` returns may raise."""
+
+_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)  # of these, what a gzip raises that is cut off or damaged
 
 
 def opened(path: Path) -> Any:
@@ -45,16 +51,17 @@ class _Mark(NamedTuple):
 class Spool:
     """What was read of a log, or of the logs in a folder. source: their path. folder: of the copies; may be filled.
 
-    lines: in a copy, at most. Complete lines alone are copied while a log may still grow.
+    lines: in a copy, at most. Complete lines alone are copied while a log may still grow. say: tells a line.
     """
 
-    def __init__(self, source: Path, folder: Path, lines: int) -> None:
-        self._source, self._folder, self._lines = source, folder, lines
+    def __init__(self, source: Path, folder: Path, lines: int, say: Callable[[str], None] = print) -> None:
+        self._source, self._folder, self._lines, self._say = source, folder, lines, say
         folder.mkdir(parents=True, exist_ok=True)
         self._state = folder.parent / _POSITIONS
         self._positions: dict[str, int] = {}
         self._begins: dict[str, list[str]] = {}
         self._seen: dict[Path, _Mark] = {}
+        self._cut: Counter[_Mark] = Counter()
         self._next = self._restored() if self._state.exists() else 0
         for name in sorted(path.stem for path in folder.glob("*.log")):
             number, log, end = name.split("-")
@@ -77,18 +84,26 @@ class Spool:
     def look(self) -> int:
         """Copies the lines that have come since the last look; returns how many.
 
-        Raises SpecError for a damaged log, and where a copy cannot be written.
+        A gzip that is not the source itself may be cut off, because it is just being written: it is looked at again
+        when it has changed. Raises SpecError for a log that is damaged itself, and where a copy cannot be written.
         """
         copied = 0
         for path, mark in self._logs():
             if self._seen.get(path) == mark:
                 continue
             try:
-                copied += self._look_at(path)
+                for lines in self._look_at(path):
+                    copied += lines
             except FileNotFoundError:
                 continue  # renamed between two looks
-            except (OSError, EOFError, gzip.BadGzipFile) as problem:
-                raise SpecError(f"ACCESS_LOG: {path} cannot be read: {problem}") from None
+            except UNREADABLE as problem:
+                if path == self._source or not isinstance(problem, _DAMAGED):
+                    raise SpecError(f"ACCESS_LOG: {path} cannot be read: {problem}") from None
+                self._cut[mark] += 1
+                if self._cut[mark] == 1:
+                    continue
+                if self._cut[mark] == 2:  # nothing was written between two looks
+                    self._say(f"{path}: the gzip is cut off or damaged: {problem}; it is read on when it has changed")
             self._seen[path] = mark
         return copied
 
@@ -107,10 +122,11 @@ class Spool:
             found += _files([self._source])
         return sorted(found, key=lambda one: (one[0] == self._source, one[1].changed_ns, one[0].name))
 
-    def _look_at(self, path: Path) -> int:
+    def _look_at(self, path: Path) -> Iterator[int]:
+        """Copies what a log has got; yields how many lines each copy has."""
         begin = _begin(path)
         if not begin:
-            return 0
+            return
         log = self._log_of(begin) or self._new_log(begin[0])
         self._begins[log] = max(begin, self._begins.get(log, []), key=len)
         with opened(path) as file:
@@ -118,7 +134,7 @@ class Spool:
             whole = isinstance(file, gzip.GzipFile) or (path != self._source and not self._source.is_dir())
             start = self._positions.get(log, 0)
             file.seek(start)
-            return sum(self._copied(file, log, start, whole))
+            yield from self._copied(file, log, start, whole)
 
     def _log_of(self, begin: list[str]) -> str | None:
         """Returns the log that begins so, as far as both are there; None if none is known."""
@@ -186,7 +202,7 @@ def _begin(path: Path) -> list[str]:
     """Returns what tells a log from others: a digest of its first line, of its first two, and so on; complete ones."""
     marks: list[str] = []
     digest = hashlib.sha256()
-    with suppress(OSError, EOFError), opened(path) as file:
+    with suppress(*UNREADABLE), opened(path) as file:
         for line in iter(lambda: file.readline(_MAX_LINE), b""):
             whole = line.endswith(b"\n") or len(line) == _MAX_LINE or isinstance(file, gzip.GzipFile)
             if not whole or len(marks) == _FIRST_LINES:

@@ -101,6 +101,9 @@ def test_first_lines_plain_gzipped_and_damaged(tmp_path):
     (tmp_path / "cut.gz").write_bytes(gzip.compress(os.urandom(200_000))[:100_000])
     with pytest.raises(SpecError, match=r"cut.gz cannot be read"):
         first_lines(tmp_path / "cut.gz", 1_000)
+    (tmp_path / "garbage.gz").write_bytes(gzip.compress(b"")[:10] + b"\xff" * 99)
+    with pytest.raises(SpecError, match=r"garbage.gz cannot be read"):
+        first_lines(tmp_path / "garbage.gz", 1)
     (tmp_path / "empty").write_bytes(b"")
     assert first_lines(tmp_path / "empty", 10) == []
 

@@ -174,6 +174,48 @@ def test_a_damaged_gzip(tmp_path, log, spooled):
         spooled.look()
 
 
+def test_a_rotated_log_while_it_is_compressed(tmp_path, log):
+    """The lines in front of where it is cut off may come at once, the others when it is whole; each comes once."""
+    said: list[str] = []
+    folder = tmp_path / "out" / "lines"
+    log.parent.mkdir()
+    spool = Spool(log, folder, 100, said.append)
+    append(log, "a\nb\n")
+    assert spool.look() == 2
+    append(log, "".join(f"{os.urandom(8).hex()}\n" for _ in range(2_000)))
+    lines, packed = log.read_text().splitlines(), gzip.compress(log.read_bytes())
+    old = log.with_name("access.log.1.gz")
+    log.unlink()
+    found = 2
+    for size in (1, 15, len(packed) // 3, len(packed) // 2):
+        old.write_bytes(packed[:size])
+        found += spool.look()
+    assert 2 <= found < 2_002 and said == []
+    assert [spool.look() for _ in range(3)] == [0, 0, 0]  # nobody goes on with it
+    (told,) = said
+    assert told.startswith(f"{old}: the gzip is cut off or damaged: ")
+    old.write_bytes(packed)
+    assert found + spool.look() == 2_002
+    assert [line for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()] == lines
+    assert spool.look() == 0 and len(said) == 1
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda packed: packed[:-8],
+        lambda packed: packed[:-8] + bytes(8),  # its checksum is another one
+        lambda packed: packed[:10] + b"\xff" * 99,
+    ],
+)
+def test_an_old_log_that_is_damaged_keeps_nothing_from_starting(log, spooled, damaged):
+    append(log, "a\nb\n")
+    assert spooled.look() == ["a", "b"]
+    log.with_name("access.log.1.gz").write_bytes(damaged(gzip.compress(log.read_bytes())))
+    log.write_text("x\n")
+    assert spooled.look() == ["x"]
+
+
 def test_a_log_that_is_renamed_while_others_are_looked_at(log, spooled, monkeypatch):
     append(log, "a\n")
     assert spooled.look() == ["a"]
