@@ -154,6 +154,7 @@ def _follow(query: StreamingQuery, spool: Spool, run: Run, stop: threading.Event
             run.batches.look(query)
             if begins and run.batches.count:
                 run.clock.at("following the log, until Ctrl-C")
+    spool.settle()
     _drain(query, run.batches)
 
 

@@ -63,10 +63,8 @@ class Spool:
         self._seen: dict[Path, _Mark] = {}
         self._cut: Counter[_Mark] = Counter()
         self._next = self._restored() if self._state.exists() else 0
-        for name in sorted(path.stem for path in folder.glob("*.log")):
-            number, log, end = name.split("-")
-            self._next = max(self._next, int(number) + 1)
-            self._positions[log] = max(self._positions.get(log, 0), int(end))
+        if self._take_names():
+            self._note()
 
     def _restored(self) -> int:
         """Takes what an earlier run has noted of its logs; returns the number of the next copy."""
@@ -80,6 +78,15 @@ class Spool:
                 f"{problem}; begin anew with another folder and an empty store"
             ) from None
         return self._positions.pop("", 0)
+
+    def _take_names(self) -> bool:
+        """Takes what the names of the copies tell; returns whether that is more than was noted."""
+        noted = self._positions.copy()
+        for name in sorted(path.stem for path in self._folder.glob("*.log")):
+            number, log, end = name.split("-")
+            self._next = max(self._next, int(number) + 1)
+            self._positions[log] = max(self._positions.get(log, 0), int(end))
+        return self._positions != noted
 
     def look(self) -> int:
         """Copies the lines that have come since the last look; returns how many.
@@ -106,6 +113,11 @@ class Spool:
                     self._say(f"{path}: the gzip is cut off or damaged: {problem}; it is read on when it has changed")
             self._seen[path] = mark
         return copied
+
+    def settle(self) -> None:
+        """Notes the copies that are there, also one behind which a look was broken off: Spark deletes what it reads."""
+        self._take_names()
+        self._note()
 
     def take(self, file: IO[bytes]) -> int:
         """Copies all of a stream that ends; returns the number of its lines."""
@@ -175,9 +187,13 @@ class Spool:
         self._write(copy, b"".join(lines), _FIRST_FILE_TIME + self._next)  # Spark takes the oldest first
         self._next += 1
         self._positions[log] = end
+        self._note()
+        return len(lines)
+
+    def _note(self) -> None:
+        """Writes up to where each log was read."""
         told = {name: [at, *self._begins.get(name, [])] for name, at in self._positions.items()}
         self._write(self._state, json.dumps({**told, "": self._next}).encode())
-        return len(lines)
 
     def _write(self, path: Path, data: bytes, seconds: float | None = None) -> None:
         """Puts a file in place as a whole. Raises SpecError where that cannot be done."""

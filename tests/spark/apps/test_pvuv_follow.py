@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
 
@@ -158,6 +159,34 @@ def test_copies_that_spark_has_read_may_go(log, spooled, tmp_path):
     assert spooled.look() == ["a", "b", "c"]
     (tmp_path / "out" / "positions.json").unlink()
     assert spooled.look() == []
+    for path in (tmp_path / "out" / "lines").iterdir():
+        path.unlink()
+    assert spooled.look() == []
+
+
+def test_ctrl_c_between_a_copy_and_its_position(tmp_path, log, spooled, monkeypatch):
+    """Spark still reads the copy and deletes it: its lines do not come again."""
+    append(log, "a\nb\n")
+    folder, put_whole, begun = tmp_path / "out" / "lines", spools.put_whole, []
+
+    def put(path, *given):
+        begun.append(path.name)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        put_whole(path, *given)
+
+    def drain(query, batches):
+        for path in folder.iterdir():
+            path.unlink()
+
+    monkeypatch.setattr(spools, "put_whole", put)
+    monkeypatch.setattr(pvuv, "_drain", drain)
+    monkeypatch.setattr(pvuv, "_LOOK_SECONDS", 0)
+    run = SimpleNamespace(batches=None)
+    pvuv._follow(SimpleNamespace(isActive=True), Spool(log, folder, 3), run, threading.Event())
+    assert begun[1] == "positions.json" and not list(folder.iterdir())
+    append(log, "c\n")
+    assert spooled.look() == ["c"]
 
 
 def test_a_stream_that_ends(tmp_path):
