@@ -21,18 +21,32 @@ _LAST_LINES = 20
 
 
 def fresh_folder(path: Path, command: str) -> Path:
-    """Empties the folder of an earlier run of a command, and no other; returns it as an absolute path."""
-    check_folder(path, command)
-    shutil.rmtree(path, ignore_errors=True)
-    return kept_folder(path, command)
+    """Empties the folder of an earlier run of a command, and no other; returns it as an absolute path.
+
+    Raises SpecError where something in it cannot be deleted: it would be taken for a part of this run.
+    """
+    folder = kept_folder(path, command)
+    try:
+        for entry in list(folder.iterdir()):
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            elif entry.name != _mark(command):  # without it, what is left would be another's
+                entry.unlink()
+    except OSError as problem:
+        raise SpecError(f"--out: {path} cannot be emptied: {problem}") from None
+    return folder
 
 
 def kept_folder(path: Path, command: str) -> Path:
     """Returns the folder of a command as an absolute path, with what an earlier run has left there."""
     check_folder(path, command)
-    path.mkdir(parents=True, exist_ok=True)
-    (path / _mark(command)).touch()
-    return path.resolve()
+    folder = path.resolve()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _mark(command)).touch()
+    except OSError as problem:
+        raise SpecError(f"--out: {path} cannot be written: {problem}") from None
+    return folder
 
 
 def _mark(command: str) -> str:

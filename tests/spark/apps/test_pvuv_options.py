@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import spark_glue
 from fastwin.errors import NotInstalledError, SpecError, StoreError
 from fastwin.machine import packages
 from fastwin.store import PaneStore
-from spark_glue.apps.console import ended_as_by_ctrl_c, start_spark
+from spark_glue.apps.console import ended_as_by_ctrl_c, fresh_folder, start_spark
 from spark_glue.apps.pvuv import command
 from spark_glue.apps.pvuv import main as pvuv
 from spark_glue.apps.pvuv.page import Page
@@ -118,6 +119,45 @@ def test_wrong_options_are_told_before_spark_starts(tmp_path, monkeypatch, given
     with pytest.raises(SpecError, match=re.escape(says)):
         pvuv.run(arguments(*given))
     assert Path("FOLLOWED/options.json").exists() and Path("pvuv-output/of-an-earlier-run").exists()
+
+
+def earlier_folder(path: Path) -> Path:
+    """Returns a folder of an earlier run, with a file and a folder in it."""
+    (path / "checkpoint").mkdir(parents=True)
+    for name in (".fastwin-pvuv", "malformed.log", "checkpoint/offsets"):
+        (path / name).touch()
+    return path
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_folder_is_emptied(tmp_path, linked):
+    there = earlier_folder(tmp_path / "there")
+    out = tmp_path / "out" if linked else there
+    if linked:
+        out.symlink_to(there)
+    assert fresh_folder(out, "pvuv") == there
+    assert out.is_symlink() == linked and [path.name for path in there.iterdir()] == [".fastwin-pvuv"]
+    if linked:
+        there.joinpath(".fastwin-pvuv").unlink()
+        there.rmdir()
+        assert fresh_folder(out, "pvuv") == there and there.is_dir()
+
+
+@pytest.mark.parametrize(("owner", "name"), [(shutil, "rmtree"), (Path, "unlink")])
+def test_a_folder_that_cannot_be_emptied_is_told(tmp_path, monkeypatch, owner, name):
+    def denied(path, **options):
+        if not options.get("ignore_errors"):
+            raise PermissionError(f"not allowed: {path}")
+
+    out = earlier_folder(tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, denied)
+        with pytest.raises(SpecError, match=r"^--out: .*out cannot be emptied: not allowed: "):
+            fresh_folder(out, "pvuv")
+    fresh_folder(out, "pvuv")  # it is still known as the command's own
+    (tmp_path / "file").touch()
+    with pytest.raises(SpecError, match=r"^--out: .*file/out cannot be written: .*Not a directory"):
+        fresh_folder(tmp_path / "file" / "out", "pvuv")
 
 
 @pytest.mark.parametrize("given", [(), ("--retention", "7 days")])
