@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import spark_glue
 from fastwin.errors import FastwinError, SpecError
 
-__all__ = ["check_folder", "ended_as_by_ctrl_c", "fresh_folder", "kept_folder", "start_spark"]
+__all__ = ["check_apart", "check_folder", "ended_as_by_ctrl_c", "fresh_folder", "kept_folder", "start_spark"]
 
 _LAST_LINES = 20
 
@@ -59,6 +59,13 @@ def check_folder(path: Path, command: str) -> None:
         raise SpecError(f"--out: {path} is no folder; name a new one")
     if path.exists() and any(path.iterdir()) and not (path / _mark(command)).exists():
         raise SpecError(f"--out: {path} is not empty, and was not made by {command}; name a new folder")
+
+
+def check_apart(path: Path, given: Path) -> None:
+    """Raises SpecError where what a command reads, a file or a folder, lies in the folder that it empties."""
+    folder = path.resolve()
+    if any(place.is_relative_to(folder) for place in (given.resolve(), given.parent.resolve())):
+        raise SpecError(f"--out: {given} lies in {path}, which is emptied; name another folder")
 
 
 def start_spark(app_name: str, master: str, settings: dict[str, Any], log: Path) -> SparkSession:

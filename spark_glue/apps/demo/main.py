@@ -19,7 +19,7 @@ import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
 from fastwin.times import to_ms
-from spark_glue.apps.console import fresh_folder, start_spark
+from spark_glue.apps.console import check_apart, fresh_folder, start_spark
 from spark_glue.apps.demo.chart import draw
 from spark_glue.apps.demo.pace import measure, write_rows
 from spark_glue.apps.demo.progress import HEADER, Tally, follow
@@ -47,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     if to_ms(arguments.watermark, argument="--watermark") < 0:
         raise SpecError(f"--watermark: must not be negative, got {arguments.watermark!r}")
     own = arguments.events is not None
+    if own:
+        check_apart(arguments.out, arguments.events)
     source = own_file(arguments.events, arguments.key, arguments.time) if own else flights()
     text = specs_text(source, arguments)
     found = specs_in(text)

@@ -11,7 +11,7 @@ from pathlib import Path
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from spark_glue.apps.console import check_folder, fresh_folder, kept_folder
+from spark_glue.apps.console import check_apart, check_folder, fresh_folder, kept_folder
 from spark_glue.apps.pvuv.spool import GZIP, Spool
 from spark_glue.sinks.store import StoreSink
 
@@ -53,8 +53,10 @@ def opened_places(arguments: argparse.Namespace, spec: fw.WindowSpec, opened: Ex
 
 
 def _check_out(arguments: argparse.Namespace) -> None:
-    """Raises SpecError for a folder that is another's, or that a run with --follow needs."""
+    """Raises SpecError for a folder that is another's, that the log is in, or that a run with --follow needs."""
     check_folder(arguments.out, "pvuv")
+    if str(arguments.log) != "-":
+        check_apart(arguments.out, arguments.log)
     if not arguments.follow and (arguments.out / _FOLLOWED).exists():
         raise SpecError(
             f"--out: {arguments.out} has what a run with --follow goes on with; add --follow, or name a new folder"

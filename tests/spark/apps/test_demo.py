@@ -94,6 +94,16 @@ def test_a_negative_watermark_is_refused_before_a_folder_is_emptied(tmp_path, mo
     assert Path("demo-output/earlier").exists()
 
 
+def test_events_in_the_folder_that_is_emptied_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("demo-output").mkdir()
+    (Path("demo-output") / ".fastwin-demo").touch()
+    pq.write_table(pa.table({"k": [1], "at": [HOUR]}), "demo-output/events.parquet")
+    assert main(["demo", "--events", "demo-output/events.parquet", "--key", "k", "--time", "at"]) == 1
+    assert "--out: demo-output/events.parquet lies in demo-output, which is emptied" in capsys.readouterr().err
+    assert Path("demo-output/events.parquet").exists()
+
+
 @pytest.mark.parametrize("option", ["--batches", "--pace"])
 def test_a_wrong_number_is_refused_before_anything_starts(option, capsys):
     assert main(["demo", option, "-1"]) == 1

@@ -160,6 +160,23 @@ def test_a_folder_that_cannot_be_emptied_is_told(tmp_path, monkeypatch, owner, n
         fresh_folder(tmp_path / "file" / "out", "pvuv")
 
 
+@pytest.mark.parametrize("log", ["out/log", "out/logs", "out", "link", "out/link"])
+@pytest.mark.parametrize("given", [(), ("--follow",)])
+def test_a_log_in_the_folder_that_is_emptied_is_refused(tmp_path, monkeypatch, log, given):
+    monkeypatch.chdir(tmp_path)
+    earlier_folder(tmp_path / "out")
+    Path("out/logs").mkdir()
+    for path in ("elsewhere", "out/log", "out/logs/log"):
+        Path(path).write_text(f"{GOOD}\n")
+    Path("link").symlink_to("out/log")
+    Path("out/link").symlink_to("../elsewhere")
+    monkeypatch.setattr(spark_glue, "session", lambda *a: pytest.fail("Spark was started"))
+    with pytest.raises(SpecError, match=f"^--out: {log} lies in out, which is emptied; name another folder$"):
+        pvuv.run(arguments(log, "--out", "out", *given))
+    assert Path("out/malformed.log").exists() and Path("out/link").is_symlink()
+    assert Path("out/log").read_text() == Path("out/logs/log").read_text() == f"{GOOD}\n"
+
+
 @pytest.mark.parametrize("given", [(), ("--retention", "7 days")])
 def test_the_store_is_told_how_long_to_keep_panes(tmp_path, monkeypatch, given):
     class EnoughError(Exception):
