@@ -12,6 +12,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from spark_glue.apps.pvuv.requests import COUNTS
+from spark_glue.progress import counters
 
 __all__ = ["Batches", "Clock"]
 
@@ -83,8 +84,8 @@ class Batches:
                 self._add(progress)
 
     def _add(self, progress: StreamingQueryProgress) -> None:
-        found = {name: row.asDict() for name, row in progress.observedMetrics.items()}
-        lines, windows = found.get(COUNTS, {}), found.get("fastwin", {})
+        row = progress.observedMetrics.get(COUNTS)
+        lines, windows = {} if row is None else row.asDict(), counters(progress).get("fastwin", {})
         told = Counter({name: lines.get(name) or 0 for name in ("events", "malformed", "skipped")})
         told["late"] = (windows.get("late") or 0) + (windows.get("dropped") or 0)
         seconds = progress.durationMs.get("triggerExecution", 0) / 1000

@@ -1,11 +1,16 @@
 """``fastwin pvuv`` over folders with much that is no access log: so much is kept, and the rest is counted."""
 
+from types import SimpleNamespace
+
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 
 from spark_glue.apps.pvuv.malformed import Malformed
 from spark_glue.apps.pvuv.modules import Events
-from spark_glue.apps.pvuv.requests import requests_of
+from spark_glue.apps.pvuv.progress import Batches
+from spark_glue.apps.pvuv.requests import COUNTS, requests_of
+from spark_glue.plan.queries import OBSERVED
+from spark_glue.stages.counters import COUNTERS
 
 GOOD = '1.2.3.4 - - [17/May/2015:10:0{}:03 +0000] "GET /blog HTTP/1.1" 200 5 "-" "Agent/1"'
 
@@ -43,3 +48,18 @@ def test_a_folder_takes_several_micro_batches(spark, tmp_path, monkeypatch):
     writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
     writer.trigger(availableNow=True).start().awaitTermination()
     assert [rows for rows in found if rows] == [["/blog"] * 2, ["/blog"]]
+
+
+def progress_of(batch_id: int, lines: dict, **windows: int) -> SimpleNamespace:
+    """Returns the progress of a micro-batch, with what was observed in it as Spark tells it."""
+    observed = {COUNTS: Row(**lines), "fastwin": Row(**{OBSERVED: dict.fromkeys(COUNTERS, 0) | windows})}
+    return SimpleNamespace(batchId=batch_id, numInputRows=1, durationMs={}, observedMetrics=observed)
+
+
+def test_lines_that_are_too_late_are_told():
+    said: list[str] = []
+    batches = Batches(said.append)
+    lines = {"events": 10, "malformed": 2, "skipped": 1, "newest_ms": 1_700_000_000_000}
+    batches.look(SimpleNamespace(recentProgress=[progress_of(0, lines, late=3, dropped=1, bad=2)]))
+    assert batches.total == {"events": 10, "malformed": 2, "skipped": 1, "late": 4}
+    assert said[1].split()[:5] == ["0", "10", "2", "1", "4"]
