@@ -14,7 +14,10 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from spark_glue.apps.pvuv.requests import COUNTS
 from spark_glue.progress import counters
 
-__all__ = ["Batches", "Clock"]
+__all__ = ["MISDATED", "Batches", "Clock"]
+
+MISDATED = "dated before 1970 or more than a day ahead"
+"""What lines are that are parsed, and count nowhere."""
 
 _HEADER = (
     f"{'batch':>7}{'events':>11}{'malformed':>11}{'not counted':>13}{'too late':>10}  {'log until':<18}{'seconds':>8}"
@@ -66,7 +69,10 @@ class Clock:
 
 
 class Batches:
-    """The micro-batches of the query, added up."""
+    """The micro-batches of the query, added up.
+
+    total: lines by what became of them: events, of which some are late; misdated; malformed; skipped.
+    """
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -88,6 +94,8 @@ class Batches:
         lines, windows = {} if row is None else row.asDict(), counters(progress).get("fastwin", {})
         told = Counter({name: lines.get(name) or 0 for name in ("events", "malformed", "skipped")})
         told["late"] = (windows.get("late") or 0) + (windows.get("dropped") or 0)
+        told["misdated"] = max((windows.get("bad") or 0) - told["malformed"], 0)
+        told["events"] -= told["misdated"]
         seconds = progress.durationMs.get("triggerExecution", 0) / 1000
         if not self.count:
             self._say(_HEADER)
@@ -103,3 +111,5 @@ class Batches:
             f"{progress.batchId:>7}{told['events']:>11,}{told['malformed']:>11,}{told['skipped']:>13,}"
             f"{told['late']:>10,}  {until:<18}{seconds:>8.1f}"
         )
+        if told["misdated"]:
+            self._say(f"batch {progress.batchId}: {told['misdated']:,} more lines are {MISDATED}")

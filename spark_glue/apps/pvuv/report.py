@@ -10,7 +10,7 @@ from fastwin.store import PaneStore
 from spark_glue.apps.pvuv.malformed import Malformed
 from spark_glue.apps.pvuv.modules import Counted, Events
 from spark_glue.apps.pvuv.places import Places, without_password
-from spark_glue.apps.pvuv.progress import Batches, Clock
+from spark_glue.apps.pvuv.progress import MISDATED, Batches, Clock
 from spark_glue.apps.specfile import how_to_ask
 
 __all__ = ["Run", "report", "what_counts"]
@@ -75,7 +75,8 @@ def _report_counts(run: Run) -> None:
     told, written = run.batches.total, run.places.sink.written
     skipped = f"{told['skipped']:,} requests not counted, " if run.arguments.count != "requests" else ""
     kept = f", {written.expired:,} of them older than retention" if written.expired else ""
-    lines = f"{skipped}{told['late']:,} too late, {told['malformed']:,} malformed lines"
+    misdated = f"{told['misdated']:,} {MISDATED}, " if told["misdated"] else ""
+    lines = f"{skipped}{told['late']:,} too late, {misdated}{told['malformed']:,} malformed lines"
     print(f"\n{told['events']:,} events, {lines}; {written.stored + written.expired:,} panes{kept}")
     print(_seconds(run.clock, run.batches))
     if told["malformed"]:

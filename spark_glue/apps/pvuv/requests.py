@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from spark_glue.apps.pvuv.accesslog import parse_lines
 from spark_glue.apps.pvuv.modules import Events
+from spark_glue.plan.eventtimes import time_where_ahead
 
 __all__ = ["COUNTS", "requests_of"]
 
@@ -17,6 +18,7 @@ COUNTS = "lines"
 """The name of the counters in a micro-batch's progress: events, malformed, skipped, newest_ms."""
 
 _FILES_AT_ONCE = 1_000
+_DAY_MS = 86_400_000
 _COLUMNS = "module string, ts timestamp, visitor string, line string, events bigint, skipped bigint"
 _SCHEMA = pa.schema(
     [
@@ -33,6 +35,9 @@ _SCHEMA = pa.schema(
 def requests_of(spark: SparkSession, lines: Path, end: Path, made: Events, *, copies: bool) -> DataFrame:
     """Returns a stream of module, ts, visitor and line, the last for malformed lines alone, which have nothing else.
 
+    ts is null as well for a date before 1970, or more than a day ahead of the micro-batch's time, so that it moves no
+    watermark. What is put into ``end`` may have any time.
+
     lines: a folder of logs, plain or with Hadoop's endings for compressed ones. end: an empty folder; a file of JSON
     with ``ms`` put there later is one event of no module, which brings the watermark to that time; of several files,
     each is read by a micro-batch of its own. copies: whether ``lines`` has copies, which Spark deletes when it has read
@@ -41,17 +46,27 @@ def requests_of(spark: SparkSession, lines: Path, end: Path, made: Events, *, co
     reader = spark.readStream.option("cleanSource", "delete" if copies else "off")
     reader = reader.option("maxFilesPerTrigger", _FILES_AT_ONCE)
     text = reader.text(re.sub(r"([\\*?{}\[\],])", r"\\\1", str(lines)))
-    parsed = text.mapInArrow(_parsing(made), _COLUMNS)
-    parsed = parsed.observe(
-        COUNTS,
-        F.sum("events").alias("events"),
-        F.count("line").alias("malformed"),
-        F.sum("skipped").alias("skipped"),
-        F.unix_millis(F.max("ts")).alias("newest_ms"),
-    ).where("events is null")
+    parsed = (
+        _dated(text.mapInArrow(_parsing(made), _COLUMNS))
+        .observe(
+            COUNTS,
+            F.sum("events").alias("events"),
+            F.count("line").alias("malformed"),
+            F.sum("skipped").alias("skipped"),
+            F.unix_millis(F.max("ts")).alias("newest_ms"),
+        )
+        .where("events is null")
+    )
     last = spark.readStream.schema("ms bigint").option("maxFilesPerTrigger", 1).json(str(end))
     last = last.selectExpr("null as module", "timestamp_millis(ms) as ts", "null as visitor", "null as line")
     return parsed.select("module", "ts", "visitor", "line").union(last)
+
+
+def _dated(parsed: DataFrame) -> DataFrame:
+    """Returns the frame with null for times that are none of a log."""
+    time_us, now = F.unix_micros("ts"), time_where_ahead(parsed, "ts", None, _DAY_MS)
+    wrong = (time_us < 0) | (time_us - F.unix_micros(now) > _DAY_MS * 1_000)
+    return parsed.withColumn("ts", F.when(wrong, None).otherwise(F.col("ts")))
 
 
 def _parsing(made: Events) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

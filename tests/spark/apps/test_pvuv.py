@@ -5,6 +5,7 @@ import os
 import random
 import re
 import subprocess
+import time
 from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -174,7 +175,7 @@ def test_which_requests_count():
 
 
 def small_log(path: Path) -> list[str]:
-    """Two days of requests, a few minutes out of order, with lines between that are none."""
+    """Two days of requests, a few minutes out of order, with lines between that are none, or of impossible dates."""
     dice = random.Random(4)
     first = datetime(2024, 3, 1, 22, tzinfo=UTC)
     made = []
@@ -190,6 +191,8 @@ def small_log(path: Path) -> list[str]:
     lines = [line for _, line in sorted(made)]
     for at in (5, 700, 2_900):
         lines.insert(at, f"malformed {at}")
+    for text in ("31/Dec/9999:23:59:59 -0100", "31/Dec/1969:23:59:59 +0000", "01/Jan/0001:00:00:00 +1400"):
+        lines.insert(300, GOOD.replace("17/May/2015:10:05:03 +0000", text))
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
     return lines
 
@@ -197,9 +200,10 @@ def small_log(path: Path) -> list[str]:
 PARTS = re.compile(r".*[.](css|m?js|map|png|jpe?g|gif|svg|ico|webp|avif|bmp|woff2?|ttf|eot|otf)", re.IGNORECASE)
 
 
-def plainly(lines: list[str]) -> tuple[dict, int, int]:
-    """Returns the visitors of every page by module and pane, malformed lines and other requests: by splitting text."""
-    found, malformed, others = defaultdict(list), 0, 0
+def plainly(lines: list[str]) -> tuple[dict, int, int, int]:
+    """Returns the visitors of every page by module and pane, and how many lines are malformed, other requests, and of
+    impossible dates: by splitting text."""
+    found, malformed, others, misdated = defaultdict(list), 0, 0, 0
     for line in lines:
         try:
             head, request, status, _, _, _, *agent = line.split('"')[:7] if line.count('"') >= 6 else (None,) * 7
@@ -215,9 +219,12 @@ def plainly(lines: list[str]) -> tuple[dict, int, int]:
             others += 1
             continue
         at = int(moment.timestamp()) * 1_000
+        if not 0 <= at <= time.time() * 1_000 + DAY:
+            misdated += 1
+            continue
         module = "/" + "".join([part for part in path.split("/") if part][:1])
         found[module, at - at % PANE].append(f"{head.split()[0]} {agent}")
-    return found, malformed, others
+    return found, malformed, others, misdated
 
 
 @pytest.mark.parametrize("source", ["small", *(["given"] if ACCESS_LOG else [])])
@@ -234,9 +241,11 @@ def test_log_to_store(spark, tmp_path, monkeypatch, capsys, source):
     monkeypatch.setattr(type(spark), "stop", lambda self: None)  # it belongs to all tests
     assert pvuv.run(arguments(str(log), "--out", str(tmp_path / "out"))) == 0
     told = capsys.readouterr().out
-    requests, malformed, others = plainly(lines)
+    requests, malformed, others, misdated = plainly(lines)
     assert f"{sum(map(len, requests.values())):,} events, {others:,} requests not counted, 0 too late, " in told
     assert f"{malformed:,} malformed lines" in told and others > 10
+    assert source == "given" or misdated == 3
+    assert (f", {misdated:,} dated before 1970 or more than a day ahead, " in told) == bool(misdated)
     assert "images, styles, scripts and fonts do not count" in told.splitlines()[0]
     assert re.search(r"^[\d.]+ s: [\d.]+ s starting Spark, [\d.]+ s the first micro-batch, ", told, re.MULTILINE)
     assert f"fastwin serve --store rocksdb:{tmp_path / 'out' / 'store'}" in told
@@ -274,6 +283,24 @@ def test_log_to_store(spark, tmp_path, monkeypatch, capsys, source):
             assert (module, until, pv, uv) == (*wanted, count)
     finally:
         server.stop()
+
+
+@pytest.mark.long
+def test_a_log_that_ends_now(spark, tmp_path, monkeypatch, capsys):
+    """All panes close, also where that takes a time of days ahead."""
+    now = datetime.now(UTC)
+    moments = [now + timedelta(hours=hours) for hours in (-50, -25, 0)]
+    lines = [GOOD.replace("17/May/2015:10:05:03", f"{moment:%d/%b/%Y:%H:%M:%S}") for moment in moments]
+    (tmp_path / "access.log").write_text("\n".join(lines))
+    monkeypatch.setattr(spark_glue, "session", lambda *a: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    given = ["--window", "72h", "--slide", "12h", "--watermark", "1 day"]
+    assert pvuv.run(arguments(str(tmp_path / "access.log"), "--out", str(tmp_path / "out"), *given)) == 0
+    told = capsys.readouterr().out
+    assert "\n3 events, 0 requests not counted, 0 too late, 0 malformed lines; 3 panes\n" in told
+    assert "ahead of the clock" not in told
+    with PaneStore.open(f"rocksdb:{tmp_path / 'out' / 'store'}", read_only=True) as store:
+        assert store.query()["pv"].to_pylist() == [3]
 
 
 def test_the_page_of_a_store_with_a_password(monkeypatch):

@@ -1,5 +1,6 @@
 """``fastwin pvuv`` over folders with much that is no access log: so much is kept, and the rest is counted."""
 
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -56,10 +57,39 @@ def progress_of(batch_id: int, lines: dict, **windows: int) -> SimpleNamespace:
     return SimpleNamespace(batchId=batch_id, numInputRows=1, durationMs={}, observedMetrics=observed)
 
 
-def test_lines_that_are_too_late_are_told():
+def test_lines_that_are_too_late_or_misdated_are_told():
     said: list[str] = []
     batches = Batches(said.append)
     lines = {"events": 10, "malformed": 2, "skipped": 1, "newest_ms": 1_700_000_000_000}
-    batches.look(SimpleNamespace(recentProgress=[progress_of(0, lines, late=3, dropped=1, bad=2)]))
-    assert batches.total == {"events": 10, "malformed": 2, "skipped": 1, "late": 4}
-    assert said[1].split()[:5] == ["0", "10", "2", "1", "4"]
+    first, second = progress_of(0, lines, late=3, dropped=1, bad=2), progress_of(1, lines, bad=5)
+    batches.look(SimpleNamespace(recentProgress=[first, second]))
+    assert batches.total == {"events": 17, "malformed": 4, "skipped": 2, "late": 4, "misdated": 3}
+    assert [line.split()[:5] for line in said[1:3]] == [["0", "10", "2", "1", "4"], ["1", "7", "2", "1", "0"]]
+    assert said[3:] == ["batch 1: 3 more lines are dated before 1970 or more than a day ahead"]
+
+
+def test_impossible_dates_are_no_times(spark, tmp_path):
+    now = datetime.now(UTC).replace(microsecond=0)
+    ahead = [f"{now + timedelta(hours=hours):%d/%b/%Y:%H:%M:%S +0000}" for hours in (23, 25)]
+    dates = ["01/Jan/0001:00:00:00 +1400", "31/Dec/1969:23:59:59 +0000", "01/Jan/1970:00:00:00 +0000", *ahead]
+    dates.append("31/Dec/9999:23:59:59 -0100")
+    logs, end = tmp_path / "logs", tmp_path / "end"
+    for folder in (logs, end):
+        folder.mkdir()
+    lines = [
+        GOOD.replace("17/May/2015:10:0{}:03 +0000", date).replace("/blog", f"/{n}") for n, date in enumerate(dates)
+    ]
+    (logs / "log").write_text("\n".join(["malformed", *lines]))
+    found: dict[str | None, int | None] = {}
+
+    def keep(batch: DataFrame, _: int) -> None:
+        found.update({row.module: row.ms for row in batch.selectExpr("module", "unix_millis(ts) ms").collect()})
+
+    frame = requests_of(spark, logs, end, Events("path"), copies=False)
+    writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    newest = int(now.timestamp()) * 1_000 + 23 * 3_600_000
+    assert found == {None: None, "/0": None, "/1": None, "/2": 0, "/3": newest, "/4": None, "/5": None}
+    told = query.recentProgress[0].observedMetrics[COUNTS]
+    assert told.asDict() == {"events": 6, "malformed": 1, "skipped": 0, "newest_ms": newest}
