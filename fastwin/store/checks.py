@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.errors import SpecError, StoreError
-from fastwin.spec.resultcolumns import WINDOW_START
+from fastwin.spec.resultcolumns import WINDOW_END, WINDOW_START
 from fastwin.store.layout import Layout
 from fastwin.store.records import Meta, Revision
 from fastwin.store.spans import FIRST_MS, LAST_MS, Span, time_text
@@ -47,15 +47,11 @@ def earliest(*times: int | None) -> int | None:
 
 
 def pane_starts(table: pa.Table, layout: Layout) -> np.ndarray:
-    """Returns the starts of panes, ms, checked to be on the grid and in the calendar."""
+    """Returns the starts of panes, ms, checked to be on the grid and in the calendar, and their ends, if they are told,
+    to be as far away as a pane is wide."""
     if WINDOW_START not in table.column_names:
         raise SpecError(f"put: the panes have no column 'window_start'; they have {', '.join(table.column_names)}")
-    column = table[WINDOW_START]
-    if column.null_count:
-        raise SpecError(f"put: window_start is null in {column.null_count} of {table.num_rows} rows")
-    if pa.types.is_timestamp(column.type):
-        column = pc.cast(column, pa.timestamp("ms", tz=column.type.tz)).cast(pa.int64())
-    starts = column.to_numpy().astype(np.int64)
+    starts = _bounds(table, WINDOW_START)
     beyond = (starts < FIRST_MS) | (starts >= LAST_MS)
     if beyond.any():
         raise SpecError(f"put: window_start must be in the years 1 to 9999, got {int(starts[beyond][0])} ms")
@@ -64,7 +60,26 @@ def pane_starts(table: pa.Table, layout: Layout) -> np.ndarray:
         raise SpecError(
             f"put: window_start {time_text(int(starts[off][0]))} starts no pane of {format_ms(layout.pane_ms)}"
         )
+    if WINDOW_END in table.column_names:
+        widths = _bounds(table, WINDOW_END) - starts
+        other = widths != layout.pane_ms
+        if other.any():
+            raise SpecError(
+                f"put: the panes must be {format_ms(layout.pane_ms)} wide, got a window of "
+                f"{format_ms(int(widths[other][0]))} from {time_text(int(starts[other][0]))} on; put what "
+                f"spec.panes() gives, of the spec and the width that the store was opened with"
+            )
     return starts
+
+
+def _bounds(table: pa.Table, name: str) -> np.ndarray:
+    """Returns a column of times, ms. Raises SpecError where one is null."""
+    column = table[name]
+    if column.null_count:
+        raise SpecError(f"put: {name} is null in {column.null_count} of {table.num_rows} rows")
+    if pa.types.is_timestamp(column.type):
+        column = pc.cast(column, pa.timestamp("ms", tz=column.type.tz)).cast(pa.int64())
+    return column.to_numpy().astype(np.int64)
 
 
 def checked_watermark(value: Any, layout: Layout, newest: int | None) -> int | None:

@@ -240,6 +240,8 @@ def _check_kind(one: Field) -> None:
     """Raises SpecError for a field that cells cannot hold."""
     if one.merge == "state" and kinds_in(one.kind) is None:
         raise SpecError(f"put: {one.name!r} must be a state as spec.panes() makes it, got {one.kind}")
+    if one.merge == "union" and not (pa.types.is_binary(one.kind) or pa.types.is_large_binary(one.kind)):
+        raise SpecError(f"put: {one.name!r} must be a sketch as spec.panes() makes it, got {one.kind}")
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     if one.merge not in ("union", "state") and not one.is_number and not any(test(one.kind) for test in tests):
         raise SpecError(f"put: a store keeps numbers, times, booleans, text and bytes, but {one.name!r} is {one.kind}")

@@ -182,7 +182,7 @@ class PaneStore(ABC):
         """Sets panes: each replaces what its key had at that time, unless that has a higher revision.
 
         panes: results of ``spec.panes().run`` or of its stream: pyarrow, pandas or polars; needs ``window_start``, the
-            key columns and the panes' aggregates.
+            key columns and the panes' aggregates. Where there is a ``window_end``, it must be that of the pane.
         revision: ``(epoch, batch)``; None: an epoch of this store object, and its next batch.
         advance: whether the watermark follows to the end of the last pane; False where this is part of a batch, whose
             end ``advance_watermark`` tells. watermark: ms, where to instead, such as the stream's; rounded down to a
@@ -212,7 +212,7 @@ class PaneStore(ABC):
             revision = self._epoch, self._batch
             self._batch += 1
         revision = checked_revision(revision)
-        meta = self._ensure(table.schema)
+        meta = self._ensure(table)
         self._last, layout = self._last or meta, meta.layout
         starts = pane_starts(table, layout)
         goal = checked_watermark(watermark, layout, int(starts.max()) + layout.pane_ms if len(starts) else None)
@@ -274,14 +274,15 @@ class PaneStore(ABC):
         self._begun = False
         return interrupted(self._shown)
 
-    def _ensure(self, schema: pa.Schema) -> Meta:
+    def _ensure(self, panes: pa.Table) -> Meta:
         """Returns the store's meta, with the layout that the spec gives for panes of this schema."""
         meta = self.meta()
         if self._spec is not None:
-            wanted = Layout.of(self._spec, schema, self._retention_ms)
+            wanted = Layout.of(self._spec, panes.schema, self._retention_ms)
             if meta is not None:
                 meta.layout.check_same(wanted)
             if meta is None or (self._retention_ms is not None and meta.layout != wanted):
+                pane_starts(panes, wanted)  # of panes that are refused, nothing stays
                 self._create(wanted)
                 meta = self.meta()
         if meta is None:

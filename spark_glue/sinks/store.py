@@ -14,7 +14,7 @@ import fastwin as fw
 from fastwin.callers import callers_level
 from fastwin.errors import FastwinError, SpecError, StoreError, StoreUnavailableError
 from fastwin.spec.panes import window_of
-from fastwin.spec.resultcolumns import WINDOW_START
+from fastwin.spec.resultcolumns import BOUNDS, WINDOW_END
 from fastwin.store import PaneStore, Revision, Written
 from fastwin.times import Duration, to_ms
 from spark_glue.plan.asking import ask_spark
@@ -97,7 +97,7 @@ class StoreSink:
         self._epoch = self._last = -1
         self.written = Written()
         assert self._panes.ending is not None
-        self._columns = [*self._panes.keys, WINDOW_START, *self._panes.ending.names]
+        self._columns = [*self._panes.keys, *BOUNDS, *self._panes.ending.names]
 
     def close(self) -> None:
         """Lets go of the store, for another writer."""
@@ -135,7 +135,8 @@ class StoreSink:
             self._lost(store, str(problem))
             store.begin_batch()
         self._last = batch_id
-        panes = frame.select(*(F.col(quoted(name)) for name in self._columns))
+        there = [name for name in self._columns if name != WINDOW_END or name in frame.columns]
+        panes = frame.select(*(F.col(quoted(name)) for name in there))
         write = self._from_driver if store.one_writer else self._from_executors
         written = write(panes, (self._epoch, batch_id))
         mark = None if query is None else (query, batch_id)

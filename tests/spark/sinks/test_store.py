@@ -16,7 +16,8 @@ import redis
 
 import fastwin as fw
 import spark_glue
-from fastwin.errors import SpecError, StoreError
+from fastwin.errors import FastwinError, SpecError, StoreError
+from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.store import PaneStore, Written
 from tests.support import numbered_clicks
 from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
@@ -206,8 +207,10 @@ def test_panes_that_are_left_out(spark, url):
     """They end no query, in tasks neither: the sink counts them, and warns once."""
     panes = SPEC.panes().run(clicks(100, modules=2)).main
     long = panes.slice(0, 2).set_column(0, "module", pa.array(["x" * 1_100] * 2))
-    old = pc.subtract(panes["window_start"][:3], pa.scalar(30 * DAY, pa.duration("ms")))
-    parts = [panes, long, panes.slice(0, 3).set_column(1, "window_start", old)]
+    old = panes.slice(0, 3)
+    for place, name in enumerate(BOUNDS, 1):
+        old = old.set_column(place, name, pc.subtract(old[name], pa.scalar(30 * DAY, pa.duration("ms"))))
+    parts = [panes, long, old]
     frames = [spark.createDataFrame(pa.concat_tables(some).to_pandas()).repartition(3) for some in (parts[:1], parts)]
     sink = spark_glue.to_store(url, SPEC)
     with pytest.warns(UserWarning, match="1024 bytes") as told:
@@ -219,6 +222,16 @@ def test_panes_that_are_left_out(spark, url):
     sink.close()
     with PaneStore.open(url, read_only=True) as store:
         assert store.keys()["module"].to_pylist() == ["module 0", "module 1"]
+
+
+def test_windows_in_place_of_panes(spark, url):
+    """As where spec.panes() was forgotten: they begin where panes do."""
+    spec = spec_of(pv=fw.Count())
+    frame = spark.createDataFrame(spec.run(clicks(3)).main.to_pandas())
+    sink = spark_glue.to_store(url, spec)
+    with pytest.raises(FastwinError, match="the panes must be 3 min wide, got a window of 1 d"):
+        sink(frame, 0)
+    sink.close()
 
 
 def test_a_query_that_lags_behind_another(spark, url):
