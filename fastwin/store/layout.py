@@ -19,7 +19,7 @@ from fastwin.spec.panes import Merge, PaneOutput, fields_of, outputs_of, pane_sp
 from fastwin.store.keytext import check_key_types
 from fastwin.store.means import mean_type
 from fastwin.store.spans import Level, coarse_width
-from fastwin.store.states import aggregate_from_text, aggregate_to_text
+from fastwin.store.states import aggregate_from_text, aggregate_to_text, reading_of
 from fastwin.times import format_ms
 
 __all__ = ["Field", "Layout", "Output"]
@@ -43,13 +43,15 @@ _NUMBERS = (
 class Field:
     """What a pane keeps under one name: its Arrow type, and how two of them become one.
 
-    made: for a state, which aggregate it is of; see ``states``.
+    made: for a state, which aggregate it is of; see ``states``. reads: which aggregate fills it, of which columns, and
+    under which condition; "" in a store that was made before this was kept.
     """
 
     name: str
     kind: pa.DataType
     merge: Merge
     made: str = ""
+    reads: str = field(default="", compare=False)
 
     @property
     def is_number(self) -> bool:
@@ -123,7 +125,10 @@ class Layout:
                 raise SpecError(f"put: the panes have no column {name!r}; they have {', '.join(schema.names)}")
         keys = tuple(pa.field(name, decoded_type(schema.field(name).type)) for name in whole.keys)
         check_key_types(keys)
-        fields = [Field(f.name, schema.field(f.name).type, f.merge, _made(f.aggregate)) for f in fields_of(outputs)]
+        fields = [
+            Field(f.name, schema.field(f.name).type, f.merge, _made(f.aggregate), reading_of(f.aggregate))
+            for f in fields_of(outputs)
+        ]
         for one in fields:
             _check_kind(one)
         return cls(
@@ -173,6 +178,7 @@ class Layout:
                 "fields": {field.name: [str(field.kind), field.merge] for field in self.fields},
                 "outputs": {output.name: [output.how, *output.fields] for output in self.outputs},
                 "states": {one.name: one.made for one in self.fields if one.made},
+                "reads": {one.name: one.reads for one in self.fields if one.reads},
                 "results": {output.name: output.made for output in self.outputs if output.made},
                 "pane_ms": self.pane_ms,
                 "coarse_ms": self.coarse_ms,
@@ -193,10 +199,10 @@ class Layout:
         for what in ("keys", "fields", "outputs", "pane_ms", "coarse_ms", "offset_ms", "window_ms"):
             mine, theirs = getattr(self, what), getattr(other, what)
             if mine != theirs:
-                raise StoreError(
-                    f"store: it holds panes with {what}={_shown(mine)}, and the spec has {_shown(theirs)}; "
-                    f"use another store or another namespace"
-                )
+                raise _other(what, _shown(mine), _shown(theirs))
+        for mine, theirs in zip(self.fields, other.fields, strict=True):
+            if mine.reads and theirs.reads and mine.reads != theirs.reads:
+                raise _other(mine.name, mine.reads, theirs.reads)
 
 
 @lru_cache(maxsize=64)  # every question to a store reads it
@@ -206,11 +212,11 @@ def _read(text: str | bytes) -> Layout:
         if not _OLDEST <= found["version"] <= _VERSION:
             raise StoreError(f"store: its layout has version {found['version']}, this fastwin reads version {_VERSION}")
         schema = text_to_schema(found["schema"])
-        states, results = found.get("states", {}), found.get("results", {})
+        states, reads, results = (found.get(name, {}) for name in ("states", "reads", "results"))
         return Layout(
             tuple(schema.field(name) for name in found["keys"]),
             tuple(
-                Field(name, schema.field(name).type, merge, states.get(name, ""))
+                Field(name, schema.field(name).type, merge, states.get(name, ""), reads.get(name, ""))
                 for name, (_, merge) in found["fields"].items()
             ),
             tuple(
@@ -258,6 +264,12 @@ def _made(aggregate: Aggregate | None) -> str:
 def _output(output: PaneOutput) -> Output:
     made = "" if output.aggregate is None else aggregate_to_text(output.aggregate)
     return Output(output.name, output.how, tuple(part.name for part in output.fields), made)
+
+
+def _other(what: str, mine: str, theirs: str) -> StoreError:
+    return StoreError(
+        f"store: it holds panes with {what}={mine}, and the spec has {theirs}; use another store or another namespace"
+    )
 
 
 def _shown(value: Any) -> str:

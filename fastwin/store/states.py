@@ -25,7 +25,7 @@ from fastwin.state.members import empty_member, load_members
 from fastwin.state.rows import fill_rows
 from fastwin.times import MAX_TIMESTAMP
 
-__all__ = ["aggregate_from_text", "aggregate_to_text", "merged_states", "values_of_states"]
+__all__ = ["aggregate_from_text", "aggregate_to_text", "merged_states", "reading_of", "values_of_states"]
 
 _GROUP, _TIME = "group", "time"
 _OPERANDS = ("column", "by", "other")
@@ -40,6 +40,18 @@ def aggregate_to_text(aggregate: Aggregate) -> str:
         if one.init and one.name not in _LEFT_OUT
     }
     return json.dumps({"name": aggregate.name, **arguments})
+
+
+def reading_of(aggregate: Aggregate) -> str:
+    """Returns the name of an aggregate, what it reads and its condition, the same in every process.
+
+    >>> import fastwin as fw
+    >>> reading_of(fw.ArgMax("page", by="hits", where="paid"))
+    "ArgMax('page', 'hits', where='paid')"
+    """
+    read = [repr(column) for column in aggregate.columns]
+    read += [] if aggregate.where is None else [f"where={aggregate.where!r}"]
+    return f"{aggregate.name}({', '.join(read)})"
 
 
 def aggregate_from_text(text: str, of: str) -> Aggregate:

@@ -1,13 +1,15 @@
 """What is none of a store's panes is refused, and the store is as it was."""
 
+import json
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
-from fastwin.errors import SpecError
-from fastwin.store import PaneStore
-from tests.support.clicks import DAY, by_module, clicks, counted, spec_of
+from fastwin.errors import SpecError, StoreError
+from fastwin.store import Layout, PaneStore
+from tests.support.clicks import DAY, FIRST, HOUR, by_module, clicks, counted, spec_of
 
 TABLE = clicks(300)
 
@@ -68,3 +70,54 @@ def test_counts_are_no_sketches(url):
         assert store.meta() is None
         store.put(spec.panes().run(TABLE).main)
         assert counts(store)
+
+
+AGGREGATES = [
+    (fw.Sum("gross"), fw.Sum("net"), r"a=Sum\('gross'\), and the spec has Sum\('net'\)"),
+    (fw.Count(), fw.Count(where="paid"), r"a=Count\(\), and the spec has Count\(where='paid'\)"),
+    (fw.Mean("gross"), fw.Mean("gross", where=pc.field("net") > 9), r"a__sum=Sum\('gross'\), .*where=\(net > 9\)\)"),
+    (fw.HyperLogLog("user"), fw.HyperLogLog("session"), r"HyperLogLog\('user'\), .*HyperLogLog\('session'\)"),
+    (fw.Median("gross"), fw.Median("net"), r"a=Median\('gross'\), and the spec has Median\('net'\)"),
+    (fw.Last("gross"), fw.Last("gross", where="paid"), r"and the spec has Last\('gross', where='paid'\)"),
+    (fw.ArgMax("user", "gross"), fw.ArgMax("user", "net"), r"ArgMax\('user', 'gross'\), .*ArgMax\('user', 'net'\)"),
+]
+SALES = pa.table(
+    {
+        "module": ["home"] * 3,
+        "ts": pa.array([FIRST, FIRST + HOUR, FIRST + 2 * HOUR], pa.timestamp("ms", tz="UTC")),
+        "gross": [10, 20, 30],
+        "net": [8, 16, 24],
+        "paid": [True, False, True],
+        "user": ["ann", "bob", "ann"],
+        "session": ["x", "y", "z"],
+    }
+)
+
+
+@pytest.mark.parametrize(("before", "after", "says"), AGGREGATES, ids=[str(one) for one, *_ in AGGREGATES])
+def test_other_columns_and_conditions_under_the_same_name(url, before, after, says):
+    """Of the same type, and merged in the same way: together they would be no measure at all."""
+    first, second = spec_of(a=before), spec_of(a=after)
+    with PaneStore.open(url, first) as store:
+        store.put(first.panes().run(SALES).main)
+        expected = store.query()
+    with PaneStore.open(url, second) as store:
+        with pytest.raises(StoreError, match=f"store: it holds panes with .*{says}; use another store"):
+            store.put(second.panes().run(SALES).main)
+        assert store.query().equals(expected)
+    with PaneStore.open(url, spec_of(a=before)) as store:
+        store.put(first.panes().run(SALES).main)
+        assert store.query().equals(expected)
+
+
+def test_a_layout_of_before_columns_were_kept_takes_any():
+    first, second = spec_of(a=fw.Sum("gross")), spec_of(a=fw.Sum("net"))
+    new, other = (Layout.of(spec, spec.panes().run(SALES).main.schema) for spec in (first, second))
+    told = json.loads(new.to_json())
+    assert told.pop("reads") == {"a": "Sum('gross')"} and Layout.from_json(new.to_json()).fields[0].reads
+    old = Layout.from_json(json.dumps(told))
+    assert old == new and old.fields[0].reads == ""
+    for one, another in ((old, new), (old, other), (other, old)):
+        one.check_same(another)
+    with pytest.raises(StoreError, match=r"a=Sum\('gross'\)"):
+        new.check_same(other)
