@@ -19,7 +19,7 @@ from fastwin.store.layout import Field, Layout
 from fastwin.store.means import means_of
 from fastwin.store.states import merged_states, values_of_states
 from fastwin.store.unions import unions
-from fastwin.times import MAX_TIMESTAMP
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 from fastwin.windows.sliding import SlidingEventTimeWindows
 
 __all__ = ["merge_windows", "outputs"]
@@ -52,17 +52,20 @@ def merge_windows(
     data: dict[str, Any] = {_GROUP: groups, _TIME: times}
     numbers = {f"f{i}": field.merge for i, field in enumerate(fields) if field.merge in _AGGREGATES}
     data |= {name: columns[int(name[1:])] for name in numbers}
-    merged = _merged_numbers(pa.record_batch(data), tuple(numbers.values()), windows, within).sort_by(_ORDER)
+    # Windows before those that are wanted have passed when the first pane comes.
+    passed, until = (
+        (MIN_TIMESTAMP, MAX_TIMESTAMP) if within is None else (within[0] + size - slide - 1, within[1] + size - 1)
+    )
+    merged = _merged_numbers(pa.record_batch(data), tuple(numbers.values()), windows, passed, until).sort_by(_ORDER)
     where = merged[_GROUP].to_numpy().astype(np.int32)
     starts = merged[WINDOW_START].cast(pa.int64()).to_numpy()
     held = [i for i, field in enumerate(fields) if field.merge == "state"]
     states = {}
     if held:
         some = [fields[i] for i in held]
-        table = merged_states(
-            [columns[i] for i in held], [f.kind for f in some], [f.made for f in some], groups, times, windows
-        )
-        table = _wanted(table, within).sort_by(_ORDER)
+        kinds, made = [field.kind for field in some], [field.made for field in some]
+        table = merged_states([columns[i] for i in held], kinds, made, groups, times, windows, passed, until)
+        table = table.sort_by(_ORDER)
         states = {i: table[f"s{at}"].combine_chunks() for at, i in enumerate(held)}
     found = []
     for i, field in enumerate(fields):
@@ -76,18 +79,16 @@ def merge_windows(
 
 
 def _merged_numbers(
-    panes: pa.RecordBatch, merges: tuple[str, ...], windows: SlidingEventTimeWindows, within: tuple[int, int] | None
+    panes: pa.RecordBatch, merges: tuple[str, ...], windows: SlidingEventTimeWindows, passed: int, until: int
 ) -> pa.Table:
     """Returns group, window_start and merged columns of each (group, window).
 
-    panes: group, time, and a column for each of ``merges``. within: as in ``merge_windows``.
+    panes: group, time, and a column for each of ``merges``. passed, until: watermarks; of the windows that pass in
+    between.
     """
     plan = _plan(panes.schema, merges, windows)
     operator = plan.new_operator()
-    until = MAX_TIMESTAMP
-    if within is not None:  # those before have passed when the first pane comes
-        operator.advance_watermark(within[0] + windows.size_ms - windows.slide_ms - 1)
-        until = within[1] + windows.size_ms - 1
+    operator.advance_watermark(passed)
     fired = operator.process(plan.batch(panes, panes[_TIME].to_numpy())).main
     return pa.Table.from_batches(fired + operator.advance_watermark(until), plan.config.main_schema)
 
@@ -98,14 +99,6 @@ def _plan(schema: pa.Schema, merges: tuple[str, ...], windows: SlidingEventTimeW
     aggregates: Any = {name: _AGGREGATES[merge](name) for name, merge in zip(names, merges, strict=True)}
     spec = key_by(_GROUP).event_time(_TIME).window(windows).aggregate(there=Count(), **aggregates)
     return planned(spec, schema)
-
-
-def _wanted(table: pa.Table, within: tuple[int, int] | None) -> pa.Table:
-    """Returns the rows of windows that start within a range; of most of the others only some panes were read."""
-    if within is None:
-        return table
-    starts = table[WINDOW_START].cast(pa.int64()).to_numpy()
-    return table.filter(pa.array((starts >= within[0]) & (starts <= within[1])))
 
 
 def _as_kept(column: pa.Array, field: Field) -> pa.Array:

@@ -21,7 +21,9 @@ __all__ = [
     "Step",
     "TooManyBytesError",
     "Written",
+    "check_results",
     "new_identity",
+    "windows_at_once",
 ]
 
 HISTORY = 64
@@ -172,7 +174,24 @@ class Block:
 
 
 class TooManyBytesError(SpecError):
-    """A question reads too many bytes of panes."""
+    """A question reads too many bytes of panes, or makes too many of results."""
+
+
+def windows_at_once(nbytes: int) -> int:
+    """Returns of how many windows states are merged at a time; at least 1.
+
+    nbytes: of the states of all panes that were read, and no window has more.
+    """
+    return max(1, _MOST_BYTES // 4 // max(1, nbytes))
+
+
+def check_results(nbytes: int, windows: int) -> None:
+    """Raises TooManyBytesError where results have too many bytes; windows: of how many they are."""
+    if nbytes > _MOST_BYTES:
+        raise TooManyBytesError(
+            f"query: at most {_MOST_BYTES:,} bytes of results in one go, got {nbytes:,} in the first {windows:,} "
+            f"windows; ask for fewer keys or less time"
+        )
 
 
 @dataclass

@@ -23,7 +23,6 @@ from fastwin.spec.panes import STATES
 from fastwin.spec.resultcolumns import WINDOW_START
 from fastwin.state.members import empty_member, load_members
 from fastwin.state.rows import fill_rows
-from fastwin.times import MAX_TIMESTAMP
 
 __all__ = ["aggregate_from_text", "aggregate_to_text", "merged_states", "reading_of", "values_of_states"]
 
@@ -75,11 +74,14 @@ def merged_states(
     groups: NDArray[np.int32],
     times: NDArray[np.int64],
     windows: Any,
+    passed: int,
+    until: int,
 ) -> pa.Table:
     """Merges the states of each (group, window).
 
     states: binary columns, null for a pane without elements, one for each of ``kinds``, the types of fields, and
     ``told``, which aggregates they are of. groups, times: of the panes, times in ms. windows: an assigner of theirs.
+    passed, until: watermarks; of the windows that pass in between.
 
     Returns columns group, window_start, s0, s1 ..., these binary, of the windows that have panes. Raises StoreError for
     bytes that are no state.
@@ -98,6 +100,7 @@ def merged_states(
         inside = pa.array(~outside)
         states, groups, starts = [one.filter(inside) for one in states], groups[~outside], starts[~outside]
     operator = planned.new_operator()
+    operator.advance_watermark(passed)
     if len(groups):
         accumulators = planned.config.new_accumulators()
         cells = _loaded(accumulators, states)
@@ -111,7 +114,7 @@ def merged_states(
             operator.merge([chunk])
         except StateError as problem:
             raise _no_state(problem) from None
-    table = pa.Table.from_batches(operator.advance_watermark(MAX_TIMESTAMP), planned.config.main_schema)
+    table = pa.Table.from_batches(operator.advance_watermark(until), planned.config.main_schema)
     names = [f"s{i}" for i in range(len(states))]
     plain = [pc.struct_field(table[name], "state") for name in names]
     return pa.table([table[_GROUP], table[WINDOW_START], *plain], names=[_GROUP, WINDOW_START, *names])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from fastwin.store.cells import from_cells
 from fastwin.store.keytext import column_from_text
 from fastwin.store.layout import Layout
 from fastwin.store.merging import merge_windows, outputs
-from fastwin.store.records import Scan, TooManyBytesError
+from fastwin.store.records import Scan, TooManyBytesError, check_results, windows_at_once
 
 __all__ = ["in_portions", "merged_scan", "series_table", "whole_window"]
 
@@ -30,8 +30,9 @@ def merged_scan(
 ) -> Windows:
     """Returns the group and the start of each window that has panes, and the columns of its results.
 
-    window: size, slide and offset, ms. within: the first and the last start of a window that is wanted. Raises as
-    ``merge_windows``.
+    window: size, slide and offset, ms. within: the first and the last start of a window that is wanted; None: all are.
+    States and sketches are merged some windows at a time, and are values when the next ones are merged. Raises as
+    ``merge_windows``, and TooManyBytesError where the results have too many.
     """
     columns = [
         from_cells(cells, field.kind, field.name) for cells, field in zip(scan.cells, layout.fields, strict=True)
@@ -39,8 +40,43 @@ def merged_scan(
     groups = np.array(scan.groups, dtype=np.int32)
     times = np.array(scan.times, dtype=np.int64)
     counted = [output.fields[0] for output in layout.outputs if output.how == "estimate"]
-    groups, starts, merged = merge_windows(layout.fields, groups, times, columns, window, counted, within)
-    return groups, starts, outputs(layout, merged)
+    held = sum(
+        column.nbytes
+        for column, field in zip(columns, layout.fields, strict=True)
+        if field.merge in ("state", "union") and field.name not in counted
+    )
+    made: list[Windows] = []
+    nbytes = 0
+    for some in _portions(held, window, within):
+        panes = groups, times, columns
+        if some is not None and some != within:
+            inside = (times >= some[0]) & (times < some[1] + window[0])
+            panes = groups[inside], times[inside], [column.filter(pa.array(inside)) for column in columns]
+        found, starts, merged = merge_windows(layout.fields, *panes, window, counted, some)
+        results = outputs(layout, merged)
+        made.append((found, starts, results))
+        nbytes += sum(column.nbytes for column in results)
+        check_results(nbytes, sum(len(each) for each, _, _ in made))
+    if len(made) == 1:
+        return made[0]
+    of_groups, of_starts, of_results = zip(*made, strict=True)
+    together = [pa.concat_arrays(parts) for parts in zip(*of_results, strict=True)]
+    return np.concatenate(of_groups), np.concatenate(of_starts), together
+
+
+def _portions(
+    held: int, window: tuple[int, int, int], within: tuple[int, int] | None
+) -> Iterator[tuple[int, int] | None]:
+    """Yields the first and the last start of the windows that are merged at a time; None: all are. held: bytes of the
+    panes' states and sketches."""
+    if within is None:
+        yield None
+        return
+    _, slide, _ = window
+    first, last = within
+    at_once = windows_at_once(held)
+    for start in range(first, last + 1, at_once * slide):
+        yield start, min(start + (at_once - 1) * slide, last)
 
 
 def whole_window(layout: Layout, texts: Sequence[str], scan: Scan, start: int, end: int) -> pa.Table:

@@ -15,6 +15,8 @@ import fastwin as fw
 from fastwin.errors import AggregateOverflowError, SpecError, StoreError
 from fastwin.store import PaneStore
 from fastwin.store.layout import Layout
+from fastwin.store.spans import Span
+from fastwin.store.states import merged_states
 from tests.support import naive_bags as naive
 from tests.support.clicks import FIRST, HOUR, MINUTE, spec_of
 
@@ -180,6 +182,57 @@ def test_series_equals_the_sliding_spec(url):
     assert there.schema.types == direct.schema.types
     for mine, other in zip(there.sort_by(order).to_pylist(), direct.sort_by(order).to_pylist(), strict=True):
         assert all(same(mine[name], other[name]) for name in (*names, "window_end")), (mine, other)
+
+
+STATEFUL = {
+    "n": fw.Count(),
+    "exact": fw.CountDistinct("t"),
+    "p50": fw.Median("x"),
+    "uv": fw.HyperLogLog("t"),
+    "sketch": fw.HyperLogLog("v", output="sketch"),
+}
+
+
+def nbytes_read(store: PaneStore) -> int:
+    """Returns how many bytes a series over all of a store reads."""
+    span = Span(0, FIRST + PANE - store.layout.window_ms, store.watermark)
+    return store._scan(store.layout, store._key_texts(), [span]).nbytes
+
+
+@pytest.mark.parametrize("window", ["1 hour", "3 minutes"])
+def test_states_are_merged_some_windows_at_a_time(url, monkeypatch, window):
+    """So few that they are no more bytes than a question may read; and none of windows that were not asked for."""
+    spec = spec_of("1 hour", "3 minutes", **STATEFUL)
+    made = []
+
+    def noted(*arguments):
+        made.append(merged_states(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr("fastwin.store.merging.merged_states", noted)
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(elements(2_000, seed=5)).main)
+        ask = {"start": FIRST, "end": store.watermark, "window": window}
+        made.clear()
+        whole = store.series(**ask)
+        assert whole.num_rows > 200 and [len(one) for one in made] == [len(whole) - whole["p50"].null_count]
+        monkeypatch.setattr("fastwin.store.records._MOST_BYTES", 8 * nbytes_read(store))
+        made.clear()
+        assert store.series(**ask).equals(whole)
+        assert len(made) > 12 and max(len(one) for one in made) <= 20
+
+
+def test_results_are_bounded_in_bytes(url, monkeypatch):
+    """Lists of long windows that overlap are many times as long as what is read."""
+    spec = spec_of("1 hour", "3 minutes", all=fw.Collect("x"))
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(elements(2_000, seed=5)).main)
+        most = 2 * nbytes_read(store)
+        monkeypatch.setattr("fastwin.store.records._MOST_BYTES", most)
+        says = rf"at most {most:,} bytes of results in one go, got [\d,]+ in the first [\d,]+ windows; ask for fewer"
+        with pytest.raises(SpecError, match=says):
+            store.series(start=FIRST, end=store.watermark)
+        assert store.query().num_rows == 2
 
 
 def test_quantiles_of_a_column_share_their_sketch():
