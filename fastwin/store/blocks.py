@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from fastwin.columns.decoding import decoded_type
+from fastwin.columns.tables import check_names
 from fastwin.errors import SpecError
 from fastwin.store.cells import Cell, to_cells
 from fastwin.store.keytext import is_too_long, keys_to_text
@@ -21,16 +23,11 @@ def blocks_of(table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -
     with the starts of the first and the last of the others.
 
     starts: int64, of the panes, ms. floor: on the grid of blocks, ms. Of a pane that is there twice, the last counts.
-    Raises SpecError for a column that cannot be what the layout says.
+    Raises SpecError for a column that is not there, or that cannot be what the layout says.
     """
-    keys = keys_to_text([table[field.name] for field in layout.keys], table.num_rows)
-    columns = []
-    for field in layout.fields:
-        try:
-            column = table[field.name]
-            columns.append(to_cells(column if column.type == field.kind else column.cast(field.kind)))
-        except (KeyError, pa.ArrowException) as problem:
-            raise SpecError(f"put: column {field.name!r} must be {field.kind}: {problem}") from None
+    check_names(table.column_names, [field.name for field in (*layout.keys, *layout.fields)])
+    keys = keys_to_text([_key_column(table[field.name], field) for field in layout.keys], table.num_rows)
+    columns = [to_cells(_cast(table[field.name], field.name, field.kind)) for field in layout.fields]
     blocks: dict[tuple[str, int], dict[int, list[Cell]]] = {}
     too_long = {key for key in set(keys) if is_too_long(key)}
     expired = refused = 0
@@ -52,3 +49,16 @@ def blocks_of(table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -
         last=max(kept, default=None),
     )
     return [Block(key, at, list(panes.items())) for (key, at), panes in blocks.items()], told
+
+
+def _key_column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """Returns a key column whose values have the texts of the store's keys: ints that pandas made floats are ints."""
+    return column if decoded_type(column.type) == field.type else _cast(column, field.name, field.type)
+
+
+def _cast(column: pa.ChunkedArray, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    """Returns a column as one of the type that the layout says. Raises SpecError."""
+    try:
+        return column if column.type == kind else column.cast(kind)
+    except pa.ArrowException as problem:
+        raise SpecError(f"put: column {name!r} must be {kind}: {problem}") from None

@@ -121,3 +121,24 @@ def test_a_layout_of_before_columns_were_kept_takes_any():
         one.check_same(another)
     with pytest.raises(StoreError, match=r"a=Sum\('gross'\)"):
         new.check_same(other)
+
+
+def test_keys_of_another_type(url):
+    """Into a store that was opened without its spec. One text that is no key would spoil each question about all."""
+    day = fw.key_by("shop").event_time("ts").window(fw.SlidingEventTimeWindows.of("24 hours", "3 minutes"))
+    spec = day.aggregate(n=fw.Count())
+    times = pa.array([FIRST] * 3, pa.timestamp("ms", tz="UTC"))
+    panes = spec.panes().run(pa.table({"shop": pa.array([7, None, 8]), "ts": times})).main
+    with PaneStore.open(url, spec) as store:
+        store.put(panes)
+        expected = store.query()
+    with PaneStore.open(url) as store:
+        store.put(panes.set_column(0, "shop", panes["shop"].cast(pa.float64())))  # as pandas has it, with a null
+        assert store.keys()["shop"].to_pylist() == [7, 8, None]
+        for odd in (pa.array(["7", "north", "8"]), pa.array([7, 7.5, 8])):
+            with pytest.raises(SpecError, match="put: column 'shop' must be int64: "):
+                store.put(panes.set_column(0, "shop", odd))
+        for name in ("shop", "n"):
+            with pytest.raises(SpecError, match=f"column '{name}' is missing; the input has .*window_start"):
+                store.put(panes.drop_columns([name]))
+        assert store.query().equals(expected)
