@@ -128,10 +128,11 @@ class RedisStore(PaneStore, schemes=SCHEMES):
             self._take_names(self._client.hget(self._names.meta, "names"))
             if self._client.hsetnx(self._names.meta, "layout", layout.to_json()):
                 return
-            held = self._client.hget(self._names.meta, "layout")  # with another retention, or of another writer
-            if held is not None:
-                Layout.from_json(held).check_same(layout)
-            self._client.hset(self._names.meta, "layout", layout.to_json())
+            text = self._client.hget(self._names.meta, "layout")  # with another retention, or of another writer
+            held = layout if text is None else Layout.from_json(text)
+            held.check_same(layout)
+            longer = "1" if held.retention_ms < layout.retention_ms else ""
+            self._scripts["LAYOUT"](keys=[self._names.meta], args=[layout.to_json(), longer])
 
     def _write(self, layout: Layout, blocks: list[Block], revision: Revision, watermark: int) -> Written:
         written, places = Written(), places_of(layout)

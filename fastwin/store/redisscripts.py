@@ -1,6 +1,6 @@
 """What runs inside Redis: a block of panes of one key set as one atomic step, and the meta moved forward."""
 
-__all__ = ["ADVANCE", "FOREIGN", "NEW_EPOCH", "PROCESS", "WRITE"]
+__all__ = ["ADVANCE", "FOREIGN", "LAYOUT", "NEW_EPOCH", "PROCESS", "WRITE"]
 
 FOREIGN = "FASTWIN_FOREIGN"
 
@@ -10,6 +10,18 @@ redis.call('HSET', KEYS[1], 'epoch', string.format('%.0f', epoch))
 return string.format('%.0f', epoch)
 """
 """KEYS: meta. ARGV: the clock, ms. Returns the next epoch."""
+
+LAYOUT = """
+local meta = KEYS[1]
+local from = tonumber(redis.call('HGET', meta, 'complete_from') or '')
+local since = redis.call('HGET', meta, 'since')
+if ARGV[2] ~= '' and since and not (from and from >= tonumber(since)) then
+  redis.call('HSET', meta, 'complete_from', since)
+end
+redis.call('HSET', meta, 'layout', ARGV[1])
+"""
+"""KEYS: meta. ARGV: the layout; '1' if its retention is longer than that of before, or '': what the shorter one has
+dropped does not come back."""
 
 PROCESS = """
 local info = redis.pcall('INFO', 'server')  -- a table where it may not be asked

@@ -24,7 +24,7 @@ from fastwin.store.redisurl import RedisUrl
 __all__ = ["Calls", "Servers", "connected"]
 
 _CLUSTER_TRIES = 1
-_SCRIPTS = ("WRITE", "ADVANCE", "NEW_EPOCH", "PROCESS")
+_SCRIPTS = ("WRITE", "ADVANCE", "LAYOUT", "NEW_EPOCH", "PROCESS")
 _FAULTS = (errors.RedisError, errors.RedisClusterException)
 
 

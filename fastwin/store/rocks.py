@@ -238,7 +238,13 @@ class RocksStore(PaneStore, schemes=("rocksdb",)):
         with self._lock:
             self._database()
             batch = self._rocks.WriteBatch(raw_mode=True)
-            self._store(batch, layout=layout.to_json())
+            stored = self._stored()
+            changes: dict[str, Any] = {"layout": layout.to_json()}
+            if "layout" in stored and Layout.from_json(stored["layout"]).retention_ms < layout.retention_ms:
+                # What the shorter retention has dropped does not come back.
+                known = [at for at in (stored["complete_from"], stored["since"]) if at is not None]
+                changes["complete_from"] = max(known, default=None)
+            self._store(batch, **changes)
             self._commit(batch)
 
     def _write(self, layout: Layout, blocks: list[Block], revision: Revision, watermark: int) -> Written:

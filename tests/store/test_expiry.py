@@ -141,6 +141,27 @@ def test_rocksdb_forces_its_log_to_the_disk_once_for_each_batch(tmp_path, monkey
             assert forced.count(True) == 1 and forced[-1]
 
 
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_longer_retention_brings_nothing_back(url, accepted):
+    """A late pane from before what a shorter one has dropped is kept; those between them are gone for good."""
+    with PaneStore.open(url, spec(), retention="1 hour") as store:
+        for number in range(0, 100, 5):
+            store.put(batch(number), (1, number))
+        if accepted:  # the end of a loss, later than what was dropped
+            store.accept_loss()
+            store.put(batch(99), (1, 99))
+        since = store.meta().since
+        assert since > FIRST + 3 * HOUR
+    for retention in ("8 hours", "9 hours"):
+        with PaneStore.open(url, spec(), retention=retention) as store:
+            assert store.put(batch(2), (2, 0)).stored == len(MODULES)
+            assert store.query(start=FIRST, end=FIRST + HOUR).num_rows == len(MODULES)
+            assert store.meta().since == since and store.layout.retention_ms > 7 * HOUR
+    with PaneStore.open(url, spec(), retention="2 hours") as store:  # nothing is dropped that the longer one has not
+        store.put(batch(99), (3, 0))
+        assert store.meta().since == since
+
+
 def test_another_writer_moves_the_watermark_within_a_batch(redis_server, monkeypatch):
     """What that one drops stays dropped: the batch with the earlier panes does not say that they are complete."""
     redis.Redis.from_url(redis_server.url).flushall()
