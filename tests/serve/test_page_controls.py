@@ -1,5 +1,7 @@
 """What one can do on the page beside choosing: sort, read times in one's own zone, compare at a glance."""
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
@@ -99,6 +101,24 @@ def test_time_zone(make_service, tmp_path):
             assert f"Window until ({until[17:]})" in table and until[:16] in table
             driver.refresh()  # the choice is kept
             settle(driver)
+
+
+def test_the_hour_that_clocks_show_twice(make_service, tmp_path):
+    """At the end of summer time no two windows of the table have the same name."""
+    table = clicks(3_000, hours=12)
+    times = pc.add(table["ts"], pa.scalar(300 * DAY - 6 * HOUR, pa.duration("ms")))  # until 2024-10-27 06:00 UTC
+    service = make_service(table=table.set_column(1, "ts", times))
+    with chromium(tmp_path / "profile") as driver:
+        driver.get(f"http://127.0.0.1:{service.port}/")
+        settle(driver)
+        Select(driver.find_element("id", "zone")).select_by_value("Europe/Berlin")
+        script = "return [...document.querySelectorAll('#series-table tbody tr')].map(r => r.firstChild.textContent)"
+        names = driver.execute_script(script)[::-1]
+        assert len(set(names)) == len(names) == 480
+        change = names.index("2024-10-27 02:00 +01:00")
+        assert names[change - 21 : change - 19] == ["2024-10-27 01:57", "2024-10-27 02:00 +02:00"]
+        assert names[change - 1] == "2024-10-27 02:57 +02:00" and names[change + 20] == "2024-10-27 03:00"
+        assert names[-1] == "2024-10-27 07:00"
 
 
 def test_lines_and_bars_beside_the_figures(make_service, tmp_path):

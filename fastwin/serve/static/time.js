@@ -2,7 +2,7 @@
 "use strict";
 
 const Clock = (() => {
-  const KEPT = "fastwin-zone";
+  const KEPT = "fastwin-zone", DAY = 86_400_000;
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
   let zone = "UTC", format = null;
 
@@ -22,7 +22,20 @@ const Clock = (() => {
     return `${part.year.padStart(4, "0")}-${part.month}-${part.day} ${part.hour}:${part.minute}:${part.second}`;
   }
 
-  const minute = (ms) => wall(ms).slice(0, 16);
+  // How far a clock in the zone is ahead of UTC, ms.
+  const offset = (ms) => format ? Date.parse(`${wall(ms).replace(" ", "T")}Z`) - Math.floor(ms / 1_000) * 1_000 : 0;
+
+  // Behind a time that clocks in the zone show twice, as when summer time ends, which of the two it is: " +02:00".
+  function which(ms) {
+    const before = offset(ms - DAY), after = offset(ms + DAY);
+    if (!(before > after)) return "";
+    const own = offset(ms), other = own === before ? after : before;
+    if (offset(ms + own - other) !== other) return "";
+    const minutes = Math.floor(Math.abs(own) / 60_000), two = (n) => String(n).padStart(2, "0");
+    return ` ${own < 0 ? "-" : "+"}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+  }
+
+  const minute = (ms) => wall(ms).slice(0, 16) + which(ms);
   const second = (ms) => wall(ms).slice(11);
 
   // UTC first, then the browser's own zone, then all.
