@@ -80,9 +80,9 @@ def prometheus_listener(
     ``fastwin_query_``, and the labels ``query`` (its name, else its id) and ``frame`` (the ``name=`` of ``apply``) tell
     queries apart. Sums count from the start of the listener, or of the query. When a query ends, all that is kept of it
     goes, and with it ``fastwin_query_running``, so an alarm for it is ``absent(fastwin_query_running{query="..."})``.
-    ``fastwin_query_last_batch_time_seconds`` is when its last micro-batch ended, or Spark last found nothing to do;
-    these two have the label ``query`` alone. Raises NotInstalledError without the package
-    prometheus-client, SpecError for a port that is none, OSError for one that is taken.
+    ``fastwin_query_last_batch_time_seconds`` is when its last micro-batch ended, or Spark last found nothing to do; at
+    first, when the query started. These two have the label ``query`` alone. Raises NotInstalledError without the
+    package prometheus-client, SpecError for a port that is none, OSError for one that is taken.
     """
     if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65_536):
         raise SpecError(f"prometheus_listener: port must be None or from 1 to 65535, got {port!r}")
@@ -117,6 +117,7 @@ class _Listener(MetricsListener):
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         super().onQueryStarted(event)
         self._kept.begin(str(event.runId), event.name or str(event.id))
+        self._kept.tell(str(event.runId), datetime.fromisoformat(event.timestamp))  # its first micro-batch may hang
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         self._kept.tell(str(event.runId), datetime.fromisoformat(event.timestamp))
@@ -154,7 +155,10 @@ class _Kept:
             return prometheus.Gauge(f"fastwin_query_{name}", text, ("query",), registry=registry)
 
         self._runs = of_query("running", "1; a query that has ended has no metrics.")
-        self._last = of_query("last_batch_time_seconds", "When the last micro-batch ended, or there was nothing to do.")
+        self._last = of_query(
+            "last_batch_time_seconds",
+            "When the last micro-batch ended, or there was nothing to do; at first, when the query started.",
+        )
         self._lock = Lock()  # Spark tells of a start at once, and of all else later, on another thread
         self._queries: dict[str, str] = {}  # by run
         self._frames: dict[str, set[str]] = {}  # by query
@@ -166,7 +170,7 @@ class _Kept:
             self._runs.labels(query).set(1)
 
     def tell(self, run: str, at: datetime) -> None:
-        """A run was at work, or had nothing to do."""
+        """A run has started, was at work, or had nothing to do."""
         with self._lock:
             if run in self._queries:
                 self._last.labels(self._queries[run]).set(at.timestamp())

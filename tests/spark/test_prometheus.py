@@ -59,8 +59,8 @@ def test_a_query_that_has_ended_leaves_nothing(names):
     registry, query = CollectorRegistry(), {"query": "clicks"}
     listener = spark_glue.prometheus_listener(port=None, registry=registry)
 
-    def begun(run: str) -> SimpleNamespace:
-        return SimpleNamespace(id="q", runId=run, name="clicks")
+    def begun(run: str, at: str = "2024-01-01T08:59:00.000Z") -> SimpleNamespace:
+        return SimpleNamespace(id="q", runId=run, name="clicks", timestamp=at)
 
     def of_query(name: str) -> float | None:
         return registry.get_sample_value(f"fastwin_query_{name}", query)
@@ -68,13 +68,15 @@ def test_a_query_that_has_ended_leaves_nothing(names):
     nine = datetime(2024, 1, 1, 9, tzinfo=UTC).timestamp()
     listener.onQueryStarted(begun("r"))
     assert of_query("running") == 1
-    assert of_query("last_batch_time_seconds") is None
+    assert of_query("last_batch_time_seconds") == nine - 60  # a first micro-batch that hangs is told of as well
     listener.onQueryProgress(told(0, events=5))
     assert of_query("last_batch_time_seconds") == nine + 0.25
     idle = SimpleNamespace(runId="r", timestamp="2024-01-01T09:00:10.000Z")
     listener.onQueryIdle(idle)
     assert of_query("last_batch_time_seconds") == nine + 10
-    listener.onQueryStarted(begun("again"))  # Spark tells of it before it tells that the other has ended
+    # Spark tells of it before it tells that the other has ended.
+    listener.onQueryStarted(begun("again", "2024-01-01T09:01:00.000Z"))
+    assert of_query("last_batch_time_seconds") == nine + 60
     listener.onQueryTerminated(begun("r"))
     assert of_query("running") == 1
     assert value(registry, "events_total") == 5
