@@ -147,10 +147,11 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
 
 def _remote_session(remote: str, app_name: str | None, wanted: Mapping[str, str]) -> SparkSession:
     """Returns a session of a server of Spark Connect, with the settings that a session can have."""
+    shown = remote.partition(";")[0]  # behind it stand options, such as a token
     for key in ("spark.master", _PYTHON_KEY):
         if key in wanted:
             raise SpecError(
-                f"session: {key} is {wanted[key]!r}, and Spark Connect has a server at {remote!r} with a master and a "
+                f"session: {key} is {wanted[key]!r}, and Spark Connect has a server at {shown!r} with a master and a "
                 f"Python (PYSPARK_PYTHON) of its own; leave {key} out, or {_REMOTE_VARIABLE}"
             )
     if remote.startswith("local"):  # a server below this process
