@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from fastwin.errors import SpecError
 
@@ -30,9 +30,10 @@ _PORTS = {"server": 6379, "cluster": 6379, "sentinel": 26379}
 class RedisUrl:
     """What a URL says.
 
-    hosts: host and port of each server that is named; of Sentinels in that kind. address: a URL for redis-py, of the
-    first host, with its options. secret, sentinel_secret: password as an argument for redis-py, or nothing; the latter
-    with the user. service: the master's name among Sentinels. timeout: s, of an answer. shown: without secrets.
+    hosts: host and port of each server that is named; of Sentinels in that kind; none for a socket. address: a URL for
+    redis-py, of the first host, with its options. secret, sentinel_secret: password as an argument for redis-py, or
+    nothing; the latter with the user. service: the master's name among Sentinels. timeout: s, of an answer. shown:
+    without secrets.
     """
 
     kind: Kind
@@ -51,9 +52,9 @@ class RedisUrl:
         scheme, _, way = url.partition(":")[0].lower().partition("+")
         kind: Kind = "cluster" if way == "cluster" else "sentinel" if way == "sentinel" else "server"
         url, others = _first_host(url) if way else (url, [])
-        parts, options = _parts_of(url, scheme, kind, others)
-        hosts = [(parts.hostname or "localhost", parts.port or _PORTS[kind])]
-        hosts += [(each.hostname or "localhost", each.port or _PORTS[kind]) for each in others]
+        (parts, *more), options = _parts_of(url, scheme, kind, others)
+        named = [] if scheme == "unix" else [parts, *more]
+        hosts = [(each.hostname or "localhost", each.port or _PORTS[kind]) for each in named]
         shown = f"{scheme}{'+' + way if way else ''}://{','.join(f'{host}:{port}' for host, port in hosts)}{parts.path}"
         for name in _NOT_FOR_US:
             if name in options:
@@ -73,35 +74,39 @@ class RedisUrl:
             timeout = float(options.setdefault("socket_timeout", str(_TIMEOUT_SECONDS)))
         except ValueError as problem:
             raise SpecError(f"store: {shown} with its options is no URL for Redis: {problem}") from None
-        address = urlunsplit(parts._replace(scheme=scheme, path=database, query=urlencode(options)))
+        address = f"{scheme}://{parts.netloc}{database}?{urlencode(options)}"
         return cls(kind, tuple(hosts), service, namespace, address, secret, guard, timeout, shown)
 
 
-def _first_host(url: str) -> tuple[str, list[SplitResult]]:
-    """Returns a URL with the first of its hosts alone, and the others, which may be none."""
+def _first_host(url: str) -> tuple[str, list[str]]:
+    """Returns a URL with the first of its hosts alone, and URLs of the others, which may be none."""
     scheme, slashes, rest = url.partition("://")
     end = next((at for at, sign in enumerate(rest) if sign in "/?#"), len(rest))
     user, at, hosts = rest[:end].rpartition("@")
     first, *others = hosts.split(",")
-    return f"{scheme}{slashes}{user}{at}{first}{rest[end:]}", [urlsplit(f"//{other}") for other in others]
+    return f"{scheme}{slashes}{user}{at}{first}{rest[end:]}", [f"//{other}" for other in others]
 
 
-def _parts_of(url: str, scheme: str, kind: Kind, others: list[SplitResult]) -> tuple[SplitResult, dict[str, str]]:
-    """Returns a URL's parts, and its options. Raises SpecError, which shows no part: each may be of a password."""
+def _parts_of(url: str, scheme: str, kind: Kind, others: list[str]) -> tuple[list[SplitResult], dict[str, str]]:
+    """Returns the parts of a URL and of others, and its options.
+
+    Raises SpecError, which shows no part: each may be of a password.
+    """
     try:
-        parts = urlsplit(url)
-        _ = [each.port for each in (parts, *others)]  # looked at now: one that is no number raises
+        parts, *more = found = [urlsplit(each) for each in (url, *others)]
+        _ = [each.port for each in found]  # looked at now: one that is no number raises
         options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
         behind = parts.path if parts.netloc or parts.scheme != "unix" else ""
         if parts.netloc and "@" not in parts.netloc:
             behind += parts.query
-        known = all(each.hostname for each in others) and (kind == "server" or parts.netloc.count("@") < 2)
+        known = all(each.hostname for each in more) and (kind == "server" or parts.netloc.count("@") < 2)
+        known = known and parts.path[:1] in ("", "/")
         if known and not parts.fragment and "@" not in behind:  # else a password ended too soon
-            return parts, options
+            return found, options
     except ValueError:
         pass
     forms = {
-        "server": f"{scheme}://[USER:PASSWORD@]HOST:PORT/DB",
+        "server": "unix:///PATH" if scheme == "unix" else f"{scheme}://[USER:PASSWORD@]HOST:PORT/DB",
         "cluster": f"{scheme}+cluster://[USER:PASSWORD@]HOST:PORT,HOST:PORT",
         "sentinel": f"{scheme}+sentinel://[USER:PASSWORD@]HOST:PORT,HOST:PORT/SERVICE/DB",
     }

@@ -128,6 +128,8 @@ def test_password_from_the_environment_or_a_file(start, tmp_path, monkeypatch):
     [
         ("redis://localhost:port/0", "is no URL for Redis"),
         ("redis://localhost:70000/0", "is no URL for Redis"),
+        ("redis:localhost", "is no URL for Redis"),
+        ("unix:secret/redis.sock", "it must be unix:///PATH"),
         ("redis://:secret@localhost:port/0", "is no URL for Redis"),
         ("redis://localhost?socket_timeout=soon", "soon"),
         ("redis://localhost?db=first", "is no URL for Redis"),
@@ -145,6 +147,15 @@ def test_options_of_the_url_that_make_no_sense(url, says):
     with pytest.raises(SpecError, match=says) as caught:
         PaneStore.open(url)
     assert "secret" not in str(caught.value)
+
+
+def test_a_socket_in_place_of_a_port(start, tmp_path):
+    start("--unixsocket", str(tmp_path / "socket"))
+    with PaneStore.open(f"unix://{tmp_path}/socket", spec()) as store:
+        store.put(batch(0))
+        assert store.query().num_rows == len(MODULES)
+    with pytest.raises(StoreError, match=f"unix://{tmp_path}/gone"):
+        PaneStore.open(f"unix://{tmp_path}/gone")
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,7 @@ def test_what_is_refused_when_opening(watched):
         ("redis+sentinel://localhost:port/clicks", "is no URL for Redis"),
         ("redis+sentinel://one,two:port/clicks", "is no URL for Redis"),
         ("redis+cluster://one:1,,two", "is no URL for Redis"),
+        ("redis+cluster://:secret@one:1,tw[o:2", "is no URL for Redis"),
         ("redis+cluster://:secret@one:1,:secret@two:2", "is no URL for Redis"),
         ("redis+cluster://:my/secret@one,two", "is no URL for Redis"),
         ("redis+cluster://one?colour=blue", "colour"),
