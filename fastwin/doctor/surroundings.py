@@ -4,11 +4,13 @@ import contextlib
 import os
 import socket
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from fastwin.doctor.finding import Finding
+from fastwin.errors import SpecError
 from fastwin.machine.memory import LEAST_FREE, SHARED, bytes_of_memory, shared_memory
 from fastwin.machine.packages import command_for, needs_of, of_its_extras
+from fastwin.store.redisurl import SCHEMES, RedisUrl
 
 __all__ = ["EXTRAS", "copies", "extra", "memory", "redis_server"]
 
@@ -26,6 +28,7 @@ EXTRAS = {
 _REDIS_PORT = 6379
 _SECONDS = 0.5
 _GB = 1 << 30
+_Place = tuple[str, int] | str  # a host and a port, or the path of a socket
 
 
 def extra(name: str) -> Finding:
@@ -45,27 +48,48 @@ def extra(name: str) -> Finding:
 
 
 def redis_server(environment: Mapping[str, str] | None = None) -> Finding:
-    """Returns whether a Redis answers: that of FASTWIN_STORE, or else the one of this machine."""
+    """Returns whether a Redis answers: one of those that FASTWIN_STORE names, or else the one of this machine."""
     environment = os.environ if environment is None else environment
-    purpose = "keeps panes for several machines"
+    shown, purpose = "Redis server", "keeps panes for several machines"
     named = environment.get("FASTWIN_STORE", "")
-    ours = named.startswith(("redis://", "rediss://"))
-    parts = urlsplit(named if ours else f"redis://127.0.0.1:{_REDIS_PORT}")
+    ours = named.partition(":")[0].lower() in SCHEMES
     try:
-        host, port = parts.hostname or "127.0.0.1", parts.port or _REDIS_PORT
-    except ValueError:  # the port is none
-        return Finding("Redis server", "wrong", "FASTWIN_STORE has no usable port", purpose, "mend FASTWIN_STORE")
-    where = f"{host} port {port}"
-    answer = b""
-    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=_SECONDS) as link:
-        if parts.scheme == "rediss":
-            return Finding("Redis server", "ok", f"something listens at {where}, by TLS", purpose)
+        url = RedisUrl.of(named if ours else f"redis://127.0.0.1:{_REDIS_PORT}")
+    except SpecError as problem:
+        said = str(problem).removeprefix("store: ")
+        return Finding(shown, "wrong", f"FASTWIN_STORE: {said}", purpose, "mend FASTWIN_STORE")
+    who = "Sentinel" if url.kind == "sentinel" else "Redis"
+    places: dict[str, _Place] = {f"{host} port {port}": (host, port) for host, port in url.hosts}
+    if not places:  # a socket
+        path = unquote(urlsplit(url.address).path)
+        places = {path: path}
+    encrypted = url.address.startswith("rediss:")
+    for where, place in places.items():
+        if _answers(place, encrypted):
+            said = f"something listens at {where}, by TLS" if encrypted else f"a {who} answers at {where}"
+            return Finding(shown, "ok", said, purpose)
+    mend = "start it, or mend FASTWIN_STORE"
+    if url.kind == "server" and url.hosts:
+        port = url.hosts[0][1]
+        mend = f"start one: redis-server{'' if port == _REDIS_PORT else f' --port {port}'}"
+    said = f"no {who} answers at {', '.join(places)}"
+    return Finding(shown, "wrong" if ours else "missing", said, purpose, mend)
+
+
+def _answers(place: _Place, encrypted: bool) -> bool:
+    """Returns whether a Redis answers at a place; by TLS, whether anything listens there."""
+    with contextlib.suppress(OSError, ValueError), contextlib.ExitStack() as opened:  # ValueError: of an odd host
+        if isinstance(place, str):
+            link = opened.enter_context(socket.socket(socket.AF_UNIX))
+            link.settimeout(_SECONDS)
+            link.connect(place)
+        else:
+            link = opened.enter_context(socket.create_connection(place, timeout=_SECONDS))
+        if encrypted:
+            return True
         link.sendall(b"PING\r\n")
-        answer = link.recv(64)
-    if answer.startswith((b"+PONG", b"-NOAUTH")):
-        return Finding("Redis server", "ok", f"answers at {where}", purpose)
-    mend = f"start one: redis-server{'' if port == _REDIS_PORT else f' --port {port}'}"
-    return Finding("Redis server", "wrong" if ours else "missing", f"no Redis answers at {where}", purpose, mend)
+        return link.recv(64).startswith((b"+PONG", b"-NOAUTH"))
+    return False
 
 
 def memory() -> Finding:

@@ -6,7 +6,9 @@ import re
 import socket
 import sys
 import tomllib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -174,26 +176,84 @@ def test_java_that_is_missing(
     assert remote or (found.found.endswith("there is no java on PATH") and found.mend)
 
 
+@contextmanager
+def answering(listener: socket.socket) -> Iterator[None]:
+    """Answers one PING, as Redis does."""
+    listener.settimeout(10)
+
+    def answer() -> None:
+        link, _ = listener.accept()
+        link.settimeout(10)
+        with link:
+            link.recv(64)
+            link.sendall(b"+PONG\r\n")
+
+    with listener, ThreadPoolExecutor(1) as pool:
+        served = pool.submit(answer)
+        yield
+        served.result(20)
+
+
+def redis_of(url: str) -> Finding:
+    """What is said of a URL, which shows no password."""
+    found = surroundings.redis_server({"FASTWIN_STORE": url})
+    assert "secret" not in f"{found.found} {found.mend}"
+    return found
+
+
 def test_a_redis_that_answers_and_one_that_does_not() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with answering(listener := socket.create_server(("127.0.0.1", 0))):
         port = listener.getsockname()[1]
-        listener.settimeout(10)
-
-        def answer() -> None:
-            link, _ = listener.accept()
-            link.settimeout(10)
-            with link:
-                link.recv(64)
-                link.sendall(b"+PONG\r\n")
-
-        with ThreadPoolExecutor(1) as pool:
-            served = pool.submit(answer)
-            found = surroundings.redis_server({"FASTWIN_STORE": f"redis://:secret@127.0.0.1:{port}/0"})
-            served.result(20)
-    assert (found.status, found.found) == ("ok", f"answers at 127.0.0.1 port {port}")
-    gone = surroundings.redis_server({"FASTWIN_STORE": f"redis://:secret@127.0.0.1:{port}/0"})
+        found = redis_of(f"redis://:secret@127.0.0.1:{port}/0")
+    assert (found.status, found.found) == ("ok", f"a Redis answers at 127.0.0.1 port {port}")
+    gone = redis_of(f"redis://:secret@127.0.0.1:{port}/0")
     assert (gone.status, gone.mend) == ("wrong", f"start one: redis-server --port {port}")
-    assert "secret" not in gone.found
+    assert gone.found == f"no Redis answers at 127.0.0.1 port {port}"
+
+
+@pytest.mark.parametrize(("way", "who"), [
+    ("redis+cluster://:secret@{}", "a Redis answers"),
+    ("redis+sentinel://:secret@{}/clicks", "a Sentinel answers"),
+    ("rediss+cluster://:secret@{}", "something listens"),
+    ("REDISS+sentinel://:secret@{}/clicks", "something listens"),
+])  # fmt: skip
+def test_one_of_several_servers_answers(way: str, who: str) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and listens not
+        gone = nobody.getsockname()[1]
+        with ExitStack() as stack:
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            if "rediss" not in way.lower():
+                stack.enter_context(answering(listener))
+            port = listener.getsockname()[1]
+            found = redis_of(way.format(f"127.0.0.1:{gone},127.0.0.1:{port}"))
+        assert found.status == "ok" and found.found.startswith(f"{who} at 127.0.0.1 port {port}")
+        found = redis_of(way.format(f"127.0.0.1:{gone},127.0.0.1:{port}"))
+    assert found.status == "wrong" and found.found.endswith(f" at 127.0.0.1 port {gone}, 127.0.0.1 port {port}")
+    assert found.mend == "start it, or mend FASTWIN_STORE"
+
+
+def test_a_redis_behind_a_socket(tmp_path: Path) -> None:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "socket"))
+    listener.listen()
+    with answering(listener):
+        found = redis_of(f"unix://:secret@{tmp_path}/socket?db=1")
+    assert (found.status, found.found) == ("ok", f"a Redis answers at {tmp_path}/socket")
+    gone = redis_of(f"unix://{tmp_path}/socket")
+    assert (gone.status, gone.found) == ("wrong", f"no Redis answers at {tmp_path}/socket")
+
+
+@pytest.mark.parametrize(("url", "says"), [
+    ("redis://:secret[@host:6379/0", "FASTWIN_STORE: redis:... is no URL for Redis: it must be "),
+    ("redis://:secret@host:port/0", "FASTWIN_STORE: redis:... is no URL for Redis: it must be "),
+    ("redis+cluster://:secret@one,tw[o", "FASTWIN_STORE: redis+cluster:... is no URL for Redis: it must be "),
+    ("redis+sentinel://:secret@127.0.0.1", "FASTWIN_STORE: redis+sentinel://127.0.0.1:26379 names no service"),
+    ("redis://:secret@redis..internal:6379", "no Redis answers at redis..internal port 6379"),
+])  # fmt: skip
+def test_a_store_whose_url_cannot_be(url: str, says: str) -> None:
+    found = redis_of(url)
+    assert found.status == "wrong" and found.found.startswith(says)
 
 
 def test_where_copies_of_state_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
