@@ -9,14 +9,24 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import fastwin
 from fastwin.doctor.finding import Finding
 from fastwin.machine.java import LEAST_JAVA, find_java, java_command, java_fault
 
 __all__ = ["SPARK", "java", "variables"]
 
 SPARK = "spark"
-_SECONDS = 20.0
-_FOR_PYTHON = "import sys; print('%d.%d' % sys.version_info[:2])"
+_SECONDS = 60.0
+_HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+# Without the current folder, in which workers may not run. PySpark comes to them from Spark.
+_FOR_PYTHON = """
+import sys
+print("%d.%d" % sys.version_info[:2])
+sys.stdout.flush()
+sys.path = [folder for folder in sys.path if folder]
+import fastwin, google.protobuf, pandas, pyarrow
+print(fastwin.__version__)
+"""
 
 
 def _installed() -> str | None:
@@ -69,19 +79,36 @@ def _home(home: str) -> Finding:
 
 def _workers(program: str) -> Finding:
     purpose = "the Python of Spark's workers, which must be like this one"
-    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    path = shutil.which(program)
-    there = ""
-    if path is not None:
-        try:
-            done = subprocess.run(
-                [path, "-c", _FOR_PYTHON], capture_output=True, text=True, timeout=_SECONDS, check=False
-            )
-            there = done.stdout.strip()
-        except (OSError, subprocess.SubprocessError):
-            pass
-    if there == here:
-        return Finding("PYSPARK_PYTHON", "ok", f"{program} is {there}", purpose, extra=SPARK)
-    said = f"is {there}, and this is {here}" if there else "does not run"
+    fault = _fault_of(program)
+    if fault is None:
+        said = f"{program} is {_HERE}, with fastwin {fastwin.__version__}"
+        return Finding("PYSPARK_PYTHON", "ok", said, purpose, extra=SPARK)
     mend = f"unset PYSPARK_PYTHON, or export PYSPARK_PYTHON={sys.executable}"
-    return Finding("PYSPARK_PYTHON", "wrong", f"{program} {said}", purpose, mend, SPARK)
+    return Finding("PYSPARK_PYTHON", "wrong", f"{program} {fault}", purpose, mend, SPARK)
+
+
+def _fault_of(program: str) -> str | None:
+    """Returns what is wrong with a Python for Spark's workers; None if nothing is."""
+    path = shutil.which(program)
+    if path is None:
+        return "does not run"
+    try:
+        done = subprocess.run(
+            [path, "-c", _FOR_PYTHON],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "does not run"
+    there, *found = done.stdout.split() or [""]
+    if there != _HERE:
+        return f"is {there}, and this is {_HERE}" if there else "does not run"
+    if done.returncode or not found:
+        last = done.stderr.strip().rpartition("\n")[2] or f"it ended with {done.returncode}"
+        return f"cannot load what workers need: {last}"
+    if found[-1] != fastwin.__version__:
+        return f"has fastwin {found[-1]}, and this is {fastwin.__version__}"
+    return None

@@ -164,6 +164,25 @@ def test_variables_that_lead_elsewhere(tmp_path: Path, monkeypatch: pytest.Monke
     assert gone.found.endswith("does not run")
 
 
+@pytest.mark.parametrize(("modules", "says"), [
+    ({"fastwin": "__version__ = '0.0.9'"}, f"has fastwin 0.0.9, and this is {fw.__version__}"),
+    ({"fastwin": "raise ImportError('of another Python')"}, "cannot load what workers need: ImportError: of another Python"),
+    ({"fastwin": f"__version__ = {fw.__version__!r}", "pandas": "raise ImportError('no pandas')"}, "workers need: ImportError: no pandas"),
+    ({"fastwin": "import os; os._exit(3)"}, "cannot load what workers need: it ended with 3"),
+    ({}, "cannot load what workers need: ModuleNotFoundError: No module named 'fastwin'"),
+])  # fmt: skip
+def test_a_python_for_workers_without_what_they_need(tmp_path: Path, modules: dict[str, str], says: str) -> None:
+    """What lies in the current folder does not count: workers may run elsewhere."""
+    for name, text in modules.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    options = "" if modules else "-E -S"  # then it finds nothing that is installed
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\nPYTHONPATH='{tmp_path}' exec '{sys.executable}' {options} \"$@\"\n")
+    program.chmod(0o755)
+    (found,) = spark.variables({"PYSPARK_PYTHON": str(program)})
+    assert found.status == "wrong" and found.found.endswith(says)
+
+
 @pytest.mark.parametrize(("installed", "remote", "status"), [
     ("4.3.0", False, "wrong"), (None, False, "missing"), ("4.3.0", True, "missing"),
 ])  # fmt: skip
