@@ -184,6 +184,8 @@ def test_a_query_that_runs_and_one_that_was_stopped(spark, tmp_path, capsys, mon
         (("--where", "m > 1"), r"--where: 'm > 1' is no condition on k, window_start, .*: .*UNRESOLVED_COLUMN"),
         (("--rows", "0"), "--rows: must be at least 1, got 0"),
         (("--out", str(tmp_path)), f"--out: {tmp_path} is there already; name a new folder"),
+        (("--where", "k = 5"), r"the windows cannot be shown with --where 'k = 5': .*CAST_INVALID_INPUT"),
+        (("--out", f"{tmp_path}/job.py/out"), f"--out: {tmp_path}/job.py/out cannot be written: .*Exception"),
     ):
         with pytest.raises(SpecError, match=says):
             run(["inspect", *common, *words])
@@ -285,6 +287,9 @@ def test_a_key_is_looked_for_in_its_share(keys, key):
         ("minutes", "must be MODULE:NAME"),
         ("no.such.module:minutes", "cannot be imported"),
         ("no/such/file.py:minutes", "cannot be imported"),
+        ("./jobs/shops:spec", "'./jobs/shops' is neither a module, such as jobs.shops, nor a file that ends in .py"),
+        ("jobs/shops:spec", "nor a file that ends in .py"),
+        ("..shops:spec", "nor a file that ends in .py"),
         ("fastwin:Count", "is no WindowSpec or JoinSpec but type"),
         ("fastwin.times:nothing", "'fastwin.times' has no 'nothing'"),
     ],
@@ -292,6 +297,27 @@ def test_a_key_is_looked_for_in_its_share(keys, key):
 def test_specs_that_are_not_there(text, says):
     with pytest.raises(SpecError, match=f"--spec: .*{says}"):
         load_spec(text)
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("import fastwin as fw\n\nspec = fw.key_by('k'\n", r"SyntaxError: .*\(a_broken_job.py, line 3\)"),
+        ("import fastwin as fw\n\nspec = fw.key_by(\n    'k', 5)\n", r": SpecError: .*a_broken_job.py, line 3\)"),
+        (
+            "import os\nTOPIC = os.environ['NO_SUCH_TOPIC']\n",
+            r"KeyError: 'NO_SUCH_TOPIC' \(.*/a_broken_job.py, line 2\)",
+        ),
+        ("SIZE = 5 + 'min'\n", r"TypeError: unsupported .*/a_broken_job.py, line 1\)"),
+        ("spec = '\0'\n", "null bytes"),
+    ],
+)
+def test_a_file_that_cannot_be_imported(tmp_path, text, says):
+    path = tmp_path / "a_broken_job.py"
+    path.write_text(text)
+    with pytest.raises(SpecError, match=f"--spec: '{path}' cannot be imported: .*{says}"):
+        load_spec(f"{path}:spec")
+    del sys.modules[path.stem]
 
 
 @pytest.mark.parametrize("name, whose", [("queue", "Python's own"), ("numpy", "numpy/__init__.py")])

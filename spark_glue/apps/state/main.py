@@ -7,11 +7,13 @@ import json
 import os
 import sys
 import tempfile
+import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -21,8 +23,11 @@ from fastwin.errors import SpecError
 from spark_glue.apps.console import start_spark
 from spark_glue.inspection import key_fields
 from spark_glue.plan.catalyst import quoted
+from spark_glue.plan.compat import Py4JError
 
 __all__ = ["COMMANDS", "load_spec", "shares_in_text"]
+
+_TRACEBACK = "Traceback (most recent call last):"
 
 
 def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
@@ -34,22 +39,16 @@ def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
     where, _, name = text.rpartition(":")
     if not where or not name:
         raise SpecError(f"--spec: must be MODULE:NAME, such as jobs.minutes:spec, got {text!r}")
+    if where.endswith(".py"):
+        _check_free(where)
+    elif "/" in where or where.startswith("."):
+        raise SpecError(f"--spec: {where!r} is neither a module, such as jobs.shops, nor a file that ends in .py")
+    sys.path[:0] = _folders(where)
     try:
-        if where.endswith(".py"):
-            _check_free(where)
-            sys.path[:0] = _folders(where)
-            found = importlib.util.spec_from_file_location(Path(where).stem, where)
-            assert found is not None
-            assert found.loader is not None
-            module = importlib.util.module_from_spec(found)
-            sys.modules[found.name] = module  # functions of the spec name it, and state is told by that
-            found.loader.exec_module(module)
-        else:
-            sys.path[:0] = _folders(where)
-            module = importlib.import_module(where)
-    except (ImportError, OSError) as problem:
-        raise SpecError(f"--spec: {where!r} cannot be imported: {problem}") from problem
-    spec: Any = module
+        spec: Any = _module_of(where)
+    except Exception as problem:  # the file may do anything
+        said = f"{type(problem).__name__}: {problem}{_line_of(problem)}"
+        raise SpecError(f"--spec: {where!r} cannot be imported: {said}") from problem
     for part in name.split("."):
         spec = getattr(spec, part, None)
     if spec is None:
@@ -57,6 +56,27 @@ def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
     if not isinstance(spec, fw.WindowSpec | fw.JoinSpec):
         raise SpecError(f"--spec: {name!r} in {where!r} is no WindowSpec or JoinSpec but {type(spec).__name__}")
     return spec
+
+
+def _module_of(where: str) -> ModuleType:
+    """Imports a module, or a file as one."""
+    if not where.endswith(".py"):
+        return importlib.import_module(where)
+    found = importlib.util.spec_from_file_location(Path(where).stem, where)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[found.name] = module  # functions of the spec name it, and state is told by that
+    found.loader.exec_module(module)
+    return module
+
+
+def _line_of(problem: Exception) -> str:
+    """Returns at which line of a module its import ended, to stand behind the error; nothing where none has run."""
+    for frame in traceback.extract_tb(problem.__traceback__):
+        if frame.filename not in (__file__, importlib.__file__) and not frame.filename.startswith("<"):
+            return f" ({frame.filename}, line {frame.lineno})"
+    return ""
 
 
 def _folders(where: str) -> list[str]:
@@ -136,7 +156,7 @@ def shares_in_text(text: str) -> set[int]:
 def _inspect(arguments: argparse.Namespace) -> int:
     if arguments.rows < 1:
         raise SpecError(f"--rows: must be at least 1, got {arguments.rows}")
-    if arguments.out is not None and Path(arguments.out).exists():
+    if arguments.out is not None and os.path.exists(arguments.out):  # where nobody may look, Spark will say so
         raise SpecError(f"--out: {arguments.out} is there already; name a new folder")
     shares = None if arguments.shares is None else shares_in_text(arguments.shares)
     spec = load_spec(arguments.spec)
@@ -157,13 +177,30 @@ def _inspect(arguments: argparse.Namespace) -> int:
                 frame = frame.where(F.col(quoted(column)).eqNullSafe(value))
             if arguments.where is not None:
                 frame = _where(frame, arguments.where)
-            if arguments.out is not None:
-                frame.write.parquet(arguments.out)
-            else:
-                frame.show(arguments.rows, truncate=False)
+            _hand_out(frame, arguments)
         finally:
             spark.stop()
     return 0
+
+
+def _hand_out(frame: DataFrame, arguments: argparse.Namespace) -> None:
+    """Prints a frame, or writes it to --out. Raises SpecError where Spark cannot."""
+    try:
+        if arguments.out is not None:
+            frame.write.parquet(arguments.out)
+        else:
+            frame.show(arguments.rows, truncate=False)
+    except (PySparkException, Py4JError) as problem:
+        said = str(getattr(problem, "java_exception", problem))
+        if _TRACEBACK in said:  # an error of Python's, which its first line does not tell
+            raise
+        what = "the windows cannot be shown" if arguments.out is None else f"--out: {arguments.out} cannot be written"
+        where = "" if arguments.where is None else f" with --where {arguments.where!r}"
+        raise SpecError(f"{what}{where}: {_first_line(said)}") from problem
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line), "")
 
 
 def _where(frame: DataFrame, condition: str) -> DataFrame:
@@ -171,7 +208,7 @@ def _where(frame: DataFrame, condition: str) -> DataFrame:
     try:
         return frame.where(condition)
     except AnalysisException as problem:  # also of one that cannot be parsed
-        said = next((line for line in str(problem).splitlines() if line), "")
+        said = _first_line(str(problem))
         raise SpecError(f"--where: {condition!r} is no condition on {', '.join(frame.columns)}: {said}") from None
 
 
