@@ -86,6 +86,7 @@ def session(
     shuffle partitions as there are cores, a Python daemon that loads fastwin once for all workers (its module is
     ``spark_glue.daemon``; not where ``PYSPARK_PYTHON`` names another Python), and for Spark's Pythons a script that
     lets them import PySpark from where it is installed and not from an archive. The time zone is left alone.
+    What ``spark-submit`` says stays, but for the state store: of another one, ``config`` has to say.
 
     With ``SPARK_REMOTE`` in the environment, or ``spark.remote`` in ``config``, such as ``"sc://host:15002"``, it is a
     session of that server of Spark Connect; it sets there what a session can set. The Python and the memory of the
