@@ -18,6 +18,7 @@ __all__ = [
     "is_fixed_width",
     "repeated",
     "roomy_text",
+    "runs",
     "sortable",
     "spread",
     "stored",
@@ -79,6 +80,12 @@ def aligned(values: NDArray) -> NDArray:
     Arrow takes buffers from anywhere, such as a message in the middle of a mapped file.
     """
     return values if values.flags.aligned else values.copy()
+
+
+def runs(array: pa.RunEndEncodedArray) -> NDArray[np.intp]:
+    """Returns for each value of a run-end-encoded array which run it is of: intp[n]."""
+    places = np.arange(array.offset, array.offset + len(array))
+    return np.searchsorted(array.run_ends.to_numpy(), places, side="right")
 
 
 def stored(array: pa.Array, dtype: np.dtype | type) -> NDArray:

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fastwin.columns.buffers import validity
+from fastwin.columns.buffers import roomy_text, runs, text_values, validity
 
 __all__ = [
     "converted",
     "decoded",
     "decoded_type",
     "encoded",
-    "exact_objects",
     "from_objects",
     "is_readable",
     "parts",
     "readable_type",
+    "rebuilt",
     "roomy_type",
     "take_column",
     "take_rows",
@@ -35,8 +35,8 @@ __all__ = [
 _MOST_BYTES = 2**31 - 1
 
 
-def _rebuilt(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """A list, struct or map with the types within it changed; others as they are."""
+def rebuilt(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Returns a list, struct or map with the types within it changed; others as they are."""
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(change(kind.value_type)))
     if pa.types.is_large_list(kind):
@@ -59,7 +59,7 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
-    return _rebuilt(kind, _without_views)
+    return rebuilt(kind, _without_views)
 
 
 def _is_view(kind: pa.DataType) -> bool:
@@ -77,7 +77,9 @@ def _has_views(kind: pa.DataType) -> bool:
 
 
 def _sizes(array: pa.Array) -> NDArray[np.int32]:
-    """Returns how many bytes each of some views has, or more: what lies under nulls counts as it is."""
+    """Returns how many bytes each of some text or views has, or more: what lies under nulls counts as it is."""
+    if not _is_view(array.type):
+        return np.diff(text_values(array)[0])
     views = array.buffers()[1]
     if views is None or not len(array):
         return np.zeros(0, np.int32)
@@ -89,22 +91,35 @@ def _viewed_bytes(array: pa.Array) -> int:
     return int(_sizes(array).sum(dtype=np.int64))
 
 
-def _bytes_decoded(array: pa.Array) -> int:
-    """Returns how many bytes views or a dictionary of text have once they are decoded, or more; 0 for others."""
-    if _is_view(array.type):
-        return _viewed_bytes(array)
-    kind = array.type.value_type if pa.types.is_dictionary(array.type) else None
-    if kind not in (pa.string(), pa.binary()):
+def _bytes_at(words: pa.Array, indices: pa.Array) -> int:
+    """Returns how many bytes text or views have at the given indices, or more; 0 for other types. O(indices)."""
+    n = len(indices)
+    if not (_is_view(words.type) or words.type in (pa.string(), pa.binary())):
         return 0
-    lengths = pc.binary_length(array.dictionary)
-    most = (pc.max(lengths).as_py() or 0) * len(array)
-    return most if most <= _MOST_BYTES else pc.sum(lengths.take(array.indices)).as_py() or 0
+    if len(words) <= n and (most := n * int(_sizes(words).max(initial=0))) <= _MOST_BYTES:
+        return most
+    if _is_view(words.type):
+        return _viewed_bytes(_views_at(words, indices))
+    ends = text_values(words)[0]
+    if (most := n * int(ends[-1] - ends[0])) <= _MOST_BYTES:
+        return most
+    begins, ends = (pa.array(some).take(indices) for some in (ends[:-1], ends[1:]))
+    return pc.sum(pc.subtract(ends, begins)).as_py() or 0
+
+
+def _bytes_decoded(array: pa.Array) -> int:
+    """Returns how many bytes text has, or more, once views, a dictionary or run ends are decoded; 0 for others."""
+    if pa.types.is_dictionary(array.type):
+        return _bytes_at(array.dictionary, array.indices)
+    if pa.types.is_run_end_encoded(array.type):
+        return _bytes_at(array.values, pa.array(runs(array)))
+    return _viewed_bytes(array) if _is_view(array.type) else 0
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     """The type without views and dictionaries, at any depth."""
     kind = _without_views(kind)
-    return _plain(kind.value_type) if pa.types.is_dictionary(kind) else _rebuilt(kind, _plain)
+    return _plain(kind.value_type) if pa.types.is_dictionary(kind) else rebuilt(kind, _plain)
 
 
 def without_run_ends(kind: pa.DataType) -> pa.DataType:
@@ -169,18 +184,26 @@ def _unifies(kind: pa.DataType) -> bool:
 
 
 def taken(array: pa.Array) -> pa.Array:
-    """Returns an array as one of its ``taken_type``; a null in a dictionary is one of the indices then."""
+    """Returns an array as one of its ``taken_type``; a null in a dictionary is one of the indices then.
+
+    Text of run ends has offsets of 64 bits where those of 32 do not reach it.
+    """
     kind = array.type
     if pa.types.is_run_end_encoded(kind):
-        places = np.arange(array.offset, array.offset + len(array))
-        runs = np.searchsorted(array.run_ends.to_numpy(), places, side="right")
-        return taken(take_column(taken(array.values), pa.array(runs)))
+        return _taken_at(array.values, pa.array(runs(array)))
     if pa.types.is_dictionary(kind):
         if not _unifies(kind.value_type):
-            return taken(take_column(taken(array.dictionary), array.indices))
+            return _taken_at(array.dictionary, array.indices)
         if array.dictionary.null_count:
             array = _without_null_values(array)
     return converted(array, taken_type(array.type))
+
+
+def _taken_at(values: pa.Array, indices: pa.Array) -> pa.Array:
+    values = taken(values)
+    if _bytes_at(values, indices) > _MOST_BYTES:
+        values = roomy_text(values)
+    return taken(take_column(values, indices))
 
 
 def _without_null_values(array: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -293,16 +316,21 @@ def encoded(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | 
 def decoded(array: pa.Array) -> pa.Array:
     """Returns an array of dictionary or view type as one of its ``decoded_type``; others as they are.
 
-    Views of more text or bytes than offsets of 32 bits reach have some of 64. O(values), however many more a dictionary
-    of views has.
+    More text or bytes than offsets of 32 bits reach have some of 64. O(values), however many more a dictionary has.
     """
-    if _has_views(array.type) and len(array.dictionary) > len(array):
-        array = _views_at(array.dictionary, array.indices)
+    if _has_views(array.type):
+        words = array.dictionary
+        if len(words) > len(array) or max(_viewed_bytes(words), _bytes_decoded(array)) > _MOST_BYTES:
+            array = _views_at(words, array.indices)
     kind = _without_views(array.type)
     if _is_view(array.type) and _viewed_bytes(array) > _MOST_BYTES:
         kind = _wide(array.type)
     array = converted(array, kind)
-    return decoded(array.dictionary_decode()) if pa.types.is_dictionary(kind) else array
+    if not pa.types.is_dictionary(kind):
+        return array
+    if _bytes_decoded(array) > _MOST_BYTES:
+        return roomy_text(array.dictionary).take(array.indices)
+    return decoded(array.dictionary_decode())
 
 
 def from_objects(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -311,28 +339,6 @@ def from_objects(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         storage = pa.array([None if value is None else int(value) for value in values], pa.int8())
         return pa.ExtensionArray.from_storage(kind, storage)
     return encoded(pa.array(values, decoded_type(kind)), kind)
-
-
-def exact_objects(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Returns an array of Python objects; raises ArrowInvalid where ``kind`` would cut something off.
-
-    Arrow itself cuts times to the unit of a column, and floats to ints.
-    """
-    plain = decoded_type(kind)
-    if pa.types.is_integer(plain) and any(isinstance(value, float) for value in values):
-        return encoded(pa.array(values), kind)
-    unit = "ns" if any(getattr(value, "nanosecond", getattr(value, "nanoseconds", 0)) for value in values) else "us"
-    fine = _with_unit(plain, unit)
-    return from_objects(values, kind) if fine == plain else encoded(pa.array(values, fine), kind)
-
-
-def _with_unit(kind: pa.DataType, unit: str) -> pa.DataType:
-    """The type with times, at any depth, of a unit that is at least as fine."""
-    if pa.types.is_temporal(kind) and getattr(kind, "unit", "ns") != "ns":
-        if pa.types.is_timestamp(kind):
-            return pa.timestamp(unit, kind.tz)
-        return pa.duration(unit) if pa.types.is_duration(kind) else pa.time64(unit)
-    return _rebuilt(kind, lambda inner: _with_unit(inner, unit))
 
 
 def take_column(column: pa.Array, indices: pa.Array) -> pa.Array:
@@ -378,8 +384,8 @@ def take_rows(rows: pa.RecordBatch, indices: NDArray[np.int64]) -> pa.RecordBatc
 
 
 def within_reach(rows: pa.RecordBatch) -> list[slice]:
-    """Returns where to cut rows so that offsets of 32 bits reach all text of each column of views or dictionaries of
-    text, once it is decoded, or one row's."""
+    """Returns where to cut rows so that offsets of 32 bits reach all text of each column of views, dictionaries or run
+    ends, once it is decoded, or one row's."""
     found, left = [], [(0, rows.num_rows)]
     while left:
         at, end = left.pop()

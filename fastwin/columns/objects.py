@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastwin.columns.decoding import exact_objects
+from fastwin.columns.decoding import decoded_type, encoded, from_objects, rebuilt
 from fastwin.columns.schemas import change_refused, object_refused
 from fastwin.columns.tables import has_null
 from fastwin.errors import SpecError
 
-__all__ = ["schema_of_rows", "table_of_rows"]
+__all__ = ["exact_objects", "schema_of_rows", "table_of_rows"]
 
 _WIDER = {pa.int8(): pa.int64(), pa.int16(): pa.int64(), pa.int32(): pa.int64(), pa.float32(): pa.float64()}
 
@@ -51,6 +51,28 @@ def table_of_rows(rows: Sequence[Any], schema: pa.Schema, names: Sequence[str] |
             cause = _cause(field.type, values) or problem
             raise SpecError(f"{call}: column {field.name!r} is {field.type}: {cause}") from problem
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def exact_objects(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Returns an array of Python objects; raises ArrowInvalid where ``kind`` would cut something off.
+
+    Arrow itself cuts times to the unit of a column, and floats to ints.
+    """
+    plain = decoded_type(kind)
+    if pa.types.is_integer(plain) and any(isinstance(value, float) for value in values):
+        return encoded(pa.array(values), kind)
+    unit = "ns" if any(getattr(value, "nanosecond", getattr(value, "nanoseconds", 0)) for value in values) else "us"
+    fine = _with_unit(plain, unit)
+    return from_objects(values, kind) if fine == plain else encoded(pa.array(values, fine), kind)
+
+
+def _with_unit(kind: pa.DataType, unit: str) -> pa.DataType:
+    """The type with times, at any depth, of a unit that is at least as fine."""
+    if pa.types.is_temporal(kind) and getattr(kind, "unit", "ns") != "ns":
+        if pa.types.is_timestamp(kind):
+            return pa.timestamp(unit, kind.tz)
+        return pa.duration(unit) if pa.types.is_duration(kind) else pa.time64(unit)
+    return rebuilt(kind, lambda inner: _with_unit(inner, unit))
 
 
 def _cause(kind: pa.DataType, values: Sequence[Any]) -> str | None:

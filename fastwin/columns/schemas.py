@@ -18,6 +18,7 @@ from fastwin.columns.decoding import (
     take_column,
     taken,
     taken_type,
+    within_reach,
 )
 from fastwin.columns.tables import check_names
 from fastwin.errors import SpecError
@@ -120,10 +121,16 @@ def _conformed(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     refused = change_refused(was, now)
     if refused is not None:
         raise SpecError(f"{told}: {refused}")
+    chunks = column.chunks if was == now else [part for chunk in column.chunks for part in _within_reach(chunk)]
     try:
-        return pa.chunked_array([_cast(chunk, was) for chunk in column.chunks], was)
+        return pa.chunked_array([_cast(chunk, was) for chunk in chunks], was)
     except pa.ArrowException as problem:
         raise SpecError(f"{told}: {problem}") from None
+
+
+def _within_reach(array: pa.Array) -> list[pa.Array]:
+    """Returns an array, cut where it stands for more text than offsets of 32 bits reach."""
+    return [array[at] for at in within_reach(pa.record_batch([array], names=["values"]))]
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:

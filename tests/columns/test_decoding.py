@@ -1,10 +1,11 @@
-"""What Arrow itself does not do: lists of nulls keep their values, views are taken, and may be of more than 2 GiB."""
+"""What Arrow itself does not do: lists of nulls keep their values, views are taken, and text has more than 2 GiB."""
 
 from collections.abc import Callable
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
@@ -149,6 +150,58 @@ def test_views_of_any_size_are_taken_and_decoded(
         assert found.to_pylist() == views.cast(wide).take(indices).to_pylist()
 
 
+WORDS, CODES = pa.array(["long enough to be in a buffer", "", "short"]), pa.array([0, 2, None, 1, 2, 2], pa.int8())
+
+
+@pytest.mark.parametrize("most", [2**31 - 1, 40])
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.string_view(), pa.binary_view()], ids=str)
+@pytest.mark.parametrize("rows", [slice(0, 6), slice(1, 6), slice(4, 6), slice(0, 1), slice(6, 6)], ids=str)
+def test_dictionaries_of_any_size_are_decoded(
+    most: int, kind: pa.DataType, rows: slice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastwin.columns.decoding._MOST_BYTES", most)
+    column = pa.DictionaryArray.from_arrays(CODES, WORDS.cast(kind))[rows]
+    is_text = kind in (pa.string(), pa.string_view())
+    narrow, wide = (pa.string(), pa.large_string()) if is_text else (pa.binary(), pa.large_binary())
+    found = decoded(column)
+    found.validate(full=True)
+    assert found.type == (wide if most < sum(len(value or "") for value in column.to_pylist()) else narrow)
+    assert found.to_pylist() == column.to_pylist()
+
+
+def test_a_dictionary_of_more_text_than_its_rows_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastwin.columns.decoding._MOST_BYTES", 20)
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 2, 2, None]), WORDS.cast(pa.string_view()))
+    found = decoded(column)
+    assert found.type == pa.string()
+    assert found.to_pylist() == ["", "short", "short", None]
+
+
+def test_runs_of_any_size_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 4, 6], pa.int32()), WORDS.take(pa.array([0, None, 1, 2])))
+    texts = [*WORDS[:1].to_pylist() * 2, None, "", "short", "short"]
+    assert taken(runs).type == pa.string()
+    monkeypatch.setattr("fastwin.columns.decoding._MOST_BYTES", 40)
+    for cut, kind in ((0, pa.large_string()), (2, pa.string())):
+        found = taken(runs[cut:])
+        found.validate(full=True)
+        assert found.type == kind
+        assert found.to_pylist() == texts[cut:]
+
+
+@pytest.mark.parametrize("most", [2**31 - 1, 40])
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view()], ids=str)
+def test_windows_over_a_large_dictionary(most: int, kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastwin.columns.decoding._MOST_BYTES", most)
+    column = pa.DictionaryArray.from_arrays(CODES.cast(pa.int32()), WORDS.cast(kind))
+    table = pa.table({"ts": pa.array(range(6)), "k": column, "v": column})
+    spec = fw.key_by("k").event_time("ts", unit="ms").window(fw.TumblingEventTimeWindows.of("1 minute"))
+    main = spec.aggregate(last=fw.Last("v"), most=fw.Max(pc.utf8_upper(pc.field("v")))).run(table).main
+    assert main["k"].type == main["last"].type == main["most"].type == pa.string()
+    found = {row["k"]: (row["last"], row["most"]) for row in main.to_pylist()}
+    assert found == {word: (word, word and word.upper()) for word in column.to_pylist()}
+
+
 @pytest.mark.parametrize("most", [2**31 - 1, 40])
 def test_a_bad_row_among_large_views_is_dropped(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastwin.columns.decoding._MOST_BYTES", most)
@@ -220,8 +273,11 @@ def test_rows_are_cut_where_their_text_is_more_than_one_array_has_room_for(monke
     assert all(size <= 11 for at, size in zip(found, sizes, strict=True) if at.stop - at.start > 1)
     assert max(sizes) == 20
     assert within_reach(rows.select(["n", "other"])) == [slice(0, 9)]
-    words = pa.record_batch({"word": pa.array([*texts, None]).dictionary_encode()})
-    sizes = [sum(map(len, texts[at])) for at in within_reach(words)]
-    assert sum(sizes) == sum(map(len, texts))
-    assert all(size <= 11 for size in sizes if size != 20)
+    words = pa.array([*texts, None]).dictionary_encode()
+    views = pa.DictionaryArray.from_arrays(words.indices, words.dictionary.cast(pa.string_view()))
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array(range(1, 10), pa.int32()), pa.array(texts))
+    for column in (words, views, runs):
+        sizes = [sum(map(len, texts[at])) for at in within_reach(pa.record_batch({"word": column}))]
+        assert sum(sizes) == sum(map(len, texts))
+        assert all(size <= 11 for size in sizes if size != 20)
     assert within_reach(pa.record_batch({"word": pa.nulls(9).dictionary_encode()})) == [slice(0, 9)]

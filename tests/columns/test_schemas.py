@@ -77,6 +77,21 @@ def test_text_is_text(was: pa.DataType, now: pa.DataType) -> None:
     assert became(was, values) == ["a", None, "b"]
 
 
+@pytest.mark.parametrize("now", ["dictionary", "views", "runs"])
+def test_more_text_than_one_array_has_room_for_comes_in_several(now: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastwin.columns.decoding._MOST_BYTES", 11)
+    plain = pa.array(["xxxxx", None, "yyyyy", "xxxxx", "z", "yyyyy"])
+    values = {
+        "dictionary": plain.dictionary_encode(),
+        "views": plain.cast(pa.string_view()),
+        "runs": pa.RunEndEncodedArray.from_arrays(pa.array(range(1, 7), pa.int32()), plain),
+    }[now]
+    column = conform(pa.table({"x": values}), pa.schema([("x", pa.string())]))["x"]
+    column.validate(full=True)
+    assert column.to_pylist() == plain.to_pylist()
+    assert max(len("".join(filter(None, chunk.to_pylist()))) for chunk in column.chunks) <= 11
+
+
 @pytest.mark.parametrize("was", [pa.int64(), pa.bool_(), *TEXTS[:3], pa.timestamp("us"), pa.list_(pa.int8()), pa.dictionary(pa.int32(), pa.string())], ids=str)  # fmt: skip
 @pytest.mark.parametrize("now", [pa.null(), pa.dictionary(pa.int32(), pa.null())], ids=str)
 def test_a_column_without_a_value_fits(was: pa.DataType, now: pa.DataType) -> None:
