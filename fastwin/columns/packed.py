@@ -7,6 +7,8 @@ are the bytes of Arrow's buffer, text and bytes are themselves; a map is a list 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -19,6 +21,8 @@ Bytes = tuple[NDArray[np.int64], NDArray[np.uint8]]
 """Offsets, int64[n + 1] from 0 on, and the bytes that they bound, uint8."""
 
 _HEADER = 4
+_PIECE_BYTES = 1 << 18
+"""Copied at a time: the place of each byte takes some tens of bytes."""
 
 
 def can_pack(kind: pa.DataType) -> bool:
@@ -43,7 +47,10 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def packed(array: pa.Array) -> Bytes:
-    """Returns the bytes of each value of an array; null has none."""
+    """Returns the bytes of each value of an array; null has none.
+
+    Memory: up to a few times the bytes, and a few numbers for each value within.
+    """
     kind = array.type
     valid = validity(array)
     if pa.types.is_null(kind):
@@ -120,10 +127,28 @@ def _side_by_side(columns: list[Bytes], n: int) -> Bytes:
     offsets = _offsets(np.sum(sizes, axis=0, dtype=np.int64) if sizes else np.zeros(n, np.int64))
     out = np.empty(int(offsets[-1]), np.uint8)
     at = offsets[:-1].copy()
-    for (_, data), size in zip(columns, sizes, strict=True):
-        out[_runs(at, size)] = data
+    for (ends, data), size in zip(columns, sizes, strict=True):
+        for rows, piece in _pieces(ends):
+            out[_places(at[rows], size[rows])] = data[piece]
         at += size
     return offsets, out
+
+
+def _pieces(offsets: NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
+    """Yields some values at a time, and the bytes of these: at most _PIECE_BYTES, or one value's.
+
+    offsets: from 0 on.
+    """
+    at, n = 0, len(offsets) - 1
+    while at < n:
+        end = max(int(offsets.searchsorted(offsets[at] + _PIECE_BYTES, side="right")) - 1, at + 1)
+        yield slice(at, end), slice(int(offsets[at]), int(offsets[end]))
+        at = end
+
+
+def _places(begins: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+    """Returns the places of runs of bytes, one behind the other; those of one run, which may be long, as a slice."""
+    return slice(int(begins[0]), int(begins[0] + sizes[0])) if len(sizes) == 1 else _runs(begins, sizes)
 
 
 def _runs(begins: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -148,7 +173,7 @@ def unpacked(
         return from_text(offsets - offsets[0], data[offsets[0] : offsets[-1]], valid, kind)
     width = 1 if pa.types.is_boolean(kind) else kind.bit_width // 8
     cells = np.zeros((n, width), np.uint8)
-    cells[marks] = data[_runs(offsets[:-1][marks], np.diff(offsets)[marks])].reshape(-1, width)
+    cells[marks] = data[offsets[0] : offsets[-1]].reshape(-1, width)  # nulls have no bytes
     if pa.types.is_boolean(kind):
         return pa.array(cells[:, 0].astype(np.bool_), kind, mask=~marks)
     bitmap = None if valid is None else pa.py_buffer(np.packbits(marks, bitorder="little"))
@@ -210,7 +235,11 @@ def _child(
     valid: NDArray[np.bool_],
     kind: pa.DataType,
 ) -> pa.Array:
-    return unpacked(_offsets(sizes), data[_runs(at, sizes)], None if valid.all() else valid, kind)
+    offsets = _offsets(sizes)
+    found = np.empty(int(offsets[-1]), np.uint8)
+    for rows, piece in _pieces(offsets):
+        found[piece] = data[_places(at[rows], sizes[rows])]
+    return unpacked(offsets, found, None if valid.all() else valid, kind)
 
 
 def _read(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:

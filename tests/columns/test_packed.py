@@ -1,7 +1,10 @@
 """Lists, structs and maps as bytes come back as they were, however deep, and wherever they are cut."""
 
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -89,6 +92,53 @@ def test_what_lies_under_a_null_list() -> None:
     _comes_back(pa.ListArray.from_arrays(pa.array([0, 1, 3, 4], pa.int32()), items, mask=mask))
     _comes_back(pa.FixedSizeListArray.from_arrays(pa.array(range(6)), 2, mask=mask))
     _comes_back(pa.StructArray.from_arrays([pa.array(["a", "b", "c"])], ["x"], mask=mask).slice(1))
+
+
+MIXED = pa.array(
+    [
+        {"t": "a text", "l": [[1, None], None, [2, 3, 4]]},
+        None,
+        {"t": None, "l": []},
+        {"t": "x" * 50, "l": None},
+        {"t": "", "l": [[], [5] * 9]},
+    ],
+    pa.struct([("t", pa.string()), ("l", pa.list_(pa.list_(pa.int16())))]),
+)
+
+
+@pytest.mark.parametrize("piece", [0, 1, 7, 60])
+def test_bytes_are_the_same_however_many_are_copied_at_a_time(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    offsets, data = packed(MIXED)
+    monkeypatch.setattr("fastwin.columns.packed._PIECE_BYTES", piece)
+    found = packed(MIXED)
+    assert np.array_equal(found[0], offsets)
+    assert np.array_equal(found[1], data)
+    _comes_back(MIXED)
+
+
+@pytest.mark.parametrize("texts", [1, 8_000])
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda texts: pa.StructArray.from_arrays([texts], ["text"]),
+        lambda texts: pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts),
+        lambda texts: pa.ListArray.from_arrays(pa.array(range(len(texts) + 1), pa.int32()), texts),
+    ],
+    ids=["structs", "one list", "lists"],
+)
+def test_packing_takes_a_few_times_the_memory(texts: int, around: Callable) -> None:
+    size = 8_000_000
+    array = around(pa.array(["x" * (size // texts)] * texts))
+    tracemalloc.start()
+    try:
+        offsets, data = packed(array)
+        assert tracemalloc.get_traced_memory()[1] < 4 * size
+        tracemalloc.reset_peak()
+        back = unpacked(offsets, data, None, array.type)
+        assert tracemalloc.get_traced_memory()[1] < 4 * size
+    finally:
+        tracemalloc.stop()
+    assert back.equals(array)
 
 
 @pytest.mark.parametrize(
