@@ -10,11 +10,11 @@ machines, merge into one that counts what is in any of them:
 (2, 3)
 
 What is hashed of a value is what one would hand to PFADD. Text and bytes are themselves; integers, decimal text
-(``-5``); booleans, ``1`` and ``0``; decimals with all digits of their scale (``1.50``); floats, the shortest text that
-reads back as the same float64, as Python's repr and redis-py write it (``0.1``, ``1.0``, ``1e+16``, ``nan``), -0.0 as
-0.0; dates, ``2024-12-31``; times, timestamps and durations, decimal text of their microseconds since midnight or since
-1970 in UTC, with three digits behind a point if there are nanoseconds. So neither the width of a column nor its unit or
-time zone matters. Nulls are skipped.
+(``-5``); booleans, ``1`` and ``0``; decimals with all digits of their scale (``1.50``, ``0.00000001``); floats, the
+shortest text that reads back as the same float64, as Python's repr and redis-py write it (``0.1``, ``1.0``, ``1e+16``,
+``nan``), -0.0 as 0.0; dates, ``2024-12-31``; times, timestamps and durations, decimal text of their microseconds since
+midnight or since 1970 in UTC, with three digits behind a point if there are nanoseconds. So neither the width of a
+column nor its unit or time zone matters. Nulls are skipped.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,11 @@
 """Columns of values as accumulators take them: numbers, text, hashes, or validity alone."""
 
+from decimal import Decimal
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastwin.columns.buffers import (
@@ -13,6 +15,7 @@ from fastwin.columns.buffers import (
     int64_values,
     stored,
     text_values,
+    truths,
     validity,
 )
 from fastwin.columns.decoding import decoded, decoded_type
@@ -43,6 +46,7 @@ ValueColumn = tuple
 int64[n + 1], uint8[bytes]."""
 
 _EXACT_INTS, _EXACT_POWERS = 2**53, 22  # ints, and powers of ten, up to these are floats exactly
+_PLAIN_SCALE = 6  # with 0 to 6 places behind the point, Arrow writes no decimal as 1E-8
 
 
 def stored_as(kind: pa.DataType) -> Stored | None:
@@ -167,8 +171,10 @@ def hashes(column: pa.Array) -> NDArray[np.int64]:
     kind = column.type
     if pa.types.is_null(kind):
         return np.zeros(len(column), dtype=np.int64)
-    if pa.types.is_date(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_date(kind):
         column = column.cast(pa.large_string())
+    elif pa.types.is_decimal(kind):
+        return _decimal_hashes(column)
     elif pa.types.is_floating(kind):
         return _float_hashes(column)
     elif pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
@@ -179,6 +185,20 @@ def hashes(column: pa.Array) -> NDArray[np.int64]:
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return redis_hash_int64(int64_values(column))
     return redis_hash_text(*text_values(column))
+
+
+def _decimal_hashes(column: pa.Array) -> NDArray[np.int64]:
+    texts = column.cast(pa.large_string())
+    found = redis_hash_text(*text_values(texts))
+    if not 0 <= column.type.scale <= _PLAIN_SCALE:
+        odd = np.flatnonzero(truths(pc.match_substring(texts, "E")))
+        if len(odd):
+            found[odd] = _hashes_of([f"{Decimal(text):f}" for text in texts.take(pa.array(odd)).to_pylist()])
+    return found
+
+
+def _hashes_of(texts: list[str]) -> NDArray[np.int64]:
+    return redis_hash_text(*text_values(pa.array(texts, pa.large_string())))
 
 
 def _float_hashes(column: pa.Array) -> NDArray[np.int64]:
@@ -196,7 +216,7 @@ def _time_hashes(column: pa.Array) -> NDArray[np.int64]:
     fine = np.flatnonzero(rest)
     if len(fine):
         texts = [f"{micro}.{nano:03d}" for micro, nano in zip(micros[fine].tolist(), rest[fine].tolist(), strict=True)]
-        found[fine] = redis_hash_text(*text_values(pa.array(texts, pa.large_string())))
+        found[fine] = _hashes_of(texts)
     return found
 
 
