@@ -210,7 +210,12 @@ def _float_hashes(column: pa.Array) -> NDArray[np.int64]:
 def _time_hashes(column: pa.Array) -> NDArray[np.int64]:
     per_second, values = PER_SECOND[column.type.unit], int64_values(column)
     if per_second <= 1_000_000:
-        return redis_hash_int64(values * (1_000_000 // per_second))
+        factor = 1_000_000 // per_second
+        found, most = redis_hash_int64(values * factor), np.iinfo(np.int64).max // factor
+        far = np.flatnonzero((values > most) | (values < -most))  # int64 has no room for their microseconds
+        if len(far):
+            found[far] = _hashes_of([str(value * factor) for value in values[far].tolist()])
+        return found
     micros, rest = np.divmod(values, 1_000)
     found = redis_hash_int64(micros)
     fine = np.flatnonzero(rest)

@@ -120,6 +120,8 @@ def test_dense_strings_are_those_of_redis_to_the_byte(server: redis.Redis) -> No
         (pa.date64(), [dt.date(2024, 1, 31)], ["2024-01-31"]),
         (pa.timestamp("s"), [dt.datetime(1970, 1, 2)], [86_400_000_000]),
         (pa.timestamp("ms", "Asia/Tokyo"), [dt.datetime(1969, 12, 31, 23, tzinfo=dt.UTC)], [-3_600_000_000]),
+        (pa.timestamp("s"), [2**62, 1 - 2**63, 9_223_372_036_854], [2**62 * 10**6, (1 - 2**63) * 10**6, 9_223_372_036_854 * 10**6]),
+        (pa.duration("ms"), [2**63 - 1, -(2**60)], [(2**63 - 1) * 1_000, -(2**60) * 1_000]),
         (pa.timestamp("us"), [dt.datetime(1970, 1, 1, 0, 0, 0, 7)], [7]),
         (pa.timestamp("ns"), [1_500, -1], ["1.500", "-1.999"]),
         (pa.timestamp("ns"), [5_000], [5]),
