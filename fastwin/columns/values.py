@@ -220,9 +220,13 @@ def _time_hashes(column: pa.Array) -> NDArray[np.int64]:
     found = redis_hash_int64(micros)
     fine = np.flatnonzero(rest)
     if len(fine):
-        texts = [f"{micro}.{nano:03d}" for micro, nano in zip(micros[fine].tolist(), rest[fine].tolist(), strict=True)]
-        found[fine] = _hashes_of(texts)
+        found[fine] = _hashes_of([_micros_text(value) for value in values[fine].tolist()])
     return found
+
+
+def _micros_text(nanos: int) -> str:
+    micros, rest = divmod(abs(nanos), 1_000)
+    return f"{'-' if nanos < 0 else ''}{micros}.{rest:03d}"
 
 
 def _dictionary_hashes(column: pa.DictionaryArray) -> tuple[NDArray, NDArray[np.bool_] | None]:
