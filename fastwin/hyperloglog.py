@@ -53,7 +53,7 @@ def sketch(values: pa.Array | pa.ChunkedArray) -> bytes:
 def merge(sketches: Iterable[_Bytes | None]) -> bytes:
     """Returns the sketch of all values of all sketches: what PFMERGE makes. None is skipped; of none, an empty one.
 
-    sketches: dense or sparse strings of Redis. Raises SketchError for other bytes. O(sketches).
+    sketches: dense or sparse strings of Redis. Raises SketchError for anything else. O(sketches).
     """
     return _read(sketches).to_bytes()
 
@@ -61,7 +61,7 @@ def merge(sketches: Iterable[_Bytes | None]) -> bytes:
 def estimate(sketch: _Bytes | Iterable[_Bytes | None]) -> int:
     """Returns how many distinct values a sketch, or several taken together, have seen: what PFCOUNT gives.
 
-    Raises SketchError for bytes that are no sketch.
+    Raises SketchError for what is no sketch.
     """
     return _read([sketch] if isinstance(sketch, _Bytes) else sketch).estimate()
 
@@ -74,8 +74,12 @@ def registers(sketch: _Bytes) -> NDArray[np.uint8]:
 
 
 def _read(sketches: Iterable[_Bytes | None]) -> Sketch:
+    try:
+        each = iter(sketches)
+    except TypeError:
+        raise SketchError(f"sketch: must be bytes or several, got {type(sketches).__name__}") from None
     found = Sketch()
-    for one in sketches:
+    for one in each:
         if one is None:
             continue
         if not isinstance(one, _Bytes):

@@ -1,7 +1,7 @@
 """HyperLogLog against a real Redis server: registers, strings and estimates."""
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -158,6 +158,13 @@ def test_runs_are_taken_as_what_they_stand_for() -> None:
 def test_registers_of_no_sketch_are_refused(nothing: Any) -> None:
     with pytest.raises(SketchError, match="sketch: must be bytes, got"):
         hyperloglog.registers(nothing)
+
+
+@pytest.mark.parametrize("call", [hyperloglog.estimate, hyperloglog.merge])
+@pytest.mark.parametrize("nothing", [None, 5])
+def test_what_is_neither_a_sketch_nor_several_is_refused(call: Callable, nothing: Any) -> None:
+    with pytest.raises(SketchError, match=f"sketch: must be bytes or several, got {type(nothing).__name__}"):
+        call(nothing)
 
 
 def test_values_without_text_are_refused() -> None:
