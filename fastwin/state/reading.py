@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from fastwin.errors import StateError
@@ -55,5 +56,7 @@ def _decoded(chunks: list[bytes], owner: Owner, partial: bool) -> list[Chunk]:
         if "rows" not in chunk.tables or ("elements" in names_in(chunk.tables, "rows")) != partial:
             raise StateError("state: no partial results" if partial else "state: partial results, or none at all")
         if chunk.meta.get("spec") != owner.state.to_json():
-            owner.state.check_follows(StateSpec.from_json(chunk.meta.get("spec")), None)
+            # Of this fingerprint, so of the same lateness for each input, which earlier versions did not tell.
+            told = replace(StateSpec.from_json(chunk.meta.get("spec")), of_inputs=owner.state.of_inputs)
+            owner.state.check_follows(told, None)
     return decoded

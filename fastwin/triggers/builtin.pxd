@@ -1,5 +1,5 @@
 # Built-in triggers at C level.
-from fastwin.core.typedefs cimport int64_t
+from fastwin.core.typedefs cimport int64_t, ts_t
 from fastwin.triggers.trigger cimport Trigger, TriggerHost
 
 
@@ -14,7 +14,7 @@ cdef class BuiltInTrigger(Trigger):
     cdef tuple fields(self)
     cdef int bind(self, TriggerHost host) except -1
     cdef bint waits(self) except -1
-    cdef int renew(self) except -1
+    cdef int renew(self, ts_t watermark, ts_t clock) except -1
     cdef object to_state(self, int64_t cell)
     cdef int64_t from_state(self, object value) except? -2
     cdef ContextHost borrowed(self, object window, object ctx, bint merging)

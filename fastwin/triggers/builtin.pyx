@@ -66,8 +66,11 @@ cdef class BuiltInTrigger(Trigger):
         """Tells whether processing time means something to it."""
         return False
 
-    cdef int renew(self) except -1:
-        """Registers again the timers that it waits for, which another part of several may have deleted."""
+    cdef int renew(self, ts_t watermark, ts_t clock) except -1:
+        """Registers again the timers that it waits for, which another part of several may have deleted.
+
+        watermark, clock: how far timers have been asked about. Those that are due behind may still come.
+        """
         return 0
 
     cdef object to_state(self, int64_t cell):

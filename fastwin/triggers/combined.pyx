@@ -27,6 +27,14 @@ cdef class _Parted(NestingTrigger):
         host.path = path
         return BuiltInTrigger.bind(self, host)
 
+    cdef int renew_after(self, int what, ts_t time) except -1:
+        """Renews timers after a call in which a part may have cleared what it asks.
+
+        what, time: of the call. Where time has gone on by far, timers behind this one are still to come.
+        """
+        cdef ts_t watermark = time if what == EVENT_TIMER else self.host.watermark()
+        return self.renew(watermark, time if what == PROCESSING_TIMER else self.host.clock())
+
 
 _SEVERAL, (_TRIGGERS,) = has_fields(triggers="The triggers that are asked, a tuple.")
 
@@ -58,8 +66,8 @@ cdef class AnyOf(_Several):
         cdef int result = CONTINUE
         for j in range(len(self.inner)):
             result |= self.ask(j, what, time)
-        if what != ELEMENT or result & FIRE:    # when a part may have cleared what it asks
-            self.renew()
+        if what != ELEMENT or result & FIRE:
+            self.renew_after(what, time)
         return result
 
     def __str__(self):
@@ -108,8 +116,8 @@ cdef class AllOf(_Several):
                 self.host.cells[self.cell] |= <int64_t> answer << <int> (2 * j)
             else:
                 result |= answer            # to purge alone is done at once
-        if what != ELEMENT or fired:            # when a part may have cleared what it asks
-            self.renew()
+        if what != ELEMENT or fired:
+            self.renew_after(what, time)
         so_far = self.host.cells[self.cell]
         if so_far & all_fired != all_fired:
             return result
@@ -179,16 +187,16 @@ cdef class AfterWatermark(_Parted):
             if what == EVENT_TIMER:
                 return FIRE
         result = self.ask(self.host.cells[self.cell] != 0, what, time)
-        if what != ELEMENT or result & FIRE:    # when a part may have cleared what it asks
-            self.renew()
+        if what != ELEMENT or result & FIRE:
+            self.renew_after(what, time)
         return result
 
-    cdef int renew(self) except -1:
+    cdef int renew(self, ts_t watermark, ts_t clock) except -1:
         cdef ts_t last = self.host.last()
-        if self.host.cells[self.cell] == 0 and last > self.host.watermark():
+        if self.host.cells[self.cell] == 0 and last > watermark:
             self.host.register_event(last)
         part = self.inner[self.host.cells[self.cell] != 0]
-        return (<BuiltInTrigger> part).renew() if isinstance(part, BuiltInTrigger) else 0
+        return (<BuiltInTrigger> part).renew(watermark, clock) if isinstance(part, BuiltInTrigger) else 0
 
     cdef int c_on_merge(self) except -1:
         cdef Py_ssize_t j

@@ -51,10 +51,10 @@ cdef class NestingTrigger(BuiltInTrigger):
             return trigger.c_on_element(time)
         return trigger.c_on_event_time(time) if what == EVENT_TIMER else trigger.c_on_processing_time(time)
 
-    cdef int renew(self) except -1:
+    cdef int renew(self, ts_t watermark, ts_t clock) except -1:
         for trigger in self.inner:
             if isinstance(trigger, BuiltInTrigger):
-                (<BuiltInTrigger> trigger).renew()
+                (<BuiltInTrigger> trigger).renew(watermark, clock)
         return 0
 
     cdef int c_on_merge(self) except -1:
@@ -122,7 +122,8 @@ _TIMING_OUT, (_TIMED, _TIMEOUT_MS, _RESETS, _CLEARS) = has_fields(
 cdef class ProcessingTimeoutTrigger(NestingTrigger):
     """Fires as another trigger does, and when processing time has moved on by ``timeout`` since the first element.
 
-    Source: Flink's ProcessingTimeoutTrigger; like there, any timer of the other trigger counts as a timeout.
+    Source: Flink's ProcessingTimeoutTrigger; like there, any timer of the other trigger counts as a timeout. As one of
+    several triggers it takes none for a timeout at which the other one does not fire.
     """
 
     # Its cell: when the timeout is; NO_TIME: it is not set.
@@ -199,13 +200,13 @@ cdef class ProcessingTimeoutTrigger(NestingTrigger):
             self.host.register_processing(at)
         return result
 
-    cdef int renew(self) except -1:
+    cdef int renew(self, ts_t watermark, ts_t clock) except -1:
         cdef ts_t at = self.host.cells[self.cell]
         if at == NO_TIME:                   # so nothing that it asks waits, either
             return 0
-        if at > self.host.clock():
+        if at > clock:
             self.host.register_processing(at)
-        return NestingTrigger.renew(self)
+        return NestingTrigger.renew(self, watermark, clock)
 
     cdef int c_clear(self) except -1:
         cdef ts_t at = self.host.cells[self.cell]

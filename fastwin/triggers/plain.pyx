@@ -58,14 +58,14 @@ cdef class EventTimeTrigger(_Fieldless):
     def can_merge(self):
         return True
 
-    cdef int renew(self) except -1:
+    cdef int renew(self, ts_t watermark, ts_t clock) except -1:
         cdef ts_t last = self.host.last()
-        if last > self.host.watermark():
+        if last > watermark:
             self.host.register_event(last)
         return 0
 
     cdef int c_on_merge(self) except -1:
-        return self.renew()
+        return self.renew(self.host.watermark(), self.host.clock())
 
     cdef int c_clear(self) except -1:
         return self.host.delete_event(self.host.last())
@@ -96,14 +96,14 @@ cdef class ProcessingTimeTrigger(_Fieldless):
     def can_merge(self):
         return True
 
-    cdef int renew(self) except -1:
+    cdef int renew(self, ts_t watermark, ts_t clock) except -1:
         cdef ts_t last = self.host.last()
-        if last > self.host.clock():
+        if last > clock:
             self.host.register_processing(last)
         return 0
 
     cdef int c_on_merge(self) except -1:
-        return self.renew()
+        return self.renew(self.host.watermark(), self.host.clock())
 
     cdef int c_clear(self) except -1:
         return self.host.delete_processing(self.host.last())
@@ -269,9 +269,9 @@ cdef class _Continuous(BuiltInTrigger):
     def can_merge(self):
         return True
 
-    cdef int renew(self) except -1:
+    cdef int renew(self, ts_t watermark, ts_t clock) except -1:
         cdef ts_t time = self.host.cells[self.cell]
-        if time != NO_TIME and time > (self.host.watermark() if self.event else self.host.clock()):
+        if time != NO_TIME and time > (watermark if self.event else clock):
             self.register(time)
         return 0
 
@@ -325,11 +325,11 @@ cdef class ContinuousEventTimeTrigger(_Continuous):
     cdef int c_on_event_time(self, ts_t time) except -1:
         return self.on_time(time)
 
-    cdef int renew(self) except -1:
+    cdef int renew(self, ts_t watermark, ts_t clock) except -1:
         cdef ts_t last = self.host.last()
-        if last > self.host.watermark():
+        if last > watermark:
             self.host.register_event(last)
-        return _Continuous.renew(self)
+        return _Continuous.renew(self, watermark, clock)
 
     def __str__(self):
         return f"every {format_ms(self.interval_ms)} of event time and at the end"

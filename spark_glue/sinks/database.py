@@ -102,11 +102,12 @@ def _check_columns(found: Sequence[str], spec: fw.WindowSpec) -> None:
     timed = (WINDOW_TIME,) if spec.window_time else ()
     given = [*_place(spec), *timed, *ending.columns, *added_columns(spec)]
     of_input = isinstance(ending, ReduceEnding) and ending.output is None
-    more = [] if of_input else [name for name in found if name not in given]
+    more = [] if of_input else [name for name in found if name not in (*given, WINDOW_TIME)]  # chain=True adds it
     if more or any(name not in found for name in given):
         raise SpecError(
             f"to_database: spec must be that of apply, and gives the columns {', '.join(given)}"
-            f"{', and those of the input' if of_input else ''}; the frame has {', '.join(found)}"
+            f"{', and those of the input' if of_input else ''}; the frame has {', '.join(found)}. Columns of your own "
+            f"cannot be added"
         )
 
 

@@ -10,6 +10,7 @@ import pytest
 import fastwin as fw
 from fastwin.errors import SpecError, StateError
 from fastwin.run.joinheader import JoinHeader, split_header
+from fastwin.state.chunks import Chunk, decode, encode, owner
 from tests.support.clock import Clock
 
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64())])
@@ -116,7 +117,7 @@ def test_a_header_is_read_as_it_was_written() -> None:
 
 def of_lateness(left: int, right: int) -> fw.JoinStream:
     join = fw.window_join(START.allowed_lateness(left), START.allowed_lateness(right), WINDOW)
-    return join.open("0 s", schemas=(SCHEMA, SCHEMA))
+    return join.open(("0 s", "0 s"), schemas=(SCHEMA, SCHEMA))
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,29 @@ def test_the_lateness_of_each_input_may_get_longer(
     assert again.process(left=rows(36), right=rows(36)).main.num_rows == 1 + deltas
     again.process(left=rows(29), right=rows(29))  # the watermark is at 35, the last of the window at 29
     assert again.metrics.num_late_records_dropped == sum(29 + late <= 35 for late in after)
+
+
+def without_lateness_of_inputs(chunk: bytes) -> bytes:
+    """A chunk that does not tell the lateness of each input, as of an earlier version."""
+    header, rest = split_header(chunk)
+    found = decode(rest, owner(rest))
+    meta = {**found.meta, "spec": found.meta["spec"][:6]}
+    return header.before(encode(Chunk(found.kind, meta, found.tables, found.objects, found.link), owner(rest)))
+
+
+def test_state_that_does_not_tell_the_lateness_of_each_input_is_read() -> None:
+    stream = of_lateness(10, 5)
+    stream.process(left=rows(5, 22), right=rows(22))
+    chunk = without_lateness_of_inputs(stream.snapshot())
+    for migrate in (None, "wider types"):
+        again = of_lateness(10, 5)
+        again.restore([chunk], migrate=migrate)
+        assert again.process(left=rows(36), right=rows(36)).main.num_rows == 1
+    longer = of_lateness(10, 10)
+    longer.restore([chunk])
+    assert longer.process(left=rows(36), right=rows(36)).main.num_rows == 1
+    with pytest.raises(StateError, match="allowed_lateness of the right input was 10 ms, is 7 ms"):
+        of_lateness(10, 7).restore([chunk])  # it may have been as long
 
 
 def lines(text: str) -> Any:

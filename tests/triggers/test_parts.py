@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import fastwin as fw
@@ -92,15 +93,16 @@ IN_5_S = fw.ProcessingTimeoutTrigger.of(fw.ContinuousEventTimeTrigger.of("1 hour
     ids=str,
 )
 def test_a_timeout_takes_no_other_part_the_end(trigger: fw.Trigger, lateness: int) -> None:
-    """What it asks is cleared by it, and had waited for the same time."""
-    one = harness(trigger, lateness=lateness)
-    push(one)
-    assert counts(one.advance_processing_time(5_000)) == [1]
-    assert counts(one.advance_watermark(MINUTE - 1)) == [1]
-    one.advance_watermark(MINUTE - 1 + lateness)
-    assert (one.state_rows, one.open_windows) == (0, 0)
-    one.advance_processing_time(100_000)
-    assert one.timers == 0
+    """A timeout clears its inner trigger, whose timer was that of the end as well."""
+    for until in (MINUTE - 1, 2**62):
+        one = harness(trigger, lateness=lateness)
+        push(one)
+        assert counts(one.advance_processing_time(5_000)) == [1]
+        assert counts(one.advance_watermark(until)) == [1]
+        one.advance_watermark(MINUTE - 1 + lateness)
+        assert (one.state_rows, one.open_windows) == (0, 0)
+        one.advance_processing_time(100_000)
+        assert one.timers == 0
 
 
 def test_an_element_that_fires_takes_no_other_part_the_end() -> None:
@@ -117,4 +119,15 @@ def test_a_timeout_that_fired_for_all_takes_no_other_part_the_end() -> None:
     push(one)
     assert one.advance_processing_time(5_000) == []
     assert counts(one.advance_watermark(MINUTE - 1)) == [1]
+    assert one.state_rows == 0
+
+
+def test_a_timer_that_is_passed_in_one_step_with_the_end_takes_no_other_part_the_end() -> None:
+    in_an_hour = fw.ProcessingTimeoutTrigger.of(fw.ContinuousEventTimeTrigger.of("10 s"), "1 hour")
+    spec = EVENT.trigger(fw.after_watermark(early=in_an_hour)).aggregate(n=fw.Count())
+    table = pa.table({"k": ["a"], "ts": [45_000]})
+    assert spec.run(table).main["n"].to_pylist() == [1, 1]  # at 50 s and at the end
+    one = harness(fw.after_watermark(early=in_an_hour))
+    push(one, 45_000)
+    assert counts(one.advance_watermark(2**62)) == [1, 1]
     assert one.state_rows == 0

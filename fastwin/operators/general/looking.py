@@ -128,8 +128,9 @@ def _fires_at_end(trigger: Trigger, by_clock: bool) -> bool:
     match trigger:
         case PurgingTrigger():
             return _fires_at_end(trigger.trigger, by_clock)
-        case AnyOf():
-            return any(_fires_at_end(one, by_clock) for one in trigger.triggers)
+        case AnyOf():  # where a timeout goes by its own timers
+            asked = [one.trigger if isinstance(one, ProcessingTimeoutTrigger) else one for one in trigger.triggers]
+            return any(_fires_at_end(one, by_clock) for one in asked)
         case ProcessingTimeoutTrigger():
             return by_clock or _fires_at_end(trigger.trigger, by_clock)
         case CountTrigger() | NeverTrigger() | DeltaTrigger():

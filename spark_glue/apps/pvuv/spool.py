@@ -207,10 +207,14 @@ def _files(paths: Iterable[Path]) -> list[tuple[Path, _Mark]]:
     """Returns the plain files among paths, with what the disk tells of each; those that are gone are left out."""
     found = []
     for path in paths:
-        with suppress(FileNotFoundError):
+        try:
             told = path.stat()
-            if S_ISREG(told.st_mode):
-                found.append((path, _Mark(told.st_ino, told.st_size, told.st_mtime_ns)))
+        except FileNotFoundError:
+            continue
+        except OSError as problem:
+            raise SpecError(f"ACCESS_LOG: {path} cannot be read: {problem}") from problem
+        if S_ISREG(told.st_mode):
+            found.append((path, _Mark(told.st_ino, told.st_size, told.st_mtime_ns)))
     return found
 
 

@@ -116,7 +116,7 @@ def test_days_that_begin_within_a_minute_are_refused_where_minutes_come_late_as_
     amsterdam = Calendar.of("1 day", time_zone="Europe/Amsterdam")
     spec = KEYED.windows(minute=Tumbling("1 minute"), day=amsterdam).allowed_lateness("2 days").aggregate(n=fw.Count())
     day_ms = -1_577_923_200_000 - 1_172_000
-    (batch,) = rows(day_ms - 3_000).to_batches()
+    (batch,) = rows(day_ms - 3_000, 6_000).to_batches()
     plan = fw.plan(spec, batch.schema, coalesce=True)
     feeder = plan.new_feeder()
     assert feeder is not None
