@@ -2,6 +2,7 @@
 
 import copy
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,12 @@ def record(number, *, rows=100, newest="2023-11-14T22:13:20.000Z", watermark="20
     for source in made["sources"]:
         source["numInputRows"] = rows
     return made
+
+
+def at(seconds):
+    """A time after the first of the records, as Spark writes it."""
+    moment = datetime(2023, 11, 14, 22, 14, tzinfo=UTC) + timedelta(seconds=seconds)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.000Z"
 
 
 def names(records, setup=SETUP):
@@ -80,6 +87,15 @@ def test_a_long_delay_is_found_at_once_and_a_short_one_when_much_has_come():
     assert names(still[:4], Setup(delays_ms=(60_000,))) == []
     assert names(still, Setup(delays_ms=(60_000,))) == ["delay longer than the data"]
     assert names([*still, record(6)], Setup(delays_ms=(60_000,))) == []
+
+
+def test_a_delay_is_not_judged_by_the_last_records_of_a_long_run():
+    """Of windows of an hour: 99 records every ten seconds are less than 20 minutes, in which none has ended."""
+    records = [
+        record(500 + n, newest=at(10 * n), watermark=at(10 * n - 1_200), fired=0) | {"timestamp": at(10 * n)}
+        for n in range(99)
+    ]
+    assert names(records, Setup(delays_ms=(1_200_000,))) == []
 
 
 def test_a_date_ahead_of_the_clock_explains_late_rows():
