@@ -1,5 +1,6 @@
 """What Spark's own objects tell of a query: its operators of ``apply``, its watermark, and what cannot work."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,6 +9,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from fastwin.times import LAST_DATE_MS
 from spark_glue.plan.asking import ask_spark
 from spark_glue.plan.catalyst import DELAY_KEY, STATEFUL, nodes_below
 from spark_glue.plan.compat import has_second_format, is_connect, metadata_of
@@ -38,6 +40,7 @@ OBSERVED: Final = "counters"
 
 _PACKED = {"key_group", "mapper", "seq", "blob"}  # columns that go into an operator of apply's, see stages.packets
 _OF_GROUPS = "FlatMapGroupsInPandasWithState"
+_BEYOND = re.compile(r"\+?\d{5,}-")  # how a time begins whose year has five digits or more
 
 
 @dataclass(frozen=True)
@@ -168,8 +171,13 @@ def _counted(spark: SparkSession, query_id: str, counter: str) -> int | None:
 
 
 def progress_ms(text: str | None) -> int | None:
-    """Returns a time in the progress of a query, which Spark tells as text, in ms; None stays None."""
-    return None if text is None else round(datetime.fromisoformat(text).timestamp() * 1_000)
+    """Returns a time in the progress of a query, which Spark tells as text, in ms; None stays None.
+
+    One after the year 9999 is told as the last ms of that year.
+    """
+    if text is None:
+        return None
+    return LAST_DATE_MS if _BEYOND.match(text) else round(datetime.fromisoformat(text).timestamp() * 1_000)
 
 
 def running_query(spark: SparkSession, query_id: str) -> RunningQuery | None:

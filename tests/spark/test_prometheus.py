@@ -14,16 +14,17 @@ from prometheus_client import CollectorRegistry
 
 import spark_glue
 from fastwin.errors import NotInstalledError, SpecError
+from fastwin.times import LAST_DATE_MS
 from spark_glue.stages.counters import COUNTERS
 
 TEXT = ("query_id", "run_id", "query_name", "frame", "time", "held_by_frame")
 
 
-def told(batch: int, **counters: int) -> SimpleNamespace:
+def told(batch: int, event_time: dict[str, str] | None = None, **counters: int) -> SimpleNamespace:
     values = dict.fromkeys(COUNTERS, 0) | counters
     progress = SimpleNamespace(
         id="q", runId="r", name="clicks", batchId=batch, timestamp="2024-01-01T09:00:00.000Z", batchDuration=250,
-        eventTime={}, observedMetrics={"fastwin": SimpleNamespace(asDict=lambda: values)},
+        eventTime=event_time or {}, observedMetrics={"fastwin": SimpleNamespace(asDict=lambda: values)},
     )  # fmt: skip
     return SimpleNamespace(progress=progress)
 
@@ -53,6 +54,15 @@ def test_sums_and_levels(names):
     assert value(registry, "held_by") == 1
     assert value(registry, "duration_seconds") == 0.25
     assert value(registry, "batch_id") == 1
+
+
+def test_a_date_beyond_the_year_9999_does_not_end_the_metrics(names):
+    registry, beyond = CollectorRegistry(), "55970-01-01T00:00:00.000Z"
+    listener = spark_glue.prometheus_listener(port=None, registry=registry)
+    listener.onQueryProgress(told(0, {"watermark": "2024-01-01T08:00:00.000Z", "max": beyond}, events=5))
+    assert value(registry, "newest_seconds") == LAST_DATE_MS / 1_000
+    listener.onQueryProgress(told(1, {"watermark": beyond}, events=2))
+    assert value(registry, "events_total") == 7
 
 
 def test_a_query_that_has_ended_leaves_nothing(names):

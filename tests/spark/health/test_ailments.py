@@ -109,6 +109,13 @@ def test_a_date_ahead_of_the_clock_explains_late_rows():
     assert "It moves a withWatermark of your own all the same" in found["date in the future"].mend
 
 
+@pytest.mark.parametrize("sign", ["", "+"])
+def test_a_date_beyond_the_year_9999_is_told_as_its_end(sign):
+    found = diagnose([record(0), record(1, newest=f"{sign}55970-01-01T00:00:00.000Z")], SETUP)
+    assert [one.name for one in found] == ["date in the future"]
+    assert "a row of 9999-12-31 23:59:59.999 has come" in str(found)
+
+
 def test_a_jump_within_the_past_is_a_wrong_date_only_where_rows_are_late_then():
     old = {"newest": "2013-01-02T00:00:00.000Z", "watermark": "2013-01-01T00:00:00.000Z"}
     new = {"newest": "2015-01-02T00:00:00.000Z", "watermark": "2015-01-01T00:00:00.000Z"}
