@@ -51,7 +51,7 @@ def doctor(query: StreamingQuery) -> Findings:
 def _setup(query: StreamingQuery) -> Setup:
     running = query.isActive
     problem = None if running else query.exception()
-    error = None if problem is None else str(problem).strip().split("\n", 1)[0]
+    error = None if problem is None else str(problem).strip()
     inner = ask_spark("the inside of a query", lambda: query._jsq.streamingQuery(), None)
     if inner is None:
         return Setup(running=running, error=error)

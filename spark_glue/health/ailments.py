@@ -9,6 +9,7 @@ from typing import Any
 from spark_glue.health.findings import Finding, Findings, duration, moment, share
 from spark_glue.health.inputs import idle_input, no_input, silent_input
 from spark_glue.health.records import MicroBatch, Setup, read_records, watermark_of
+from spark_glue.plan.errortext import error_in
 
 __all__ = ["diagnose"]
 
@@ -27,6 +28,7 @@ _PARTITIONS = 8  # for each core
 _LARGE_VALUE = 1_000_000  # bytes, which Spark takes some 50 ms to read and write
 _FEW_LOADING = 0.1  # of the time of the micro-batches
 
+_TRACEBACK = "Traceback (most recent call last):"
 _ANY_ERROR = (
     "mend what it names and start the query again with the same checkpoint; see Errors on the page Troubleshooting"
 )
@@ -72,11 +74,13 @@ def _fed(batches: list[MicroBatch]) -> list[MicroBatch]:
 def _failed(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     if setup.error is None:
         return None
+    first = setup.error.split("\n", 1)[0]
+    error = (error_in(setup.error) if first.endswith(_TRACEBACK) else None) or first
     return Finding(
         "failed",
-        f"the query ended with an error: {setup.error}",
+        f"the query ended with an error: {error}",
         next((mend for sign, mend in _KNOWN_ERRORS.items() if sign in setup.error), _ANY_ERROR),
-        {"error": setup.error},
+        {"error": error},
     )
 
 

@@ -60,7 +60,7 @@ class Setup:
     trigger_ms: interval of its trigger; 0: as often as it can; None: it ends by itself, or it is not known.
     store: class of the state store. small_state: whether it keeps the state of a share as one value. first_format:
     whether its checkpoint is of Spark's first format. delays_ms: how far its watermarks are behind the newest rows.
-    cores: that Spark has. error: what it ended with.
+    cores: that Spark has. error: what it ended with, all of Spark's text.
     """
 
     running: bool = True

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
+from spark_glue.plan.errortext import error_in
 
 __all__ = ["NEVER_ENDS", "Node", "analyzed", "check_server", "guard_clock", "nodes_in"]
 
@@ -86,7 +87,8 @@ def check_server(df: DataFrame) -> None:
     try:
         rows = spark.range(0, 1, 1, 1).mapInArrow(_what_is_there(), "python string, problem string").collect()
     except PythonException as problem:
-        raise SpecError(_cannot(_last_line(str(problem)))) from None
+        told = str(problem).strip()
+        raise SpecError(_cannot(error_in(told) or told.rsplit("\n", 1)[-1])) from None
     except PySparkException as problem:
         _LOG.info("the Python of the server is not known: %s", str(problem).split("\n", 1)[0])
         return
@@ -115,12 +117,6 @@ def _cannot(why: str) -> str:
         f"'fastwin[spark,connect]' there for Python {sys.version_info.major}.{sys.version_info.minor}, or start the "
         f"server with PYSPARK_PYTHON naming a Python that has it"
     )
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if re.match(r"\S*(Error|Exception)\b", line)]
-    return (told or lines or [""])[-1]
 
 
 def guard_clock(frame: DataFrame) -> DataFrame:

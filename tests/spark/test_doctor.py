@@ -205,6 +205,7 @@ def test_a_query_that_has_failed(spark, tmp_path):
         query.awaitTermination(120)
     found = spark_glue.doctor(query)
     assert [one.name for one in found][:1] == ["failed"]
+    assert "BadRowError" in found["failed"].what
 
 
 @pytest.mark.long

@@ -100,6 +100,18 @@ def test_a_worker_that_does_not_start_is_told():
         connect.check_server(Session(PythonException(text)))
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Traceback\nModuleNotFoundError: x\n\nJVM stacktrace:\nan.Exception: y", "ModuleNotFoundError: x"),
+        ("it cannot be started\nno such file\n", "no such file"),
+    ],
+)
+def test_of_a_text_the_error_is_told_or_else_the_last_line(text, says):
+    with pytest.raises(fw.SpecError, match=rf"cannot run fastwin \({says}\)"):
+        connect.check_server(Session(PythonException(text)))
+
+
 def test_a_server_that_runs_no_task_now_is_not_known(caplog):
     caplog.set_level(logging.INFO, connect.__name__)
     connect.check_server(Session(AnalysisException("not within a flow\nmore")))
