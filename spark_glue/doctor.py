@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from pyspark.sql.streaming import StreamingQuery
 from fastwin.errors import SpecError
 from spark_glue.health.ailments import diagnose
 from spark_glue.health.findings import Findings
-from spark_glue.health.records import Setup, Tasks
+from spark_glue.health.records import Setup, Tasks, read_records
 from spark_glue.plan.asking import ask_spark
 from spark_glue.plan.compat import Py4JError, SparkContext
 from spark_glue.plan.queries import (
@@ -27,6 +28,7 @@ from spark_glue.session import STATE_STORE_KEY
 __all__ = ["doctor"]
 
 _NUMBER = re.compile(r"\d+")
+_BATCH = re.compile(r"\bbatch = (\d+)")  # in what Spark calls a job
 _LAST_JOBS = 6  # of a query, at which doctor looks
 
 
@@ -45,10 +47,12 @@ def doctor(query: StreamingQuery) -> Findings:
     if not hasattr(query, "recentProgress"):
         raise SpecError(f"doctor: query must be what start() returns, got {type(query).__name__}")
     records = [json.loads(progress.json) for progress in query.recentProgress]
-    return diagnose(records, _setup(query))
+    visits = {one.id: one.visits for one in read_records(records)}
+    return diagnose(records, _setup(query, visits))
 
 
-def _setup(query: StreamingQuery) -> Setup:
+def _setup(query: StreamingQuery, visits: Mapping[int, int]) -> Setup:
+    """Returns how a query was set up. visits: of shares, by micro-batch."""
     running = query.isActive
     problem = None if running else query.exception()
     error = None if problem is None else str(problem).strip()
@@ -66,7 +70,7 @@ def _setup(query: StreamingQuery) -> Setup:
         processing_time=bool(ask("the operators of a query", lambda it: any(map(waits_for_clock, operators_of(it))))),
         small_state=bool(ask("the operators of a query", lambda it: any(map(has_small_state, operators_of(it))))),
         cores=ask("the cores of a session", lambda it: it.sparkSession().sparkContext().defaultParallelism()),
-        tasks=ask("the tasks of a query", _tasks),
+        tasks=ask("the tasks of a query", partial(_tasks, visits=visits)),
     )
 
 
@@ -81,33 +85,48 @@ def _trigger_ms(inner: Any) -> int | None:
     return int(found[0]) if text.startswith("ProcessingTime") and found else None
 
 
-def _tasks(inner: Any) -> Tasks | None:
-    """Returns how long the tasks took of that stage, among the last ones of a query, that waited longest for one."""
+def _tasks(inner: Any, visits: Mapping[int, int]) -> Tasks | None:
+    """Returns how long the tasks took of that stage, among the last ones of a query, that waited longest for one.
+
+    visits: of shares, by micro-batch; the stages of one without visits do not count.
+    """
     context = inner.sparkSession().sparkContext()
     jobs = sorted(context.statusTracker().getJobIdsForGroup(inner.runId().toString()))
     store = context.statusStore()
     found: list[Tasks] = []
     for job in jobs[-_LAST_JOBS:]:
-        stages = store.job(job).stageIds()
-        for i in range(stages.size()):
-            one = _stage(store, stages.apply(i))
+        told = store.job(job)
+        stages, description = told.stageIds(), told.description()
+        numbers = _BATCH.findall(description.get()) if description.isDefined() else []
+        visited = visits.get(int(numbers[-1]), 0) if numbers else 0
+        for i in range(stages.size() if visited else 0):
+            one = _stage(store, stages.apply(i), visited)
             if one is not None:
                 found.append(one)
     return max(found, key=lambda one: one.longest_ms - one.median_ms, default=None)
 
 
-def _stage(store: Any, stage: int) -> Tasks | None:
-    """Returns how long the tasks of a stage took; None where it was skipped, or runs."""
+def _stage(store: Any, stage: int, visits: int) -> Tasks | None:
+    """Returns how long the tasks of a stage took; None where it was skipped, or only reads a source.
+
+    visits: of shares, each of which has a task to itself; these are taken for the tasks that took longest.
+    """
     try:
         last = store.lastStageAttempt(stage)
     except Py4JError:
         return None
+    count = int(last.numTasks())
+    reads = not last.shuffleReadRecords() and (last.inputRecords() or last.shuffleWriteRecords())
+    if not count or reads:  # in a stage with none of these rows, windows may fire
+        return None
+    busy = min((visits + 1) // 2, count)  # surely: a share may be visited for its rows, and again for its timers
+    middle = count - busy + int(0.49 * busy)  # of two, the shorter one is in the middle
     gateway = SparkContext._gateway
     assert gateway is not None
     quantiles = gateway.new_array(gateway.jvm.double, 2)
-    quantiles[0], quantiles[1] = 0.49, 1.0  # of two, the shorter one is in the middle
+    quantiles[0], quantiles[1] = (middle + 0.5) / count, 1.0
     summary = store.taskSummary(stage, last.attemptId(), quantiles)
     if summary.isEmpty():
         return None
     times = summary.get().executorRunTime()
-    return Tasks(int(last.numTasks()), float(times.apply(0)), float(times.apply(1)))
+    return Tasks(count, float(times.apply(0)), float(times.apply(1)))

@@ -20,7 +20,6 @@ _FEW_BATCHES = 3  # that show a habit
 _MANY_BATCHES = 5
 _LONG_DELAY_MS = 3_600_000
 _RECENT = 20
-_VISITS = ("streams_kept", "streams_caught_up", "streams_loaded")
 _FEW_ROWS = 10_000  # in a micro-batch, whose fixed cost is then more than its work
 _SKEW = 3.0  # times the median task
 _LONG_TASK_MS = 500
@@ -242,9 +241,9 @@ def _no_interval(batches: list[MicroBatch], setup: Setup) -> Finding | None:
 
 def _reloads(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     worked = [one for one in batches if one.counters][1:]  # the first one after a start has to
-    visited = [one for one in worked if sum(map(one.count, _VISITS))][-_RECENT:]
+    visited = [one for one in worked if one.visits][-_RECENT:]
     loaded = sum(one.count("streams_loaded") for one in visited)
-    visits = sum(one.count(name) for one in visited for name in _VISITS)
+    visits = sum(one.visits for one in visited)
     took = sum(one.count("load_ms") for one in visited)  # of all tasks, which run side by side
     if len(visited) < _FEW_BATCHES or loaded < visits / 2 or took < _FEW_LOADING * sum(b.duration_ms for b in visited):
         return None
@@ -266,7 +265,7 @@ def _skew(batches: list[MicroBatch], setup: Setup) -> Finding | None:
         return None
     return Finding(
         "skew",
-        f"one of {tasks.count:,} tasks took {duration(tasks.longest_ms)}, the one in the middle "
+        f"one of {tasks.count:,} tasks took {duration(tasks.longest_ms)}, and half of those with work at most "
         f"{duration(tasks.median_ms)}: a few keys have most of the work",
         "built-in aggregates are computed before the shuffle, which makes little of hot keys; for functions and "
         "triggers in Python, add a column to key_by that divides the hot key, and add up its parts behind",
@@ -294,18 +293,17 @@ def _large_value(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     """State that is written whole in each micro-batch has become large."""
     if not setup.small_state:
         return None
-    visited = [(one, sum(map(one.count, _VISITS))) for one in batches]
-    visits = [(one, count) for one, count in visited if count][-_RECENT:]
-    if len(visits) < _FEW_BATCHES:
+    visited = [one for one in batches if one.visits][-_RECENT:]
+    if len(visited) < _FEW_BATCHES:
         return None
-    size = median(one.count("log_bytes") / count for one, count in visits)
+    size = median(one.count("log_bytes") / one.visits for one in visited)
     if size < _LARGE_VALUE:
         return None
     return Finding(
         "large small state",
         f"with small_state=True each visit writes the state of a share whole, and that is {size / 1e6:,.1f} MB by now",
         "go on without small_state=, which writes what has changed: export_state, and a new checkpoint with history=",
-        {"bytes": int(size), "batches": len(visits)},
+        {"bytes": int(size), "batches": len(visited)},
     )
 
 

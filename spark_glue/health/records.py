@@ -11,6 +11,8 @@ from spark_glue.stages.counters import COUNTERS, LEVELS, WATERMARK, counters_in
 
 __all__ = ["MicroBatch", "Setup", "Tasks", "read_records", "watermark_of"]
 
+_VISITS = ("streams_kept", "streams_caught_up", "streams_loaded")
+
 
 @dataclass(frozen=True)
 class MicroBatch:
@@ -43,10 +45,18 @@ class MicroBatch:
         """Rows that were late, whether they were handed out or dropped."""
         return self.count("late") + self.count("dropped")
 
+    @property
+    def visits(self) -> int:
+        """Visits of shares, in which a share of which some state was there has been opened: once, seldom twice."""
+        return sum(map(self.count, _VISITS))
+
 
 @dataclass(frozen=True)
 class Tasks:
-    """How long the tasks of a stage took, ms: of the last stages, the one that waited longest for one task."""
+    """How long the tasks of a stage took, ms: of the last stages, the one that waited longest for one task.
+
+    median_ms: at least half of the tasks that visited shares took no longer.
+    """
 
     count: int
     median_ms: float
