@@ -20,7 +20,6 @@ from spark_glue.plan.queries import (
     has_small_state,
     in_first_format,
     operators_of,
-    waits_for_clock,
     watermark_delays,
 )
 from spark_glue.session import STATE_STORE_KEY
@@ -66,8 +65,7 @@ def _setup(query: StreamingQuery, visits: Mapping[int, int]) -> Setup:
         trigger_ms=ask("the trigger of a query", _trigger_ms),
         store=ask("the state store of a query", lambda it: it.sparkSessionForStream().conf().get(STATE_STORE_KEY)),
         first_format=bool(ask("the format of a checkpoint", in_first_format)),
-        delays_ms=ask("the watermarks of a query", watermark_delays) or (),
-        processing_time=bool(ask("the operators of a query", lambda it: any(map(waits_for_clock, operators_of(it))))),
+        delays_ms=ask("the watermarks of a query", watermark_delays),
         small_state=bool(ask("the operators of a query", lambda it: any(map(has_small_state, operators_of(it))))),
         cores=ask("the cores of a session", lambda it: it.sparkSession().sparkContext().defaultParallelism()),
         tasks=ask("the tasks of a query", partial(_tasks, visits=visits)),

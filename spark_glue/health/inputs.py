@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from spark_glue.health.findings import Finding, duration, moment
 from spark_glue.health.records import MicroBatch, Setup, watermark_of
+from spark_glue.stages.counters import INPUT_DELAYS
 
 __all__ = ["idle_input", "no_input", "silent_input"]
 
 _FEW_BATCHES = 3  # that show a habit
 _SILENCE_MS = 60_000  # that is told of where no window is known to wait
+_RIGHT = "that is right as long as rows may still come"
 _SILENT_MEND = (
-    'that is right as long as rows may still come; with apply(..., idle="1 minute"), which needs a new checkpoint, '
-    "time goes on with the clock; at the end of an input, send a row with a later time"
+    f'{_RIGHT}; with apply(..., idle="1 minute"), which needs a new checkpoint, time goes on with the clock; at the '
+    "end of an input, send a row with a later time"
 )
 
 
@@ -30,7 +32,13 @@ def no_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
 
 
 def idle_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
-    """One of several inputs is silent while others go on, and time stands still."""
+    """One of several inputs is silent while others go on, and time stands still.
+
+    An input is what has a watermark of its own: frames that were united before are one.
+    """
+    inputs = _watermarks(batches, setup)
+    if inputs is not None and inputs < 2:
+        return None
     fed = [one for one in batches if one.rows]
     count = max((len(one.sources) for one in fed), default=0)
     if count < 2 or len(fed) < _FEW_BATCHES:
@@ -45,6 +53,8 @@ def idle_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     newest = max((one.newest_ms for one in fed if one.newest_ms is not None), default=None)
     if not silent or len(silent) == count or len(marks) > 1:
         return None
+    if inputs is None and marks == {None}:
+        return None  # there may be no event time at all
     names = ", ".join(recent[-1].sources[number][0] for number in silent)
     mark = next(iter(marks))
     stands = "there is no watermark" if mark is None else f"the watermark stays at {moment(mark)}"
@@ -65,13 +75,15 @@ def silent_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
         return None
     last = next((number for number, one in enumerate(reversed(batches)) if one.rows), None)
     if last is None:
-        return _silent_throughout(batches)
+        return _silent_throughout(batches, setup)
     if last < 2:
         return None
     quiet = batches[-1].at_ms - batches[len(batches) - 1 - last].at_ms
     mark = watermark_of(batches)
     opened = sum(one.count("open_windows_change") for one in batches)  # of before nothing is known
-    if mark is None or _moves(batches[-last:]) or (opened <= 0 and quiet < _SILENCE_MS):
+    if mark is None or _watermarks(batches, setup) == 0:
+        return None
+    if _moves(batches[-last:]) or (opened <= 0 and quiet < _SILENCE_MS):
         return None
     waiting = f"at least {opened:,} windows stay open" if opened > 0 else "what it has not passed stays open"
     return Finding(
@@ -83,20 +95,21 @@ def silent_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     )
 
 
-def _silent_throughout(batches: list[MicroBatch]) -> Finding | None:
+def _silent_throughout(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     """Silence for longer than the records reach back."""
     quiet = batches[-1].at_ms - batches[0].told_ms
     if batches[0].id == 0 or quiet < _SILENCE_MS or _moves(batches):
         return None
     mark = watermark_of(batches)
-    stands = "" if mark is None else f"; the watermark follows the rows, so it stays at {moment(mark)}"
+    follows = _watermarks(batches, setup) != 0
+    stands = "" if mark is None or not follows else f"; the watermark follows the rows, so it stays at {moment(mark)}"
     names = _sources(batches)
     return Finding(
         "silent input",
         f"no row has come for at least {duration(quiet)}, and the records of the query reach back no further{stands}; "
         f"the source: {names}",
-        f"{_SILENT_MEND}; if rows should have come, look at the source. Records reach further back with a larger "
-        "spark.sql.streaming.numRecentProgressUpdates (100)",
+        f"{_SILENT_MEND if follows else _RIGHT}; if rows should have come, look at the source. Records reach further "
+        "back with a larger spark.sql.streaming.numRecentProgressUpdates (100)",
         {"quiet_ms": quiet, "watermark_ms": mark, "sources": names},
     )
 
@@ -104,6 +117,18 @@ def _silent_throughout(batches: list[MicroBatch]) -> Finding | None:
 def _moves(batches: list[MicroBatch]) -> bool:
     """Whether time goes on without rows, as it does by idle=."""
     return len({one.watermark_ms for one in batches} - {None}) > 1
+
+
+def _watermarks(batches: list[MicroBatch], setup: Setup) -> int | None:
+    """Returns how many watermarks Spark makes, one for an input; None: it is not known.
+
+    0: with idle= ``apply`` makes them, and without event time there are none.
+    """
+    if setup.delays_ms is not None:
+        return len(setup.delays_ms)
+    if any(one.count("frame_newest_ms") for one in batches):
+        return 0
+    return sum(any(one.count(name) for one in batches) for name in INPUT_DELAYS) or None
 
 
 def _sources(batches: list[MicroBatch]) -> str:

@@ -69,17 +69,17 @@ class Setup:
 
     trigger_ms: interval of its trigger; 0: as often as it can; None: it ends by itself, or it is not known.
     store: class of the state store. small_state: whether it keeps the state of a share as one value. first_format:
-    whether its checkpoint is of Spark's first format. delays_ms: how far its watermarks are behind the newest rows.
+    whether its checkpoint is of Spark's first format. delays_ms: how far each watermark that Spark makes, one for an
+    input, is behind the newest rows; empty: it makes none, as with idle= or without event time; None: not known.
     cores: that Spark has. error: what it ended with, all of Spark's text.
     """
 
     running: bool = True
     trigger_ms: int | None = None
-    processing_time: bool = False
     small_state: bool = False
     store: str | None = None
     first_format: bool = False
-    delays_ms: tuple[int, ...] = ()
+    delays_ms: tuple[int, ...] | None = None
     cores: int | None = None
     error: str | None = None
     tasks: Tasks | None = field(default=None)

@@ -231,14 +231,15 @@ def waits_for_clock(operator: Any) -> bool:
 
 
 def watermark_delays(query: Any) -> tuple[int, ...]:
-    """Returns how far the watermarks of a query, which is Spark's own object, are behind the newest rows, ms."""
-    found = []
+    """Returns how far each watermark of a query, which is Spark's own object, is behind the newest rows, ms."""
+    found: dict[str, int] = {}
     for node in nodes_below(query.analyzedPlan()):
         if node.nodeName() == "EventTimeWatermark":
             columns = node.output()
             marks = [columns.apply(i).metadata() for i in range(columns.size())]
-            found += [int(mark.getLong(DELAY_KEY)) for mark in marks if mark.contains(DELAY_KEY)]
-    return tuple(dict.fromkeys(found))
+            delays = [int(mark.getLong(DELAY_KEY)) for mark in marks if mark.contains(DELAY_KEY)]
+            found[str(node.nodeId())] = max(delays, default=0)
+    return tuple(found.values())
 
 
 def _is_ours(operator: Any) -> bool:

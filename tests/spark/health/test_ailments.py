@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from spark_glue.health.records import Setup, Tasks, read_records
 HERE = Path(__file__).resolve().parent
 ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SETUP = Setup(trigger_ms=10_000, store=ROCKS, delays_ms=(1_000,), cores=2)
+JOIN = replace(SETUP, delays_ms=(1_000, 1_000))
+NOT_KNOWN, NONE = replace(SETUP, delays_ms=None), replace(SETUP, delays_ms=())  # of Spark's watermarks
 
 
 def real(name):
@@ -145,12 +148,24 @@ def _two_sources(one, left, right):
 
 def test_an_input_is_idle_only_where_time_stands_still():
     held = [_two_sources(record(n), 100, 0) for n in range(4)]
-    found = diagnose(held, SETUP)
-    assert found["idle input"].evidence["silent"] == "r"
+    for setup in (JOIN, NOT_KNOWN):
+        assert diagnose(held, setup)["idle input"].evidence["silent"] == "r"
     moving = [_two_sources(record(n, watermark=f"2023-11-14T22:13:1{n}.000Z"), 100, 0) for n in range(4)]
-    assert names(moving) == []
-    assert names([_two_sources(record(n), 100, 1) for n in range(4)]) == []
-    assert names(held[:2]) == []
+    assert names(moving, JOIN) == []
+    assert names([_two_sources(record(n), 100, 1) for n in range(4)], JOIN) == []
+    assert names(held[:2], JOIN) == []
+
+
+def test_two_sources_are_two_inputs_only_where_each_has_a_watermark_of_spark():
+    held = [_two_sources(record(n), 100, 0) for n in range(4)]
+    assert names(held) == []  # frames that were united are one input
+    assert names(held, NONE) == []  # with idle=, a silent input is waited for only so long
+    for counted in ({"frame_newest_ms": 9}, {"input_0_delay_ms": 1_001}):
+        told = [_two_sources(record(n, **counted), 100, 0) for n in range(4)]
+        assert names(told, NOT_KNOWN) == []  # but for the counters
+    first = [_two_sources(record(n, watermark=None), 100, 0) for n in range(4)]  # or there is no event time
+    assert names(first) == names(first, NOT_KNOWN) == names(first, NONE) == []
+    assert "there is no watermark, because time is that of the slowest input" in str(diagnose(first, JOIN))
 
 
 def test_silence_of_all_inputs_while_windows_are_open():
@@ -186,6 +201,15 @@ def test_silence_that_is_longer_than_the_records():
     assert names([idle(0, 1), idle(0, 9)]) == ["no input"]
     going_on = [idle(n, n, eventTime={"watermark": f"2023-11-14T22:1{n}:00.000Z"}) for n in range(3, 6)]
     assert names(going_on) == []
+    (known,) = diagnose([idle(7, minute) for minute in range(17)], NONE)  # after a start, with idle= or without time
+    assert "watermark" not in known.what
+    assert "idle=" not in known.mend and "look at the source" in known.mend
+
+
+def test_silence_with_idle_is_not_told_of_while_it_is_waited_for():
+    quiet = [record(n, rows=0, newest=None, fired=0) for n in range(3, 6)]
+    begun = [record(n, open_windows_change=2, frame_newest_ms=9) for n in range(3)]
+    assert names([*begun, *quiet], NONE) == names([*begun, *quiet], NOT_KNOWN) == []
 
 
 def test_a_sink_that_does_not_read_its_frame():
