@@ -122,25 +122,27 @@ def _no_apply(batches: list[MicroBatch], setup: Setup) -> Finding | None:
 
 def _future_date(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     """A date far ahead has moved the watermark, so that what follows is late."""
+    rightly = False  # the data lies ahead of the clock, and little of it is late
     for before, one in zip([None, *batches], batches, strict=False):
-        mark, newest = one.watermark_ms, one.newest_ms
-        ahead = max(mark or 0, newest or 0) - one.at_ms
+        mark, reached = one.watermark_ms, _reached(one)
+        ahead = reached - one.at_ms
         told = before.watermark_ms if before is not None else None
         jumped = mark is not None and told is not None and mark - told > 30 * _DAY_MS
-        if ahead <= _DAY_MS and not jumped:
+        far = ahead > _DAY_MS
+        if not far and not jumped:
             continue
-        reached = max(mark or 0, newest or 0)
-        later = [other for other in _fed(batches) if other.id > one.id]
+        later = _fed(_behind(one, batches))
         events, late = sum(other.count("events") for other in later), sum(other.late for other in later)
-        if jumped and ahead <= _DAY_MS and late < _MOST * events:
-            continue  # the data has a gap
-        if jumped and ahead <= _DAY_MS and not events:
+        if events and late < (_FEW_LATE if far else _MOST) * events:
+            rightly = rightly or far  # or the data has a gap
+            continue
+        if not events and (rightly or not far):
             continue
         behind = f"; {late:,} of {events:,} rows since are late" if events else ""
         return Finding(
             "date in the future",
             f"by micro-batch {one.id} a row of {moment(reached)} has come, "
-            + (f"{duration(ahead)} ahead of the clock" if ahead > _DAY_MS else "far ahead of the others")
+            + (f"{duration(ahead)} ahead of the clock" if far else "far ahead of the others")
             + f", and the watermark went there{behind}",
             'apply(..., max_future_skew="1 day"), the default, takes such a row for a bad one, with '
             '.bad_rows("divert") to see it. It moves a withWatermark of your own all the same: give apply watermark= '
@@ -148,6 +150,21 @@ def _future_date(batches: list[MicroBatch], setup: Setup) -> Finding | None:
             {"batch_id": one.id, "newest_ms": reached, "clock_ms": one.at_ms, "late": late, "events": events},
         )
     return None
+
+
+def _reached(one: MicroBatch) -> int:
+    return max(one.watermark_ms or 0, one.newest_ms or 0)
+
+
+def _behind(one: MicroBatch, batches: list[MicroBatch]) -> list[MicroBatch]:
+    """Returns the micro-batches behind one, up to the next that goes a day further."""
+    found = []
+    for other in batches:
+        if other.id > one.id:
+            found.append(other)
+            if _reached(other) > _reached(one) + _DAY_MS:
+                break
+    return found
 
 
 def _all_late(batches: list[MicroBatch], setup: Setup) -> Finding | None:

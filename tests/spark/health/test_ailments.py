@@ -112,6 +112,19 @@ def test_a_date_ahead_of_the_clock_explains_late_rows():
     assert "It moves a withWatermark of your own all the same" in found["date in the future"].mend
 
 
+def test_dates_may_lie_ahead_of_the_clock_rightly():
+    """Of bookings, with max_future_skew="30 days"."""
+    month = 30 * 86_400
+    booked = [record(n, newest=at(month + 60 * n), watermark=at(month + 60 * n - 600)) for n in range(4)]
+    assert names(booked) == []
+    assert names(booked[:1]) == ["date in the future"]  # nothing is known of the rows behind it
+    wrong = record(4, newest="2099-01-01T00:00:00.000Z")
+    assert names([*booked, wrong]) == []
+    late = record(5, watermark="2098-12-31T23:59:50.000Z", late=100)
+    (found,) = diagnose([*booked, wrong, late], SETUP)
+    assert (found.name, found.evidence["batch_id"]) == ("date in the future", 4)
+
+
 @pytest.mark.parametrize("sign", ["", "+"])
 def test_a_date_beyond_the_year_9999_is_told_as_its_end(sign):
     found = diagnose([record(0), record(1, newest=f"{sign}55970-01-01T00:00:00.000Z")], SETUP)
