@@ -76,9 +76,11 @@ def silent_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     last = next((number for number, one in enumerate(reversed(batches)) if one.rows), None)
     if last is None:
         return _silent_throughout(batches, setup)
-    if last < 2:
+    fed = batches[-1 - last]
+    quiet = batches[-1].at_ms - fed.at_ms
+    # Where the last rows have moved the watermark, a micro-batch without rows comes at once.
+    if last < 1 or (last < 2 and quiet - fed.duration_ms < _SILENCE_MS):
         return None
-    quiet = batches[-1].at_ms - batches[len(batches) - 1 - last].at_ms
     mark = watermark_of(batches)
     opened = sum(one.count("open_windows_change") for one in batches)  # of before nothing is known
     if mark is None or _watermarks(batches, setup) == 0:

@@ -198,11 +198,21 @@ def test_silence_of_all_inputs_while_windows_are_open():
     assert names([*fed, *pause]) == []  # a steady query between two rows
 
 
-def test_silence_that_is_longer_than_the_records():
-    def idle(number, minute, **changes):
-        one = record(number, rows=0, newest=None, fired=0)
-        return one | {"timestamp": f"2023-11-14T22:{minute:02d}:00.000Z", "observedMetrics": {}} | changes
+def idle(number, minute, **changes):
+    """A record of a trigger that found nothing to do."""
+    one = record(number, rows=0, newest=None, fired=0)
+    return one | {"timestamp": f"2023-11-14T22:{minute:02d}:00.000Z", "observedMetrics": {}} | changes
 
+
+def test_silence_behind_rows_that_did_not_move_the_watermark():
+    begun = [record(0, open_windows_change=3), record(1, open_windows_change=1)]
+    found = diagnose([*begun, idle(2, 16), idle(2, 30)], SETUP)
+    assert [one.name for one in found] == ["silent input"]
+    assert found["silent input"].evidence["quiet_ms"] == 15 * 60_000
+    assert names([*begun, idle(2, 16)]) == []  # it began a minute before, and took most of that
+
+
+def test_silence_that_is_longer_than_the_records():
     found = diagnose([idle(7, minute) for minute in range(17)], SETUP)  # Spark tells of a micro-batch that waits
     assert [one.name for one in found] == ["silent input"]
     assert "no row has come for at least 16 min" in str(found)
