@@ -22,6 +22,7 @@ from spark_glue.plan.queries import (
     operators_of,
     watermark_delays,
 )
+from spark_glue.plan.settings import requested_cores
 from spark_glue.session import STATE_STORE_KEY
 
 __all__ = ["doctor"]
@@ -67,7 +68,7 @@ def _setup(query: StreamingQuery, visits: Mapping[int, int]) -> Setup:
         first_format=bool(ask("the format of a checkpoint", in_first_format)),
         delays_ms=ask("the watermarks of a query", watermark_delays),
         small_state=bool(ask("the operators of a query", lambda it: any(map(has_small_state, operators_of(it))))),
-        cores=ask("the cores of a session", lambda it: it.sparkSession().sparkContext().defaultParallelism()),
+        cores=ask("the cores of a session", lambda _: requested_cores(SparkContext._active_spark_context)),
         tasks=ask("the tasks of a query", partial(_tasks, visits=visits)),
     )
 

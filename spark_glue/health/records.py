@@ -71,7 +71,7 @@ class Setup:
     store: class of the state store. small_state: whether it keeps the state of a share as one value. first_format:
     whether its checkpoint is of Spark's first format. delays_ms: how far each watermark that Spark makes, one for an
     input, is behind the newest rows; empty: it makes none, as with idle= or without event time; None: not known.
-    cores: that Spark has. error: what it ended with, all of Spark's text.
+    cores: that Spark has, or has asked for. error: what it ended with, all of Spark's text.
     """
 
     running: bool = True

@@ -1,4 +1,4 @@
-"""What the doctor makes of the times of tasks, as Spark's store of stages tells them. No Spark runs."""
+"""What the doctor asks Spark for: the times of tasks, by its store of stages, and its cores. No Spark runs."""
 
 import importlib
 from types import SimpleNamespace
@@ -7,6 +7,7 @@ import pytest
 
 from spark_glue.health.ailments import diagnose
 from spark_glue.health.records import Setup, Tasks
+from spark_glue.plan import asking
 
 doctor = importlib.import_module("spark_glue.doctor")  # the package has the function by this name
 NAME = "\nid = 1\nrunId = 2\nbatch = 7"
@@ -92,3 +93,19 @@ def test_windows_may_fire_without_rows(tasks_of):
 def test_a_job_of_a_micro_batch_that_is_not_known_does_not_count(tasks_of):
     assert tasks_of(Stage([1, 1, 1, 9_000]), visits=4, name="a job of a sink") is None
     assert tasks_of(Stage([1, 1, 1, 9_000]), visits=4, name=NAME.replace("7", "8")) is None
+
+
+class Conf(dict):
+    def contains(self, key):
+        return key in self
+
+
+@pytest.mark.parametrize(("dynamic", "cores"), [("true", 64), ("false", 4)])
+def test_cores_that_spark_may_still_get_count(monkeypatch, dynamic, cores):
+    conf = Conf({"spark.executor.cores": "4", "spark.dynamicAllocation.maxExecutors": "16"})
+    conf["spark.dynamicAllocation.enabled"] = dynamic
+    context = SimpleNamespace(master="yarn", defaultParallelism=4, getConf=lambda: conf)
+    monkeypatch.setattr(doctor, "SparkContext", SimpleNamespace(_active_spark_context=context))
+    monkeypatch.setattr(asking, "_missed", set())  # the log has each once
+    query = SimpleNamespace(isActive=True, _jsq=SimpleNamespace(streamingQuery=lambda: SimpleNamespace()))
+    assert doctor._setup(query, {}).cores == cores
