@@ -21,6 +21,8 @@ def no_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     """No row has ever come. A query that has had micro-batches which are told of no more is silent at most."""
     if any(one.rows for one in batches) or (batches and batches[0].id > 0):
         return None
+    if not batches and setup.running:
+        return None  # of the first micro-batch nothing is told until it ends
     names = _sources(batches)
     return Finding(
         "no input",

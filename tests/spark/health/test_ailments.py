@@ -80,7 +80,8 @@ def test_a_finding_has_its_figures_and_its_mend():
 
 
 def test_a_query_that_has_just_begun_is_no_case():
-    assert names([], SETUP) == ["no input"]
+    assert names([]) == []  # its first micro-batch may run
+    assert names([], Setup(running=False)) == ["no input"]
     assert names([record(0, fired=0)], SETUP) == []
 
 
