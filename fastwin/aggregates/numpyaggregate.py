@@ -14,7 +14,7 @@ from fastwin.columns.expressions import Operand, as_operand
 from fastwin.columns.values import stored_as
 from fastwin.core.accumulators.basic import Accumulator
 from fastwin.core.accumulators.numpyaccumulator import NumpyAccumulator
-from fastwin.errors import SpecError
+from fastwin.errors import SpecError, UserFunctionError
 
 __all__ = ["NumpyAggregate"]
 
@@ -55,7 +55,7 @@ class NumpyAggregate(Aggregate):
     """The numbers of a state by name: ``"int64"`` or ``"float64"``."""
     takes: ClassVar[str] = "columns of numbers (uint64 excepted), booleans or times"
     output: ClassVar[pa.DataType] = pa.float64()
-    """The type of the result: a number, boolean, date, time or timestamp."""
+    """The type of the result: a number, boolean, date, time or timestamp. Integers that it cannot hold are an error."""
 
     def __init__(self, *columns: Operand | pc.Expression, where: Operand | pc.Expression | None = None) -> None:
         if not columns:
@@ -113,6 +113,29 @@ class NumpyAggregate(Aggregate):
         state: Any = self.state.values()
         result: Any = stored_as(self.output)
         return NumpyAccumulator("int64", -1, self, reads, state, result)
+
+    def to_arrow(self, result: tuple, kind: pa.DataType) -> pa.Array:
+        """Returns results as a column. Raises UserFunctionError for integers that ``output`` cannot hold."""
+        bounds = _bounds(kind)
+        if bounds is not None:
+            values, valid = result
+            outside = (values < bounds[0]) | (values > bounds[1])
+            if valid is not None:
+                outside &= valid
+            if outside.any():
+                name, value = f"{type(self).__qualname__}.lower", values[outside][0]
+                raise UserFunctionError(f"{name}: must return integers that {kind} holds, returned {value}")
+        return super().to_arrow(result, kind)
+
+
+def _bounds(kind: pa.DataType) -> tuple[int, int] | None:
+    """Returns the least and the most int64 that a type holds; None where it holds all, or is made of them otherwise."""
+    if stored_as(kind) != "int64" or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return None
+    if pa.types.is_unsigned_integer(kind):
+        return 0, min(2**kind.bit_width, 2**63) - 1
+    most = 2 ** (kind.bit_width - 1)
+    return (-most, most - 1) if most < 2**63 else None
 
 
 def _are_alike(one: Any, other: Any) -> bool:

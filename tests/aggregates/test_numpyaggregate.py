@@ -256,6 +256,44 @@ def test_integers_that_do_not_fit_do_not_wrap(part: str, kind: str) -> None:
     assert start.aggregate(r=Broken(part, answer(2**63 - 1))).run(table).main.num_rows == 1
 
 
+@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "value", "nearest"),
+    [
+        (pa.int8(), 128, 127),
+        (pa.int8(), -129, -128),
+        (pa.uint8(), 300, 255),
+        (pa.uint8(), -1, 0),
+        (pa.int32(), 2**31, 2**31 - 1),
+        (pa.uint32(), 2**32, 2**32 - 1),
+        (pa.uint64(), -1, 2**63 - 1),
+        (pa.date32(), -(2**31) - 1, -(2**31)),
+        (pa.time32("s"), 2**40, 5),
+    ],
+    ids=str,
+)
+def test_results_that_the_output_does_not_hold_do_not_wrap(kind, value: int, nearest: int, general: bool) -> None:
+    class Given(Range):
+        output = kind
+
+        def __init__(self, value: int, masked: bool = False) -> None:
+            super().__init__("v")
+            self.value, self.masked = value, masked
+
+        def lower(self, state):
+            return np.ma.array(np.full(len(state[0]), self.value, np.int64), mask=self.masked)
+
+    table = pa.table({"ts": [1, 2], "v": [1, 2]})
+    start = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+    start = start.with_pane_info() if general else start
+    says = rf"Given\.lower: must return integers that {re.escape(str(kind))} holds, returned {value}$"
+    with pytest.raises(fw.UserFunctionError, match=says):
+        start.aggregate(r=Given(value)).run(table)
+    assert start.aggregate(r=Given(value, masked=True)).run(table).main["r"].null_count == 1
+    found = start.aggregate(r=Given(nearest)).run(table).main["r"]
+    assert found.combine_chunks().equals(pa.array([nearest], kind))
+
+
 def test_definitions_are_checked() -> None:
     with pytest.raises(fw.SpecError, match="Range: columns must be names of columns, at least one"):
         Range()
