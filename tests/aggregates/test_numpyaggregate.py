@@ -256,6 +256,19 @@ def test_integers_that_do_not_fit_do_not_wrap(part: str, kind: str) -> None:
     assert start.aggregate(r=Broken(part, answer(2**63 - 1))).run(table).main.num_rows == 1
 
 
+@pytest.mark.parametrize("part", ["lift", "combine"])
+def test_only_results_may_be_masked(part: str) -> None:
+    def answer(masked: bool):
+        return lambda found: [np.ma.array(a, mask=masked) for a in found]
+
+    table = pa.table({"ts": [1, 2, 3], "v": [1, 2, 5]})
+    start = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+    says = rf"Broken\.{part}: ValueError: must mask nothing, as only `lower` may, masked \d of \d"
+    with pytest.raises(fw.UserFunctionError, match=says):
+        start.aggregate(r=Broken(part, answer(True))).run(table)
+    assert start.aggregate(r=Broken(part, answer(False))).run(table).main["r"].to_pylist() == [4]
+
+
 @pytest.mark.parametrize("general", [False, True])
 @pytest.mark.parametrize(
     ("kind", "value", "nearest"),

@@ -170,6 +170,9 @@ cdef class NumpyAccumulator(Base):
                 array = np.ma.asanyarray(array) if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
                 if array.shape != (n,):
                     raise TypeError(f"must return arrays of {n} values, returned shape {array.shape}")
+                if what != "lower" and isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+                    masked = np.ma.count_masked(array)
+                    raise ValueError(f"must mask nothing, as only `lower` may, masked {masked} of {n}")
                 if dtype == "int64" and array.dtype.kind == "u" and (array > INT64_MAX).any():
                     raise OverflowError(f"must return integers below 2**63, returned {array.max()}")
                 out.append(array.astype(dtype, casting="same_kind", copy=False))
