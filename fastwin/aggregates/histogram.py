@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -62,15 +62,23 @@ class Histogram(Aggregate):
         return pa.list_(pa.int64())
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> Accumulator:
-        if number_of(kinds[0]) != "int64":
+        number = number_of(kinds[0])
+        if number is None:  # both values and edges count as the nearest float64
             return histogram.Histogram("float64", at[0], np.array(self.edges, dtype=np.float64))
-        # An int is at or above an edge if it is at or above the next int: exact where float64 is not.
-        return histogram.Histogram("int64", at[0], np.array([math.ceil(edge) for edge in self.edges], dtype=np.int64))
+        # A number is at or above an edge if it is at or above the next one of its kind: exact, whatever the edge is.
+        above: Callable[[float], float] = math.ceil if number == "int64" else _next_float
+        return histogram.Histogram(number, at[0], np.array([above(edge) for edge in self.edges], dtype=number))
 
     def to_arrow(self, result: tuple, kind: pa.DataType) -> pa.Array:
         """Returns results, bytes of int64, as lists."""
         counts = from_values(result[1].view(np.int64), None, pa.int64())
         return pa.ListArray.from_arrays(pa.array((result[0] // 8).astype(np.int32)), counts)
+
+
+def _next_float(edge: float) -> float:
+    """Returns the smallest float64 that is not below an edge, which may be an int that float64 does not hold."""
+    found = float(edge)
+    return math.nextafter(found, math.inf) if found < edge else found
 
 
 def _checked(edges: Any) -> tuple[float, ...]:

@@ -58,6 +58,14 @@ def test_edges_are_exact_for_integers():
     assert run(table, h=fw.Histogram("x", np.array([2**53 + 1, 2**60]), where=None)) == {"h": [1, 2, 0]}
 
 
+def test_edges_are_exact_for_floats():
+    """Also ints between two floats: no float from them on is counted below them."""
+    table = pa.table({"ts": [1, 2, 3], "x": [2.0**53, 2.0**53 + 2, -(2.0**54)]})
+    assert run(table, h=fw.Histogram("x", [2**53, 2**53 + 1])) == {"h": [1, 1, 1]}
+    assert run(table, h=fw.Histogram("x", [2**53 + 1, 2**53 + 2, 2**53 + 3])) == {"h": [2, 0, 1, 0]}
+    assert run(table, h=fw.Histogram("x", [-(2**54) - 1, 1 - 2**54])) == {"h": [0, 1, 2]}
+
+
 @pytest.mark.parametrize(
     ("edges", "sentence"),
     [
