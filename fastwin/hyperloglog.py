@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.decoding import taken
-from fastwin.columns.values import can_hash, value_column
+from fastwin.columns.values import can_hash, check_scale, value_column
 from fastwin.core.sketches.hyperloglog import Sketch
 from fastwin.errors import SketchError, SpecError
 
@@ -42,6 +42,7 @@ def sketch(values: pa.Array | pa.ChunkedArray) -> bytes:
     if not isinstance(values, pa.Array | pa.ChunkedArray) or not can_hash(values.type):
         kind = values.type if isinstance(values, pa.Array | pa.ChunkedArray) else type(values).__name__
         raise SpecError(f"values: must be an Arrow array of numbers, text, bytes, booleans or times, got {kind}")
+    check_scale(values.type, "hash", "values")
     found = Sketch()
     for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
         hashes, valid = value_column(taken(chunk), "hash")

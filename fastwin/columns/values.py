@@ -27,8 +27,19 @@ from fastwin.core.sketches.hyperloglog import (
     redis_hash_text,
     redis_hash_uint64,
 )
+from fastwin.errors import SpecError
 
-__all__ = ["Reading", "Stored", "ValueColumn", "can_hash", "from_sortable", "hashes", "stored_as", "value_column"]
+__all__ = [
+    "Reading",
+    "Stored",
+    "ValueColumn",
+    "can_hash",
+    "check_scale",
+    "from_sortable",
+    "hashes",
+    "stored_as",
+    "value_column",
+]
 
 Reading = Literal[
     "int64", "float64", "number", "text", "packed", "decimal", "sortable", "hash", "valid", "time", "arrival", "rows"
@@ -47,6 +58,7 @@ int64[n + 1], uint8[bytes]."""
 
 _EXACT_INTS, _EXACT_POWERS = 2**53, 22  # ints, and powers of ten, up to these are floats exactly
 _PLAIN_SCALE = 6  # with 0 to 6 places behind the point, Arrow writes no decimal as 1E-8
+_MOST_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}  # of decimals of so many bits; Arrow has no text of a larger scale
 
 
 def stored_as(kind: pa.DataType) -> Stored | None:
@@ -58,6 +70,19 @@ def stored_as(kind: pa.DataType) -> Stored | None:
         return "float64"
     fixed = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
     return "int64" if fixed or pa.types.is_temporal(kind) else "text"
+
+
+def check_scale(kind: pa.DataType, reading: Reading, what: str) -> None:
+    """Raises SpecError for decimals of a scale that they cannot be read with by their digits.
+
+    what: the values, in the words of the error.
+    """
+    kind = decoded_type(kind)
+    if reading in ("decimal", "number", "hash") and pa.types.is_decimal(kind):
+        bits = max(kind.bit_width, 128) if reading == "decimal" else kind.bit_width
+        most = _MOST_DIGITS[bits]
+        if not -most <= kind.scale <= most:
+            raise SpecError(f"{what}: the scale of decimals of {bits} bits must be from {-most} to {most}, got {kind}")
 
 
 def value_column(column: pa.Array, reading: Reading) -> ValueColumn:

@@ -11,6 +11,7 @@ from fastwin.aggregates.aggregate import ARRIVALS, EVENT_TIMES, Aggregate
 from fastwin.columns.decoding import decoded_type, without_run_ends
 from fastwin.columns.expressions import Computed, Operand, computed_type, may_mean, may_read
 from fastwin.columns.inputs import Inputs, Source
+from fastwin.columns.values import check_scale
 from fastwin.errors import SpecError
 from fastwin.operators.config import ResultColumn
 from fastwin.operators.general import planning
@@ -100,6 +101,10 @@ def read_aggregates(spec: SpecBuilder, schema: pa.Schema) -> tuple[tuple[ResultC
             Source(*one, None if one in (EVENT_TIMES, ARRIVALS) else aggregate.where)
             for one in aggregate.inputs(*kinds)
         ]
+        read = dict(zip(aggregate.columns, kinds, strict=True))
+        for column, reading, _ in fed:
+            if column in read:
+                check_scale(read[column], reading, f"{argument}: column {column!r}")
         found.append((name, aggregate, kinds, fed))
     sources = list(dict.fromkeys(one for _, _, _, fed in found for one in fed))
     # What is null, the values of the same column tell as well.

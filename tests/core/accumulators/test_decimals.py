@@ -1,5 +1,6 @@
 """Sums and means of decimals: exact, with as many digits as Spark gives them."""
 
+import re
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastwin as fw
+from fastwin import hyperloglog
 from fastwin.columns.decoding import decoded_type
 
 WINDOW = fw.TumblingEventTimeWindows.of(1_000)
@@ -176,3 +178,30 @@ def test_sums_equal_python(units: list[int | None], at: int) -> None:
 def test_means_equal_python(units: list[int]) -> None:
     found = run(table_of(units, pa.decimal128(31, 4)), m=fw.Mean("x"))["m"][0].as_py()
     assert found == decimals([rounded_mean(units, 4)], 8)[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [
+        (pa.decimal128(5, 39), 38),
+        (pa.decimal128(5, 40), 38),
+        (pa.decimal128(5, -39), 38),
+        (pa.dictionary(pa.int8(), pa.decimal128(5, 40)), 38),
+        (pa.decimal256(5, 77), 76),
+    ],
+    ids=str,
+)
+def test_scales_beyond_all_digits_are_refused(kind: pa.DataType, most: int) -> None:
+    plain = decoded_type(kind)
+    says = (
+        rf"the scale of decimals of {plain.bit_width} bits must be from -{most} to {most}, got {re.escape(str(plain))}"
+    )
+    table = pa.table({"ts": [1], "x": pa.nulls(1, kind)})
+    for make in (fw.Sum, fw.Mean, fw.Variance, fw.Median, fw.HyperLogLog):
+        with pytest.raises(fw.SpecError, match=rf"aggregate a={make.__name__}\('x'.*\): column 'x': {says}"):
+            run(table, a=make("x"))
+    with pytest.raises(fw.SpecError, match=f"values: {says}"):
+        hyperloglog.sketch(table["x"])
+    # What takes values as they are has no limit, and the limit itself is taken.
+    assert run(table, n=fw.Count("x"))["n"].to_pylist() == [0]
+    assert run(pa.table({"ts": [1], "x": pa.nulls(1, pa.decimal128(5, 38))}), s=fw.Sum("x"))["s"].to_pylist() == [None]
