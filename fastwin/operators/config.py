@@ -16,14 +16,16 @@ from fastwin.aggregates.panestate import PaneState
 from fastwin.columns.buffers import from_values, repeated
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet
+from fastwin.core.accumulators.exchange import tidy_rows
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
+from fastwin.operators.parts import parts_within
 from fastwin.spec.describe import describe
 from fastwin.spec.resultcolumns import BOUNDS, CHANGE, DELETE, INSERT, UPDATE, WINDOW_COLUMN
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk, encode
 from fastwin.state.identity import StateAggregate, StateSpec
-from fastwin.state.members import save_member
+from fastwin.state.members import block_sizes, save_member
 from fastwin.state.refresh import Refresh
 from fastwin.times import MIN_TIMESTAMP
 
@@ -39,7 +41,7 @@ __all__ = [
     "members_of",
 ]
 
-# Of the results of an aggregate that go into one array.
+# Of the results of an aggregate, or of the states of panes, that go into one batch.
 _MOST_BYTES = 1 << 30
 
 CHANGE_FIELD = pa.field(CHANGE, pa.string())
@@ -211,9 +213,14 @@ class Config:
     ) -> Iterator[tuple[slice, list[pa.Array]]]:
         """Yields the columns of the aggregates for some rows, with which of them these are: mostly all at once.
 
-        Text and lists have offsets of 32 bits, so they go by halves where they are too long together.
+        Text and lists have offsets of 32 bits, so they go by halves where they are too long together; and states in
+        parts, before results are made.
         """
         waiting = [slice(0, len(slots))]
+        if len(slots) > 1 and self._states:
+            tidy_rows(accumulators, rows, slots)  # the form in which they are saved may take more room
+            sizes = block_sizes(accumulators, self._states, rows, slots)
+            waiting = list(parts_within(sizes, _MOST_BYTES))[::-1]
         while waiting:
             part = waiting.pop()
             some = slots[part]
@@ -225,6 +232,11 @@ class Config:
                 waiting += [slice(middle, part.stop), slice(part.start, middle)]
                 continue
             yield part, self._columns(accumulators, rows, some, found)
+
+    @cached_property
+    def _states(self) -> list[int]:
+        """The places of aggregates that hand out their states."""
+        return [i for i, column in enumerate(self.results) if isinstance(column.aggregate, PaneState)]
 
     def _columns(
         self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32], found: list[tuple]

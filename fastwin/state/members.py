@@ -1,6 +1,7 @@
 """One member of rows as bytes of its own: its mark, its plain cells, and each block that it owns behind its length."""
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from fastwin.core.accumulators.exchange import tidy_rows
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import StateError
 
-__all__ = ["empty_member", "load_members", "save_member"]
+__all__ = ["block_sizes", "empty_member", "load_members", "save_member"]
 
 _LENGTH = struct.Struct("<I")
+_AT_ONCE = 1 << 20  # about so many bytes of blocks are read together to learn their sizes
 
 
 def _cells(accumulators: AccumulatorSet, index: int) -> tuple[list[int], list[int]]:
@@ -24,6 +26,24 @@ def _cells(accumulators: AccumulatorSet, index: int) -> tuple[list[int], list[in
     first = accumulators.head_cells + sum(member.cells for member in accumulators.members[:index])
     cells = range(first, first + accumulators.members[index].cells)
     return [c for c in cells if c not in accumulators.owned], [c for c in cells if c in accumulators.owned]
+
+
+def block_sizes(
+    accumulators: AccumulatorSet, members: Sequence[int], rows: RowStore, slots: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Returns how many bytes the blocks of some members take in each row: int64[n].
+
+    members: their places in the set. Blocks are copied to be measured: so many rows at a time as have few bytes.
+    """
+    sizes = np.zeros(len(slots), dtype=np.int64)
+    for cell in [cell for index in members for cell in _cells(accumulators, index)[1]]:
+        at, step = 0, 1
+        while at < len(slots):
+            offsets = rows.blobs(slots[at : at + step], cell)[0]
+            sizes[at : at + step] += np.diff(offsets)
+            at += step
+            step = min(8 * step, max(1, _AT_ONCE * step // max(1, int(offsets[-1]))))
+    return sizes
 
 
 def save_member(accumulators: AccumulatorSet, index: int, rows: RowStore, slots: NDArray[np.int32]) -> pa.Array:

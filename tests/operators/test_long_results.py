@@ -74,3 +74,21 @@ def test_a_traced_stream_knows_the_causes_of_all_its_batches(monkeypatch: pytest
     wanted = told()
     monkeypatch.setattr("fastwin.operators.config._MOST_BYTES", 500)
     assert told() == wanted
+
+
+@pytest.mark.parametrize("aggregate", [fw.CountDistinct("v"), fw.Quantile("v", 0.5)], ids=str)
+def test_panes_go_by_the_bytes_of_what_they_keep(aggregate: fw.Aggregate, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = fw.key_by("k").event_time("ts", unit="ms").window(WINDOWS["aligned"]).aggregate(s=aggregate).panes()
+
+    def fired() -> pa.Table:
+        stream = spec.open()
+        stream.process(table(0))
+        return stream.advance_watermark(10**6).main
+
+    wanted = fired()
+    assert wanted.num_rows < 60  # results of 8 bytes each would all go together
+    monkeypatch.setattr("fastwin.operators.config._MOST_BYTES", 500)
+    found = fired()
+    assert found["s"].num_chunks > 4
+    assert max(sum(len(one["state"]) for one in chunk.to_pylist()) for chunk in found["s"].chunks) < 600
+    assert found.to_pylist() == wanted.to_pylist()
