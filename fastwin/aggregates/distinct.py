@@ -53,7 +53,7 @@ class CountDistinct(ValuesKept):
 
     A window keeps each distinct value, of numbers 8 to 16 bytes, of text its bytes and 24 to 48 more; HyperLogLog keeps
     at most 16 KiB. Adding is O(log distinct), amortised; two windows are merged in one pass over their values.
-    ``Sum(column, distinct=True)`` shares the state.
+    ``Sum(column, distinct=True)`` shares the state, but not of decimals.
     """
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
