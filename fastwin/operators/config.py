@@ -228,6 +228,7 @@ class Config:
             if len(some) > 1 and any(
                 sum(one.nbytes for one in each if one is not None) > _MOST_BYTES for each in found
             ):
+                del found  # before the halves are made
                 middle = part.start + len(some) // 2
                 waiting += [slice(middle, part.stop), slice(part.start, middle)]
                 continue
