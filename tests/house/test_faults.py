@@ -73,7 +73,8 @@ HELD = {
         "a window asked off the panes' grid, or too much at once": [f"{STORE}stores::questions_without_sense_are_refused", f"{STORE}stores::series_without_sense_are_refused"],
         "a writer lags behind another one of the same store by more than retention, or starts again from earlier in the input": [f"{STORE}left_out::a_writer_that_lags_behind_another"],
         "a key longer than 1,024 bytes as text, such as a path that somebody has made up": [f"{STORE}left_out::keys_that_are_too_long"],
-        "a spec with other keys, aggregates or panes than the store has": [f"{STORE}stores::another_spec_is_refused"],
+        "a spec with other keys, aggregates or panes than the store has, or with aggregates of another column or condition": [f"{STORE}stores::another_spec_is_refused", f"{STORE}other_panes::other_columns_and_conditions_under_the_same_name"],
+        "windows in place of panes, or panes of another width": [f"{STORE}other_panes::windows_are_no_panes", f"{STORE}other_panes::panes_of_another_width"],
         "`put(panes, watermark=...)` within a pane, such as a stream's own watermark": [f"{STORE}watermark::watermark_of_the_stream_within_a_pane", f"{STORE}watermark::store_with_a_watermark_within_a_pane_is_read"],
     },
 }  # fmt: skip

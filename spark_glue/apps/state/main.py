@@ -67,7 +67,11 @@ def _module_of(where: str) -> ModuleType:
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     sys.modules[found.name] = module  # functions of the spec name it, and state is told by that
-    found.loader.exec_module(module)
+    try:
+        found.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[found.name]
+        raise
     return module
 
 

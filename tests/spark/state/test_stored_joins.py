@@ -56,7 +56,7 @@ def a_delta_of(join: fw.JoinSpec) -> bytes:
         (
             fw.window_join(*inputs("5 s"), MINUTE),
             fw.window_join(*inputs(), MINUTE),
-            "allowed_lateness was 5 s",
+            "allowed_lateness of the left input was 5 s",
         ),
     ],
     ids=["join for a grouping", "grouping for a join", "how", "window", "lateness"],
