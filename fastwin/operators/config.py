@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.aggregates.aggregate import Aggregate
+from fastwin.aggregates.distinct import HyperLogLog
 from fastwin.aggregates.panestate import PaneState
 from fastwin.columns.buffers import from_values, repeated
 from fastwin.columns.keys import KeyCodec
@@ -213,13 +214,14 @@ class Config:
     ) -> Iterator[tuple[slice, list[pa.Array]]]:
         """Yields the columns of the aggregates for some rows, with which of them these are: mostly all at once.
 
-        Text and lists have offsets of 32 bits, so they go by halves where they are too long together; and states in
-        parts, before results are made.
+        Text, lists and states have offsets of 32 bits, so they go in parts where they are too long together. What they
+        are made of tells that before they are made, or nearly: what is still too long goes by halves.
         """
         waiting = [slice(0, len(slots))]
-        if len(slots) > 1 and self._states:
-            tidy_rows(accumulators, rows, slots)  # the form in which they are saved may take more room
-            sizes = block_sizes(accumulators, self._states, rows, slots)
+        if len(slots) > 1 and self._made_of_blocks:
+            if any(isinstance(column.aggregate, PaneState) for column in self.results):
+                tidy_rows(accumulators, rows, slots)  # the form in which states are saved may take more room
+            sizes = block_sizes(accumulators, self._made_of_blocks, rows, slots)
             waiting = list(parts_within(sizes, _MOST_BYTES))[::-1]
         while waiting:
             part = waiting.pop()
@@ -235,9 +237,17 @@ class Config:
             yield part, self._columns(accumulators, rows, some, found)
 
     @cached_property
-    def _states(self) -> list[int]:
-        """The places of aggregates that hand out their states."""
-        return [i for i, column in enumerate(self.results) if isinstance(column.aggregate, PaneState)]
+    def _made_of_blocks(self) -> list[int]:
+        """The places of aggregates whose results are what blocks of rows hold, and not only counted from that.
+
+        Sketches are none of them: they are short in any case.
+        """
+        found = []
+        for i, (column, kernel) in enumerate(zip(self.results, members_of(self.results), strict=True)):
+            made = kernel.gives_bytes and not isinstance(column.aggregate, HyperLogLog)
+            if kernel.owned and (made or isinstance(column.aggregate, PaneState)):
+                found.append(i)
+        return found
 
     def _columns(
         self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32], found: list[tuple]

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from fastwin.columns.buffers import from_text
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
-from fastwin.core.accumulators.exchange import tidy_rows
+from fastwin.core.accumulators.exchange import owned_sizes, tidy_rows
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import StateError
 
 __all__ = ["block_sizes", "empty_member", "load_members", "save_member"]
 
 _LENGTH = struct.Struct("<I")
-_AT_ONCE = 1 << 20  # about so many bytes of blocks are read together to learn their sizes
 
 
 def _cells(accumulators: AccumulatorSet, index: int) -> tuple[list[int], list[int]]:
@@ -31,19 +30,9 @@ def _cells(accumulators: AccumulatorSet, index: int) -> tuple[list[int], list[in
 def block_sizes(
     accumulators: AccumulatorSet, members: Sequence[int], rows: RowStore, slots: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Returns how many bytes the blocks of some members take in each row: int64[n].
-
-    members: their places in the set. Blocks are copied to be measured: so many rows at a time as have few bytes.
-    """
-    sizes = np.zeros(len(slots), dtype=np.int64)
-    for cell in [cell for index in members for cell in _cells(accumulators, index)[1]]:
-        at, step = 0, 1
-        while at < len(slots):
-            offsets = rows.blobs(slots[at : at + step], cell)[0]
-            sizes[at : at + step] += np.diff(offsets)
-            at += step
-            step = min(8 * step, max(1, _AT_ONCE * step // max(1, int(offsets[-1]))))
-    return sizes
+    """Returns how many bytes the blocks of some members, by their places in the set, take in each row: int64[n]."""
+    cells = [cell for index in members for cell in _cells(accumulators, index)[1]]
+    return owned_sizes(rows, slots, cells)
 
 
 def save_member(accumulators: AccumulatorSet, index: int, rows: RowStore, slots: NDArray[np.int32]) -> pa.Array:

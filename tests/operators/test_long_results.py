@@ -1,5 +1,6 @@
 """Text and lists that are too long for one batch go into several: the same rows in the same order, on each operator."""
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,9 @@ import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin.core.accumulators.accumulator_set import AccumulatorSet
+from fastwin.core.accumulators.exchange import owned_sizes
+from fastwin.core.rows.rowstore import RowStore
 
 WINDOWS: dict[str, Any] = {
     "aligned": fw.TumblingEventTimeWindows.of(100),
@@ -92,3 +96,61 @@ def test_panes_go_by_the_bytes_of_what_they_keep(aggregate: fw.Aggregate, monkey
     assert found["s"].num_chunks > 4
     assert max(sum(len(one["state"]) for one in chunk.to_pylist()) for chunk in found["s"].chunks) < 600
     assert found.to_pylist() == wanted.to_pylist()
+
+
+class Asked:
+    """Accumulators that note how many bytes of results they are asked for at once, and whether the first ones stay."""
+
+    def __init__(self, held: AccumulatorSet) -> None:
+        self.held, self.most, self.kept = held, 0, False
+        self.first: weakref.ref | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.held, name)
+
+    def results(self, rows: RowStore, slots: np.ndarray) -> list[tuple]:
+        self.kept |= self.first is not None and self.first() is not None
+        found = self.held.results(rows, slots)
+        self.most = max(self.most, sum(array.nbytes for one in found for array in one if array is not None))
+        self.first = self.first or weakref.ref(found[0][0])
+        return found
+
+
+def asked_for(most: int, aggregate: fw.Aggregate, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """Returns what was asked for the results of 40 rows, of 50 elements each: in parts they are the same as at once."""
+    spec = fw.key_by("k").event_time("ts", unit="ms").window(WINDOWS["aligned"]).aggregate(a=aggregate)
+    config = fw.plan(spec, table(0).schema).config
+    asked = Asked(config.new_accumulators())
+    rows, numbers = asked.new_rows(), np.arange(2_000, dtype=np.int64)
+    slots = rows.fresh(np.arange(40, dtype=np.int32), np.zeros(40, np.int64))
+    asked.add_rows(rows, np.repeat(slots, 50), [(numbers, None)] * asked.columns)
+    (wanted,) = config.values_of(asked.held, rows, slots)
+    monkeypatch.setattr("fastwin.operators.config._MOST_BYTES", most)
+    parts = list(config.values_in_parts(asked, rows, slots))
+    assert len(parts) > 4
+    assert pa.concat_arrays([column for _, (column,) in parts]).equals(wanted)
+    return asked
+
+
+def test_no_more_results_are_made_than_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked_for(5_000, fw.Collect("v"), monkeypatch).most <= 5_000
+
+
+def test_results_that_are_too_long_are_let_go_before_others_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not asked_for(50, fw.Sum("v"), monkeypatch).kept
+
+
+def test_blocks_are_measured_where_there_are_some() -> None:
+    spec = fw.key_by("k").event_time("ts", unit="ms").window(WINDOWS["aligned"]).aggregate(a=fw.Collect("v"))
+    accumulators = fw.plan(spec, table(0).schema).config.new_accumulators()
+    rows = accumulators.new_rows()
+    slots = rows.fresh(np.arange(2, dtype=np.int32), np.zeros(2, np.int64))
+    accumulators.add_rows(rows, slots[:1], [(np.arange(1, dtype=np.int64), None)] * accumulators.columns)
+    (cell,) = rows.owned_cells
+    sizes = owned_sizes(rows, slots, [cell])
+    assert sizes[0] >= 8 > sizes[1] == 0
+    assert owned_sizes(rows, slots, []).tolist() == [0, 0]
+    with pytest.raises(IndexError, match="cells: 0 owns no blocks"):
+        owned_sizes(rows, slots, [0])
+    with pytest.raises(IndexError, match="slots"):
+        owned_sizes(rows, np.array([7], np.int32), [cell])

@@ -1,10 +1,32 @@
-"""Rows on their way to other sets and back: tidied to be saved, taken in when they were, renumbered to be merged."""
+"""Rows on their way to other sets and back: measured and tidied to be saved, taken in, renumbered to be merged."""
+
+import numpy as np
 
 from fastwin.core.accumulators.accumulator_set cimport Accumulator, AccumulatorSet
+from fastwin.core.memory.bounds cimport check_ids
+from fastwin.core.memory.owned cimport size_in
 from fastwin.core.rows.rowstore cimport RowStore
 from fastwin.core.typedefs cimport idx_t, int64_t
 
-__all__ = ["adopt_rows", "renumber_rows", "tidy_rows"]
+__all__ = ["adopt_rows", "owned_sizes", "renumber_rows", "tidy_rows"]
+
+
+def owned_sizes(RowStore rows not None, const idx_t[::1] slots not None, cells):
+    """Returns how many bytes the blocks of some cells take in each row: int64[n]. O(n) for each of the cells.
+
+    Raises IndexError for a slot never used or a cell that owns no blocks.
+    """
+    cdef Py_ssize_t i, at
+    check_ids("slots", slots, rows.top)
+    out = np.zeros(slots.shape[0], dtype=np.int64)
+    cdef int64_t[::1] sizes = out
+    for cell in cells:
+        if cell not in rows.owned_cells:
+            raise IndexError(f"cells: {cell} owns no blocks, those that do are {rows.owned_cells}")
+        at = 8 * cell
+        for i in range(slots.shape[0]):
+            sizes[i] += size_in(<char*> rows.head(slots[i]) + at)
+    return out
 
 
 def tidy_rows(AccumulatorSet accumulators not None, RowStore rows not None, const idx_t[::1] slots not None):
