@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Mapping
@@ -148,7 +149,8 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
 
 def _remote_session(remote: str, app_name: str | None, wanted: Mapping[str, str]) -> SparkSession:
     """Returns a session of a server of Spark Connect, with the settings that a session can have."""
-    shown = remote.partition(";")[0]  # behind it stand options, such as a token
+    # Options stand behind it, such as a token, and a password may stand before the host.
+    shown = re.sub(r"//[^/]*@", "//", re.split(r"[;?#]", remote, maxsplit=1)[0])
     for key in ("spark.master", _PYTHON_KEY):
         if key in wanted:
             raise SpecError(

@@ -218,7 +218,9 @@ def _decimal_hashes(column: pa.Array) -> NDArray[np.int64]:
     if not 0 <= column.type.scale <= _PLAIN_SCALE:
         odd = np.flatnonzero(truths(pc.match_substring(texts, "E")))
         if len(odd):
-            found[odd] = _hashes_of([f"{Decimal(text):f}" for text in texts.take(pa.array(odd)).to_pylist()])
+            codes = texts.take(pa.array(odd)).dictionary_encode()  # mostly zeros
+            hashes = _hashes_of([f"{Decimal(text):f}" for text in codes.dictionary.to_pylist()])
+            found[odd] = hashes[codes.indices.to_numpy()]
     return found
 
 

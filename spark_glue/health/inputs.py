@@ -80,8 +80,9 @@ def silent_input(batches: list[MicroBatch], setup: Setup) -> Finding | None:
         return _silent_throughout(batches, setup)
     fed = batches[-1 - last]
     quiet = batches[-1].at_ms - fed.at_ms
-    # Where the last rows have moved the watermark, a micro-batch without rows comes at once.
-    if last < 1 or (last < 2 and quiet - fed.duration_ms < _SILENCE_MS):
+    # Where the last rows have moved the watermark, a micro-batch without rows comes at once, or by the trigger.
+    pause = max(fed.duration_ms, setup.trigger_ms or 0)
+    if last < 1 or (last < 2 and quiet - pause < _SILENCE_MS):
         return None
     mark = watermark_of(batches)
     opened = sum(one.count("open_windows_change") for one in batches)  # of before nothing is known

@@ -276,8 +276,9 @@ def test_a_running_session_that_suits_is_returned(spark):
     assert spark_glue.session(master="local[2]", config={"spark.ui.enabled": False}) is spark
 
 
-def test_the_token_of_a_server_is_not_shown(monkeypatch):
-    monkeypatch.setenv("SPARK_REMOTE", "sc://host:443/;user_id=ann;token=dapi7")
+@pytest.mark.parametrize("url", ["host:443/;user_id=ann;token=dapi7", "ann:dapi7@host:443/", "host:443/?token=dapi7"])
+def test_the_token_of_a_server_is_not_shown(monkeypatch, url):
+    monkeypatch.setenv("SPARK_REMOTE", f"sc://{url}")
     with pytest.raises(SpecError, match="a server at 'sc://host:443/' with a master") as caught:
         spark_glue.session(master="local[7]")
     assert "dapi7" not in str(caught.value)

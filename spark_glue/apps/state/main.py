@@ -70,7 +70,7 @@ def _module_of(where: str) -> ModuleType:
     try:
         found.loader.exec_module(module)
     except BaseException:
-        del sys.modules[found.name]
+        sys.modules.pop(found.name, None)
         raise
     return module
 

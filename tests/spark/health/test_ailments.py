@@ -211,6 +211,11 @@ def test_silence_behind_rows_that_did_not_move_the_watermark():
     assert [one.name for one in found] == ["silent input"]
     assert found["silent input"].evidence["quiet_ms"] == 15 * 60_000
     assert names([*begun, idle(2, 16)]) == []  # it began a minute before, and took most of that
+    every_other_minute = replace(
+        SETUP, trigger_ms=120_000
+    )  # the micro-batch that moves the watermark waits for its turn
+    assert names([*begun, idle(2, 17)], every_other_minute) == []
+    assert names([*begun, idle(2, 30)], every_other_minute) == ["silent input"]
 
 
 def test_silence_that_is_longer_than_the_records():
