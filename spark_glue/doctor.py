@@ -122,10 +122,11 @@ def _stage(store: Any, stage: int, visits: int) -> Tasks | None:
     middle = count - busy + int(0.49 * busy)  # of two, the shorter one is in the middle
     gateway = SparkContext._gateway
     assert gateway is not None
-    quantiles = gateway.new_array(gateway.jvm.double, 2)
-    quantiles[0], quantiles[1] = (middle + 0.5) / count, 1.0
+    # Spark keeps some quantiles by their rounded value, if it keeps all that are asked for: never the first one.
+    quantiles = gateway.new_array(gateway.jvm.double, 3)
+    quantiles[0], quantiles[1], quantiles[2] = 0.01, (middle + 0.5) / count, 1.0
     summary = store.taskSummary(stage, last.attemptId(), quantiles)
     if summary.isEmpty():
         return None
     times = summary.get().executorRunTime()
-    return Tasks(count, float(times.apply(0)), float(times.apply(1)))
+    return Tasks(count, float(times.apply(1)), float(times.apply(2)))

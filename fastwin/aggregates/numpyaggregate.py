@@ -124,7 +124,8 @@ class NumpyAggregate(Aggregate):
                 outside &= valid
             if outside.any():
                 name, value = f"{type(self).__qualname__}.lower", values[outside][0]
-                raise UserFunctionError(f"{name}: must return integers that {kind} holds, returned {value}")
+                least, most = bounds
+                raise UserFunctionError(f"{name}: must return integers of {kind}, {least} to {most}, returned {value}")
         return super().to_arrow(result, kind)
 
 

@@ -91,13 +91,13 @@ def _viewed_bytes(array: pa.Array) -> int:
     return int(_sizes(array).sum(dtype=np.int64))
 
 
-def _bytes_at(words: pa.Array, indices: pa.Array) -> int:
-    """Returns how many bytes text or views have at the given indices, or more; 0 for other types. O(indices)."""
-    n = len(indices)
+def _bytes_at(words: pa.Array, n: int, asked: Callable[[], pa.Array]) -> int:
+    """Returns how many bytes text or views have at n indices, or more; 0 for other types. asked: makes the indices."""
     if not (_is_view(words.type) or words.type in (pa.string(), pa.binary())):
         return 0
     if len(words) <= n and (most := n * int(_sizes(words).max(initial=0))) <= _MOST_BYTES:
         return most
+    indices = asked()
     if _is_view(words.type):
         return _viewed_bytes(_views_at(words, indices))
     ends = text_values(words)[0]
@@ -110,9 +110,9 @@ def _bytes_at(words: pa.Array, indices: pa.Array) -> int:
 def _bytes_decoded(array: pa.Array) -> int:
     """Returns how many bytes text has, or more, once views, a dictionary or run ends are decoded; 0 for others."""
     if pa.types.is_dictionary(array.type):
-        return _bytes_at(array.dictionary, array.indices)
+        return _bytes_at(array.dictionary, len(array), lambda: array.indices)
     if pa.types.is_run_end_encoded(array.type):
-        return _bytes_at(array.values, pa.array(runs(array)))
+        return _bytes_at(array.values, len(array), lambda: pa.array(runs(array)))
     return _viewed_bytes(array) if _is_view(array.type) else 0
 
 
@@ -201,7 +201,7 @@ def taken(array: pa.Array) -> pa.Array:
 
 def _taken_at(values: pa.Array, indices: pa.Array) -> pa.Array:
     values = taken(values)
-    if _bytes_at(values, indices) > _MOST_BYTES:
+    if _bytes_at(values, len(indices), lambda: indices) > _MOST_BYTES:
         values = roomy_text(values)
     return taken(take_column(values, indices))
 

@@ -207,6 +207,7 @@ class Config:
 
     def values_of(self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]) -> list[pa.Array]:
         """Returns the columns of the aggregates for some rows."""
+        self._tidy(accumulators, rows, slots)
         return self._columns(accumulators, rows, slots, accumulators.results(rows, slots))
 
     def values_in_parts(
@@ -218,9 +219,8 @@ class Config:
         are made of tells that before they are made, or nearly: what is still too long goes by halves.
         """
         waiting = [slice(0, len(slots))]
+        self._tidy(accumulators, rows, slots)
         if len(slots) > 1 and self._made_of_blocks:
-            if any(isinstance(column.aggregate, PaneState) for column in self.results):
-                tidy_rows(accumulators, rows, slots)  # the form in which states are saved may take more room
             sizes = block_sizes(accumulators, self._made_of_blocks, rows, slots)
             waiting = list(parts_within(sizes, _MOST_BYTES))[::-1]
         while waiting:
@@ -235,6 +235,15 @@ class Config:
                 waiting += [slice(middle, part.stop), slice(part.start, middle)]
                 continue
             yield part, self._columns(accumulators, rows, some, found)
+
+    def _tidy(self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]) -> None:
+        """Puts rows whose states are results into the form in which these are saved, which may take more room."""
+        if self._gives_states:
+            tidy_rows(accumulators, rows, slots)
+
+    @cached_property
+    def _gives_states(self) -> bool:
+        return any(isinstance(column.aggregate, PaneState) for column in self.results)
 
     @cached_property
     def _made_of_blocks(self) -> list[int]:

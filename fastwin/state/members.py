@@ -36,8 +36,7 @@ def block_sizes(
 
 
 def save_member(accumulators: AccumulatorSet, index: int, rows: RowStore, slots: NDArray[np.int32]) -> pa.Array:
-    """Returns what a member keeps of rows, as a binary column; equal states have equal bytes."""
-    tidy_rows(accumulators, rows, slots)
+    """Returns what a member keeps of rows that are tidied, as a binary column; equal states have equal bytes."""
     plain, owning = _cells(accumulators, index)
     head = np.empty((len(slots), 1 + 8 * len(plain)), dtype=np.uint8)
     head[:, 0] = rows.bits(slots) >> index & 1
@@ -66,6 +65,7 @@ def empty_member(accumulators: AccumulatorSet, index: int) -> bytes:
     """Returns what a member keeps of no element."""
     rows = accumulators.new_rows()
     slots = rows.fresh(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64))
+    tidy_rows(accumulators, rows, slots)
     return save_member(accumulators, index, rows, slots)[0].as_py()
 
 

@@ -101,6 +101,8 @@ def _parts_of(url: str, scheme: str, kind: Kind, others: list[str]) -> tuple[lis
             behind += parts.query
         known = all(each.hostname for each in more) and (kind == "server" or parts.netloc.count("@") < 2)
         known = known and parts.path[:1] in ("", "/")
+        if parts.scheme == "unix":  # what has one slash too few names another path
+            known = known and parts.hostname in (None, "localhost") and len(parts.path) > 1
         if known and not parts.fragment and "@" not in behind:  # else a password ended too soon
             return found, options
     except ValueError:

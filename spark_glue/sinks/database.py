@@ -106,8 +106,8 @@ def _check_columns(found: Sequence[str], spec: fw.WindowSpec) -> None:
     if more or any(name not in found for name in given):
         raise SpecError(
             f"to_database: spec must be that of apply, and gives the columns {', '.join(given)}"
-            f"{', and those of the input' if of_input else ''}; the frame has {', '.join(found)}. Columns of your own "
-            f"cannot be added"
+            f"{', and those of the input' if of_input else ''}; the frame has {', '.join(found)}"
+            f"{'; columns of your own cannot be added' if more else ''}"
         )
 
 

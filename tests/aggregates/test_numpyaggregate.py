@@ -299,7 +299,7 @@ def test_results_that_the_output_does_not_hold_do_not_wrap(kind, value: int, nea
     table = pa.table({"ts": [1, 2], "v": [1, 2]})
     start = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
     start = start.with_pane_info() if general else start
-    says = rf"Given\.lower: must return integers that {re.escape(str(kind))} holds, returned {value}$"
+    says = rf"Given\.lower: must return integers of {re.escape(str(kind))}, -?\d+ to \d+, returned {value}$"
     with pytest.raises(fw.UserFunctionError, match=says):
         start.aggregate(r=Given(value)).run(table)
     assert start.aggregate(r=Given(value, masked=True)).run(table).main["r"].null_count == 1

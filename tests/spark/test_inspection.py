@@ -310,6 +310,8 @@ def test_specs_that_are_not_there(text, says):
         ),
         ("SIZE = 5 + 'min'\n", r"TypeError: unsupported .*/a_broken_job.py, line 1\)"),
         ("spec = '\0'\n", "null bytes"),
+        ("import sys\nsys.exit(3)\n", r"SystemExit: 3 .*/a_broken_job.py, line 2\)"),
+        ("import sys\ndel sys.modules[__name__]\nraise OSError(5)\n", "OSError: 5"),
     ],
 )
 def test_a_file_that_cannot_be_imported(tmp_path, text, says):

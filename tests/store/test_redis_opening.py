@@ -130,6 +130,8 @@ def test_password_from_the_environment_or_a_file(start, tmp_path, monkeypatch):
         ("redis://localhost:70000/0", "is no URL for Redis"),
         ("redis:localhost", "is no URL for Redis"),
         ("unix:secret/redis.sock", "it must be unix:///PATH"),
+        ("unix://secret/redis.sock", "it must be unix:///PATH"),
+        ("unix://", "it must be unix:///PATH"),
         ("redis://:secret@localhost:port/0", "is no URL for Redis"),
         ("redis://localhost?socket_timeout=soon", "soon"),
         ("redis://localhost?db=first", "is no URL for Redis"),

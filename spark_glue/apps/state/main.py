@@ -46,7 +46,7 @@ def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
     sys.path[:0] = _folders(where)
     try:
         spec: Any = _module_of(where)
-    except Exception as problem:  # the file may do anything
+    except (Exception, SystemExit) as problem:  # the file may do anything
         said = f"{type(problem).__name__}: {problem}{_line_of(problem)}"
         raise SpecError(f"--spec: {where!r} cannot be imported: {said}") from problem
     for part in name.split("."):
@@ -75,7 +75,7 @@ def _module_of(where: str) -> ModuleType:
     return module
 
 
-def _line_of(problem: Exception) -> str:
+def _line_of(problem: BaseException) -> str:
     """Returns at which line of a module its import ended, to stand behind the error; nothing where none has run."""
     for frame in traceback.extract_tb(problem.__traceback__):
         if frame.filename not in (__file__, importlib.__file__) and not frame.filename.startswith("<"):

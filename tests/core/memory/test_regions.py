@@ -17,6 +17,7 @@ from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.memory.regions import allow_memory, in_files, take_problem, use_files
 from tests.support.countedrows import ROWS, add, is_whole, store
 from tests.support.disk import bytes_in_files, files_on_disk
+from tests.support.forks import code_of_a_child, in_a_child
 
 OWNED = 3
 ASAN = "asan" in os.environ.get("LD_PRELOAD", "")
@@ -29,19 +30,6 @@ def disk():
         yield folder
         gc.collect()
         assert in_files() == before
-
-
-def in_child(run) -> int:
-    """Runs a function in a child of this process; returns its exit code, 0 if all is well."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            run()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @pytest.mark.usefixtures("disk")
@@ -139,9 +127,9 @@ def test_a_child_that_lets_go_leaves_the_parent_alone():
             one[:] = b"\xff" * len(one)
         add(own, ROWS)
         assert is_whole(own)
-        assert in_child(lambda: None) == 0
+        in_a_child(lambda: None)
 
-    assert in_child(child) == 0
+    in_a_child(child)
     assert in_files()[0] == 3
     assert all(map(is_whole, stores))
     kept = stores.pop()
@@ -152,7 +140,7 @@ def test_a_child_that_lets_go_leaves_the_parent_alone():
         for one in held:
             one[:] = b"\xff" * len(one)
 
-    assert in_child(other_child) == 0
+    in_a_child(other_child)
     assert not any(map(any, held))
     assert is_whole(kept)
 
@@ -167,7 +155,7 @@ def test_a_child_that_touches_what_stayed_with_its_parent_is_stopped():
         rows.slots()
 
     # AddressSanitizer tells of it itself, and ends the child.
-    assert in_child(child) in ((1,) if ASAN else (-signal.SIGSEGV, -signal.SIGBUS))
+    assert code_of_a_child(child) in ((1,) if ASAN else (-signal.SIGSEGV, -signal.SIGBUS))
     assert is_whole(rows)
 
 

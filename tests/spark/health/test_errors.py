@@ -48,10 +48,19 @@ def failed(error):
             SINK + IN_THE_JVM,
             "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times:",
         ),
+        (
+            SINK + "psycopg.errors.UndefinedTable: there is no x\n\nJVM stacktrace:\n",
+            "psycopg.errors.UndefinedTable: there is no x",
+        ),
+        (
+            SINK + "KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n"
+            'Traceback (most recent call last):\n  File "x", line 1\nx.UniqueViolation: b\nErrors: c\n',
+            "x.UniqueViolation: b",
+        ),
         ("[STREAM_FAILED] x\nValueError: y", "[STREAM_FAILED] x"),
         (SINK, SINK.splitlines()[0]),
     ],
-    ids=["in a worker", "in the JVM", "no traceback", "no error"],
+    ids=["in a worker", "in the JVM", "another name", "behind another", "no traceback", "no error"],
 )
 def test_the_error_is_named(text, error):
     assert failed(text).evidence["error"] == error
