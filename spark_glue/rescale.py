@@ -127,8 +127,10 @@ def rescale(
         new.add_without_sink(range(last + 1, number + 1))
         new.rename_to(target)
         _LOG.info("rescale: %s is ready; its state was stored by micro-batch %d", to, number)
-    finally:
-        new.remove()
+    except BaseException:
+        new.discard()
+        raise
+    new.remove()  # where a rename is a copy
     return number
 
 

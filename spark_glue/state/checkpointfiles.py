@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from fastwin.errors import SpecError
 
 __all__ = ["CheckpointFiles", "LogEntry"]
 
+_LOG = logging.getLogger(__name__)
 _PATHS = "stateSchemaFilePaths"
 _WHOLE_PATH = re.compile(r'"(?:[^"\\]|\\.)*(/state/\d+/[^"\\]+")')  # as JSON has it; the group stays
 _WITHOUT_SINK = "fastwin-rescaled.json"
@@ -70,13 +72,13 @@ class CheckpointFiles:
         self._moved_to(other.path)
         if other.exists():
             raise SpecError(f"to: {other.path} is there by now")
-        done = False
         try:
             done = bool(self._fs.rename(self._root, other._root))
-        finally:
-            if not done:
-                other.remove()
+        except BaseException:
+            other.discard()
+            raise
         if not done:
+            other.discard()
             raise SpecError(f"to: {self.path} could not be renamed to {other.path}")
 
     def _moved_to(self, now: str) -> None:
@@ -95,6 +97,13 @@ class CheckpointFiles:
         self._fs.delete(self._in(name) if name else self._root, True)
         if self.exists(name):
             raise SpecError(f"to: {self.path}{name and '/'}{name} could not be removed")
+
+    def discard(self) -> None:
+        """Removes the folder because of an error, which stays the one that is told of; the log has what is left."""
+        try:
+            self.remove()
+        except Exception as problem:
+            _LOG.warning("rescale: %s is left of a call that has failed, and is of no use: %s", self.path, problem)
 
     def move(self, name: str, to: str) -> None:
         """Moves something within the folder, if it is there. Raises SpecError if that could not be done."""

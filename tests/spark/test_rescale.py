@@ -127,10 +127,19 @@ def assert_refused(folder: Path, last: int) -> None:
         copy(self, to)
         raise OSError("the disk is full")
 
+    def refuses(self: CheckpointFiles, name: str = "") -> None:
+        raise SpecError(f"to: {self.path} could not be removed")
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CheckpointFiles, "copy_to", copies_half)
         with pytest.raises(OSError, match="the disk is full"):
             spark_glue.rescale(str(old), SLIDING, str(other), partitions=3)
+    with pytest.MonkeyPatch.context() as patch:  # the error is told, and not what cannot be done behind it
+        patch.setattr(CheckpointFiles, "copy_to", copies_half)
+        patch.setattr(CheckpointFiles, "remove", refuses)
+        with pytest.raises(OSError, match="the disk is full"):
+            spark_glue.rescale(str(old), SLIDING, str(other), partitions=3)
+    shutil.rmtree(folder / "other.rescaling")
     begun = old / "offsets" / str(last + 1)
 
     def copies_meanwhile(self: CheckpointFiles, to: CheckpointFiles) -> None:

@@ -109,6 +109,19 @@ def test_what_cannot_be_removed_is_told(tmp_path, name):
     files(folder, Kept(True)).remove("nothing")
 
 
+@pytest.mark.parametrize("how", [False, OSError("the store is away")])
+def test_what_is_left_of_a_rename_that_failed_hides_no_error(tmp_path, caplog, how):
+    old, new, store = tmp_path / "new.rescaling", tmp_path / "new", Kept(how)
+    old.mkdir()
+    (old / "metadata").write_text("{}")
+    with pytest.raises((SpecError, OSError), match=r"the store is away|could not be renamed to"):
+        files(old, store).rename_to(files(new, store))
+    (told,) = caplog.messages
+    assert told.startswith(
+        f"rescale: {new} is left of a call that has failed, and is of no use: to: {new} could not be"
+    )
+
+
 def record_of(folder: object, files: tuple[str, ...] = ("0_ab12", "7_cd34")) -> str:
     """What Spark notes of an operator. folder: that of the checkpoint, as JSON has it."""
     paths = ",".join(f'"{folder}/state/0/_stateSchema/default/{name}"' for name in files)
