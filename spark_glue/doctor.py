@@ -47,12 +47,13 @@ def doctor(query: StreamingQuery) -> Findings:
     if not hasattr(query, "recentProgress"):
         raise SpecError(f"doctor: query must be what start() returns, got {type(query).__name__}")
     records = [json.loads(progress.json) for progress in query.recentProgress]
-    visits = {one.id: one.visits for one in read_records(records)}
+    # Of several frames nothing tells which one a stage is of.
+    visits = {one.id: one.least_visits for one in read_records(records)}
     return diagnose(records, _setup(query, visits))
 
 
 def _setup(query: StreamingQuery, visits: Mapping[int, int]) -> Setup:
-    """Returns how a query was set up. visits: of shares, by micro-batch."""
+    """Returns how a query was set up. visits: of shares, by micro-batch, of each frame at least so many."""
     running = query.isActive
     problem = None if running else query.exception()
     error = None if problem is None else str(problem).strip()
@@ -87,7 +88,7 @@ def _trigger_ms(inner: Any) -> int | None:
 def _tasks(inner: Any, visits: Mapping[int, int]) -> Tasks | None:
     """Returns how long the tasks took of that stage, among the last ones of a query, that waited longest for one.
 
-    visits: of shares, by micro-batch; the stages of one without visits do not count.
+    visits: see ``_setup``; the stages of a micro-batch without visits do not count.
     """
     context = inner.sparkSession().sparkContext()
     jobs = sorted(context.statusTracker().getJobIdsForGroup(inner.runId().toString()))

@@ -22,6 +22,7 @@ class MicroBatch:
     watermark_ms: None: none yet. counters: of all frames of ``apply``, added up; empty: none.
     sources: what each source is called, and how many rows it gave. store: what the state store told of itself, by name.
     told_ms: the time of the first record of it: without new data, Spark tells of the next one again and again.
+    least_visits: visits as below, of that frame of ``apply`` which had the fewest, among those that had work.
     """
 
     id: int
@@ -35,6 +36,7 @@ class MicroBatch:
     partitions: int | None
     store: frozenset[str] = frozenset()
     told_ms: int = 0
+    least_visits: int = 0
 
     def count(self, name: str) -> int:
         """Returns a counter; 0 where there is none."""
@@ -48,7 +50,7 @@ class MicroBatch:
     @property
     def visits(self) -> int:
         """Visits of shares, in which a share of which some state was there has been opened: once, seldom twice."""
-        return sum(map(self.count, _VISITS))
+        return _visits_in(self.counters)
 
 
 @dataclass(frozen=True)
@@ -117,12 +119,23 @@ def _read(record: Mapping[str, Any]) -> MicroBatch:
         partitions=next((number for number in partitions if number), None),
         store=frozenset(name for operator in operators for name in operator.get("customMetrics") or {}),
         told_ms=at_ms,
+        least_visits=_least_visits(record.get("observedMetrics") or {}),
     )
 
 
 def watermark_of(batches: Iterable[MicroBatch]) -> int | None:
     """Returns the watermark that micro-batches have come to, ms; None: none yet."""
     return max((one.watermark_ms for one in batches if one.watermark_ms is not None), default=None)
+
+
+def _least_visits(observed: Mapping[str, Mapping[str, Any]]) -> int:
+    """Returns the fewest visits of a frame that had some, or rows: the first ones of a share are not counted."""
+    frames = counters_in(observed, earlier=True).values()
+    return min((_visits_in(told) for told in frames if _visits_in(told) or told.get("events")), default=0)
+
+
+def _visits_in(counters: Mapping[str, Any]) -> int:
+    return sum(int(counters.get(name) or 0) for name in _VISITS)
 
 
 def _counters(observed: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:

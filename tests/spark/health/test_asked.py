@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from spark_glue.health.ailments import diagnose
-from spark_glue.health.records import Setup, Tasks
+from spark_glue.health.records import Setup, Tasks, read_records
 from spark_glue.plan import asking
+from spark_glue.stages.counters import COUNTERS
 
 doctor = importlib.import_module("spark_glue.doctor")  # the package has the function by this name
 NAME = "\nid = 1\nrunId = 2\nbatch = 7"
@@ -93,6 +94,29 @@ def test_windows_may_fire_without_rows(tasks_of):
 def test_a_job_of_a_micro_batch_that_is_not_known_does_not_count(tasks_of):
     assert tasks_of(Stage([1, 1, 1, 9_000]), visits=4, name="a job of a sink") is None
     assert tasks_of(Stage([1, 1, 1, 9_000]), visits=4, name=NAME.replace("7", "8")) is None
+
+
+def counted(**counters):
+    return {"counters": dict.fromkeys(COUNTERS, 0) | counters}
+
+
+@pytest.mark.parametrize(
+    ("other", "least"),
+    [({"streams_kept": 1, "events": 9}, 1), ({"events": 9}, 0), ({}, 31)],
+    ids=["of one share", "begins", "is quiet"],
+)
+def test_the_stages_of_several_frames_are_not_held_to_the_visits_of_all(tasks_of, other, least):
+    """One share of the other frame has all of its work: its stage is no stage of 32 shares."""
+    frames = {"one": counted(streams_caught_up=30, streams_loaded=1), "other": counted(**other)}
+    record = {"batchId": 7, "timestamp": "2024-01-01T00:00:00.000Z", "sources": [], "observedMetrics": frames}
+    (one,) = read_records([record])
+    assert one.least_visits == least
+    assert one.visits == 31 + other.get("streams_kept", 0)
+    if least < 31:
+        apart, united = Stage([5] * 31 + [6_000]), Stage([5] * 32 + [80] * 31 + [6_000])
+        for stages in ([Stage([80] * 31 + [5]), apart], [united]):
+            assert not is_skew(tasks_of(*stages, visits=one.least_visits))
+            assert is_skew(tasks_of(*stages, visits=one.visits))
 
 
 class Conf(dict):
