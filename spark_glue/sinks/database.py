@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from math import nan
 from typing import Any
@@ -81,12 +82,19 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
             connection.commit()
             _LOG.debug("to_database: batch %d: %d rows were put into %s", batch_id, len(newest), table)
         except BaseException:
-            connection.rollback()
+            _give_up(connection)
             raise
-        finally:
-            connection.close()
+        connection.close()
 
     return write
+
+
+def _give_up(connection: Any) -> None:
+    """Takes back what was begun, because of an error, which is the one to tell: the server may be out of reach."""
+    with suppress(Exception):
+        connection.rollback()
+    with suppress(Exception):
+        connection.close()
 
 
 def _place(spec: fw.WindowSpec) -> tuple[str, ...]:

@@ -227,6 +227,29 @@ def test_a_connection_of_no_driver_is_named():
         sink(frame, 0)
 
 
+class Lost(Written):
+    """A connection to a server that has gone."""
+
+    def executemany(self, statement, rows):
+        raise ConnectionError("the server has closed the connection")
+
+    def rollback(self):
+        raise RuntimeError("the connection is closed")
+
+    close = rollback
+
+
+def test_what_cannot_be_taken_back_hides_no_error(monkeypatch):
+    frame = SimpleNamespace(schema=[], toArrow=lambda: SPEC.run(batch(0)).main)
+    monkeypatch.setitem(sys.modules, "driver", ModuleType("driver"))
+    sys.modules["driver"].paramstyle = "format"
+    lost = type("Connection", (Lost,), {"__module__": "driver"})
+    with pytest.raises(ConnectionError, match="the server has closed the connection"):
+        spark_glue.to_database(lost, "results", SPEC)(frame, 0)
+    with pytest.raises(SpecError, match=r"no module above builtins\.NoneType has a paramstyle"):
+        spark_glue.to_database(lambda: None, "results", SPEC)(frame, 0)
+
+
 def test_a_connection_that_commits_each_statement_is_refused(monkeypatch):
     frame = SimpleNamespace(schema=[], toArrow=lambda: SPEC.run(batch(0)).main)
     monkeypatch.setitem(sys.modules, "driver", ModuleType("driver"))
