@@ -34,6 +34,7 @@ __all__ = [
 SUFFIX = ".parquet"
 SUM_BITS = 64
 _DAMAGED = "Couldn't deserialize thrift"  # so begins what Arrow says of a footer or a page; with a path it says more
+_NS_PER_S = 1_000_000_000
 READERS = 16
 """So many files are opened at once."""
 
@@ -114,10 +115,14 @@ class Folder:
         info = self._files.get_file_info(f"{self._root}/{name}")
         return _found(info, {}) if info.type == fs.FileType.File else None
 
+    def is_same(self, one: Found) -> bool:
+        """Returns whether a file that was seen before is what it was."""
+        return _is_same(self.look(one.name), one)
+
     def open_same(self, one: Found) -> pq.ParquetFile:
         """Opens a file that was seen before. Raises SourceError where it is not what it was, or not whole."""
         now = self.look(one.name)
-        if now != one:
+        if not _is_same(now, one):
             told = "is gone" if now is None else "has changed"
             where = f"; that is on {socket.gethostname()}: driver and executors must reach the folder"
             raise SourceError(
@@ -192,6 +197,17 @@ def is_not_whole(problem: Exception) -> bool:
 
 def _is_shown(name: str) -> bool:
     return name.endswith(SUFFIX) and not name.startswith(("_", "."))
+
+
+def _is_same(now: Found | None, one: Found) -> bool:
+    """Returns whether a file is what it was. now: as it was asked for by its name; None: there is none.
+
+    Some stores of objects tell the time of one file in whole seconds, and in a listing with fractions.
+    """
+    if now is None or (now.name, now.size) != (one.name, one.size):
+        return False
+    (second, rest), (listed, fraction) = (divmod(time_ns, _NS_PER_S) for time_ns in (now.time_ns, one.time_ns))
+    return second == listed and (rest == fraction or 0 in (rest, fraction))
 
 
 def _found(info: fs.FileInfo, known: Mapping[str, Found]) -> Found:

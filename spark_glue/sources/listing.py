@@ -245,13 +245,10 @@ class Listing:
         except (pa.ArrowInvalid, OSError) as problem:
             if not is_not_whole(problem):
                 raise
-            if self._is_same(one):
+            if self._folder.is_same(one):
                 self._leave(one, problem)
             return None
-        return groups if self._is_same(one) else None  # asked last: so what was read was that file's, too
-
-    def _is_same(self, one: Found) -> bool:
-        return self._folder.look(one.name) == one
+        return groups if self._folder.is_same(one) else None  # asked last: so what was read was that file's, too
 
     def _leave(self, one: Found, problem: Exception) -> None:
         """Leaves a file for later that is not whole. Raises SourceError if it has not been for too long."""

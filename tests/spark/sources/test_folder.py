@@ -6,9 +6,11 @@ import socket
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 from fastwin.errors import SourceError
 from spark_glue.sources.folder import LISTED_BY_JOB, LISTED_BY_STREAM, Folder, Found, is_not_whole
+from spark_glue.sources.listing import Limits, Listing, first_offset
 
 
 def open_files(folder) -> list[str]:
@@ -88,3 +90,45 @@ def test_a_local_file_that_is_not_there_may_be_so_on_this_machine_alone(tmp_path
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     with pytest.raises(SourceError, match=r"the file has changed since .*, or begin with an empty checkpoint$"):
         Folder(str(tmp_path)).open_same(ONE)
+
+
+class Coarse:
+    """Tells the time of a file that it is asked for in whole seconds, and in a listing with fractions."""
+
+    def __init__(self, files: fs.FileSystem) -> None:
+        self._files = files
+
+    def __getattr__(self, name: str):
+        return getattr(self._files, name)
+
+    def get_file_info(self, asked):
+        info = self._files.get_file_info(asked)
+        if isinstance(asked, str) and info.mtime_ns is not None:
+            info = fs.FileInfo(info.path, info.type, size=info.size, mtime_ns=info.mtime_ns // 10**9 * 10**9)
+        return info
+
+
+def test_a_store_that_tells_times_in_whole_seconds_has_the_file_that_it_has_listed(tmp_path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    os.utime(tmp_path / "a.parquet", ns=(0, 77_123_000_000))
+    folder = Folder(str(tmp_path))
+    real = folder._files
+    folder._files = Coarse(real)
+    (one,) = folder.found()
+    assert one.time_ns == 77_123_000_000
+    assert folder.look("a.parquet") != one
+    assert folder.is_same(one)
+    folder.open = lambda name: pq.ParquetFile(tmp_path / name)
+    with folder.open_same(one) as file:
+        assert file.metadata.num_rows == 1
+    known = Listing(folder, Limits(None, None, 0))
+    assert [told[0] for told in known.next(first_offset())["files"]] == ["a.parquet"]
+    for time_ns in (76_999_000_000, 78_000_000_000):
+        os.utime(tmp_path / "a.parquet", ns=(0, time_ns))
+        assert not folder.is_same(one)
+    folder._files = real
+    for time_ns, same in ((77_123_000_000, True), (77_124_000_000, False)):
+        os.utime(tmp_path / "a.parquet", ns=(0, time_ns))
+        assert folder.is_same(one) == same
+    (tmp_path / "a.parquet").unlink()
+    assert not folder.is_same(one)
