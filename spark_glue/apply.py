@@ -142,9 +142,10 @@ def _prepare_windows(spec: fw.WindowSpec, given: Given) -> Prepared:
         frame_plan, initial = _with_history(frame, frame_plan, given.history, planned, delay_ms)
     if frame_plan.asks_time:
         warn_of_dates(spec)
+    case_sensitive = is_case_sensitive(frame.sparkSession)
     if given.chain is not False:
-        check_chain(frame_plan, given.chain)
-    output = output_for(frame_plan, frame.schema, is_case_sensitive(frame.sparkSession))
+        check_chain(frame_plan, given.chain, case_sensitive)
+    output = output_for(frame_plan, frame.schema, case_sensitive)
     packed = _packed(given.df, frame, frame_plan)
     return Prepared((packed,), frame_plan, output, initial, finish=with_window_time if given.chain else None)
 

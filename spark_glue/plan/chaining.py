@@ -11,8 +11,11 @@ from spark_glue.plan.frameplan import FramePlan
 __all__ = ["check_chain", "with_window_time"]
 
 
-def check_chain(frame_plan: FramePlan, chain: object) -> None:
-    """Raises SpecError unless the results can be windowed again without losing any."""
+def check_chain(frame_plan: FramePlan, chain: object, case_sensitive: bool) -> None:
+    """Raises SpecError unless the results can be windowed again without losing any.
+
+    case_sensitive: whether the case of letters tells columns apart.
+    """
     if chain is not True:
         raise SpecError(f"chain: must be True or False, got {chain!r}")
     spec, assigner = frame_plan.spec, frame_plan.spec.assigner
@@ -38,10 +41,14 @@ def check_chain(frame_plan: FramePlan, chain: object) -> None:
         raise SpecError(
             f"chain: needs windows and triggers of event time, got {assigner}, {spec.firing or 'its trigger'}"
         )
-    if WINDOW_TIME in frame_plan.plan.main_schema.names:
+    names = frame_plan.plan.main_schema.names
+    taken = next((name for name in names if (name if case_sensitive else name.lower()) == WINDOW_TIME), None)
+    if taken is not None:  # Spark would put the new column in its place
+        told = (
+            "which the result has already" if taken == WINDOW_TIME else f"which Spark takes for the result's {taken!r}"
+        )
         raise SpecError(
-            f"chain: it adds the column {WINDOW_TIME!r}, which the result has already; rename that one, or leave "
-            f"with_window_time() out"
+            f"chain: it adds the column {WINDOW_TIME!r}, {told}; rename that one, or leave with_window_time() out"
         )
 
 

@@ -8,7 +8,9 @@ import pytest
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
+from spark_glue.plan.chaining import check_chain
 from tests.support.spark_events import START_MS, events
+from tests.support.spark_jobs import frame_plan_for
 from tests.support.spark_streams import Recorder, Source, assert_same_rows, micro_batches, start
 
 MINUTES = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 min")).aggregate(n=fw.Count())
@@ -77,6 +79,19 @@ REFUSED = {
     ),
     "taken": (MINUTES.aggregate(window_time=fw.Count()), "chain: it adds the column 'window_time'"),
 }
+
+
+@pytest.mark.parametrize("case_sensitive", [True, False])
+def test_the_case_of_letters_counts_as_spark_says(case_sensitive):
+    """Else Spark would put the time of the window in the place of a column of the user's."""
+    frame_plan = frame_plan_for(events(0, 1), MINUTES.aggregate(Window_Time=fw.Count()))
+    if case_sensitive:
+        check_chain(frame_plan, True, case_sensitive)
+        return
+    with pytest.raises(
+        SpecError, match=r"adds the column 'window_time', which Spark takes for the result's 'Window_Time'"
+    ):
+        check_chain(frame_plan, True, case_sensitive)
 
 
 @pytest.fixture(scope="module")
