@@ -90,7 +90,7 @@ def rescale(
     head = next(iter(stored.heads.values()))
     groups = head.key_groups if key_groups is None else check_key_groups(key_groups)
     before, now = Divided(head.key_groups, head.shares), Divided(groups, min(groups, partitions))
-    plan = plan_of(spec, delta)
+    plan, progress = plan_of(spec, delta), stored.progress()
     assert isinstance(plan.spec, fw.WindowSpec)
     frame_plan = FramePlan(
         plan.spec,
@@ -102,6 +102,7 @@ def rescale(
         carrier=False,
         max_future_skew_ms=None,
         coalesce=True,
+        start_ms=None if progress is None else progress.watermark,
     )
     if frame_plan.plan.fingerprint != owner(delta):
         raise StateError("rescale: the state was written for another spec")

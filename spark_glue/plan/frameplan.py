@@ -79,8 +79,8 @@ class FramePlan:
     operator: tells this ``apply`` from others, of the same spec too.
     idle_ms: after how long without rows an input is not waited for, for which shares make the watermark themselves;
     None: it is Spark's. delays: how far the rows of each input may be out of order, ms. input: which of them this is.
-    start_ms: the watermark that the first micro-batch starts with, which history has brought; None: none. until_ms: the
-    watermark that a batch frame ends with; None: the end of time.
+    start_ms: the watermark that the first micro-batch starts with, which history has brought, or the query that is
+    divided anew; None: none. until_ms: the watermark that a batch frame ends with; None: the end of time.
     small_state: whether the state of a share is one value of Spark's.
     join_input: where the rows come from; None: from no join, or from both inputs of one. late_inputs: the inputs of a
     join whose late rows are handed out, those of others are counted as dropped; None: the spec says it.

@@ -10,6 +10,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.stateful_processor import TimerValues
 
 import fastwin as fw
+from fastwin.run.replica import Replica, open_replica
 from spark_glue.plan.frameplan import FramePlan, TimeMode
 from spark_glue.plan.keygroups import RECORD_ID, ids, number_of
 from spark_glue.stages.history import INITIAL, gathered_stream
@@ -65,8 +66,9 @@ class _NoStreams(LiveStreams):
 class RescalingProcessor(StatefulProcessor):
     """Visits each share that there was and each that there will be; what a share had goes, and what it gets is stored.
 
-    A row without a part only brings a visit. before, now: how keys were divided, and will be. mode: of the query.
-    clocks: what all shares know of the inputs, where they make their watermark themselves (``idle=``).
+    A row without a part only brings a visit. frame_plan: its start_ms is the query's watermark. before, now: how keys
+    were divided, and will be. mode: of the query. clocks: what all shares know of the inputs, where they make their
+    watermark themselves (``idle=``).
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class RescalingProcessor(StatefulProcessor):
         settle()
         told = self._told
         self._clocks = None if told is None else ShareClocks(handle, self._frame_plan.delays, 1)
-        self._timers = ShareTimers(handle, self._mode, self._clocks)
+        self._timers = ShareTimers(handle, self._mode, self._clocks, self._frame_plan.start_ms)
         self._log = StateLog(handle, self._identity(self._before))
         self._new_log = self._log.of(self._identity(self._now))
         run = query_id()
@@ -110,14 +112,21 @@ class RescalingProcessor(StatefulProcessor):
         self._log.clear(head)
         if self._clocks is not None:
             self._clocks.begin(self._told if share < self._now.shares else None)
-        if parts:
-            stream = gathered_stream(self._frame_plan, [part for _, part in sorted(parts)])
+        if share < self._now.shares:
+            stream = self._stream_of([part for _, part in sorted(parts)])
             timer = self._timers.set(stream, timerValues, None, None)
             begun = Opened(stream, stream.metrics, Head(earlier=True, share=share))  # so all of it is stored
             self._states.store(share, begun, stream.metrics, timer)
-        elif self._clocks is not None and share < self._now.shares:
-            self._timers.wait(timerValues)
         return iter(())
+
+    def _stream_of(self, parts: list[bytes]) -> Replica:
+        """Returns a stream with the state of parts. Without any it has the watermark alone, which tells what is over,
+        also where allowed lateness gets longer one day."""
+        if parts:
+            return gathered_stream(self._frame_plan, parts)
+        stream = open_replica(self._frame_plan.plan)
+        self._timers.begin(stream)
+        return stream
 
     def close(self) -> None:
         pass

@@ -10,13 +10,13 @@ from fastwin.run.replica import open_replica
 from spark_glue.plan.keygroups import RECORD_ID, ids
 from spark_glue.stages.rescaling import Divided, RescalingProcessor
 from spark_glue.state import folders, spilled
-from spark_glue.state.cutparts import cut
+from spark_glue.state.cutparts import STATE, cut
 from spark_glue.state.folders import ROOT_VARIABLE
 from spark_glue.state.log import StateLog
 from tests.support.disk import bytes_in_files, files_on_disk
-from tests.support.spark_events import events
+from tests.support.spark_events import START_MS, events
 from tests.support.spark_fakes import FakeHandle
-from tests.support.spark_jobs import frame_plan_for
+from tests.support.spark_jobs import SPEC, frame_plan_for
 
 
 def test_the_zone_in_which_times_are_read_goes_along():
@@ -32,6 +32,33 @@ def test_the_zone_in_which_times_are_read_goes_along():
     list(berlin.handleInputRows((RECORD_ID,), iter(()), TimerValues(0, 0)))
     with pytest.raises(StateError, match=r"times are read in 'Europe/Berlin', and .* is 'UTC' now"):
         StateLog(handle, processor("UTC")._identity(now)).sign()
+
+
+def test_a_share_without_rows_knows_what_is_over(tmp_path, monkeypatch):
+    """A longer lateness, which comes later, brings none of its windows back."""
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
+    rows, now = events(0, 10, start_ms=START_MS, span_ms=1_000), Divided(4, 2)
+    handle, watermark = FakeHandle(), START_MS + 600_000
+
+    def processor(spec=SPEC, start_ms: int | None = None) -> RescalingProcessor:
+        frame_plan = frame_plan_for(rows, spec, start_ms=start_ms)
+        made = RescalingProcessor(frame_plan, "EventTime", Divided(4, 3), now, None)
+        made.init(handle)
+        return made
+
+    rescaling = processor(start_ms=watermark)
+    visit = pa.Table.from_pylist([dict.fromkeys(STATE.names)], STATE).to_pandas()
+    for key in ids(3).tolist():
+        handle.key = key
+        assert list(rescaling.handleInputRows((key,), iter([visit]), TimerValues(0, 0))) == []
+    longer = processor(SPEC.allowed_lateness("1 hour"))
+    for share, key in enumerate(ids(3).tolist()):
+        handle.key = key
+        opened = longer._states.open(share)
+        assert opened.how == ("loaded" if share < now.shares else "new")
+        opened.stream.advance_watermark(watermark)
+        opened.stream.process(rows)
+        assert opened.stream.metrics.num_late_records_dropped == (rows.num_rows if share < now.shares else 0)
 
 
 def test_nothing_is_left_on_the_disk_and_nothing_is_warned_of(tmp_path, monkeypatch, caplog):
