@@ -22,7 +22,7 @@ from spark_glue.stages.history import INITIAL
 from spark_glue.stages.rescaling import Divided, RescalingProcessor, divided_anew
 from spark_glue.state.checkpointfiles import CheckpointFiles, LogEntry
 from spark_glue.state.cutparts import STATE
-from spark_glue.state.stored import Checkpoint, escaped_in, plan_of, stopped_checkpoint
+from spark_glue.state.stored import UNVISITED, Checkpoint, escaped_in, plan_of, stopped_checkpoint
 from spark_glue.state.variables import inputs_of
 
 __all__ = ["rescale"]
@@ -105,7 +105,7 @@ def rescale(
         start_ms=None if progress is None else progress.watermark,
     )
     if frame_plan.plan.fingerprint != owner(delta):
-        raise StateError("rescale: the state was written for another spec")
+        raise StateError(f"rescale: the state was written for another spec; {UNVISITED}")
     clocks = stored.clocks
     if clocks is not None:
         frame_plan = replace(frame_plan, idle_ms=1, delays=(0,) * inputs_of(clocks))

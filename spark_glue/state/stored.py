@@ -35,6 +35,7 @@ from spark_glue.state.marks import Marks, marks_in
 from spark_glue.state.variables import CHUNK, CHUNKS, CLOCKS, DATA, HEAD, NEXT, SEEN, WATERMARK
 
 __all__ = [
+    "UNVISITED",
     "Checkpoint",
     "Progress",
     "checkpoint_of",
@@ -48,6 +49,7 @@ __all__ = [
 CHUNK_COLUMNS = ["key_group", CHUNK, DATA]
 _CHUNK_TYPES = f"key_group int, {CHUNK} bigint, {DATA} binary"
 _SMALL_OPERATOR = "applyInPandasWithState"  # the operator, as Spark's metadata has it
+UNVISITED = "a share that no micro-batch has visited since the spec changed is still of the one before"
 NO_CHUNK = -1
 _BATCH_BYTES = 1 << 29  # of a record batch on its way to Python
 _PIECE = 1 << 16
@@ -128,15 +130,17 @@ def replica_of(spec: fw.WindowSpec | fw.JoinSpec, deltas: list[bytes], call: str
 
     Raises StateError where they are of another spec, or damaged.
     """
+    hint = ""
     try:
         plan = plan_of(spec, deltas[-1])
         if plan.fingerprint != owner(deltas[-1]):
+            hint = f"; {UNVISITED}"
             # In words, and not only by fingerprints, where words can tell it.
             plan.config.state.check_follows(StateSpec.from_json(_meta(deltas[-1])["spec"]), None)
         stream = open_replica(plan)
         stream.catch_up(deltas)
     except StateError as problem:
-        raise StateError(f"{call}: {problem}") from problem
+        raise StateError(f"{call}: {problem}{hint}") from problem
     return stream
 
 

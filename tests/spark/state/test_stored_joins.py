@@ -66,3 +66,14 @@ def test_what_differs_is_said_in_words(written: fw.JoinSpec, asked: fw.JoinSpec,
     assert replica_of(written, [delta], "why").metrics.state_rows == 1
     with pytest.raises(StateError, match=f"^why: state: written by another spec, or for other columns: .*{says}"):
         replica_of(asked, [delta], "why")
+
+
+def test_a_share_that_waits_for_its_visit_is_told_of():
+    """A longer lateness may go on with the state, and no micro-batch has written it anew yet."""
+    delta, longer = a_delta_of(fw.window_join(*inputs(), MINUTE)), fw.window_join(*inputs("5 s"), MINUTE)
+    with pytest.raises(
+        StateError, match=r"^inspect: state: .*; a share that no micro-batch has visited since the spec ch"
+    ):
+        replica_of(longer, [delta], "inspect")
+    with pytest.raises(StateError, match=r"^inspect: (?!.*visited)"):
+        replica_of(longer, [b"damaged"], "inspect")
