@@ -10,7 +10,15 @@ from pyspark.sql import DataFrame, Observation
 import fastwin as fw
 from fastwin.state.identity import Migrate
 from fastwin.times import Duration
-from spark_glue.arguments import Given, check_history, check_join, check_small, check_windows, warn_of_dates
+from spark_glue.arguments import (
+    Given,
+    check_history,
+    check_join,
+    check_small,
+    check_windows,
+    warn_of_dates,
+    warn_of_quiet,
+)
 from spark_glue.plan.chaining import check_chain, with_window_time
 from spark_glue.plan.frameplan import FramePlan, plan_frame
 from spark_glue.plan.outputs import output_for
@@ -127,6 +135,7 @@ def apply(
         prepared = prepare_join(spec, *check_join(spec, given))
     else:
         prepared = _prepare_windows(spec, given)
+    warn_of_quiet(prepared.frame_plan, prepared.packed[0].sparkSession)
     return run(prepared, name)
 
 

@@ -20,13 +20,19 @@ from spark_glue.plan.connect import check_server
 from spark_glue.plan.frameplan import Asked, FramePlan
 from spark_glue.plan.keygroups import KEY_GROUPS, MAX_KEY_GROUPS, check_key_groups
 from spark_glue.plan.sending import check_stays, check_travels
-from spark_glue.plan.settings import BATCH_BYTES_KEY, BATCH_ROWS_KEY, has_unlimited_batches, running_cores
+from spark_glue.plan.settings import (
+    BATCH_BYTES_KEY,
+    BATCH_ROWS_KEY,
+    QUIET_KEY,
+    has_unlimited_batches,
+    running_cores,
+)
 from spark_glue.session import check_state_store, warn_of_format
 from spark_glue.sources.parquetfiles import ParquetFiles
 from spark_glue.stages.counters import check_name
 from spark_glue.stages.packets import BLOB_BYTES, MOST_BINARY
 
-__all__ = ["Given", "check_history", "check_join", "check_small", "check_windows", "warn_of_dates"]
+__all__ = ["Given", "check_history", "check_join", "check_small", "check_windows", "warn_of_dates", "warn_of_quiet"]
 
 
 @dataclass(frozen=True)
@@ -233,6 +239,17 @@ def warn_of_dates(spec: fw.WindowSpec) -> None:
         warnings.warn(
             'bad_rows: the policy is "raise", so one row with a date far ahead ends the query, and again at each start'
             '; .bad_rows("drop") counts such rows, .bad_rows("divert"), which joins do not take, hands them out',
+            stacklevel=callers_level(),
+        )
+
+
+def warn_of_quiet(frame_plan: FramePlan, spark: SparkSession) -> None:
+    """Warns where a stream waits for the clock, and Spark runs no micro-batch for that alone."""
+    clocked = frame_plan.streaming and frame_plan.time_mode == "ProcessingTime"
+    if clocked and str(spark.conf.get(QUIET_KEY, "true")).lower() == "false":
+        warnings.warn(
+            f"{QUIET_KEY} is false, so no micro-batch runs without new rows, and what waits for the clock (idle=, "
+            f"processing time) waits for the next row, too; leave that setting out",
             stacklevel=callers_level(),
         )
 

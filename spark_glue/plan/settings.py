@@ -11,6 +11,7 @@ __all__ = [
     "CASE_KEY",
     "FORMAT_KEY",
     "NO_LIMIT",
+    "QUIET_KEY",
     "has_unlimited_batches",
     "is_case_sensitive",
     "requested_cores",
@@ -31,6 +32,9 @@ CASE_KEY = "spark.sql.caseSensitive"
 
 FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 """Spark's setting for the format of new checkpoints: in 2, each attempt of a task writes state files of its own."""
+
+QUIET_KEY = "spark.sql.streaming.noDataMicroBatches.enabled"
+"""Spark's setting for whether micro-batches run without new rows, where an operator asks for them."""
 
 _CORES, _INSTANCES = "spark.executor.cores", "spark.executor.instances"
 _DYNAMIC, _MOST_INSTANCES = "spark.dynamicAllocation.enabled", "spark.dynamicAllocation.maxExecutors"

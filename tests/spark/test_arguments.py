@@ -16,9 +16,10 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from spark_glue.plan.settings import BATCH_BYTES_KEY, BATCH_ROWS_KEY, NO_LIMIT
+from spark_glue.arguments import warn_of_quiet
+from spark_glue.plan.settings import BATCH_BYTES_KEY, BATCH_ROWS_KEY, NO_LIMIT, QUIET_KEY
 from spark_glue.session import CLUSTER_WORKER_MEMORY, STATE_STORE_KEY, WORKER_MEMORY, _keep_worker_memory, _quiet
-from tests.support.spark_jobs import jobs_of
+from tests.support.spark_jobs import frame_plan_for, jobs_of
 
 SPEC = (
     fw.key_by("k")
@@ -366,3 +367,21 @@ def test_on_a_cluster_workers_give_back_what_a_large_micro_batch_took(memory, ke
 def test_a_running_session_is_not_rebuilt(spark, arguments, says):
     with pytest.raises(SpecError, match=says):
         spark_glue.session(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told", "warns"),
+    [
+        ({"idle_ms": 60_000}, "false", True),
+        ({"idle_ms": 60_000}, "true", False),
+        ({}, "false", False),
+        ({"idle_ms": 60_000, "streaming": False}, "false", False),
+    ],
+)
+def test_a_setting_that_keeps_micro_batches_from_the_clock_is_warned_of(changes, told, warns):
+    spark = SimpleNamespace(conf=SimpleNamespace(get=lambda key, _: {QUIET_KEY: told}[key]))
+    frame_plan = frame_plan_for(pa.table({"k": [1], "ts": [1], "v": [1]}), SPEC, **changes)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_quiet(frame_plan, spark)
+    assert [f"{QUIET_KEY} is false, so no micro-batch runs" in str(one.message) for one in caught] == [True] * warns
