@@ -36,9 +36,10 @@ def export_state(
     stateful operators, as Spark counts them.
 
     There is a row for each open window, with what it would give if it fired now: the columns are those of the result
-    and ``watermark``, which the share had when it was visited last. Windows that have fired, and are kept for late
-    elements alone, are not among them. With a trigger that does not fire each window once at its end, such as
-    CountTrigger, the columns are those of ``Stream.inspect``, with timers and what has fired, and ``watermark``.
+    and ``watermark`` (``watermark_`` where the result has that), which the share had when it was visited last. Windows
+    that have fired, and are kept for late elements alone, are not among them. With a trigger that does not fire each
+    window once at its end, such as CountTrigger, the columns are those of ``Stream.inspect``, with timers and what has
+    fired, and ``watermark``.
 
     Beside these, where readers of Parquet do not look, is all state as it is: ``apply(..., history=path)`` goes on from
     it, with other numbers of key groups and partitions too. The checkpoint is only read. State passes through the
@@ -125,4 +126,7 @@ def _windows(spec: fw.WindowSpec, stream: Replica) -> pa.Table:
     else:
         table = stream.inspect()
     told = None if watermark == fw.MIN_TIMESTAMP else watermark
-    return table.append_column(WATERMARK_COLUMN, pa.array([told] * table.num_rows, pa.timestamp("ms", tz="UTC")))
+    name, names = WATERMARK_COLUMN, {column.lower() for column in table.column_names}
+    while name in names:  # Spark would not read two of one name
+        name += "_"
+    return table.append_column(name, pa.array([told] * table.num_rows, pa.timestamp("ms", tz="UTC")))

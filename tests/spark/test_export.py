@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError, StateError
+from fastwin.run.replica import open_replica
 from spark_glue import export
 from spark_glue.export import replica_of
 from spark_glue.state.savepoint import STATE_FOLDER, Savepoint, local_folder
@@ -120,6 +121,22 @@ def test_state_and_log_are_of_one_micro_batch(monkeypatch, now):
     monkeypatch.setattr(Checkpoint, "_last_in", lambda self, log: now)
     with pytest.raises(SpecError, match=f"the query runs: its last micro-batch was 8, and it has got to {now} while"):
         stored.last_batch()
+
+
+@pytest.mark.parametrize("name", ["watermark", "Watermark"])
+def test_a_result_may_have_a_column_called_watermark(name):
+    """Spark reads no file with two columns of a name, and takes these for one."""
+    spec = (
+        fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 day")).aggregate(**{name: fw.Count()})
+    )
+    rows = TABLES[0]
+    stream = open_replica(fw.plan(spec, rows.schema))
+    stream.process(rows)
+    stream.advance_watermark(START_MS)
+    found = export._windows(spec, stream)
+    assert found.column_names == ["k", "window_start", "window_end", name, "watermark_"]
+    assert sum(found[name].to_pylist()) == rows.num_rows
+    assert set(found["watermark_"].cast(pa.int64()).to_pylist()) == {START_MS}
 
 
 def test_arguments(tmp_path):
