@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fastwin.columns.checking import Limits
 from fastwin.errors import SpecError
 from fastwin.run.replica import Replica, open_replica
+from spark_glue.plan.catalyst import quoted
 from spark_glue.plan.compat import applied_to_groups, spark_struct_of
 from spark_glue.plan.eventtimes import newest_time
 from spark_glue.plan.frameplan import FramePlan
@@ -51,7 +52,8 @@ def begun_from(
     the watermark. Raises SpecError for history that does not fit.
     """
     if isinstance(history, DataFrame):
-        return _begun_from_rows(history, frame_plan, replan(history), delay_ms)
+        rows = _as_in_stream(history, frame_plan)
+        return _begun_from_rows(rows, frame_plan, _replanned(replan, rows), delay_ms)
     place = local_folder(history)
     if place is None:
         raise SpecError(
@@ -77,13 +79,38 @@ def begun_from(
     return frame_plan, _sent_to_shares(spark, frame_plan, state)
 
 
+def _as_in_stream(history: DataFrame, frame_plan: FramePlan) -> DataFrame:
+    """Returns those columns of history that the stream's plan reads, in the stream's order; all if one is missing."""
+    read = set(frame_plan.packed_schema.names)
+    names = [name for name in frame_plan.schema.names if name in read]
+    return history.select(*map(quoted, names)) if read <= set(history.columns) else history
+
+
+def _replanned(replan: Callable[[DataFrame], FramePlan], history: DataFrame) -> FramePlan:
+    try:
+        return replan(history)
+    except SpecError as problem:  # the same of the stream would have been told before
+        raise SpecError(f"history: {problem}") from problem
+
+
+def _differences(past: FramePlan, frame_plan: FramePlan) -> str:
+    """Returns which columns have another type in history than in the stream, in words."""
+    there = {field.name: field.type for field in frame_plan.packed_schema}
+    return ", ".join(
+        f"{field.name!r} is {field.type} (in the stream {there.get(field.name, 'not there')})"
+        for field in past.packed_schema
+        if there.get(field.name) != field.type
+    )
+
+
 def _begun_from_rows(
     history: DataFrame, frame_plan: FramePlan, past: FramePlan, delay_ms: int
 ) -> tuple[FramePlan, DataFrame | None]:
     if past.plan.fingerprint != frame_plan.plan.fingerprint or not past.plan.input_schema.equals(
         frame_plan.plan.input_schema
     ):
-        raise SpecError("history: its columns have other names or types than those of the stream")
+        told = _differences(past, frame_plan) or "those that are read differ"
+        raise SpecError(f"history: its columns have other names or types than those of the stream: {told}")
     until = watermark_after(history, past, delay_ms)
     if until is None:
         return frame_plan, None

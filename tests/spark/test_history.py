@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
-from spark_glue.stages.history import begun_from, watermark_after
+from spark_glue.stages.history import _differences, begun_from, watermark_after
 from spark_glue.state.savepoint import STATE_FOLDER, Savepoint
 from tests.support.spark_events import START_MS, events
 from tests.support.spark_jobs import frame_plan_for
@@ -76,11 +77,23 @@ def test_a_batch_of_the_past_then_a_stream_is_one_long_stream(spark, tmp_path, s
     expected = streamed(spark, tmp_path / "long", spec, [whole, *LIVE, LATE])
     past = spark.createDataFrame(whole)
     batch = spark_glue.apply(spec, past, watermark="20 s", goes_on=True).toArrow()
-    live = streamed(spark, tmp_path / "live", spec, [*LIVE, LATE], history=past)
+    mixed = past.select(*reversed(past.columns), F.lit(1).alias("more"))  # columns are known by their names
+    live = streamed(spark, tmp_path / "live", spec, [*LIVE, LATE], history=mixed)
     assert batch.num_rows > 0
     assert_same([batch, live], expected)
-    with pytest.raises(SpecError, match="history: its columns have other names or types"):
+    with pytest.raises(SpecError, match=r"history: its columns have other .*: 'v' is double \(in the stream int64\)$"):
         streamed(spark, tmp_path / "other", SLIDING, LIVE, history=past.withColumn("v", past.v.cast("double")))
+    with pytest.raises(SpecError, match=r"history: .*'v'"):
+        streamed(spark, tmp_path / "lacking", SLIDING, LIVE, history=past.drop("v"))
+
+
+def test_columns_of_another_type_are_named():
+    stream = frame_plan_for(PAST[0], MEETING)
+    naive = PAST[0].set_column(1, "ts", PAST[0]["ts"].cast(pa.timestamp("us")))
+    assert PAST[0].column_names[1] == "ts"
+    assert _differences(stream, stream) == ""
+    told = "'ts' is timestamp[us] (in the stream timestamp[us, tz=UTC])"
+    assert _differences(frame_plan_for(naive, MEETING), stream) == told
 
 
 def test_a_time_of_another_unit_in_the_past_moves_no_watermark(spark, tmp_path):
