@@ -281,9 +281,9 @@ class Stream(Questions, ShownStream):
         """Counters and sizes as they stand. O(1), but for some counts of open windows and some sums of bytes.
 
         Of aligned windows that overlap, and of those that keep rows (``deduplicate("last")``, ``top``, joins), O(slices
-        + rows made since the last time); of calendars' that overlap, O(state). Where aggregates keep text, lists, sets
-        or sketches, such as ``Collect``, ``CountDistinct``, ``HyperLogLog`` and ``Quantile``, O(``state_rows``): their
-        bytes are added up.
+        + rows made since the last time); of calendars' that overlap, and of joins that overlap and whose inputs have
+        different lateness, O(state). Where aggregates keep text, lists, sets or sketches, such as ``Collect``,
+        ``CountDistinct``, ``HyperLogLog`` and ``Quantile``, O(``state_rows``): their bytes are added up.
 
         While a call is inside, ``open_windows``, ``state_rows``, ``state_bytes`` and ``timers`` are what they were when
         they were last read, or when a call ended during which they were.

@@ -84,4 +84,5 @@ def test_joins_answer_as_the_naive_model(
             stream = join.open(schemas=(LEFT, RIGHT))
             stream.restore(chunks)
         stream._check_invariants()
+        assert stream.metrics.open_windows == stream.inspect().num_rows
     assert stream.metrics.state_rows == 0

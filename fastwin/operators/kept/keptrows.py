@@ -34,6 +34,8 @@ class KeptRows:
         """How many places there are."""
         self.gone = 0
         """How many of them hold no row any more."""
+        self.last_since = MIN_TIMESTAMP
+        """The latest ``since`` of all rows so far."""
 
     def __len__(self) -> int:
         return self.top - self.gone
@@ -60,6 +62,7 @@ class KeptRows:
                 self._numbers[name] = _with_room(old[: self.top], room)
         for name, values in numbers.items():
             self._numbers[name][self.top : self.top + n] = values
+        self.last_since = max(self.last_since, int(numbers["since"].max()))
         self.top += n
         self.columns.add(columns)
 

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.operators.aligned.looking import starts_of
-from fastwin.operators.aligned.slicing import Slicing, expanded
+from fastwin.operators.aligned.slicing import Slicing, expanded, within
 from fastwin.operators.heldwindows import HeldWindows, end_firings
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.keptrows import KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
 from fastwin.operators.lateness import Lateness
 
-__all__ = ["held_windows"]
+__all__ = ["held_windows", "windows_without_rows"]
 
 
 def held_windows(
@@ -48,3 +48,27 @@ def held_windows(
         nbytes=(counts * (kept.nbytes / max(len(kept), 1))).astype(np.int64),
         **told,
     )
+
+
+def windows_without_rows(kept: KeptRows, slicing: Slicing, watermark: int, lateness: Lateness) -> int:
+    """Counts pairs of a key and a window over one of its slices, not cleaned yet, that none of its rows is in.
+
+    There are some where one input of a join may be less late than the other: late rows of it are in the later windows
+    over their slice alone. O(rows), and for keys with such rows their windows that have passed; O(1) for all others.
+    """
+    allowed = lateness.at(watermark)
+    cleaned = watermark - allowed
+    if not slicing.shared or kept.last_since <= within(slicing.end_after(cleaned + 1)):
+        return 0
+    slots = kept.slots()
+    keys, starts, since = (kept.number(name)[slots] for name in ("key", "start", "since"))
+    some = since > slicing.ends_at(slicing.kept_ends(starts, watermark, allowed)[0])
+    if not some.any():
+        return 0
+    until = int(since[some].max()) - 2  # later windows have all rows of their slices
+    mine = slots[np.isin(keys, keys[some])].astype(np.int64)
+    windows = slicing.late_windows(kept.number("start")[mine], until, until - cleaned)
+    mine = np.repeat(mine, windows.counts)
+    rows = Fired.in_order(mine, kept.number("key")[mine], windows.starts, windows.ends)
+    taken = rows.select(rows.ends >= kept.number("since")[rows.slots])
+    return int(np.count_nonzero(rows.begins()) - np.count_nonzero(taken.begins()))

@@ -244,11 +244,15 @@ class RowsOperator(EventTimeOperator):
     # --- sizes and state ---
 
     def open_windows(self) -> int:
-        """Counts (key, window) pairs with contents that are not cleaned yet, as ``open_windows_over`` does."""
+        """Counts (key, window) pairs with contents that are not cleaned yet, as ``open_windows_over`` does.
+
+        O(rows) where windows share slices and the inputs of a join have different lateness.
+        """
         if not len(self._kept):
             return 0
         held = self._pruner.by_slice()
-        return open_windows_over(held.panes, held.open_ends, self._slicing, self.watermark, self._lateness)
+        found = open_windows_over(held.panes, held.open_ends, self._slicing, self.watermark, self._lateness)
+        return found - looking.windows_without_rows(self._kept, self._slicing, self.watermark, self._lateness)
 
     def look(self, key: EncodedKeys | None = None) -> HeldWindows:
         """Returns the windows over the rows that are kept."""
