@@ -33,6 +33,9 @@ from fastwin.windows.assigner import WindowAssigner
 
 __all__ = ["JoinSpec", "co_group", "window_join"]
 
+# The same values with offsets of 64 bits: pandas and polars have these where pyarrow has 32.
+_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
 
 @dataclass(frozen=True, repr=False)
 class JoinSpec:
@@ -282,6 +285,8 @@ def _key(method: str, left: pa.Field, right: pa.Field) -> pa.Field:
         return left
     if pa.types.is_integer(left.type) and pa.types.is_integer(right.type):
         return left.with_type(pa.int64())
+    if _LARGE.get(left.type, left.type) == _LARGE.get(right.type, right.type):
+        return left.with_type(_LARGE.get(left.type, left.type))
     raise SpecError(
         f"{method}: the keys {left.name!r} and {right.name!r} are {left.type} and {right.type}; cast one of them"
     )

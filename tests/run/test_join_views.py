@@ -8,7 +8,7 @@ import pytest
 
 import fastwin as fw
 from fastwin.columns.decoding import decoded
-from fastwin.errors import StateError
+from fastwin.errors import SpecError, StateError
 
 LEFT = pl.DataFrame({"k": ["a", "a"], "ts": [1_000, 2_000], "note": ["x", None]})
 RIGHT = pl.DataFrame({"k": ["a"], "at": [1_000], "w": ["a text that is too long to lie in its view"]})
@@ -115,3 +115,49 @@ def test_rows_of_more_text_than_one_array_has_room_for(
     assert results(name, **given) == wanted
     assert {one.type for one in kept} >= {pa.string(), pa.int64()}
     assert pa.large_string() not in {one.type for one in kept}
+
+
+PLACES = pa.array([0, 1, 0, None])
+TEXT_KEYS = {
+    "text": pa.array(["a", "b", "a", None]),
+    "views": pa.array(["a", "b", "a", None], pa.string_view()),
+    "dictionary": pa.DictionaryArray.from_arrays(PLACES, pa.array(["a", "b"])),
+    "large": pa.array(["a", "b", "a", None], pa.large_string()),
+    "large dictionary": pa.DictionaryArray.from_arrays(PLACES, pa.array(["a", "b"], pa.large_string())),
+    "bytes": pa.array([b"a", b"b", b"a", None]),
+    "large bytes": pa.array([b"a", b"b", b"a", None], pa.large_binary()),
+}
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kind"),
+    [
+        ("text", "large", pa.large_string()),
+        ("large", "dictionary", pa.large_string()),
+        ("large dictionary", "views", pa.large_string()),
+        ("text", "views", pa.string()),
+        ("bytes", "large bytes", pa.large_binary()),
+    ],
+)
+@pytest.mark.parametrize("windows", [MINUTES, fw.SlidingEventTimeWindows.of("1 minute", "30 s")])
+def test_text_keys_match_whatever_their_offsets(left: str, right: str, kind: pa.DataType, windows: Any) -> None:
+    tables = [pa.table({"k": TEXT_KEYS[name], "ts": range(30_000, 30_004)}) for name in (left, right)]
+    start = START.side_output_late_data()
+    join = fw.window_join(start, start, windows)
+    stream = join.open(schemas=tuple(table.schema for table in tables))
+    stream.process(*tables)
+    chunk = stream.snapshot()
+    stream = join.open(schemas=tuple(table.schema for table in tables))
+    stream.restore(chunk)
+    found = [join.run(*tables).main, stream.advance_watermark(100_000).main]
+    assert [main.num_rows for main in found] == [(4 + 1 + 1) * (2 if windows is not MINUTES else 1)] * 2
+    assert {main.schema.field("k").type for main in found} == {kind}
+    late = stream.process(*tables).side
+    for tag, table in zip(("late_left", "late_right"), tables, strict=True):
+        late[tag].validate(full=True)
+        assert late[tag]["k"].to_pylist() == table["k"].to_pylist()
+        assert late[tag].schema.field("k").type == table.schema.field("k").type
+    with pytest.raises(SpecError, match=r"are large_string and binary; cast one of them"):
+        join.run(
+            pa.table({"k": TEXT_KEYS["large"], "ts": range(4)}), pa.table({"k": TEXT_KEYS["bytes"], "ts": range(4)})
+        )
