@@ -35,11 +35,13 @@ _POLICY_KEY = "spark.sql.streaming.multipleWatermarkPolicy"
 def prepare_join(join: fw.JoinSpec, frames: tuple[DataFrame, DataFrame], asked: Asked) -> Prepared:
     """Returns a join of two frames, ready to run. Raises SpecError for frames and settings that do not fit."""
     bound = join.bind(arrow_schema(frames[0].schema), arrow_schema(frames[1].schema))
+    spark = frames[0].sparkSession
     _check_frames(bound, frames, join.method)
+    if not is_case_sensitive(spark):
+        _check_names(bound, join.method)
     both = [_united(bound, side, frames) for side in (0, 1)]
     plans = [_input_plan(bound, side, frame, asked) for side, frame in enumerate(both)]
     frame_plan = _plan_of_both(bound, plans[0], frames)
-    spark = frames[0].sparkSession
     output = output_for(frame_plan, both[0].schema, is_case_sensitive(spark))
     if frame_plan.carried_delays:
         _check_policy(spark, join.method)
@@ -54,6 +56,18 @@ def _check_frames(bound: Bound, frames: tuple[DataFrame, DataFrame], method: str
         check_keys(frame.schema, own.keys)
         if frame.isStreaming and watermark_of(frame) is not None:
             raise SpecError(f"{method}: a frame has a watermark already; leave withWatermark out, give watermark=")
+
+
+def _check_names(bound: Bound, method: str) -> None:
+    """Raises SpecError for columns of both inputs that differ in the case of letters alone."""
+    seen: dict[str, str] = {}
+    for name in bound.schema.names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise SpecError(
+                f"{method}: the inputs have the columns {other!r} and {name!r}, which Spark cannot tell apart; rename "
+                f"one of them"
+            )
 
 
 def _check_policy(spark: SparkSession, method: str) -> None:

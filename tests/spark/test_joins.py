@@ -310,6 +310,26 @@ def test_a_function_that_cannot_travel_is_refused(spark):
         spark_glue.apply(fw.co_group(*inputs("0 s"), WINDOW, locked, output="n bigint"), frames)
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "says"),
+    [
+        (["k", "ts", "v"], ["id", "at", "V"], "'v' and 'V'"),
+        (["k", "ts"], ["id", "at", "K"], "'k' and 'K'"),
+        (["k", "ts", "a", "A"], ["id", "at"], "'a' and 'A'"),
+    ],
+)
+def test_columns_that_differ_in_case_alone_are_refused(left, right, says):
+    schemas = [pa.schema([(name, pa.int64()) for name in names]) for names in (left, right)]
+    sides = fw.key_by("k").event_time("ts"), fw.key_by("id").event_time("at")
+    for join in (fw.window_join(*sides, WINDOW), fw.co_group(*sides, WINDOW, matches, output="pairs bigint, v string")):
+        with pytest.raises(SpecError) as caught:
+            joined._check_names(join.bind(*schemas), join.method)
+        assert str(caught.value) == (
+            f"{join.method}: the inputs have the columns {says}, which Spark cannot tell apart; rename one of them"
+        )
+        joined._check_names(join.bind(LEFT, RIGHT), join.method)
+
+
 def test_arguments_that_do_not_fit_are_refused(spark, tmp_path):
     frames = spark.createDataFrame(left_rows(0)), spark.createDataFrame(right_rows(0))
     for arguments, said in (
