@@ -46,7 +46,7 @@ def prepare_join(join: fw.JoinSpec, frames: tuple[DataFrame, DataFrame], asked: 
     if frame_plan.carried_delays:
         _check_policy(spark, join.method)
     packed = tuple(pack_frame(frame, plan) for frame, plan in zip(both, plans, strict=True))
-    return Prepared(packed, frame_plan, output, finish=partial(_with_late_sides, bound))
+    return Prepared(packed, frame_plan, output, finish=partial(_with_late_sides, bound, frames))
 
 
 def _check_frames(bound: Bound, frames: tuple[DataFrame, DataFrame], method: str) -> None:
@@ -140,8 +140,8 @@ def _key_type(frames: tuple[DataFrame, DataFrame], bound: Bound, at: int) -> T.D
     )
 
 
-def _with_late_sides(bound: Bound, result: DataFrame) -> DataFrame:
-    """Returns results with late rows in a struct for each input that asks for them."""
+def _with_late_sides(bound: Bound, frames: tuple[DataFrame, DataFrame], result: DataFrame) -> DataFrame:
+    """Returns results with late rows in a struct for each input that asks for them, with the columns of its frame."""
     if not bound.spec.late_output:
         return result
     wanted = [side for side, spec in enumerate(bound.sides) if spec.late_output]
@@ -150,6 +150,9 @@ def _with_late_sides(bound: Bound, result: DataFrame) -> DataFrame:
     for side in wanted:
         names = dict(zip(bound.sides[side].keys, bound.spec.keys, strict=True))
         names |= {own: name for name, own in bound.columns[side]}
-        row = F.struct(*(late[names[own]].alias(own) for own in bound.schemas[side].names))
+        found = {own: late[name] for own, name in names.items()}
+        # Keys are of a type that those of both inputs fit in.
+        found |= {own: found[own].cast(frames[side].schema[own].dataType) for own in bound.sides[side].keys}
+        row = F.struct(*(found[own].alias(own) for own in bound.schemas[side].names))
         columns.append(F.when(late[SIDE] == side, row).alias(SIDE_PREFIX + LATE_SIDES[side]))
     return result.select(*columns)
