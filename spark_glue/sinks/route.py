@@ -6,6 +6,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from fastwin.errors import SpecError
+from fastwin.spec.joinending import LATE_SIDES
 from spark_glue.plan.outputs import SIDE_PREFIX
 from spark_glue.plan.queries import query_of
 from spark_glue.sinks.folder import FolderSink
@@ -53,7 +54,7 @@ def route(
         for name in sinks:
             if name != "main" and name not in columns:
                 raise SpecError(
-                    f"route: {name} is given, but the spec has no {name} output; ask for it with {_asks(name)}"
+                    f"route: {name} is given, but the spec has no {name} output; {_how_to_get(name, columns)}"
                 )
         _check_query(frame)
         frame.persist()
@@ -80,10 +81,16 @@ def _check_folders(sinks: Mapping[str, Sink]) -> None:
                 )
 
 
-def _asks(name: str) -> str:
-    if name.startswith(SIDE_PREFIX):
-        return f".side_output({name.removeprefix(SIDE_PREFIX)!r}, ...)"
-    return ".side_output_late_data()" if name == "late" else '.bad_rows("divert")'
+def _how_to_get(name: str, columns: list[str]) -> str:
+    """Returns how to get an output that is not there. columns: those of the outputs that are."""
+    tag = name.removeprefix(SIDE_PREFIX)
+    of_join = [f"{one!r}: ..." for one in LATE_SIDES if SIDE_PREFIX + one in columns]
+    if name == "late" and of_join:
+        return f"the late rows of a join are for side={{{', '.join(of_join)}}}"
+    asked = {"late": ".side_output_late_data()", "bad": '.bad_rows("divert")'}.get(name, f".side_output({tag!r}, ...)")
+    if tag in LATE_SIDES:
+        asked = f".side_output_late_data() of the {tag.removeprefix('late_')} input of a join"
+    return f"ask for it with {asked}"
 
 
 def _check_query(frame: DataFrame) -> None:

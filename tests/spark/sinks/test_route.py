@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import types as T
 
 import fastwin as fw
 import spark_glue
@@ -149,6 +150,29 @@ def test_sink_without_an_output_ends_the_query(spark, tmp_path, inputs):
         match=r"route: late is given, but the spec has no late output; ask for it with .side_output",
     ):
         run(spark, tmp_path, SPEC.bad_rows("drop"), inputs[:1], main=Sink(), late=Sink())
+
+
+@pytest.mark.parametrize(
+    ("outputs", "sinks", "says"),
+    [
+        ([], {"late": print}, "ask for it with .side_output_late_data()"),
+        ([], {"bad": print}, 'ask for it with .bad_rows("divert")'),
+        (["late"], {"side": {"big": print}}, "ask for it with .side_output('big', ...)"),
+        (["side_late_right"], {"late": print}, "the late rows of a join are for side={'late_right': ...}"),
+        (
+            ["side_late_right"],
+            {"side": {"late_left": print, "late_right": print}},
+            "ask for it with .side_output_late_data() of the left input of a join",
+        ),
+    ],
+)
+def test_an_output_that_is_not_there_is_told_how_to_get(outputs, sinks, says):
+    class Frame:
+        schema = T.StructType([T.StructField(name, T.StructType([])) for name in outputs])
+
+    with pytest.raises(SpecError) as caught:
+        spark_glue.route(**sinks)(Frame(), 0)
+    assert str(caught.value).endswith(f" output; {says}")
 
 
 def test_error_in_a_sink_ends_the_query(spark, tmp_path, inputs):
