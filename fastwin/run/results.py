@@ -122,9 +122,10 @@ class Metrics:
     events: rows taken in, bad ones included. bad: rows without a usable timestamp or gap.
     num_late_records_dropped: Flink's counter: late elements, unless they are handed out; ``late`` counts those.
     unassigned: elements in time that no window covers. fired: result rows. open_windows: (key, window) pairs
-    with contents. state_rows, state_bytes: rows held and bytes allocated. watermark: ms, int64 min for none yet.
-    unfired: (key, window) pairs whose contents went without ever firing. timers: those that triggers and windows have
-    registered; where the watermark tells what fires, there are none. processing_time: the clock, ms.
+    with contents; of several windows, what a finer one still holds counts there alone. state_rows, state_bytes: rows
+    held and bytes allocated. watermark: ms, int64 min for none yet. unfired: (key, window) pairs whose contents went
+    without ever firing. timers: those that triggers and windows have registered; where the watermark tells what fires,
+    there are none. processing_time: the clock, ms.
     """
 
     events: int = 0
