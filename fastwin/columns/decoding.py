@@ -179,6 +179,8 @@ def _unifies(kind: pa.DataType) -> bool:
     """Whether dictionaries of values of a type can be made one dictionary, and be made of values."""
     if pa.types.is_decimal(kind):
         return bool(kind.bit_width >= 128)
+    if pa.types.is_float16(kind):  # Arrow takes the bits for integers
+        return False
     tests = (pa.types.is_nested, pa.types.is_null, pa.types.is_dictionary, pa.types.is_run_end_encoded)
     return not any(test(kind) for test in tests) and not isinstance(kind, pa.BaseExtensionType)
 

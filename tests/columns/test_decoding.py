@@ -251,6 +251,21 @@ def test_a_dictionary_of_views_is_taken_as_it_is() -> None:
     assert found.dictionary.buffers()[1].address == column.dictionary.buffers()[1].address
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_dictionaries_of_short_floats_keep_their_values(at_once: bool) -> None:
+    """Arrow makes one dictionary of several by the bits of such floats."""
+    chunks = [pa.array(np.array(some, np.float16)).dictionary_encode() for some in ([1.5, 2.5], [3.5, 1.5])]
+    table = pa.table({name: pa.chunked_array(chunks) for name in "kv"} | {"ts": pa.chunked_array([[1, 2], [3, 4]])})
+    windows = fw.key_by("k").event_time("ts", unit="ms").window(fw.TumblingEventTimeWindows.of(10))
+    for spec in (windows.aggregate(v=fw.Sum("v")), windows.top(2, by="v")):
+        stream = spec.open()
+        parts = [stream.process(some).main for some in ([table] if at_once else table.to_batches())]
+        found = pa.concat_tables([*parts, stream.advance_watermark(100).main])
+        rows = sorted(zip(found["k"].to_pylist(), found["v"].to_pylist(), strict=True))
+        assert rows == [(1.5, 3.0), (2.5, 2.5), (3.5, 3.5)] or rows == [(1.5, 1.5), (1.5, 1.5), (2.5, 2.5), (3.5, 3.5)]
+        assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, spec.run(table).main.to_pylist()))
+
+
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
 def test_views_of_nothing_are_taken(kind: pa.DataType) -> None:
     for column in (pa.array([], kind), pa.nulls(3, kind), pa.nulls(3, kind)[3:]):
