@@ -210,6 +210,16 @@ class Config:
         self._tidy(accumulators, rows, slots)
         return self._columns(accumulators, rows, slots, accumulators.results(rows, slots))
 
+    def values_by_name(
+        self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]
+    ) -> dict[str, pa.ChunkedArray]:
+        """Returns the columns of the aggregates for some rows, however long they are together."""
+        parts = [values for _, values in self.values_in_parts(accumulators, rows, slots)]
+        return {
+            column.name: pa.chunked_array(list(values), column.field.type)
+            for column, values in zip(self.results, zip(*parts, strict=True), strict=True)
+        }
+
     def values_in_parts(
         self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]
     ) -> Iterator[tuple[slice, list[pa.Array]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ class HeldWindows:
     keys: list[pa.Array]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
-    values: dict[str, pa.Array]
+    values: Mapping[str, pa.Array | pa.ChunkedArray]
     filled: NDArray[np.bool_]
     fired: NDArray[np.bool_]
     firings: NDArray[np.int64]
@@ -98,6 +98,11 @@ def put_together(parts: Sequence[HeldWindows], names: Sequence[str]) -> HeldWind
         for name in ("starts", "ends", "filled", "fired", "firings", "fires_at", "by_clock", "gone_at", "nbytes")
     }
     keys = [pa.concat_arrays(columns) for columns in zip(*(part.keys for part in parts), strict=True)]
-    values = {name: pa.concat_arrays([part.values[name] for part in parts]) for name in first.values}
+    values = {name: _joined([part.values[name] for part in parts]) for name in first.values}
     told = [name for part, name in zip(parts, names, strict=True) for _ in range(len(part))]
     return HeldWindows(keys=keys, values=values, names=told, **arrays)
+
+
+def _joined(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.ChunkedArray:
+    chunks = [column.chunks if isinstance(column, pa.ChunkedArray) else [column] for column in columns]
+    return pa.chunked_array([chunk for some in chunks for chunk in some], columns[0].type)

@@ -80,6 +80,19 @@ def test_a_traced_stream_knows_the_causes_of_all_its_batches(monkeypatch: pytest
     assert told() == wanted
 
 
+@pytest.mark.parametrize("name", [*WINDOWS, "panes"])
+def test_open_windows_are_looked_at_in_several_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = spec_of("aligned" if name == "panes" else name, coalesce=False)
+    stream = (spec.panes() if name == "panes" else spec).open()
+    stream.process(table(0))
+    wanted, told = stream.inspect(), stream.why(3, 50)
+    monkeypatch.setattr("fastwin.operators.config._MOST_BYTES", 500)
+    found = stream.inspect()
+    assert found["all"].num_chunks > 4
+    assert found.drop_columns("bytes").equals(wanted.drop_columns("bytes"))  # of rows that are in order now
+    assert str(stream.why(3, 50)) == str(told)
+
+
 @pytest.mark.parametrize("aggregate", [fw.CountDistinct("v"), fw.Quantile("v", 0.5)], ids=str)
 def test_panes_go_by_the_bytes_of_what_they_keep(aggregate: fw.Aggregate, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = fw.key_by("k").event_time("ts", unit="ms").window(WINDOWS["aligned"]).aggregate(s=aggregate).panes()

@@ -56,12 +56,11 @@ def held_windows(
         mine = part_of == i
         accumulators.merge_rows(rows, windows[into[mine]], part.rows, slots[mine])
         np.add.at(nbytes, into[mine], in_rows(part.rows, slots[mine]))
-    values = config.values_of(accumulators, rows, windows)
     return HeldWindows(
         keys=config.codec.decode(table, keys),
         starts=starts,
         ends=ends,
-        values=dict(zip([column.name for column in config.results], values, strict=True)),
+        values=config.values_by_name(accumulators, rows, windows),
         nbytes=nbytes,
         **end_firings(ends, watermark, config.lateness_ms),
     )

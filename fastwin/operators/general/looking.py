@@ -152,16 +152,15 @@ def _is_exact(trigger: Trigger) -> bool:
     return isinstance(trigger, (*_AT_END, *_AT_END_OF_CLOCK, CountTrigger, NeverTrigger, DeltaTrigger))
 
 
-def _values(operator: GeneralOperator, slots: NDArray[np.int32]) -> dict[str, pa.Array]:
+def _values(operator: GeneralOperator, slots: NDArray[np.int32]) -> dict[str, pa.Array | pa.ChunkedArray]:
     """Returns what windows hold: built-in aggregates, how many elements, or what Python code has made, as text."""
     contents, config = operator.contents, operator.config
-    values: dict[str, pa.Array] = {}
+    values: dict[str, pa.Array | pa.ChunkedArray] = {}
     objects = [contents.objects[slot] if slot < len(contents.objects) else None for slot in slots.tolist()]
     if contents.keeps_rows:
         values["elements"] = pa.array([len(held or ()) for held in objects], pa.int64())
     elif config.results:
-        columns = config.values_of(contents.accumulators, operator.table.rows, slots)
-        values |= dict(zip([column.name for column in config.results], columns, strict=True))
+        values |= config.values_by_name(contents.accumulators, operator.table.rows, slots)
     if contents.in_python and not contents.keeps_rows:
         values[free_name("contents", values, "_")] = pa.array(
             [None if held is None else _shortened(held) for held in objects], pa.string()

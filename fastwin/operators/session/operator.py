@@ -287,7 +287,6 @@ class SessionOperator(EventTimeOperator):
         rows, config = self._sessions.rows, self._config
         slots = slots_of_key(self._keys, rows, key)
         ends = rows.cells(slots, END_CELL)
-        values = config.values_of(self._accumulators, rows, slots)
         starts = rows.starts(slots)
         told = end_firings(ends, self.watermark, config.lateness_ms)
         if config.lateness_ms:  # it may have fired while it was shorter; without lateness it would have gone then
@@ -296,7 +295,7 @@ class SessionOperator(EventTimeOperator):
             keys=config.codec.decode(self._keys, rows.keys(slots)),
             starts=starts,
             ends=ends,
-            values=dict(zip([column.name for column in config.results], values, strict=True)),
+            values=config.values_by_name(self._accumulators, rows, slots),
             nbytes=in_rows(rows, slots),
             **told,
         )

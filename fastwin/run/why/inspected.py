@@ -22,7 +22,7 @@ def inspected(plan: Plan, operator: Operator) -> pa.Table:
     """Returns what an operator knows of its windows: see ``Stream.inspect``. O(windows)."""
     held = operator.look()
     bound, keys = plan.config.bound_type, plan.config.codec.out_fields
-    columns: dict[str, pa.Array] = dict(zip([field.name for field in keys], held.keys, strict=True))
+    columns: dict[str, pa.Array | pa.ChunkedArray] = dict(zip([field.name for field in keys], held.keys, strict=True))
     if held.names is not None:
         columns[WINDOW_COLUMN] = pa.array(held.names, pa.string())
     is_global = held.starts == held.ends
