@@ -225,14 +225,23 @@ class Config:
     ) -> Iterator[tuple[slice, list[pa.Array]]]:
         """Yields the columns of the aggregates for some rows, with which of them these are: mostly all at once.
 
-        Text, lists and states have offsets of 32 bits, so they go in parts where they are too long together. What they
-        are made of tells that before they are made, or nearly: what is still too long goes by halves.
+        Text, lists and states have offsets of 32 bits, so they go in parts where they are too long together.
+        """
+        for part, found in self.results_in_parts(accumulators, rows, slots):
+            yield part, self._columns(accumulators, rows, slots[part], found)
+
+    def results_in_parts(
+        self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]
+    ) -> Iterator[tuple[slice, list[tuple]]]:
+        """Yields what kernels give for some rows, in the parts of ``values_in_parts``.
+
+        What results are made of tells how long they are before they are made, or nearly: what is still too long goes by
+        halves.
         """
         waiting = [slice(0, len(slots))]
         self._tidy(accumulators, rows, slots)
         if len(slots) > 1 and self._made_of_blocks:
-            sizes = block_sizes(accumulators, self._made_of_blocks, rows, slots)
-            waiting = list(parts_within(sizes, _MOST_BYTES))[::-1]
+            waiting = self.parts_of(block_sizes(accumulators, self._made_of_blocks, rows, slots))[::-1]
         while waiting:
             part = waiting.pop()
             some = slots[part]
@@ -244,7 +253,12 @@ class Config:
                 middle = part.start + len(some) // 2
                 waiting += [slice(middle, part.stop), slice(part.start, middle)]
                 continue
-            yield part, self._columns(accumulators, rows, some, found)
+            yield part, found
+
+    @staticmethod
+    def parts_of(sizes: NDArray[np.int64]) -> list[slice]:
+        """Returns which rows go into one batch each, by their bytes."""
+        return list(parts_within(sizes, _MOST_BYTES))
 
     def _tidy(self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]) -> None:
         """Puts rows whose states are results into the form in which these are saved, which may take more room."""

@@ -80,6 +80,30 @@ def test_a_traced_stream_knows_the_causes_of_all_its_batches(monkeypatch: pytest
     assert told() == wanted
 
 
+NUMBERS = {"all": fw.Collect("v"), "bins": fw.Histogram("v", [20, 50]), "s": fw.Sum("v")}
+TEXTS = NUMBERS | {"words": fw.StringAgg("text"), "top": fw.TopK("text", 2), "rows": fw.Collect("row")}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("key", ["k", "coded"])  # of which sessions are found in order of time, or key by key
+@pytest.mark.parametrize("aggregates", [NUMBERS, TEXTS], ids=["numbers", "texts"])
+def test_sessions_of_a_table_go_by_their_bytes(
+    aggregates: dict, key: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = table(0)
+    rows = rows.append_column("coded", rows["k"].cast(pa.string()).dictionary_encode())
+    rows = rows.append_column("row", pa.array(rows.select(["v", "text"]).to_pylist()))
+    spec = fw.key_by(key).event_time("ts", unit="ms").window(WINDOWS["session"]).aggregate(**aggregates)
+    monkeypatch.setattr("fastwin.run.threads._FEW_ROWS", 10)
+    monkeypatch.setattr("fastwin.operators.session.operator.PART_ELEMENTS", 90)
+    wanted = spec.run(rows, threads=threads).main
+    monkeypatch.setattr("fastwin.operators.config._MOST_BYTES", 500)
+    found = spec.run(rows, threads=threads).main
+    assert found.equals(wanted)
+    assert found["all"].num_chunks > wanted["all"].num_chunks + 4
+    assert max(8 * len(chunk.flatten()) for chunk in found["all"].chunks) <= 500
+
+
 @pytest.mark.parametrize("name", [*WINDOWS, "panes"])
 def test_open_windows_are_looked_at_in_several_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = spec_of("aligned" if name == "panes" else name, coalesce=False)

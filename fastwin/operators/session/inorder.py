@@ -87,7 +87,7 @@ class _Part:
         texts = [len(cast(tuple, batch.keys)) == 3]
         self.table: SessionGroups = SessionGroups(config.new_accumulators(head_cells(texts)), texts)
         self.results: list[pa.RecordBatch] = []  # of sessions that are over, piece by piece, in order of their ends
-        self._befores: list[int] = []  # those of a piece end before it, ms
+        self._befores: list[int] = []  # those of a piece end up to it, ms, and those of the next one not before it
         self._early: list[tuple] = []  # sessions that may go on with one from before the part: see absorb_sessions()
         self._since = MIN_TIMESTAMP  # others start after it, ms
 
@@ -127,8 +127,10 @@ class _Part:
             renumber_rows(before.accumulators, *sessions[3:])
             before.absorb_sessions(*sessions)
         before.end_before(self._befores[-1])
+        count = len(first.results)
         first._fire(self._befores[-1])
-        found = first.results.pop()
+        found = pa.concat_batches(first.results[count:])
+        del first.results[count:]
         cuts = np.searchsorted(int64_values(found.column(WINDOW_END)), self._befores)
         parts = zip([0, *cuts], cuts, self.results, strict=False)
         return [(piece, found.slice(at, end - at)) for at, end, piece in parts]
@@ -142,9 +144,10 @@ class _Part:
         if early.any():
             self._keep(slots[early], starts[early], ends[early])
             slots, starts, ends = slots[~early], starts[~early], ends[~early]
-        values = config.values_of(table.accumulators, table.ended, slots)
-        self.results.append(config.result_of(_decoded(config, table.ended_keys(slots)[0]), starts, ends, values))
-        self._befores.append(before)
+        for part, values in config.values_in_parts(table.accumulators, table.ended, slots):
+            keys = _decoded(config, table.ended_keys(slots[part])[0])
+            self.results.append(config.result_of(keys, starts[part], ends[part], values))
+            self._befores.append(before if part.stop == len(slots) else int(ends[part.stop]))
         table.forget_ended()
 
     def _keep(self, slots: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
