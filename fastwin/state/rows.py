@@ -1,6 +1,7 @@
 """Rows of a store as the tables of a chunk, and back."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -146,9 +147,12 @@ def some_rows(columns: dict[str, Any], wanted: NDArray[np.bool_]) -> dict[str, A
 
 
 def row_blocks(columns: dict[str, Any], most: int) -> list[dict[str, Any]]:
-    """Returns the rows of load_rows() in blocks of at most so many, which copy nothing."""
-    rows = len(columns["key"])
-    return [{name: column[at : at + most] for name, column in columns.items()} for at in range(0, rows, most)]
+    """Returns the rows of load_rows() in blocks of about so many, which copy nothing; those of a key stay together."""
+    keys = columns["key"]
+    ends = np.append(np.flatnonzero(keys[1:] != keys[:-1]) + 1, len(keys))
+    cuts = ends[np.searchsorted(ends, np.arange(most, len(keys), most))]
+    bounds = np.unique([0, *cuts, len(keys)]).tolist()
+    return [{name: column[at:end] for name, column in columns.items()} for at, end in pairwise(bounds)]
 
 
 def fill_rows(

@@ -132,6 +132,27 @@ def test_partial_sessions_give_what_a_run_gives(absorbed, monkeypatch):
         assert found.sort_by(order).equals(spec.run(table).main.sort_by(order))
 
 
+@pytest.mark.parametrize("absorbed", [1, 2, session._ABSORBED_ROWS])
+def test_sessions_that_another_task_joins_know_which_came_first(absorbed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_ABSORBED_ROWS", absorbed)
+    spec = spec_of(fw.EventTimeSessionWindows.with_gap(10))
+    spec = spec.aggregate(first=fw.FirstArrived("v"), last=fw.LastArrived("v"), n=fw.Count())
+    tasks = [
+        pa.record_batch({"k": [1, 2, 1, 3, 1], "ts": [40, 0, 0, 0, 20], "v": [1, 2, 3, 4, 5]}),
+        pa.record_batch({"k": [3, 1, 1], "ts": [5, 10, 30], "v": [6, 7, 8]}),
+    ]
+    plan = fw.plan(spec, tasks[0].schema, coalesce=True)
+    chunks = []
+    for rows in tasks:
+        feeder = plan.new_feeder()
+        feeder.add(plan.batch(rows, plan.times(rows)))
+        chunks += [partial.chunk for partial in feeder.partials()]
+    stream = open_replica(plan)
+    stream.merge(chunks)
+    found = stream.advance_watermark(fw.MAX_TIMESTAMP).main.sort_by("k").select(["k", "first", "last", "n"])
+    assert [tuple(row.values()) for row in found.to_pylist()] == [(1, 1, 8, 5), (2, 2, 2, 1), (3, 4, 6, 2)]
+
+
 @pytest.mark.parametrize("size", [0, 1, 400])
 def test_a_feeder_knows_how_many_rows_it_has(size):
     dice = random.Random(size)
