@@ -49,6 +49,9 @@ MAX_BLOB_BYTES = 16 << 20
 MOST_BINARY = 2**31 - 1
 """How many bytes a column of binary values holds: its int32 offsets reach no further."""
 
+# Results up to so many bytes are put together first: offsets of 32 bits may not reach more lists or states.
+_TOGETHER = 1 << 30
+
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
@@ -167,7 +170,9 @@ def cuts(rows: pa.RecordBatch, most: int | None, span: tuple[int, int]) -> Itera
 def pieces(table: pa.Table) -> list[pa.RecordBatch]:
     """Returns a result table in batches of at most about MAX_BLOB_BYTES each; none for an empty one."""
     rows = max(1, int(table.num_rows * min(1.0, MAX_BLOB_BYTES / max(1, table.nbytes))))
-    return table.combine_chunks().to_batches(max_chunksize=rows)
+    if table.nbytes <= _TOGETHER:
+        table = table.combine_chunks()
+    return table.to_batches(max_chunksize=rows)
 
 
 def result_frames(blobs: Iterable[tuple[int, bytes]], counters: Mapping[str, int]) -> Iterator[pd.DataFrame]:

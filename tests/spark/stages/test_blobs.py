@@ -9,7 +9,7 @@ import pytest
 
 import fastwin as fw
 from spark_glue.stages import pack
-from spark_glue.stages.packets import PacketKind, decode
+from spark_glue.stages.packets import PacketKind, decode, pieces
 from tests.support.spark_events import events
 from tests.support.spark_jobs import frame_plan_for
 from tests.support.spark_packing import expected, good, merged, packed, partials
@@ -126,3 +126,15 @@ def test_rows_go_in_large_blobs_as_long_as_these_are_few(monkeypatch):
         assert large
         assert max(large.values()) <= 64_000 // (mapper + 1)
         assert sum(row["rows"] for row in rows) == 5000
+
+
+def test_results_with_more_lists_than_one_array_has_room_for():
+    never_touched = pa.py_buffer(np.zeros(5 << 28, np.uint8))
+    text = pa.Array.from_buffers(pa.string(), 1, [None, pa.array([0, 5 << 28], pa.int32()).buffers()[1], never_touched])
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 1], pa.int32()), text)
+    table = pa.table({"at": pa.chunked_array([[1, 2], [3, 4]]), "texts": pa.chunked_array([lists, lists])})
+    with pytest.raises(pa.ArrowInvalid, match="overflow"):
+        table.combine_chunks()
+    found = pieces(table)
+    assert [at for piece in found for at in piece["at"].to_pylist()] == [1, 2, 3, 4]
+    assert [len(texts) for piece in found for texts in piece["texts"]] == [1, 0, 1, 0]
