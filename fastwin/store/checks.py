@@ -124,6 +124,7 @@ def checked_bounds(
     start = end - meta.layout.window_ms if start is None else start
     for name, value in (("start", start), ("end", end)):
         check_on_grid(name, value, meta.layout)
+    start, end = int(start), int(end)  # numpy's ints go neither into names nor into records
     if end <= start:
         raise SpecError(f"{what}: end must be after start, got start={start} end={end}")
     if step_ms is not None and (end - start) % step_ms:
