@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastwin.columns.decoding import decoded_type
 from fastwin.errors import SpecError, StoreError
@@ -14,6 +17,7 @@ __all__ = [
     "MAX_KEY_BYTES",
     "check_key_types",
     "column_from_text",
+    "converted_exactly",
     "is_too_long",
     "key_from_text",
     "key_to_text",
@@ -101,13 +105,45 @@ def keys_to_text(columns: Sequence[pa.Array | pa.ChunkedArray], n: int) -> list[
     return texts
 
 
+def converted_exactly(column: Any, kind: pa.DataType) -> Any:
+    """Returns a column, or a scalar, cast to a type. Raises ArrowException where a value would be another one: 5 as a
+    boolean, a time as its date, "05" as an int."""
+    found = column.cast(kind)
+    back = found.cast(column.type)
+    same = pc.equal(back, column) if isinstance(column, pa.Scalar) else pc.all(pc.equal(back, column))
+    if same.as_py() is False:
+        raise pa.ArrowInvalid(f"some of its values, {column.type}, would be others as {kind}")
+    return found
+
+
+def _asked(value: Any, kind: pa.DataType) -> Any:
+    """Returns a value as those of a key column are. Raises ArrowException for one that it cannot have."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    elif isinstance(value, pa.Scalar):
+        value = value.as_py()
+    if value is None or type(value) is _own_type(kind):
+        return value
+    return converted_exactly(pa.scalar(value), kind).as_py()
+
+
+def _own_type(kind: pa.DataType) -> type:
+    """Returns the Python type of a key column's values."""
+    if pa.types.is_boolean(kind):
+        return bool
+    return int if pa.types.is_integer(kind) else date if pa.types.is_date(kind) else str
+
+
 def text_of(key: Any, fields: Sequence[pa.Field]) -> str:
     """Returns the text of a key: the value of the key column, or a tuple of several. Raises SpecError."""
     width = len(fields)
     values = key if isinstance(key, tuple | list) and (width != 1 or len(key) == 1) else (key,)
-    if len(values) != width:
-        raise SpecError(f"keys: {key!r} is no key of {', '.join(field.name for field in fields)}")
-    text = _text(values)
+    try:
+        text = _text([_asked(value, decoded_type(field.type)) for value, field in zip(values, fields, strict=True)])
+        text.encode()
+    except (ValueError, TypeError, pa.ArrowException):
+        names, kinds = ", ".join(field.name for field in fields), ", ".join(str(field.type) for field in fields)
+        raise SpecError(f"keys: {key!r} is no key of {names or 'no columns'} ({kinds})") from None
     if is_too_long(text):
         raise SpecError(
             f"keys: at most {MAX_KEY_BYTES} bytes in a key's text, got {len(text.encode())}: {text[:60]!r}..."
