@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 
-from fastwin.columns.decoding import decoded_type
+from fastwin.columns.decoding import converted, decoded, decoded_type, taken
 from fastwin.columns.tables import check_names
 from fastwin.errors import SpecError
 from fastwin.store.cells import Cell, to_cells
-from fastwin.store.keytext import is_too_long, keys_to_text
+from fastwin.store.keytext import converted_exactly, is_too_long, keys_to_text
 from fastwin.store.layout import Layout
 from fastwin.store.records import Block, Written
 
@@ -27,7 +29,7 @@ def blocks_of(table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -
     """
     check_names(table.column_names, [field.name for field in (*layout.keys, *layout.fields)])
     keys = keys_to_text([_key_column(table[field.name], field) for field in layout.keys], table.num_rows)
-    columns = [to_cells(_cast(table[field.name], field.name, field.kind)) for field in layout.fields]
+    columns = [to_cells(_cast(table[f.name], f.name, f.kind, converted)) for f in layout.fields]
     blocks: dict[tuple[str, int], dict[int, list[Cell]]] = {}
     too_long = {key for key in set(keys) if is_too_long(key)}
     expired = refused = 0
@@ -53,12 +55,18 @@ def blocks_of(table: pa.Table, layout: Layout, starts: np.ndarray, floor: int) -
 
 def _key_column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     """Returns a key column whose values have the texts of the store's keys: ints that pandas made floats are ints."""
-    return column if decoded_type(column.type) == field.type else _cast(column, field.name, field.type)
+    if decoded_type(column.type) == field.type:
+        return column
+    return _cast(column, field.name, field.type, converted_exactly)
 
 
-def _cast(column: pa.ChunkedArray, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+def _cast(
+    column: pa.ChunkedArray, name: str, kind: pa.DataType, cast: Callable[[pa.Array, pa.DataType], pa.Array]
+) -> pa.ChunkedArray:
     """Returns a column as one of the type that the layout says. Raises SpecError."""
+    if column.type == kind:
+        return column
     try:
-        return column if column.type == kind else column.cast(kind)
+        return pa.chunked_array([cast(decoded(taken(chunk)), kind) for chunk in column.chunks], kind)
     except pa.ArrowException as problem:
         raise SpecError(f"put: column {name!r} must be {kind}: {problem}") from None

@@ -102,11 +102,12 @@ class Layout:
         return spec
 
     @classmethod
-    def of(cls, spec: Any, schema: pa.Schema, retention_ms: int | None = None) -> Layout:
+    def of(cls, spec: Any, schema: pa.Schema, retention_ms: int | None = None, held: Layout | None = None) -> Layout:
         """Returns the layout for a spec and the schema of its panes.
 
         spec: the windows' spec, or that of its panes. schema: of the panes, as ``spec.panes().run`` gives them.
-        retention_ms: None: eight times the windows' size. Raises SpecError for what the store cannot take.
+        retention_ms: None: eight times the windows' size. held: that of the store, whose types keys are cast to, and
+        text and bytes; None: there is none yet. Raises SpecError for what the store cannot take.
         """
         whole = spec.origin or spec
         outputs = _outputs_of(whole)
@@ -124,9 +125,18 @@ class Layout:
             if name not in schema.names:
                 raise SpecError(f"put: the panes have no column {name!r}; they have {', '.join(schema.names)}")
         keys = tuple(pa.field(name, decoded_type(schema.field(name).type)) for name in whole.keys)
+        if held is not None and [one.name for one in held.keys] == list(whole.keys):
+            keys = held.keys
         check_key_types(keys)
+        kinds = {} if held is None else {one.name: one.kind for one in held.fields}
         fields = [
-            Field(f.name, schema.field(f.name).type, f.merge, _made(f.aggregate), reading_of(f.aggregate))
+            Field(
+                f.name,
+                _kind_as(schema.field(f.name).type, kinds.get(f.name)),
+                f.merge,
+                _made(f.aggregate),
+                reading_of(f.aggregate),
+            )
             for f in fields_of(outputs)
         ]
         for one in fields:
@@ -240,6 +250,15 @@ def _outputs_of(whole: Any) -> tuple[PaneOutput, ...]:
                 f"keys; give it another name"
             )
     return outputs
+
+
+def _kind_as(kind: pa.DataType, held: pa.DataType | None) -> pa.DataType:
+    """Returns the type of a field without views, and as the store has it where that differs in offsets alone."""
+    kind = decoded_type(kind)
+    for tests in (pa.types.is_string, pa.types.is_large_string), (pa.types.is_binary, pa.types.is_large_binary):
+        if held is not None and all(any(test(one) for test in tests) for one in (kind, held)):
+            return held
+    return kind
 
 
 def _check_kind(one: Field) -> None:

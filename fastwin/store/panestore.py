@@ -278,7 +278,8 @@ class PaneStore(ABC):
         """Returns the store's meta, with the layout that the spec gives for panes of this schema."""
         meta = self.meta()
         if self._spec is not None:
-            wanted = Layout.of(self._spec, panes.schema, self._retention_ms)
+            held = None if meta is None else meta.layout
+            wanted = Layout.of(self._spec, panes.schema, self._retention_ms, held)
             if meta is not None:
                 meta.layout.check_same(wanted)
             if meta is None or (self._retention_ms is not None and meta.layout != wanted):

@@ -1,6 +1,7 @@
 """What is none of a store's panes is refused, and the store is as it was."""
 
 import json
+from datetime import date, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -121,6 +122,54 @@ def test_a_layout_of_before_columns_were_kept_takes_any():
         one.check_same(another)
     with pytest.raises(StoreError, match=r"a=Sum\('gross'\)"):
         new.check_same(other)
+
+
+def _panes_by(shops):
+    spec = fw.key_by("shop").event_time("ts").window(fw.SlidingEventTimeWindows.of("24 hours", "3 minutes"))
+    spec = spec.aggregate(n=fw.Count(), who=fw.HyperLogLog("user"), high=fw.Max("user"), last=fw.Last("user"))
+    times = pa.array([FIRST] * len(shops), pa.timestamp("ms", tz="UTC"))
+    table = pa.table({"shop": shops, "ts": times, "user": [f"user {i}" for i in range(len(shops))]})
+    return spec, spec.panes().run(table).main
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "wrong"),
+    [
+        ([7, None, 8], [[7.0, None, 8.0], pa.array([7, None, 8], pa.int16()), ["7", None, "8"]], [["07"], [7.5]]),
+        ([True, False], [[1, 0], ["true", "false"]], [[5, 0], ["1"], ["yes"]]),
+        (["7", "8"], [[7, 8], pa.array(["7", "8"], pa.large_string())], []),
+        ([date(2024, 1, 1)], [["2024-01-01"], [datetime(2024, 1, 1)]], [[datetime(2024, 1, 1, 9)], [1.5]]),
+    ],
+)
+@pytest.mark.parametrize("opened_with_spec", [True, False])
+def test_keys_are_cast_where_they_stay_what_they_are(url, opened_with_spec, first, later, wrong):
+    """Keys 1 and 5 are no one key, as booleans would make them, nor are two times of a day."""
+    spec, panes = _panes_by(pa.array(first))
+    with PaneStore.open(url, spec) as store:
+        store.put(panes)
+        expected = store.query()
+    with PaneStore.open(url, spec if opened_with_spec else None, retention="20 days") as store:
+        for some in later:
+            store.put(panes.set_column(0, "shop", some if isinstance(some, pa.Array) else pa.array(some)))
+            assert store.query().equals(expected)
+        for odd in wrong:
+            with pytest.raises(SpecError, match="put: column 'shop' must be "):
+                store.put(panes.slice(0, len(odd)).set_column(0, "shop", pa.array(odd)))
+        assert store.query().equals(expected) and store.keys().num_rows == len(first)
+
+
+def test_panes_of_polars(url):
+    """It has text and bytes as views, or with offsets of 64 bits."""
+    polars = pytest.importorskip("polars")
+    spec, panes = _panes_by(["north", "south"])
+    wide = pa.schema([f.with_type(pa.large_string()) if f.type == pa.string() else f for f in panes.schema])
+    with PaneStore.open(url, spec) as store:
+        store.put(polars.from_arrow(panes))
+        expected = store.query()
+        assert expected["who"].to_pylist() == [1, 1] and expected["last"].to_pylist() == ["user 0", "user 1"]
+        for same in (panes, panes.cast(wide), polars.from_arrow(panes)):
+            store.put(same)
+            assert store.query().equals(expected)
 
 
 def test_keys_of_another_type(url):
