@@ -104,7 +104,7 @@ def test_time_zone(make_service, tmp_path):
 
 
 def test_the_hour_that_clocks_show_twice(make_service, tmp_path):
-    """At the end of summer time no two windows of the table have the same name."""
+    """At the end of summer time no two windows of the table have the same name, nor are two at one place of the chart."""
     table = clicks(3_000, hours=12)
     times = pc.add(table["ts"], pa.scalar(300 * DAY - 6 * HOUR, pa.duration("ms")))  # until 2024-10-27 06:00 UTC
     service = make_service(table=table.set_column(1, "ts", times))
@@ -119,6 +119,13 @@ def test_the_hour_that_clocks_show_twice(make_service, tmp_path):
         assert names[change - 21 : change - 19] == ["2024-10-27 01:57", "2024-10-27 02:00 +02:00"]
         assert names[change - 1] == "2024-10-27 02:57 +02:00" and names[change + 20] == "2024-10-27 03:00"
         assert names[-1] == "2024-10-27 07:00"
+        times = driver.execute_script("return document.getElementById('chart').data[0].x")
+        assert times == sorted(set(times)) and len(times) == 480
+        assert times[change - 20] == "2024-10-27 01:00:00" and times[change] == "2024-10-27 02:00:00"
+        note = "Clocks go back within it; the chart has all times at +01:00."
+        assert driver.find_element("id", "chart-hint").text.endswith(note)
+        Select(driver.find_element("id", "zone")).select_by_value("UTC")
+        assert note not in driver.find_element("id", "chart-hint").text
 
 
 def test_lines_and_bars_beside_the_figures(make_service, tmp_path):

@@ -97,11 +97,11 @@ const Draw = (() => {
     }
   }
 
-  function chart(place, answer, aggregates, settings, places) {
+  // times: of the answer, as the axis has them.
+  function chart(place, answer, times, aggregates, settings, places) {
     const measures = drawable(aggregates);
     const ink = dark() ? "#e8edf2" : "#1c2733", line = dark() ? "#36424e" : "#dfe4e9";
     const narrow = place.clientWidth < 520;
-    const times = answer.times.map(Clock.wall);
     const traces = [];
     measures.forEach((measure, m) => answer.series.forEach((series) => traces.push({
       type: "scatter", mode: "lines", x: times, y: series[measure.name], name: plain(shown(series.key)), legendgroup: series.key,

@@ -204,8 +204,9 @@
     const short = series.since > series.times[0] - series.window_ms;
     const text = `Windows of ${duration(series.window_ms)}, one every ${duration(series.step_ms)}, until ${Clock.minute(series.end)} ${Clock.name()}: ${names}.`
       + (short ? ` Those that begin before ${Clock.minute(series.since)} are not complete: there is no data from before.` : "");
-    byId("chart-hint").textContent = text;
-    Draw.chart(byId("chart"), series, store.aggregates, settings, places);
+    const { times, at } = Clock.axis(series.times);
+    byId("chart-hint").textContent = text + (at ? ` Clocks go back within it; the chart has all times at ${at}.` : "");
+    Draw.chart(byId("chart"), series, times, store.aggregates, settings, places);
     Draw.seriesTable(byId("series-table"), series, store.aggregates, settings, text);
   }
 

@@ -30,9 +30,21 @@ const Clock = (() => {
     const before = offset(ms - DAY), after = offset(ms + DAY);
     if (!(before > after)) return "";
     const own = offset(ms), other = own === before ? after : before;
-    if (offset(ms + own - other) !== other) return "";
-    const minutes = Math.floor(Math.abs(own) / 60_000), two = (n) => String(n).padStart(2, "0");
-    return ` ${own < 0 ? "-" : "+"}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+    return offset(ms + own - other) === other ? ` ${signed(own)}` : "";
+  }
+
+  // An offset, ms, as text: "+02:00".
+  function signed(ms) {
+    const minutes = Math.floor(Math.abs(ms) / 60_000), two = (n) => String(n).padStart(2, "0");
+    return `${ms < 0 ? "-" : "+"}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+  }
+
+  // The times of a chart, in order. Where clocks go back within it, all are at the offset of the last one, "at".
+  function axis(all) {
+    const walls = all.map(wall);
+    if (!walls.some((text, i) => i && text <= walls[i - 1])) return { times: walls, at: "" };
+    const ahead = offset(all.at(-1));
+    return { times: all.map((ms) => new Date(ms + ahead).toISOString().slice(0, 19).replace("T", " ")), at: signed(ahead) };
   }
 
   const minute = (ms) => wall(ms).slice(0, 16) + which(ms);
@@ -51,5 +63,5 @@ const Clock = (() => {
   let kept = null;
   try { kept = localStorage.getItem(KEPT); } catch { /* UTC, then */ }
   if (kept) choose(kept);
-  return { choose, fill, minute, second, wall, name: () => zone.replaceAll("_", " ") };
+  return { axis, choose, fill, minute, second, name: () => zone.replaceAll("_", " ") };
 })();
