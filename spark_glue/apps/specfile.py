@@ -21,4 +21,6 @@ def how_to_ask(checkpoint: Path, specs: Path, name: str, key: object) -> list[st
     """Returns the commands that ask for the state of a query, with an example of a key."""
     start = [os.path.relpath(sys.executable), "-m", "fastwin"]
     where = ["--checkpoint", os.path.relpath(checkpoint), "--spec", f"{os.path.relpath(specs)}:{name}"]
-    return [shlex.join([*start, command, *where, "--key", str(key)]) for command in ("why", "inspect")]
+    # What begins with a dash would be an option.
+    asked = [f"--key={key}"] if str(key).startswith("-") else ["--key", str(key)]
+    return [shlex.join([*start, command, *where, *asked]) for command in ("why", "inspect")]

@@ -204,6 +204,23 @@ def test_a_key_column_with_a_dot_is_asked_for_from_the_shell(spark, tmp_path, mo
     assert set(re.findall(r"^\|(k\d) ", capsys.readouterr().out, re.MULTILINE)) == {"k3"}
 
 
+def test_a_null_key_is_asked_for_from_the_shell(spark, tmp_path, monkeypatch, capsys):
+    rows = TABLES[0].set_column(0, "k", pa.array([None, "null"] * 15))
+    run_stream(spark, SPEC, [rows], tmp_path, watermark="1 day", key_groups=3)
+    shared_with_commands(spark, monkeypatch)
+    (tmp_path / "nulls.py").write_text(
+        "import fastwin as fw\n\nspec = fw.key_by('k').event_time('ts').window(fw.SlidingEventTimeWindows.of('2 min', "
+        "'1 min')).bad_rows('drop').aggregate(n=fw.Count(), total=fw.Sum('v'))\n"
+    )
+    where = ["--checkpoint", str(tmp_path / "checkpoint"), "--spec", f"{tmp_path / 'nulls.py'}:spec"]
+    assert run(["why", *where, "--null-key", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["key"] is None and report["windows"]
+    for words, shown in ((["--null-key"], "NULL"), (["--key", "null"], "null")):
+        assert run(["inspect", *where, *words]) == 0
+        assert set(re.findall(r"^\|(NULL|null) ", capsys.readouterr().out, re.MULTILINE)) == {shown}
+
+
 def shared_with_commands(spark, monkeypatch) -> None:
     """Lets commands use the session that all tests share: they neither stop it nor leave anything there."""
     monkeypatch.setattr(type(spark), "stop", lambda session: None)

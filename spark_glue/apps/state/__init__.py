@@ -43,6 +43,7 @@ def why_command(commands: argparse._SubParsersAction) -> None:
         metavar="VALUE",
         help="the key; of several columns, once for each, in their order",
     )
+    _add_null(parser)
     parser.add_argument("--at", metavar="TIME", help="only windows at this time, such as '2026-01-31 12:30:00'")
     parser.add_argument("--json", action="store_true", help="print the report's data as JSON")
     parser.set_defaults(run=_later("why"))
@@ -66,6 +67,7 @@ def inspect_command(commands: argparse._SubParsersAction) -> None:
         help="only the windows of this key, of which the share alone is read; of several columns, once for each, in "
         "their order",
     )
+    _add_null(parser)
     parser.add_argument(
         "--shares",
         metavar="NUMBERS",
@@ -101,6 +103,12 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     _add_place(parser)
     parser.add_argument(
         "--operator", type=int, default=0, metavar="N", help="which of several stateful operators (%(default)s)"
+    )
+
+
+def _add_null(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--null-key", action="append_const", dest="key", const=None, help="in place of --key where the key is null"
     )
 
 

@@ -132,15 +132,15 @@ def _why(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _key(texts: list[str], fields: list[pa.Field]) -> tuple[Any, ...]:
-    """Returns a key that is given as text."""
+def _key(texts: list[str | None], fields: list[pa.Field]) -> tuple[Any, ...]:
+    """Returns a key that is given as text, None for null."""
     if len(texts) != len(fields):
         names = ", ".join(field.name for field in fields)
         raise SpecError(f"--key: give it once for each of {names}" if fields else "--key: the spec has no key columns")
     values = []
     for text, field in zip(texts, fields, strict=True):
         try:
-            values.append(pa.scalar(text).cast(field.type).as_py())
+            values.append(None if text is None else pa.scalar(text).cast(field.type).as_py())
         except pa.ArrowException as problem:
             raise SpecError(f"--key: {text!r} does not suit {field.name!r}, which is {field.type}") from problem
     return tuple(values)
