@@ -5,6 +5,7 @@ put into a file of their own. Its name says of which log they are and up to wher
 known by its first lines: renamed, copied or compressed it is still the same, and truncated it is another one.
 """
 
+import glob
 import gzip
 import hashlib
 import json
@@ -128,7 +129,9 @@ class Spool:
         if self._source.is_dir():
             found = _files(path for path in self._source.iterdir() if path.name[0] not in "._")
         else:
-            siblings = _files(self._source.parent.glob(f"{self._source.name}?*"))
+            # access.log.1 as well as access-20240101.log.
+            named = self._source.parent.glob(f"{glob.escape(self._source.stem)}*")
+            siblings = _files(path for path in named if path != self._source)
             # Older logs that were never followed are not ours.
             found = [(path, mark) for path, mark in siblings if self._log_of(_begin(path)) is not None]
             found += _files([self._source])

@@ -84,6 +84,23 @@ def test_rotated(log, spooled, packed):
     assert spooled.look() == ["y"]
 
 
+@pytest.mark.parametrize(("name", "old"), [
+    ("access.log", "access-20240101.log"), ("access.log", "access.1.log"), ("access_log", "access_log-20240101"),
+    ("[a]*.log", "[a]*.log.1"),
+])  # fmt: skip
+def test_names_of_rotated_logs(tmp_path, name, old):
+    """As logrotate gives them, with ``dateext`` and ``extension`` too; signs of patterns in a name are its own."""
+    log = tmp_path / name
+    spooled = Spooled(log, tmp_path / "out" / "lines")
+    append(log, "a\n")
+    append(log.with_name("access-other.log"), "no\n")
+    assert spooled.look() == ["a"]
+    append(log, "b\n")
+    log.rename(log.with_name(old))
+    append(log, "x\n")
+    assert spooled.look() == ["b", "x"]
+
+
 @pytest.mark.parametrize("head", ["", "#Fields: date time\n"])
 def test_truncated(log, spooled, head):
     append(log, f"{head}a\nb\n")
