@@ -50,13 +50,15 @@ def merge_windows(
     size, slide, offset = window
     windows = SlidingEventTimeWindows(size, slide, offset % slide)
     data: dict[str, Any] = {_GROUP: groups, _TIME: times}
-    numbers = {f"f{i}": field.merge for i, field in enumerate(fields) if field.merge in _AGGREGATES}
-    data |= {name: columns[int(name[1:])] for name in numbers}
+    names = [f"panes of {field.name}" for field in fields]  # as errors tell them
+    numbers = [i for i, field in enumerate(fields) if field.merge in _AGGREGATES]
+    data |= {names[i]: columns[i] for i in numbers}
+    merges = tuple(fields[i].merge for i in numbers)
     # Windows before those that are wanted have passed when the first pane comes.
     passed, until = (
         (MIN_TIMESTAMP, MAX_TIMESTAMP) if within is None else (within[0] + size - slide - 1, within[1] + size - 1)
     )
-    merged = _merged_numbers(pa.record_batch(data), tuple(numbers.values()), windows, passed, until).sort_by(_ORDER)
+    merged = _merged_numbers(pa.record_batch(data), merges, windows, passed, until).sort_by(_ORDER)
     where = merged[_GROUP].to_numpy().astype(np.int32)
     starts = merged[WINDOW_START].cast(pa.int64()).to_numpy()
     held = [i for i, field in enumerate(fields) if field.merge == "state"]
@@ -74,7 +76,7 @@ def merge_windows(
         elif field.merge == "state":
             found.append(states[i])
         else:
-            found.append(_as_kept(merged[f"f{i}"].combine_chunks(), field))
+            found.append(_as_kept(merged[names[i]].combine_chunks(), field))
     return where, starts, found
 
 

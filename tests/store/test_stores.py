@@ -195,7 +195,7 @@ def test_one_global_key(url):
 def test_sums_that_overflow_say_so(url):
     spec = spec_of("1 hour", "3 minutes", total=fw.Sum("v"))
     table = pa.table({"module": ["a", "a"], "ts": pa.array([0, 180], pa.timestamp("s", tz="UTC")), "v": [2**62, 2**62]})
-    with PaneStore.open(url, spec) as store, pytest.raises(AggregateOverflowError):
+    with PaneStore.open(url, spec) as store, pytest.raises(AggregateOverflowError, match=r"panes of total'.*int64"):
         store.put(panes_of(table, spec))
 
 
