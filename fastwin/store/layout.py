@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from fastwin.aggregates.aggregate import Aggregate
+from fastwin.aggregates.numbers import Mean
 from fastwin.aggregates.panestate import PaneState, kinds_in
 from fastwin.columns.decoding import decoded_type
 from fastwin.columns.schemas import schema_to_text, text_to_schema
@@ -141,6 +142,8 @@ class Layout:
         ]
         for one in fields:
             _check_kind(one)
+            if any(output.how == "mean" and output.fields[0].name == one.name for output in outputs):
+                _check_mean(one)
         return cls(
             keys,
             tuple(fields),
@@ -270,6 +273,12 @@ def _check_kind(one: Field) -> None:
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     if one.merge not in ("union", "state") and not one.is_number and not any(test(one.kind) for test in tests):
         raise SpecError(f"put: a store keeps numbers, times, booleans, text and bytes, but {one.name!r} is {one.kind}")
+
+
+def _check_mean(total: Field) -> None:
+    """Raises SpecError for sums that ``Mean`` makes of no column, but ``Sum`` does."""
+    if pa.types.is_duration(total.kind) or total.kind == pa.uint64():
+        raise SpecError(f"put: a Mean takes {Mean.takes}, but {total.name!r} is {total.kind}; cast what it reads")
 
 
 def _made(aggregate: Aggregate | None) -> str:

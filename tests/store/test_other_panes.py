@@ -73,6 +73,17 @@ def test_counts_are_no_sketches(url):
         assert counts(store)
 
 
+@pytest.mark.parametrize("kind", [pa.uint64(), pa.duration("ms")])
+def test_means_of_what_a_mean_does_not_take(url, kind):
+    """Panes have sums of it, of which no mean is made."""
+    spec = spec_of(mean=fw.Mean("v"))
+    table = pa.table({"module": ["home"], "ts": [FIRST], "v": pa.array([2**63 - 1], kind)})
+    with PaneStore.open(url, spec) as store:
+        with pytest.raises(SpecError, match=f"a Mean takes an int .*, but 'mean__sum' is {kind}".replace("[", r"\[")):
+            store.put(spec.panes().run(table).main)
+        assert store.meta() is None
+
+
 AGGREGATES = [
     (fw.Sum("gross"), fw.Sum("net"), r"a=Sum\('gross'\), and the spec has Sum\('net'\)"),
     (fw.Count(), fw.Count(where="paid"), r"a=Count\(\), and the spec has Count\(where='paid'\)"),
