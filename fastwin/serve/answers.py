@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastwin.errors import FastwinError, StoreError, StoreUnavailableError
 from fastwin.serve.kept import Kept
@@ -171,7 +172,7 @@ class Answers:
             with self._turns.one():
                 table = self._store().query(keys, start, end)
                 if asked.sort is not None:
-                    table = table.sort_by([(asked.sort, "descending")])
+                    table = table.take(_highest_first(table[asked.sort]))
             total, table = table.num_rows, table.slice(0, MAX_ROWS)
             rows = _columns(table, meta)
             head = {
@@ -333,6 +334,13 @@ def _key(text: str, meta: Meta) -> tuple | None:
 
 def _texts(table: pa.Table, meta: Meta) -> list[str]:
     return keys_to_text([table[field.name] for field in meta.layout.keys], table.num_rows)
+
+
+def _highest_first(column: pa.ChunkedArray) -> pa.Array:
+    """Returns the order of values from the highest down, null and not-a-number last."""
+    if pa.types.is_float16(column.type):  # which Arrow does not sort
+        column = column.cast(pa.float32())
+    return pc.array_sort_indices(column, order="descending")
 
 
 def _columns(table: pa.Table, meta: Meta) -> dict[str, list]:

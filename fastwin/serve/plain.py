@@ -19,6 +19,8 @@ def plain(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     kind = column.type
     if pa.types.is_timestamp(kind):
         return pc.cast(column, pa.timestamp("ms", tz=kind.tz), safe=False).cast(pa.int64()).to_pylist()
+    if pa.types.is_float16(kind):  # Arrow does next to nothing with it
+        return plain(column.cast(pa.float32()))
     if pa.types.is_floating(kind):
         return pc.if_else(pc.is_finite(column), column, None).to_pylist()
     if pa.types.is_integer(kind):

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -22,6 +23,7 @@ NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
     ("values", "kind", "expected"),
     [
         ([1.5, float("nan"), float("-inf"), None], pa.float32(), [1.5, None, None, None]),
+        ([np.float16(1.5), np.float16("nan"), None], pa.float16(), [1.5, None, None]),
         ([b"\xff", None], pa.large_binary(), ["ff", None]),
         ([b"\xff\x00"], pa.binary(2), ["ff00"]),
         ([Decimal("1.50")], pa.decimal256(40, 2), ["1.50"]),
@@ -72,4 +74,17 @@ def test_aggregates_of_several_values(tmp_path):
     assert series["series"] == [
         {"key": "a", "top": [None, a["top"]], "all": [None, a["all"]], "some": [None, [7, 7]], "pv": [None, 3]}
     ]
+    answers.close()
+
+
+def test_halves_are_sorted_as_numbers(tmp_path):
+    spec = spec_of("1 hour", "3 minutes", high=fw.Max("v"), low=fw.Min("v"))
+    values = pa.array(np.array([1.5, 10, np.nan], np.float16))
+    table = pa.table({"module": ["a", "b", "c"], "ts": pa.array([NEW_YEAR] * 3, TIMES), "v": values})
+    url = f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+    answers = Answers(lambda: PaneStore.open(url, read_only=True))
+    rows = json.loads(answers.current({"sort": ["low"]}))["rows"]
+    assert [(row["key"], row["low"]) for row in rows] == [("b", 10.0), ("a", 1.5), ("c", None)]
     answers.close()

@@ -14,7 +14,7 @@ const Draw = (() => {
   const label = (settings, name) => settings.labels[name] || KNOWN[name] || name;
   const isTime = (aggregate) => aggregate.type.startsWith("timestamp");
   const sortable = (aggregates) => aggregates.filter((a) => !/binary|list|struct|map/.test(a.type));
-  const drawable = (aggregates) => aggregates.filter((a) => /^(u?int|double|float)/.test(a.type));
+  const drawable = (aggregates) => aggregates.filter((a) => /^(u?int|double|float|halffloat)/.test(a.type));
 
   function value(aggregate, found) {
     if (found === null || found === undefined) return "–";
