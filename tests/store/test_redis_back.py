@@ -149,6 +149,17 @@ def test_loss_that_is_accepted_while_another_writer_ends_a_batch(server, monkeyp
         assert not one.meta().lost and one.meta().since == FIRST + 3 * 3 * MINUTE
 
 
+def test_a_batch_without_panes_is_over(server):
+    """What begins behind it is another one, which a restart before does not concern."""
+    with PaneStore.open(server.url, spec()) as store:
+        store.put(batch(0), (1, 0))
+        save(server)
+        store.put(batch(1).slice(0, 0), (1, 1))
+        restart(server)
+        assert store.put(batch(1), (1, 2)).stored == batch(1).num_rows
+        assert store.watermark == FIRST + 2 * 3 * MINUTE
+
+
 def test_part_of_a_batch_is_not_published(server):
     """Started again in the middle, the batch is refused before readers get its watermark."""
     with PaneStore.open(server.url, spec()) as store:
