@@ -72,7 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     store = arguments.store or os.environ.get(STORE_VARIABLE)
     if not store:
         raise SpecError(f"--store: give the URL of a store, here or in {STORE_VARIABLE}")
-    if arguments.store and "@" in arguments.store:
+    scheme, _, rest = (arguments.store or "").partition(":")
+    if scheme.lower() != "rocksdb" and ("@" in rest or "password=" in rest):
         _warn(f"all on this machine can read the password in --store; use {STORE_VARIABLE} or password_file=PATH")
     token, made = _token(arguments), ""
     if token is None and not loopback:

@@ -114,12 +114,19 @@ def test_secrets_are_not_on_the_command_line(url, tmp_path, by):
     assert "can read" not in errors
 
 
-def test_secrets_on_the_command_line_are_warned_of(url):
-    with start("--store", "redis://:secret@127.0.0.1:1", "--token", "long enough") as process:
+@pytest.mark.parametrize("store", ["redis://:secret@127.0.0.1:1", "redis://127.0.0.1:1/0?password=secret"])
+def test_secrets_on_the_command_line_are_warned_of(store):
+    with start("--store", store, "--token", "long enough") as process:
         _, errors = process.communicate(timeout=60)
     assert "can read the password in --store; use FASTWIN_STORE" in errors
     assert "can read --token; use --token-file" in errors
     assert "secret" not in errors
+
+
+def test_a_path_is_no_password(tmp_path):
+    with start("--store", f"rocksdb:{tmp_path}/ann@example") as process:
+        _, errors = process.communicate(timeout=60)
+    assert "there is no store at" in errors and "password" not in errors
 
 
 @pytest.mark.parametrize(

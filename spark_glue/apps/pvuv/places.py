@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -103,5 +104,7 @@ def lines_of(log: Path, out: Path, follow: bool, lines: int, say: Callable[[str]
 
 def without_password(url: str) -> str:
     """Returns a URL of a store as it may be shown."""
-    scheme, at, rest = url.rpartition("@")
-    return f"{scheme.split('//')[0]}//...@{rest}" if at else url
+    if url.lower().startswith("rocksdb:"):
+        return url
+    scheme, at, rest = re.sub(r"([?&](?:sentinel_)?password)=[^&]*", r"\1=...", url).rpartition("@")
+    return f"{scheme.split('//')[0]}//...@{rest}" if at else rest

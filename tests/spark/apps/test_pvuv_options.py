@@ -19,6 +19,7 @@ from spark_glue.apps.console import ended_as_by_ctrl_c, fresh_folder, start_spar
 from spark_glue.apps.pvuv import command
 from spark_glue.apps.pvuv import main as pvuv
 from spark_glue.apps.pvuv.page import Page
+from spark_glue.apps.pvuv.places import without_password
 from tests.support.pvuv import GOOD, arguments
 
 
@@ -32,6 +33,21 @@ def test_without_the_packages_of_the_page_nothing_begins(monkeypatch, tmp_path):
     parsed.serve = False
     with pytest.raises(SpecError, match="there is no file or folder"):
         parsed.run(parsed)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("rocksdb:/home/ann@example/store", "rocksdb:/home/ann@example/store"),
+        ("redis://localhost/0?namespace=a", "redis://localhost/0?namespace=a"),
+        ("redis://:secret@h:1/0?socket_timeout=5", "redis://...@h:1/0?socket_timeout=5"),
+        ("redis://h/0?password=secret&namespace=a", "redis://h/0?password=...&namespace=a"),
+        ("redis://h/0?namespace=a&password=se@cret", "redis://h/0?namespace=a&password=..."),
+        ("redis://h/0?password_file=/etc/p", "redis://h/0?password_file=/etc/p"),
+    ],
+)
+def test_no_password_is_shown(url, shown):
+    assert without_password(url) == shown
 
 
 def page_that_runs(monkeypatch: pytest.MonkeyPatch, program: str) -> Page:
