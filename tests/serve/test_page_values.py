@@ -57,6 +57,22 @@ def test_lists_decimals_and_markup(driver, tmp_path):
             assert not driver.execute_script("return document.querySelectorAll('#chart a').length")
 
 
+def test_durations_are_sorted_by_how_long_they_are(driver, tmp_path):
+    """Their texts sort otherwise."""
+    spec = spec_of("1 hour", "3 minutes", took=fw.Max("took"), pv=fw.Count())
+    took = {"nine hours": 9 * 3_600, "ten": 36_000, "days": 2 * 86_400 + 1, "a day": 100_000, "less than none": -1}
+    times = pa.array([FIRST] * len(took), pa.timestamp("ms", tz="UTC"))
+    table = pa.table({"module": list(took), "ts": times, "took": pa.array(list(took.values()), pa.duration("s"))})
+    url = f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+        with serving(store, url, table, Settings()) as service:
+            driver.get(f"http://127.0.0.1:{service.port}/")
+            wait(driver, drawn)
+            script = "return [...document.querySelectorAll('#now-table tbody tr')].map(r => r.firstChild.textContent)"
+            assert driver.execute_script(script) == ["days", "a day", "ten", "nine hours", "less than none"]
+
+
 def test_tumbling_windows_of_long_keys(driver, tmp_path):
     """None of the usual ranges of a chart is long enough, and kept long enough. The small lines take two questions."""
     windows = fw.TumblingEventTimeWindows.of("5 minutes")

@@ -30,10 +30,16 @@ const Draw = (() => {
     return first + (others.length ? ` (${others.join(", ")})` : "");
   }
 
-  // Which of two values comes first. Decimals come as text.
+  // Which of two values comes first. Decimals come as text, and so do durations: "1 day, 2:03:04.5".
   function compare(aggregate, one, other) {
+    if (/^duration/.test(aggregate.type)) return seconds(one) - seconds(other);
     if (/^decimal/.test(aggregate.type)) return Number(one) - Number(other);
     return typeof one === "string" ? one.localeCompare(other) : one - other;
+  }
+
+  function seconds(text) {
+    const [, days, ...parts] = /(?:(-?\d+) days?,? \+?)?(\d+):(\d+):([\d.]+)/.exec(text);
+    return parts.reduce((sum, part) => 60 * sum + Number(part), 24 * Number(days ?? 0));
   }
 
   // Plotly takes some of HTML in texts; keys are none, whoever has made them.
