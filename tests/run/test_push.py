@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -243,7 +244,16 @@ NANO = pd.Timestamp(1_700_000_000_000_000_001)
         *((pa.duration(unit), SHORT) for unit in ("s", "ms")),
         *((pa.time32(unit), WHEN.time()) for unit in ("s", "ms")),
         (pa.int64(), 1.5),
+        (pa.int64(), Decimal("1.5")),
+        (pa.int64(), np.float32(1.5)),
+        (pa.timestamp("s"), np.datetime64("2024-01-01T00:00:01.500")),
+        (pa.timestamp("s"), np.datetime64("2024-01-01")),
         (pa.list_(pa.timestamp("s")), [WHEN]),
+        (pa.list_(pa.int64()), [1, 1.5]),
+        (pa.list_(pa.list_(pa.date32())), [[WHEN]]),
+        (pa.list_(pa.date32()), [pd.NaT]),
+        (pa.struct([("a", pa.int8())]), {"a": Decimal("0.5")}),
+        (pa.map_(pa.string(), pa.int64()), {"a": 1.5}),
         (pa.dictionary(pa.int32(), pa.timestamp("s")), WHEN),
     ],
     ids=str,
@@ -267,6 +277,9 @@ def test_nothing_is_cut_off(kind: pa.DataType, value: Any) -> None:
         (pa.time32("ms"), datetime.time(1, 2, 3, 4_000)),
         (pa.int8(), 2.0),
         (pa.list_(pa.timestamp("s")), [datetime.datetime(2024, 1, 1), None]),
+        (pa.list_(pa.int64()), [2**60 + 1, 2.0, None]),
+        (pa.map_(pa.date32(), pa.int64()), [(datetime.date(2024, 1, 1), 1)]),
+        (pa.struct([("a", pa.int64()), ("b", pa.float64())]), {"a": Decimal(1), "b": 0.5}),
     ],
     ids=str,
 )
@@ -275,6 +288,43 @@ def test_what_a_column_has_room_for_is_taken(kind: pa.DataType, value: Any) -> N
     stream = spec.aggregate(v=fw.Last("v")).open(schema=pa.schema([("t", pa.int64()), ("v", kind)]))
     stream.push({"t": 1, "v": value})
     assert stream.advance_watermark(9).main["v"].to_pylist() == [value]
+
+
+@pytest.mark.parametrize("missing", [pd.NaT, pd.NA], ids=str)
+@pytest.mark.parametrize(
+    "kind", [pa.date32(), pa.date64(), pa.timestamp("us", "UTC"), pa.duration("s"), pa.int64(), pa.string()], ids=str
+)
+def test_what_pandas_calls_missing_is_null(kind: pa.DataType, missing: Any) -> None:
+    """Arrow would make NaT the first day of the year 1."""
+    spec = fw.key_by().event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(10))
+    stream = spec.aggregate(n=fw.Count("v"), v=fw.Last("v")).open(schema=pa.schema([("t", pa.int64()), ("v", kind)]))
+    stream.push([{"t": 1, "v": missing}, (2, missing)])
+    assert stream.advance_watermark(9).main.select(["n", "v"]).to_pylist() == [{"n": 0, "v": None}]
+
+
+def test_rows_of_a_pandas_frame_are_what_the_frame_is() -> None:
+    times = pd.to_datetime(["2024-01-01 00:00:01", None, "2024-01-01 00:00:02"], utc=True)
+    frame = pd.DataFrame({"k": ["a", "b", None], "t": times, "v": pd.array([1, 2, None], dtype="Int64")})
+    spec = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of("1 minute")).bad_rows("divert")
+    spec = spec.aggregate(n=fw.Count(), v=fw.Sum("v"))
+    pushed, processed = spec.open(), spec.open()
+    bad = [result.bad.to_pylist() for result in (pushed.push(frame.to_dict("records")), processed.process(frame))]
+    assert [[row["k"] for row in rows] for rows in bad] == [["b"], ["b"]]
+    rows, table = (one.advance_watermark(fw.MAX_TIMESTAMP).main.to_pylist() for one in (pushed, processed))
+    assert rows == table
+    assert [(row["k"], row["n"], row["v"]) for row in rows] == [("a", 1, 1), (None, 1, None)]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("kind", [pa.timestamp("us", "UTC"), pa.timestamp("s"), pa.timestamp("ns")], ids=str)
+def test_times_of_numpy_are_taken_in_any_unit(kind: pa.DataType, unit: str) -> None:
+    spec = fw.key_by().event_time("t").window(fw.TumblingEventTimeWindows.of("1 minute")).bad_rows("drop")
+    stream = spec.aggregate(n=fw.Count(), d=fw.Sum("d")).open(schema=pa.schema([("t", kind), ("d", pa.duration("us"))]))
+    stream.push(
+        [(np.datetime64("2024-01-01T00:00:01", unit), np.timedelta64(3_000_000, unit)), (np.datetime64("NaT"), None)]
+    )
+    (row,) = stream.advance_watermark(fw.MAX_TIMESTAMP).main.to_pylist()
+    assert (row["n"], row["window_start"]) == (1, datetime.datetime(2024, 1, 1, tzinfo=UTC))
 
 
 TUPLED = fw.key_by("k").event_time("t", unit="ms").window(fw.TumblingEventTimeWindows.of(10)).aggregate(s=fw.Sum("v"))

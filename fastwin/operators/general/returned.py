@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fastwin.columns.decoding import take_column
+from fastwin.columns.exact import Exact
+from fastwin.columns.objects import FRACTIONS, exact_objects, without_missing
 from fastwin.columns.plainnumbers import plain_floats, plain_ints
 from fastwin.columns.pythonvalues import exact_array
 from fastwin.columns.row import Row, RowType, exact_items, row_of
@@ -90,7 +91,6 @@ def reduced_maker(kind: RowType, what: str) -> Callable[[Any], Row]:
 
 
 _PLAIN = {pa.int64().id: plain_ints, pa.float64().id: plain_floats}
-_FRACTIONS = (float, np.floating, Decimal)
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -98,8 +98,12 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     numbers = plain(values) if plain is not None and isinstance(values, list) else None
     if numbers is not None:
         return pa.array(numbers)
-    if pa.types.is_integer(kind) and any(issubclass(found, _FRACTIONS) for found in set(map(type, values))):
+    values, kinds = without_missing(values), set(map(type, values))
+    counts = pa.types.is_integer(kind) or pa.types.is_temporal(kind)
+    if counts and any(issubclass(found, FRACTIONS) for found in kinds):
         return pa.array(values).cast(kind)  # which refuses to cut off a fraction
+    if (pa.types.is_temporal(kind) or pa.types.is_nested(kind)) and Exact not in kinds:
+        return exact_objects(values, kind)
     return exact_array(values, kind)
 
 
