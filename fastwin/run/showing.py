@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fastwin.columns.pythonvalues import told_values
 from fastwin.spec.text import parts_text
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, moment_text
 
@@ -33,7 +34,7 @@ def table_html(title: str, table: pa.Table) -> str:
     names = table.column_names[:_COLUMNS]
     more = "" if len(names) == table.num_columns else f", {table.num_columns - len(names):,} more columns"
     shown = table.select(range(len(names))).slice(0, _ROWS)
-    columns = [column.to_pylist() for column in shown.columns]
+    columns = [told_values(column) for column in shown.columns]
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     cells = ("".join(f"<td>{_cell(column[row])}</td>" for column in columns) for row in range(shown.num_rows))
     body = "".join(f"<tr>{row}</tr>" for row in cells)

@@ -51,6 +51,15 @@ def test_a_result_shows_what_else_came_out():
     assert "<b>result.late</b>: 1 row<" in stream.process(table(("a", 5, 1)))._repr_html_()
 
 
+def test_times_that_python_has_no_object_for_are_shown_as_numbers():
+    spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10)).bad_rows("divert")
+    rows = pa.table({"k": [1, 2], "ts": [2**54, 2**62], "d": pa.array([2**62, 1], pa.duration("s"))})
+    shown = spec.side_output_late_data().aggregate(d=fw.Last("d")).run(rows)._repr_html_()
+    assert f"{2**54 // 10 * 10} of timestamp[ms, tz=UTC]" in shown
+    assert f"{2**62} of duration[s]" in shown
+    assert "<b>result.bad</b>: 1 row<" in shown
+
+
 def test_a_stream_says_where_it_stands():
     stream = COUNTED.open(watermark=0)
     assert repr(stream) == "Stream(watermark none yet, 0 events, 0 late, 0 results, 0 open windows)"
