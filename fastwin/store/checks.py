@@ -121,10 +121,11 @@ def checked_bounds(
     end = meta.watermark if end is None else end
     if end is None:
         raise StoreError(f"{what}: the store has no watermark yet, so name the end")
+    check_on_grid("end", end, meta.layout)
+    end = int(end)  # numpy's ints go neither into names nor into records
     start = end - meta.layout.window_ms if start is None else start
-    for name, value in (("start", start), ("end", end)):
-        check_on_grid(name, value, meta.layout)
-    start, end = int(start), int(end)  # numpy's ints go neither into names nor into records
+    check_on_grid("start", start, meta.layout)
+    start = int(start)
     if end <= start:
         raise SpecError(f"{what}: end must be after start, got start={start} end={end}")
     if step_ms is not None and (end - start) % step_ms:
