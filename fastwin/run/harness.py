@@ -18,7 +18,7 @@ from fastwin.run.ownedstream import OwnedStream
 from fastwin.run.results import Result
 from fastwin.run.showing import watermark_text
 from fastwin.run.timelines import kind_of_element
-from fastwin.spec.builder import SpecBuilder
+from fastwin.spec.builder import SpecBuilder, check_spec
 from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.timeline.recorder import Recorder, Source
 from fastwin.timeline.timeline import Timeline
@@ -67,7 +67,7 @@ class WindowHarness:
     """
 
     def __init__(self, spec: SpecBuilder, schema: pa.Schema | None = None, any_time: bool = False) -> None:
-        spec.check_complete()
+        check_spec(spec)
         self.spec = spec
         self.emissions: list[Emission] = []
         """All emissions so far."""
@@ -111,8 +111,11 @@ class WindowHarness:
     def push(self, element: Mapping[str, Any]) -> list[Emission]:
         """Takes one element, by column; returns what it fires.
 
-        Raises SpecError for columns that the first element, or ``schema``, does not have, or has otherwise.
+        Raises SpecError for what is no dict, and for columns that the first element, or ``schema``, does not have, or
+        has otherwise.
         """
+        if not isinstance(element, Mapping):
+            raise SpecError(f"push: the element must be a dict by column, got {type(element).__name__}")
         if self._schema is not None and set(element) != set(self._schema.names):
             raise SpecError(
                 f"push: the elements have the columns {', '.join(self._schema.names)}, got {', '.join(element)}"

@@ -41,7 +41,7 @@ from fastwin.run.results import Result
 from fastwin.run.timelimits import time_limits
 from fastwin.run.windowtime import timed, timed_schema
 from fastwin.run.zones import bound_type, warn_of_utc_days
-from fastwin.spec.builder import SpecBuilder
+from fastwin.spec.builder import SpecBuilder, check_spec
 from fastwin.spec.ending import AggregateEnding, Ending, ProcessEnding, ReduceEnding
 from fastwin.spec.joinending import JoinEnding
 from fastwin.spec.resultcolumns import BOUNDS
@@ -255,7 +255,7 @@ def plan(
     Raises SpecError if the spec is incomplete, if a column is missing or named twice, or if its type does
     not suit.
     """
-    spec.check_complete()
+    check_spec(spec)
     if not isinstance(schema, pa.Schema):
         raise SpecError(f"schema: must be a pyarrow.Schema, got {type(schema).__name__}")
     # What the state tells of types has to be read again.

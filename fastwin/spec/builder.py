@@ -33,10 +33,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-__all__ = ["BAD_ROW_POLICIES", "SpecBuilder"]
+__all__ = ["BAD_ROW_POLICIES", "SpecBuilder", "check_spec"]
 
 BAD_ROW_POLICIES = ("raise", "divert", "drop")
 _OUTPUTS = ("main", "late", "bad")  # that each result has
+
+
+def check_spec(spec: Any) -> None:
+    """Raises SpecError unless it is a spec of windows, which a join is not, and complete."""
+    if not isinstance(spec, SpecBuilder):
+        raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
+    spec.check_complete()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from fastwin.aggregates.panestate import PaneState, kinds_in
 from fastwin.columns.decoding import decoded_type
 from fastwin.columns.schemas import schema_to_text, text_to_schema
 from fastwin.errors import SpecError, StoreError
-from fastwin.spec.builder import SpecBuilder
+from fastwin.spec.builder import SpecBuilder, check_spec
 from fastwin.spec.panes import Merge, PaneOutput, fields_of, outputs_of, pane_spec, window_of
 from fastwin.store.keytext import check_key_types
 from fastwin.store.means import mean_type
@@ -93,13 +93,15 @@ class Layout:
     version: int = field(default=_VERSION, compare=False)
 
     @staticmethod
-    def checked(spec: SpecBuilder | None) -> SpecBuilder | None:
-        """Returns a spec. Raises SpecError for one whose windows cannot be put together from panes, or not be shown."""
+    def checked(spec: SpecBuilder | None, retention_ms: int | None = None) -> SpecBuilder | None:
+        """Returns a spec. Raises SpecError for one whose windows cannot be put together from panes, or not be shown,
+        and for a retention that is shorter than they are."""
         if spec is not None:
+            check_spec(spec)
             whole = spec.origin or spec
-            whole.check_complete()
+            check_spec(whole)
             _outputs_of(whole)
-            window_of(whole)
+            _check_retention(retention_ms, window_of(whole)[0])
         return spec
 
     @classmethod
@@ -118,10 +120,7 @@ class Layout:
         coarse_ms = coarse_width(pane_ms, window_ms)
         if retention_ms is None:
             retention_ms = 8 * window_ms
-        if retention_ms < window_ms:
-            raise SpecError(
-                f"retention: must be at least a window, {format_ms(window_ms)}, got {format_ms(retention_ms)}"
-            )
+        _check_retention(retention_ms, window_ms)
         for name in (*whole.keys, *(part.name for output in outputs for part in output.fields)):
             if name not in schema.names:
                 raise SpecError(f"put: the panes have no column {name!r}; they have {', '.join(schema.names)}")
@@ -240,6 +239,11 @@ def _read(text: str | bytes) -> Layout:
         )
     except (ValueError, KeyError, TypeError, pa.ArrowException) as problem:
         raise StoreError(f"store: its layout cannot be read, so it is none of fastwin's: {problem}") from None
+
+
+def _check_retention(retention_ms: int | None, window_ms: int) -> None:
+    if retention_ms is not None and retention_ms < window_ms:
+        raise SpecError(f"retention: must be at least a window, {format_ms(window_ms)}, got {format_ms(retention_ms)}")
 
 
 def _outputs_of(whole: Any) -> tuple[PaneOutput, ...]:

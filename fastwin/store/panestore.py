@@ -51,8 +51,8 @@ class PaneStore(ABC):
         PaneStore._kinds |= dict.fromkeys(schemes, cls)
 
     def __init__(self, spec: SpecBuilder | None, retention: Duration | None, read_only: bool) -> None:
-        self._spec = Layout.checked(spec)
         self._retention_ms = None if retention is None else to_ms(retention, argument="retention")
+        self._spec = Layout.checked(spec, self._retention_ms)
         self._read_only = read_only
         self._epoch: int | None = None
         self._batch = 0

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 import fastwin as fw
+from fastwin.errors import SpecError
 from fastwin.store import PaneStore
 from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, clicks, spec_of
 from tests.support.numbered_clicks import MODULES, batch, spec
@@ -139,6 +140,20 @@ def test_rocksdb_forces_its_log_to_the_disk_once_for_each_batch(tmp_path, monkey
                 store.put(panes.slice(part, 1), (1, number), advance=False)
             store.put(panes.slice(parts - 1), (1, number))
             assert forced.count(True) == 1 and forced[-1]
+
+
+@pytest.mark.parametrize("retention", [0, "1 s", "-1 day"])
+def test_a_retention_below_a_window_is_refused_at_once(tmp_path, retention):
+    with pytest.raises(SpecError, match=r"^retention: must be at least a window, 1 h, got"):
+        PaneStore.open(f"rocksdb:{tmp_path / 'store'}", spec(), retention=retention)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_join_has_no_panes(tmp_path):
+    side = fw.key_by("k").event_time("ts")
+    join = fw.window_join(side, side, fw.TumblingEventTimeWindows.of("1 hour"))
+    with pytest.raises(SpecError, match=r"^spec: must be a WindowSpec .*, got JoinSpec$"):
+        PaneStore.open(f"rocksdb:{tmp_path / 'store'}", join)
 
 
 @pytest.mark.parametrize("accepted", [False, True])

@@ -323,6 +323,25 @@ def test_the_harness_lays_timers_and_state_open() -> None:
             harness.push(wrong)
 
 
+def test_the_harness_takes_dicts_alone() -> None:
+    """With a schema and without."""
+    for schema in (None, ROWS.schema):
+        for wrong in (("a", 1), [{"k": "a", "ts": 1}], None):
+            with pytest.raises(
+                fw.SpecError, match=f"^push: the element must be a dict by column, got {type(wrong).__name__}$"
+            ):
+                WindowHarness(TUMBLING.aggregate(**COUNT), schema).push(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", [fw.window_join(BASE, BASE, fw.TumblingEventTimeWindows.of(10)), 3], ids=["join", "int"]
+)
+def test_what_is_no_spec_of_windows_is_told(wrong: Any) -> None:
+    for call in (lambda: WindowHarness(wrong), lambda: plan(wrong, ROWS.schema)):
+        with pytest.raises(fw.SpecError, match=f"^spec: must be a WindowSpec .*, got {type(wrong).__name__}$"):
+            call()
+
+
 def test_a_forced_operator_says_so() -> None:
     assert (
         "operator: general, because it was asked for"
