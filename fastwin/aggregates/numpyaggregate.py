@@ -76,15 +76,15 @@ class NumpyAggregate(Aggregate):
         columns: an array for each column, without nulls: float64[n] of floats, int64[n] of ints, booleans (0 and 1) and
             times (in the unit of the column).
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs lift(self, *columns)")
 
     def combine(self, a: State, b: State) -> State | NDArray:
         """Returns the states of what is in either: state i of the elements of ``a``'s i-th and ``b``'s i-th."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs combine(self, a, b)")
 
     def lower(self, state: State) -> NDArray:
         """Returns the results of states: an array of numbers; what is masked in a numpy masked array is null."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs lower(self, state)")
 
     @property
     def columns(self) -> tuple[Operand, ...]:

@@ -202,7 +202,8 @@ class StateSpec:
                 changed.append(f"{name} has other code in {', '.join(functions)}; {_HOW_TO_GO_ON}")
                 continue
             was = f"was {before[name] or 'given'}" if name in before else "was not given"
-            changed.append(f"{name} {was}, {f'is {now[name]}' if name in now else 'is not given now'}")
+            told = f"is {now[name] or 'given'}" if name in now else "is not given now"
+            changed.append(f"{name} {was}, {told}")
         return changed
 
 

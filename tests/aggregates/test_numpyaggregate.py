@@ -211,6 +211,16 @@ def _raise(_):
     raise KeyError("oops")
 
 
+@pytest.mark.parametrize("part", ["lift(self, *columns)", "combine(self, a, b)", "lower(self, state)"])
+def test_what_is_missing_is_named(part: str) -> None:
+    name = part.partition("(")[0]
+    base = getattr(fw.NumpyAggregate, name)
+    lacking = type("Lacking", (Broken,), {name: base})("", None)
+    spec = fw.key_by().event_time("ts").window(fw.TumblingEventTimeWindows.of(10)).aggregate(r=lacking)
+    with pytest.raises(fw.UserFunctionError, match=rf"Lacking\.{name}: .*Lacking needs {re.escape(part)}"):
+        spec.run(pa.table({"ts": [1, 2, 3], "v": [1, 2, 3]}))
+
+
 @pytest.mark.parametrize("part", ["lift", "combine", "lower"])
 @pytest.mark.parametrize(
     ("answer", "says"),

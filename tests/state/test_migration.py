@@ -216,7 +216,7 @@ REFUSED = {
     "other keys": (dataclasses.replace(COUNTED, keys=("k", "s")), "key_by was 'k', is 'k', 's'"),
     "other time": (COUNTED.event_time("v"), "event_time was 't', is 'v'"),
     "a trigger": (COUNTED.trigger(fw.CountTrigger.of(2)), "trigger was not given, is CountTrigger"),
-    "pane info": (COUNTED.with_pane_info(), "with_pane_info was not given"),
+    "pane info": (COUNTED.with_pane_info(), "with_pane_info was not given, is given"),
     "a python aggregate": (
         COUNTED.aggregate(Other(), n=fw.Count(), total=fw.Sum("v"), output="other bigint"),
         "aggregate was given, is .*Other",
