@@ -41,7 +41,7 @@ _REASONS = {
     3: f"timestamp outside +-{MOST_MS} ms",
     4: "timestamp further ahead of the clock than max_future_skew",
     5: "timestamp before the earliest that the runner takes",
-    6: "gap that is null, below 1 ms or no duration",
+    6: "gap that is null, below 1 ms or no duration of whole milliseconds",
 }
 _GAP = 6
 

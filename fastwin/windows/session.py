@@ -104,8 +104,8 @@ class EventTimeSessionWindows(EventTimeWindows, _Session):
         """Returns sessions with a gap of its own for each element.
 
         gap: the name of a column of milliseconds (int), durations or text such as ``"10 minutes"``, or a function of a
-            row that returns a duration. A row whose column is null, below 1 ms or no duration is a bad one, see
-            ``bad_rows``; a function that returns such a gap ends the call with UserFunctionError.
+            row that returns a duration. A row whose column is null, below 1 ms or no duration of whole milliseconds is
+            a bad one, see ``bad_rows``; a function that returns such a gap ends the call with UserFunctionError.
         """
         return DynamicEventTimeSessionWindows(gap)
 

@@ -75,14 +75,15 @@ def test_a_row_whose_gap_is_none_is_a_bad_row(gaps: list) -> None:
     """In all the ways that rows come in. One whose time is bad as well is told by that."""
     rows = session_rows(gaps)
     told = (
-        r"^with_dynamic_gap 'gap': gap that is null, below 1 ms or no duration in row 1 \(value (None|soon)\); 3 of 5"
+        r"^with_dynamic_gap 'gap': gap that is null, below 1 ms or no duration of whole milliseconds in row 1 "
+        r"\(value (None|soon)\); 3 of 5"
     )
     with pytest.raises(fw.BadRowError, match=told):
         gap_spec("raise").run(rows)
     result = gap_spec("divert").run(rows)
     assert result.main["n"].to_pylist() == [2]
     assert result.bad["ts"].cast(pa.int64()).to_pylist() == [5, None, 30]
-    reasons = ["gap that is null, below 1 ms or no duration", "null timestamp"]
+    reasons = ["gap that is null, below 1 ms or no duration of whole milliseconds", "null timestamp"]
     assert result.bad["bad_reason"].to_pylist() == [*reasons, reasons[0]]
     dropped = gap_spec("drop").run(rows)
     assert dropped.bad_dropped == 3

@@ -234,7 +234,9 @@ def test_rows_whose_gap_is_none_are_bad_rows():
     assert sum(row["rows"] for row in good(rows)) == 3
     (bad,) = (decode(row["blob"], frame_plan.plan.bad_schema) for row in rows if row["kind"] == PacketKind.BAD)
     assert bad.column("gap").to_pylist() == [0, None, -1]
-    assert set(bad.column("bad_reason").to_pylist()) == {"gap that is null, below 1 ms or no duration"}
+    assert set(bad.column("bad_reason").to_pylist()) == {
+        "gap that is null, below 1 ms or no duration of whole milliseconds"
+    }
 
 
 def test_shares_hold_the_key_groups_of_a_partition():
