@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastwin.columns.decoding import take_rows
 from fastwin.columns.pythonvalues import told_values
@@ -18,7 +19,7 @@ from fastwin.run.results import Result
 from fastwin.run.why.journal import Fired, Journal, Late, Moved
 from fastwin.spec.ending import AggregateEnding, ReduceEnding
 from fastwin.spec.joinending import SIDE, SIDES, Side
-from fastwin.spec.resultcolumns import BOUNDS, WINDOW_COLUMN
+from fastwin.spec.resultcolumns import BOUNDS, CHANGE, DELETE, WINDOW_COLUMN
 from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["TracedStream", "check_trace"]
@@ -158,6 +159,8 @@ class TracedStream(OwnedStream):
         return values[0] if len(values) == 1 else list(zip(*values, strict=True)) or [()] * rows.num_rows
 
     def _note_fired(self, main: list[pa.RecordBatch], by: _Cause) -> None:
+        if self._spec.changelog:  # what is deleted has not fired: it has become part of another window
+            main = [rows.filter(pc.not_equal(rows.column(CHANGE), DELETE)) for rows in main]
         count = sum(rows.num_rows for rows in main)
         journal, spare = self._journal, max(count - self._journal.most, 0) if self._one_row else 0
         journal.skip(spare)

@@ -124,6 +124,19 @@ def test_a_session_says_what_has_fired_it_while_it_was_shorter() -> None:
     assert "In call 2 it fired, from 3 to 8: the watermark was moved to 8, by advance_watermark()." in told
 
 
+def test_a_session_that_a_changelog_deletes_has_not_fired_by_that() -> None:
+    spec = fw.key_by("k").event_time("ts", unit="ms").window(fw.EventTimeSessionWindows.with_gap(5))
+    spec = spec.allowed_lateness(20).with_changelog().aggregate(n=fw.Count())
+    stream = spec.open(trace=100)
+    stream.process(rows(("a", 3), ("a", 10)))
+    stream.advance_watermark(15)
+    result = stream.process(rows(("a", 7)))
+    assert result.main["change"].to_pylist() == ["delete", "delete", "insert"]
+    fired = [(one.call, one.start, one.end, one.by) for one in stream.why("a").fired]
+    assert fired == [(2, 3, 8, "watermark"), (2, 10, 15, "watermark"), (3, 3, 15, "element")]
+    assert said(stream.why("a")).count("an element fired it") == 1
+
+
 class Each(fw.ProcessWindowFunction):
     def process(self, key, context, elements):
         return [(element["ts"],) for element in elements]
