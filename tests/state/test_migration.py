@@ -132,6 +132,56 @@ def test_a_timer_that_was_deleted_is_not_the_one_that_cleans_after_a_longer_late
     assert after.metrics.state_rows == 0
 
 
+class FiveLater(fw.Trigger):
+    """Fires 5 ms behind the end of a window."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        ctx.register_event_time_timer(window.max_timestamp() + 5)
+        return fw.TriggerResult.CONTINUE
+
+    def on_event_time(self, time, window, ctx):
+        return fw.TriggerResult.FIRE if time == window.max_timestamp() + 5 else fw.TriggerResult.CONTINUE
+
+
+@pytest.mark.parametrize("before", [0, 3, 5])
+@pytest.mark.parametrize("deltas", [False, True])
+def test_a_trigger_keeps_its_timer_at_the_time_of_cleaning_where_the_lateness_grows(before, deltas):
+    def spec(lateness):
+        return WINDOWS["tumbling"].allowed_lateness(lateness).trigger(FiveLater()).aggregate(n=fw.Count())
+
+    stream = spec(before).open(schema=SCHEMA)
+    stream.process(rows(("a", 5, 0, "")))
+    chunks = [stream.snapshot()]
+    if deltas:
+        stream.process(rows(("a", 6, 0, ""), ("b", 25, 0, "")))
+        chunks.append(stream.delta())
+        stream.advance_watermark(8)
+        chunks.append(stream.delta())
+    after = restored(spec(8), chunks)
+    if deltas:
+        after = restored(spec(8), [*chunks, after.delta()])
+    assert after.advance_watermark(13).main.num_rows == 0
+    assert after.advance_watermark(14).main["n"].to_pylist() == [1 + deltas]
+    assert after.metrics.state_rows == 1 + deltas
+    assert after.advance_watermark(17).main.num_rows == 0
+    assert after.metrics.state_rows == deltas
+    assert after.advance_watermark(100).main["n"].to_pylist() == [1] * deltas
+    assert (after.metrics.state_rows, after.metrics.timers) == (0, 0)
+
+
+def test_what_was_cleaned_in_a_delta_is_asked_no_more_where_the_lateness_grows():
+    stream = WINDOWS["tumbling"].allowed_lateness(3).trigger(FiveLater()).aggregate(n=fw.Count()).open(schema=SCHEMA)
+    stream.process(rows(("a", 5, 0, "")))
+    chunks = [stream.snapshot()]
+    stream.advance_watermark(12)  # of the window, only the timer of its trigger is left
+    chunks.append(stream.delta())
+    assert stream.metrics.timers == 1
+    after = restored(WINDOWS["tumbling"].allowed_lateness(8).trigger(FiveLater()).aggregate(n=fw.Count()), chunks)
+    assert after.metrics.timers == 1
+    assert after.advance_watermark(100).main.num_rows == 0
+    assert (after.metrics.state_rows, after.metrics.timers) == (0, 0)
+
+
 ALL = {
     "n": fw.Count(),
     "total": fw.Sum("v"),

@@ -29,7 +29,8 @@ from fastwin.state.order import START_CELL, key_order, row_order
 from fastwin.state.reading import newest_of, read_chunks
 from fastwin.state.refresh import Refresh
 from fastwin.state.rows import cell_names, fed_meta, feed_behind, fill_rows, key_rows, load_keys, load_rows, save_rows
-from fastwin.times import MIN_TIMESTAMP
+from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
+from fastwin.triggers.builtin import reads_rows as trigger_reads_rows
 
 if TYPE_CHECKING:
     from fastwin.operators.general.operator import GeneralOperator
@@ -255,6 +256,7 @@ def _apply(operator: GeneralOperator, chunk: Chunk, lacking: dict[int, int]) -> 
         service.restore_timer(int(slots[row]), time, kind, alive)
     at_end = service.event_time and service.lateness > 0 and chunk.meta.get("lateness_before") == 0
     service.restore_marked(slots, columns["flags"], at_end)
+    _keep_timers_of_triggers(operator, chunk, slots, columns)
     if len(slots):
         operator.contents.fit_all()
         state.fit_all()
@@ -278,6 +280,25 @@ def _apply(operator: GeneralOperator, chunk: Chunk, lacking: dict[int, int]) -> 
     places = slots.tolist()
     kept_by = dict(zip(known.tolist(), by_key, strict=True))
     UserObjects(at_slots(contents, places), at_slots(states, places), kept_by).put(operator)
+
+
+def _keep_timers_of_triggers(
+    operator: GeneralOperator, chunk: Chunk, slots: NDArray[np.int32], columns: dict[str, NDArray]
+) -> None:
+    """Leaves a trigger written in Python its timer where windows were cleaned before the lateness grew.
+
+    One timer was for both, and nobody knows whether the trigger had set it: it is asked, as it would have been.
+    """
+    service, before = operator.timer_service, chunk.meta.get("lateness_before")
+    if not service.event_time or before is None or not 0 < before < service.lateness:  # for 0 a mark tells of it
+        return
+    if not trigger_reads_rows(operator.program.trigger):
+        return
+    bounded = columns["start"] != columns["end"]
+    for slot, last in zip(slots[bounded].tolist(), (columns["end"][bounded] - 1).tolist(), strict=True):
+        cleans = last + service.lateness
+        if cleans < MAX_TIMESTAMP:
+            service.restore_timer(slot, last + before, 0, (cleans, 0) in service.marks(slot)[0])
 
 
 def _runs_python(operator: GeneralOperator) -> bool:
