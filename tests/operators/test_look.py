@@ -180,6 +180,20 @@ def test_timers_and_clocks() -> None:
     assert (row["fires_by"], round(row["fires_at"].timestamp() * 1_000)) == ("clock", 8)
 
 
+@pytest.mark.parametrize("interval", [4, 100])
+def test_the_end_of_time_is_no_time_to_show(interval: int) -> None:
+    everything = KEYED.window(fw.GlobalWindows.create())
+    stream = everything.trigger(fw.after_watermark()).aggregate(n=fw.Count()).open(schema=SCHEMA)
+    stream.process(table_of([("a", 3, 1)]))
+    assert stream.inspect()["fires_at"].to_pylist() == [None]
+    assert stream.inspect()["fires_by"].to_pylist() == ["watermark"]
+    assert "It fires when the watermark reaches the end of time" in str(stream.why("a"))
+    at_times = everything.trigger(fw.ContinuousEventTimeTrigger.of(interval)).aggregate(n=fw.Count())
+    stream = at_times.open(schema=SCHEMA)
+    stream.process(table_of([("a", 3, 1)]))
+    assert stream.inspect()["fires_at"].cast(pa.int64()).to_pylist() == [interval]
+
+
 def test_a_name_that_is_taken_gets_an_underscore() -> None:
     spec = fw.key_by("bytes").event_time("ts", unit="ms").window(fw.TumblingEventTimeWindows.of(10))
     stream = spec.aggregate(fired=fw.Count()).open(schema=pa.schema([("bytes", pa.int64()), ("ts", pa.int64())]))

@@ -12,6 +12,7 @@ from fastwin.operators.protocol import Operator
 from fastwin.run.planner import Plan
 from fastwin.spec.joinending import free_name
 from fastwin.spec.resultcolumns import WINDOW_COLUMN, WINDOW_END, WINDOW_START
+from fastwin.times import MAX_TIMESTAMP
 
 __all__ = ["inspected"]
 
@@ -41,7 +42,7 @@ def _about(held: HeldWindows, bound: pa.DataType) -> dict[str, pa.Array]:
     return {
         "fired": pa.array(held.fired),
         "firings": pa.array(held.firings, mask=held.firings < 0),
-        "fires_at": _times(held.fires_at, fires, bound),
+        "fires_at": _times(held.fires_at, fires | (held.fires_at == MAX_TIMESTAMP), bound),
         "fires_by": pa.array(clocks.astype(object), pa.string(), mask=fires),
         "gone_at": _times(held.gone_at, held.gone_at == NEVER, bound),
         "timers": pa.array(told, pa.list_(_TIMER)),

@@ -73,10 +73,10 @@ class Questions:
         The columns are the keys, ``window`` where there are several, ``window_start`` and ``window_end``; what the
         window holds: the aggregates as they stand, or how many rows or elements; then ``fired``, ``firings`` (how
         often; null: not known), ``fires_at`` (when it fires next, or its trigger is asked; null: only an element makes
-        it fire), ``fires_by`` (``"watermark"`` or ``"clock"``), ``gone_at`` (when it goes), ``timers`` (those that are
-        registered) and ``bytes`` (of its rows; windows that share slices count these each). Where a key or an aggregate
-        has one of these names, an underscore is behind it. Raises StateError before the first batch, unless a schema
-        was given.
+        it fire, or, where ``fires_by`` is there, the end of time does), ``fires_by`` (``"watermark"`` or ``"clock"``),
+        ``gone_at`` (when it goes), ``timers`` (those that are registered) and ``bytes`` (of its rows; windows that
+        share slices count these each). Where a key or an aggregate has one of these names, an underscore is behind it.
+        Raises StateError before the first batch, unless a schema was given.
         """
         self._refuse_if_failed()
         if self._plan is None or self._operator is None:
