@@ -180,6 +180,17 @@ def test_timers_and_clocks() -> None:
     assert (row["fires_by"], round(row["fires_at"].timestamp() * 1_000)) == ("clock", 8)
 
 
+def test_triggers_that_count_are_all_told_of() -> None:
+    counts = fw.after_watermark(early=fw.CountTrigger.of(2), late=fw.CountTrigger.of(3))
+    spec = KEYED.window(fw.TumblingEventTimeWindows.of(10)).trigger(counts).allowed_lateness(5)
+    stream = spec.aggregate(n=fw.Count()).open(schema=SCHEMA)
+    stream.process(table_of([("a", 3, 1)]))
+    assert "It also counts elements: 1 of 2 and 0 of 3 have come." in str(stream.why("a"))
+    stream.advance_watermark(9)
+    stream.process(table_of([("a", 3, 1)]))
+    assert "0 of 2 and 1 of 3 have come." in " ".join(str(stream.why("a")).split())
+
+
 @pytest.mark.parametrize("interval", [4, 100])
 def test_the_end_of_time_is_no_time_to_show(interval: int) -> None:
     everything = KEYED.window(fw.GlobalWindows.create())

@@ -179,7 +179,8 @@ def _kept(operator: GeneralOperator, kept: Sequence[_Cell], slot: int) -> dict[s
     for at, (trigger, blank, descriptor) in enumerate(kept):
         (value,) = operator.table.rows.cells(np.array([slot], np.int32), HEAD_CELLS + at).tolist()
         if isinstance(trigger, CountTrigger):
-            told[descriptor.name] = f"{value} of {trigger.n}"
+            counts = [told[descriptor.name]] if descriptor.name in told else []
+            told[descriptor.name] = " and ".join([*counts, f"{value} of {trigger.n}"])
         elif value != blank:
             told[descriptor.name] = value
     windows = operator.state.windows
