@@ -180,6 +180,29 @@ def test_timers_and_clocks() -> None:
     assert (row["fires_by"], round(row["fires_at"].timestamp() * 1_000)) == ("clock", 8)
 
 
+def test_a_count_waits_for_no_end_where_the_lateness_has_grown() -> None:
+    """Before, windows were cleaned at their ends; the timer that stood there is kept, and asks a trigger that counts."""
+    counting = KEYED.window(fw.TumblingEventTimeWindows.of(10)).trigger(fw.CountTrigger.of(3))
+    stream = counting.aggregate(n=fw.Count()).open(schema=SCHEMA)
+    stream.process(table_of([("a", 3, 1)]))
+    longer = counting.allowed_lateness(5).aggregate(n=fw.Count()).open(schema=SCHEMA)
+    longer.restore(stream.snapshot())
+    (row,) = longer.inspect().to_pylist()
+    assert (row["fires_at"], row["fires_by"]) == (None, None)
+    assert "Its trigger fires every 3 elements: 1 of 3 have come." in str(longer.why("a"))
+    assert longer.advance_watermark(9).main.num_rows == 0
+
+
+def test_a_timeout_takes_the_end_of_a_window_for_one() -> None:
+    timeout = fw.ProcessingTimeoutTrigger.of(fw.CountTrigger.of(3), "1 hour")
+    for trigger, by, fires in ((timeout, "watermark", 1), (fw.any_of(timeout), "clock", 0)):
+        spec = KEYED.window(fw.TumblingEventTimeWindows.of(10)).trigger(trigger).aggregate(n=fw.Count())
+        stream = spec.open(schema=SCHEMA)
+        stream.process(table_of([("a", 3, 1)]))
+        assert stream.inspect()["fires_by"].to_pylist() == [by]
+        assert stream.advance_watermark(9).main.num_rows == fires
+
+
 def test_triggers_that_count_are_all_told_of() -> None:
     counts = fw.after_watermark(early=fw.CountTrigger.of(2), late=fw.CountTrigger.of(3))
     spec = KEYED.window(fw.TumblingEventTimeWindows.of(10)).trigger(counts).allowed_lateness(5)

@@ -64,11 +64,12 @@ def look(operator: GeneralOperator, kept: Sequence[_Cell], marks: Marks, key: En
     slots = slots[(table.flags(slots) & (marks.cleaned | marks.needed)) == marks.needed]
     flags, ends = table.flags(slots), rows.cells(slots, END_CELL)
     starts = rows.starts(slots)
+    lasts = np.where(starts == ends, MAX_TIMESTAMP, ends - 1)
     timers = _timers(operator.timer_service, rows, slots)
     gone = _cleanups(operator.timer_service, starts, ends)
     next_ones = [
-        _next(trigger, told, at, end - 1, operator.timer_service.event_time)
-        for told, at, end in zip(timers, gone.tolist(), ends.tolist(), strict=True)
+        _next(trigger, told, at, last, operator.timer_service.event_time)
+        for told, at, last in zip(timers, gone.tolist(), lasts.tolist(), strict=True)
     ]
     fires_at = np.array([NEVER if timer is None else timer.time for timer in next_ones], np.int64)
     fired = (flags & marks.fired) != 0
@@ -118,26 +119,32 @@ def _next(
     """Returns the first timer at which a trigger fires, or is asked; None: there is none but the one for cleaning."""
     for timer in timers:
         cleans = timer.time == cleanup and timer.by_clock != event_time
-        if not cleans or (timer.time == last and _fires_at_end(trigger, timer.by_clock)):
+        if (not cleans or timer.time == last) and _fires(trigger, timer, last):
             return timer
     return None
 
 
-def _fires_at_end(trigger: Trigger, by_clock: bool) -> bool:
-    """Whether a trigger fires, or may fire, at the end of a window, where the timer for cleaning is as well."""
+def _fires(trigger: Trigger, timer: WindowTimer, last: int, alone: bool = True) -> bool:
+    """Whether a trigger fires, or may fire, at a timer of its window. alone: it is not one of several."""
+    at_end = timer.time == last and not timer.by_clock
     match trigger:
         case PurgingTrigger():
-            return _fires_at_end(trigger.trigger, by_clock)
-        case AnyOf():  # where a timeout goes by its own timers
-            asked = [one.trigger if isinstance(one, ProcessingTimeoutTrigger) else one for one in trigger.triggers]
-            return any(_fires_at_end(one, by_clock) for one in asked)
-        case ProcessingTimeoutTrigger():
-            return by_clock or _fires_at_end(trigger.trigger, by_clock)
+            return _fires(trigger.trigger, timer, last, alone)
+        case AnyOf():
+            return any(_fires(one, timer, last, False) for one in trigger.triggers)
+        case AfterWatermark():
+            parts = [one for one in (trigger.early, trigger.late) if one is not None]
+            return at_end or any(_fires(one, timer, last, False) for one in parts)
+        case ProcessingTimeoutTrigger():  # alone, it takes any timer for a timeout
+            own = timer.by_clock and timer.time != last
+            return alone or own or _fires(trigger.trigger, timer, last, False)
         case CountTrigger() | NeverTrigger() | DeltaTrigger():
             return False
-    if isinstance(trigger, _AT_END):
-        return not by_clock
-    return by_clock if isinstance(trigger, _AT_END_OF_CLOCK) else True
+        case EventTimeTrigger():
+            return at_end
+        case ContinuousEventTimeTrigger():
+            return timer.time <= last and not timer.by_clock
+    return timer.by_clock if isinstance(trigger, _AT_END_OF_CLOCK) else True
 
 
 def _is_exact(trigger: Trigger) -> bool:
