@@ -161,6 +161,8 @@ class _Last(KeylessFunction):
 
     def process(self, key: Any, context: Any, elements: Any) -> Iterator[dict[str, Any]]:
         assert self.time_column is not None
+        if not elements:  # an evictor has taken them all
+            return
         last = 0
         if len(elements) > 1:
             times = order_values(elements, self.time_column)[::-1]
@@ -179,7 +181,7 @@ class _Top(KeylessFunction):
     ascending: bool
 
     def process(self, key: Any, context: Any, elements: Any) -> Iterator[dict[str, Any]]:
-        values = order_values(elements, self.by) if len(elements) > 1 else [None]
+        values = order_values(elements, self.by) if len(elements) > 1 else [None] * len(elements)
         order = [i for i, value in enumerate(values) if value is not None]
         order.sort(key=lambda i: _above(values[i]), reverse=not self.ascending)  # stable in both directions
         order += [i for i, value in enumerate(values) if value is None]

@@ -203,6 +203,13 @@ def test_an_evictor_may_leave_nothing():
     assert spec.run(table([1], [1])).main["n"].to_pylist() == [0]
 
 
+@pytest.mark.parametrize("evicts_after", [False, True])
+def test_results_that_are_rows_are_none_where_an_evictor_leaves_nothing(evicts_after):
+    windows = TUMBLING.evictor(fw.CountEvictor.of(0, evicts_after))
+    for spec in (windows.top(2, by="value"), windows.deduplicate("last")):
+        assert spec.run(table([1], [1])).main.num_rows == evicts_after
+
+
 def test_windows_that_keep_a_few_of_each_call_let_go_of_the_others():
     class Sums(fw.ProcessWindowFunction):
         def process(self, key, context, elements):
