@@ -263,10 +263,12 @@ cdef class ContextHost(TriggerHost):
         return 0
 
     cdef int delete_event(self, ts_t time) except -1:
+        self.deletions += 1
         self.ctx.delete_event_time_timer(time)
         return 0
 
     cdef int delete_processing(self, ts_t time) except -1:
+        self.deletions += 1
         self.ctx.delete_processing_time_timer(time)
         return 0
 
@@ -277,6 +279,7 @@ cdef class ContextHost(TriggerHost):
         return self.its_window
 
     cdef object enter(self, object ctx, bint merging):
+        self.deletions += 1             # nobody sees what user code does
         if ctx is None:
             return self.ctx
         ctx._ctx = self.ctx

@@ -27,13 +27,21 @@ cdef class _Parted(NestingTrigger):
         host.path = path
         return BuiltInTrigger.bind(self, host)
 
-    cdef int renew_after(self, int what, ts_t time) except -1:
-        """Renews timers after a call in which a part may have cleared what it asks.
+    cdef int renew_after(self, int what, ts_t time, Py_ssize_t deletions) except -1:
+        """Renews timers after a call, unless no part has taken one back.
 
-        what, time: of the call. Where time has gone on by far, timers behind this one are still to come.
+        what, time: of the call. Where time has gone on by far, timers behind this one are still to come. deletions:
+        how many there had been before.
         """
+        if what == ELEMENT and self.host.deletions == deletions:
+            return 0
         cdef ts_t watermark = time if what == EVENT_TIMER else self.host.watermark()
         return self.renew(watermark, time if what == PROCESSING_TIMER else self.host.clock())
+
+    cdef int c_on_merge(self) except -1:
+        cdef Py_ssize_t deletions = self.host.deletions
+        NestingTrigger.c_on_merge(self)
+        return self.renew_after(ELEMENT, 0, deletions)
 
 
 _SEVERAL, (_TRIGGERS,) = has_fields(triggers="The triggers that are asked, a tuple.")
@@ -64,10 +72,10 @@ cdef class AnyOf(_Several):
     cdef int decide(self, int what, ts_t time) except -1:
         cdef Py_ssize_t j
         cdef int result = CONTINUE
+        cdef Py_ssize_t deletions = self.host.deletions
         for j in range(len(self.inner)):
             result |= self.ask(j, what, time)
-        if what != ELEMENT or result & FIRE:
-            self.renew_after(what, time)
+        self.renew_after(what, time, deletions)
         return result
 
     def __str__(self):
@@ -108,16 +116,15 @@ cdef class AllOf(_Several):
         cdef Py_ssize_t j, n = len(self.inner)
         cdef int64_t all_fired = 0x5555555555555555 & (((<int64_t> 1) << <int> (2 * n)) - 1)
         cdef int64_t so_far
-        cdef int answer, fired = 0, result = CONTINUE
+        cdef int answer, result = CONTINUE
+        cdef Py_ssize_t deletions = self.host.deletions
         for j in range(n):
             answer = self.ask(j, what, time)
-            fired |= answer & FIRE
             if answer & FIRE:
                 self.host.cells[self.cell] |= <int64_t> answer << <int> (2 * j)
             else:
                 result |= answer            # to purge alone is done at once
-        if what != ELEMENT or fired:
-            self.renew_after(what, time)
+        self.renew_after(what, time, deletions)
         so_far = self.host.cells[self.cell]
         if so_far & all_fired != all_fired:
             return result
@@ -169,6 +176,9 @@ cdef class AfterWatermark(_Parted):
         early, late = self.early, self.late
         return NeverTrigger() if early is None else early, EveryElementTrigger() if late is None else late
 
+    def can_merge(self):
+        return all([trigger.can_merge() for trigger in (self.early, self.late) if trigger is not None])
+
     cdef int bind(self, TriggerHost host) except -1:
         self.cell = host.add_cell(self, 0, _PASSED)
         return _Parted.bind(self, host)
@@ -178,6 +188,7 @@ cdef class AfterWatermark(_Parted):
 
     cdef int decide(self, int what, ts_t time) except -1:
         cdef ts_t last = self.host.last()
+        cdef Py_ssize_t deletions = self.host.deletions
         cdef int result
         if what == ELEMENT and last > self.host.watermark():
             self.host.register_event(last)
@@ -187,8 +198,7 @@ cdef class AfterWatermark(_Parted):
             if what == EVENT_TIMER:
                 return FIRE
         result = self.ask(self.host.cells[self.cell] != 0, what, time)
-        if what != ELEMENT or result & FIRE:
-            self.renew_after(what, time)
+        self.renew_after(what, time, deletions)
         return result
 
     cdef int renew(self, ts_t watermark, ts_t clock) except -1:
@@ -202,13 +212,15 @@ cdef class AfterWatermark(_Parted):
         cdef Py_ssize_t j
         cdef ts_t last = self.host.last()
         cdef bint passed = last <= self.host.watermark()
+        cdef Py_ssize_t deletions = self.host.deletions
         for j in range(self.host.merged_n):
             self.host.merged_cell(j, self.cell)[0] = 0
         _Parted.c_on_merge(self)
         self.host.cells[self.cell] = passed
         if not passed:
             self.host.register_event(last)
-        return self.clear_part(0 if passed else 1)
+        self.clear_part(0 if passed else 1)
+        return self.renew_after(ELEMENT, 0, deletions)
 
     cdef int c_clear(self) except -1:
         self.host.cells[self.cell] = 0

@@ -258,8 +258,8 @@ cdef class _Continuous(BuiltInTrigger):
         return self.register(upcoming)
 
     cdef int on_time(self, ts_t time) except -1:
-        if time == self.host.last():
-            return FIRE
+        if time == self.host.last() and (self.event or not self.part or self.host.cells[self.cell] == time):
+            return FIRE                 # as one of several, at no other part's timer
         if self.host.cells[self.cell] != time:
             return CONTINUE
         self.host.cells[self.cell] = NO_TIME

@@ -13,6 +13,7 @@ cdef class TriggerHost:
     cdef Py_ssize_t merged_n        # how many windows were merged into the current one, in on_merge
     cdef readonly list kept         # (trigger, blank, descriptor) for each cell
     cdef readonly Py_ssize_t written        # how many triggers are written in Python
+    cdef Py_ssize_t deletions       # how often a timer may have been taken back, which others may wait for as well
     cdef str path                   # of the trigger that is being bound, among those of several
     cdef bint takes_endless         # triggers that wait for a window's end take one without an end
 

@@ -131,3 +131,71 @@ def test_a_timer_that_is_passed_in_one_step_with_the_end_takes_no_other_part_the
     push(one, 45_000)
     assert counts(one.advance_watermark(2**62)) == [1, 1]
     assert one.state_rows == 0
+
+
+ANEW = fw.ProcessingTimeoutTrigger.of(fw.CountTrigger.of(100), "10 s", reset_timer_on_new_record=True)
+
+
+@pytest.mark.parametrize(
+    "trigger", [fw.any_of(EVERY_10_S, ANEW), fw.after_watermark(early=fw.any_of(EVERY_10_S, ANEW))], ids=str
+)
+def test_a_timeout_that_is_set_anew_takes_no_other_part_its_timer(trigger: fw.Trigger) -> None:
+    one = harness(trigger)
+    push(one)
+    one.advance_processing_time(5_000)
+    push(one)  # the timeout moves on from 10 s to 15 s
+    assert counts(one.advance_processing_time(10_000)) == [2]
+    assert counts(one.advance_processing_time(14_999)) == []
+    assert counts(one.advance_processing_time(20_000)) == [2, 2]
+
+
+class TakesBack(fw.Trigger):
+    """Takes back with each element a timer that it never had."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        ctx.delete_processing_time_timer(10_000)
+        return fw.TriggerResult.CONTINUE
+
+
+def test_a_trigger_in_python_takes_no_other_part_its_timer() -> None:
+    one = harness(fw.any_of(EVERY_10_S, TakesBack()))
+    push(one)
+    assert counts(one.advance_processing_time(10_000)) == [1]
+
+
+def test_an_early_part_that_is_over_takes_no_other_part_its_timer() -> None:
+    """With the first element of a window that is late."""
+    late = fw.after_watermark(early=AT_THE_END, late=fw.CountTrigger.of(2))
+    one = harness(fw.any_of(AT_THE_END, late), lateness=7)
+    one.advance_watermark(MINUTE)
+    push(one)
+    assert counts(one.advance_processing_time(MINUTE)) == [1]
+
+
+def test_a_late_part_that_a_merge_ends_takes_no_other_part_its_timer() -> None:
+    sessions = fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_gap(MINUTE))
+    spec = sessions.trigger(fw.any_of(EVERY_10_S, fw.after_watermark(late=EVERY_10_S))).allowed_lateness(MINUTE)
+    one = WindowHarness(spec.aggregate(n=fw.Count()))
+    one.push({"k": "a", "ts": 0})
+    one.advance_watermark(MINUTE)
+    one.push({"k": "a", "ts": 1})
+    one.push({"k": "a", "ts": MINUTE // 2})  # now the session ends behind the watermark again
+    assert counts(one.advance_processing_time(10_000)) == [3]
+
+
+def test_a_part_does_not_fire_at_the_end_by_the_clock_of_another() -> None:
+    second = fw.ProcessingTimeoutTrigger.of(fw.ContinuousProcessingTimeTrigger.of("20 s"), "20 s")
+    one = harness(fw.all_of(second, EVERY_10_S))
+    push(one)
+    assert counts(one.advance_processing_time(MINUTE)) == [1]
+
+
+def test_sessions_go_by_the_watermark_without_an_early_part() -> None:
+    sessions = fw.key_by("k").event_time("ts").window(fw.EventTimeSessionWindows.with_gap(MINUTE))
+    one = WindowHarness(sessions.trigger(fw.after_watermark()).allowed_lateness(MINUTE).aggregate(n=fw.Count()))
+    push(one)
+    push(one, MINUTE // 2)
+    assert counts(one.advance_watermark(2 * MINUTE)) == [2]
+    assert push(one, MINUTE) == [3]
+    with pytest.raises(fw.SpecError, match="cannot merge"):
+        sessions.trigger(fw.after_watermark(early=fw.NeverTrigger()))

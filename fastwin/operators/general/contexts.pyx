@@ -101,9 +101,11 @@ cdef class RowHost(TriggerHost):
         return self.timers.register_timer(self.slot, time, False)
 
     cdef int delete_event(self, ts_t time) except -1:
+        self.deletions += 1
         return self.timers.delete_timer(self.slot, time, True)
 
     cdef int delete_processing(self, ts_t time) except -1:
+        self.deletions += 1
         return self.timers.delete_timer(self.slot, time, False)
 
     cdef object element(self):
@@ -175,10 +177,12 @@ cdef class TriggerContext:
 
     def delete_event_time_timer(self, time):
         """Takes a timer back; nothing happens if there is none."""
+        self.host.deletions += 1
         self.timers.delete_timer(self.here(), to_time(time, "delete_event_time_timer"), True)
 
     def delete_processing_time_timer(self, time):
         """Takes a timer back; nothing happens if there is none."""
+        self.host.deletions += 1
         self.timers.delete_timer(self.here(), to_time(time, "delete_processing_time_timer"), False)
 
     def get_partitioned_state(self, descriptor):
