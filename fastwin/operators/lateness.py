@@ -68,12 +68,13 @@ def split(
     return Split(late, ~(late | unassigned), int(np.count_nonzero(unassigned & ~late)))
 
 
-def coalesced_order(times: NDArray[np.int64], passed: NDArray[np.bool_]) -> NDArray[np.intp] | None:
-    """Returns the order of elements that accepts most: those in time, then from the latest back.
+def coalesced_order(ends: NDArray[np.int64], passed: NDArray[np.bool_]) -> NDArray[np.intp] | None:
+    """Returns the order of elements that accepts most: those in time, then from the latest window back.
 
-    passed: bool[n], which may be late. None: as they came.
+    What connects an early session to one that is open is there before it. ends: int64[n], ms, of the windows of the
+    elements, or their times where windows have one length. passed: bool[n], which may be late. None: as they came.
     """
     if not passed.any():
         return None
     behind = np.flatnonzero(passed)
-    return np.concatenate([np.flatnonzero(~passed), behind[np.argsort(-times[behind], kind="stable")]])
+    return np.concatenate([np.flatnonzero(~passed), behind[np.argsort(-ends[behind], kind="stable")]])

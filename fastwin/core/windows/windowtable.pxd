@@ -18,6 +18,7 @@ cdef enum:
     SAVED = 128                 # it is part of the last snapshot or delta
     TOUCHED = 256               # marked for one late firing at the end of the call
     PUBLISHED = 512             # its result is in the table that a changelog makes
+    EMPTIES = 1024              # with TOUCHED: its contents go once it has fired
     PERSISTENT = HAS_CONTENTS | IN_SET | END_TIMER | CLEANUP_TIMER | CLEANED | FIRED | ON_TIME | PUBLISHED
 
 cdef struct Window:

@@ -9,6 +9,7 @@ cdef class AssignerNode:
     cdef readonly bint merging          # its windows merge
     cdef bint plain                     # it does not merge, and may be asked in advance: no user code runs
     cdef bint single                    # it is plain, and gives each time the one window that the time is in
+    cdef readonly bint asks             # it merges, and only code in Python or a column tells where its windows end
     cdef readonly object merge_windows  # how, where it is not by overlap; None: by overlap
     cdef str name
     cdef ts_t* starts

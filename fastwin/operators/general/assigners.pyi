@@ -13,8 +13,10 @@ class AssignerNode:
     """The assigner of one operator."""
 
     merging: bool
+    asks: bool
     merge_windows: Any
     def __init__(self, elements: Elements, assigner: Any) -> None: ...
+    def last_end(self, i: int, time: int, key: int) -> int: ...
 
 class SlidingNode(AssignerNode):
     def __init__(self, elements: Elements, assigner: Any, size: int, slide: int, offset: int) -> None: ...

@@ -81,6 +81,14 @@ cdef class AssignerNode:
         """Fills starts and ends with the windows of element i; returns how many there are."""
         raise NotImplementedError
 
+    def last_end(self, Py_ssize_t i, ts_t time, idx_t key):
+        """Returns where the last one of the windows of element i ends; without any, its time."""
+        cdef Py_ssize_t j
+        cdef ts_t last = time
+        for j in range(self.assign(i, time, key)):
+            last = self.ends[j] if j == 0 else max(last, self.ends[j])
+        return last
+
 
 cdef class SlidingNode(AssignerNode):
     """Tumbling (slide = size) and sliding windows."""
@@ -238,6 +246,7 @@ cdef class UserNode(AssignerNode):
         super().__init__(elements, assigner)
         self.assigner = assigner
         self._assign = assigner.assign_windows
+        self.asks = self.merging
         self.clocks = Clocks(elements.timers)
 
     cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:

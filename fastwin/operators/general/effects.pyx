@@ -152,13 +152,15 @@ cdef class Effects:
 
     cdef int _answer(self, idx_t slot, int result) except -1:
         """Does what the trigger said for an element."""
+        cdef bint waits = (self.coalesce and self.timer_service.event_time
+                           and last_ms(self.table.at(slot)) <= self.timer_service.watermark)
         if result & FIRE and self.table.at(slot).flags & HAS_CONTENTS:
-            if (self.coalesce and result == FIRE and self.timer_service.event_time
-                    and last_ms(self.table.at(slot)) <= self.timer_service.watermark):
-                self.firing.touch(slot)
-            else:
-                self.firing.fire(slot, NO_TIME, BY_ELEMENT)
+            if waits:
+                return self.firing.touch(slot, result & PURGE)
+            self.firing.fire(slot, NO_TIME, BY_ELEMENT)
         if result & PURGE:
+            if waits:
+                self.firing.fire_touched_one(slot)
             self.contents.clear(slot)
         return 0
 

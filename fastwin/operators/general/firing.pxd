@@ -39,7 +39,8 @@ cdef class Firing:
     cdef int fire(self, idx_t slot, ts_t time, int by_timer) except -1
     cdef int fire_last(self, idx_t slot, ts_t time) except -1
     cdef bint moves(self)
-    cdef int touch(self, idx_t slot) except -1
+    cdef int touch(self, idx_t slot, bint empties) except -1
+    cdef int fire_touched_one(self, idx_t slot) except -1
     cdef int move(self, idx_t slot) except -1
     cdef int withdraw(self, idx_t slot) except -1
     cdef idx_t _row(self, idx_t slot, ts_t time, int by_timer, tuple pane) except -1

@@ -11,7 +11,9 @@ from fastwin.core.typedefs cimport idx_t, ts_t
 from fastwin.columns.buffers import from_values
 from fastwin.core.memory.references cimport PyObject, references
 from fastwin.core.rows.rowstore cimport HEAD_CELLS, RowStore
-from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, ON_TIME, PUBLISHED, TOUCHED, Window, last_ms
+from fastwin.core.windows.windowtable cimport (
+    EMPTIES, FIRED, HAS_CONTENTS, ON_TIME, PUBLISHED, TOUCHED, Window, last_ms,
+)
 from fastwin.core.windows.windowtable import END_CELL
 from fastwin.errors import SpecError
 from fastwin.functions.process import KeylessFunction, ProcessWindowFunction
@@ -146,9 +148,14 @@ cdef class Firing:
             self._flush()
         return 0
 
-    cdef int touch(self, idx_t slot) except -1:
-        """Has a window fire once at the end of the call, however many late elements it gets."""
+    cdef int touch(self, idx_t slot, bint empties) except -1:
+        """Has a window fire once at the end of the call, however many late elements it gets.
+
+        empties: what it holds goes then.
+        """
         cdef Window* window = self.table.at(slot)
+        if empties:
+            window.flags |= EMPTIES
         if not window.flags & TOUCHED:
             window.flags |= TOUCHED
             self.touched.append(slot)
@@ -162,9 +169,18 @@ cdef class Firing:
         self.touched = []
         touched.sort(key=lambda s: (self.table.at(s).end, self.table.at(s).head.start, self.table.at(s).head.key))
         for slot in touched:
-            self.table.at(slot).flags &= ~<unsigned int> TOUCHED
-            if self.table.at(slot).flags & HAS_CONTENTS:
-                self.fire(slot, NO_TIME, BY_ELEMENT)
+            self.fire_touched_one(slot)
+
+    cdef int fire_touched_one(self, idx_t slot) except -1:
+        """Fires a window now that was to fire at the end of the call; nothing happens if it was not."""
+        cdef unsigned int flags = self.table.at(slot).flags
+        self.table.at(slot).flags &= ~<unsigned int> (TOUCHED | EMPTIES)
+        if not flags & TOUCHED or not flags & HAS_CONTENTS:
+            return 0
+        self.fire(slot, NO_TIME, BY_ELEMENT)
+        if flags & EMPTIES:
+            self.contents.clear(slot)
+        return 0
 
     cdef int withdraw(self, idx_t slot) except -1:
         """Takes the result of a window back that has become part of another one."""

@@ -58,11 +58,10 @@ cdef class GeneralOperator(Effects):
         if n == 0:
             return Fed()
         fed, batch = Fed(), batch.numbered(self.contents.accumulators.arrived)
-        together = self.coalesce and self.timer_service.event_time
-        order = coalesced_order(batch.times, batch.times <= self.timer_service.watermark) if together else None
-        if order is not None:
-            batch = batch.select(order)
         key_ids = KeyCodec.intern(self.keys, batch.keys)
+        order = self._order(key_ids, batch) if self.coalesce and self.timer_service.event_time else None
+        if order is not None:
+            batch, key_ids = batch.select(order), key_ids[order]
         ids = key_ids
         times = np.full(n, self.timer_service.clock, dtype=np.int64) if self.arrival else batch.times
         for i in range(0 if self.rests else n):
@@ -87,6 +86,19 @@ cdef class GeneralOperator(Effects):
                 fed.late = late
         self._settle()
         return fed
+
+    def _order(self, ids, batch):
+        """Returns the order of elements without one that accepts most; None: as they are. ids: of their keys."""
+        cdef Py_ssize_t i
+        passed = batch.times <= self.timer_service.watermark
+        ends = batch.times
+        if passed.any() and self.assigner.asks:
+            ends = ends.copy()
+            self.elements.begin(Rows(self.row_type, batch.rows))
+            for i in np.flatnonzero(passed):
+                ends[i] = self.assigner.last_end(i, ends[i], ids[i])
+            self.elements.begin(None)
+        return coalesced_order(ends, passed)
 
     def merge(self, chunks):
         """Refuses partial results: user code sees elements."""

@@ -8,7 +8,7 @@ from fastwin.core.typedefs cimport NONE, idx_t, ts_t, uint32_t
 from fastwin.core.timemath cimport add_overflows
 from fastwin.core.windows.timerservice cimport TimerService
 from fastwin.core.windows.windowtable cimport (
-    CLEANED, HAS_CONTENTS, IN_SET, ON_TIME, SAVED, KeyWindows, Window, last_ms,
+    CLEANED, EMPTIES, HAS_CONTENTS, IN_SET, ON_TIME, SAVED, TOUCHED, KeyWindows, Window, last_ms,
 )
 from fastwin.errors import SpecError
 from fastwin.operators.general.assigners cimport AssignerNode
@@ -147,7 +147,7 @@ cdef class OpenWindows:
             other = host.merged[i]
             window = self.table.at(other)
             panes = max(panes, window.panes)
-            flags |= window.flags & ON_TIME
+            flags |= window.flags & (ON_TIME | TOUCHED | EMPTIES)
             if other != slot:
                 self.firing.withdraw(other)
                 self.contents.merge(slot, other)
@@ -157,7 +157,9 @@ cdef class OpenWindows:
         window = self.table.at(slot)
         window.panes = max(panes, window.panes)
         if timers.event_time and last_ms(window) <= timers.watermark:
-            window.flags |= flags
+            window.flags |= flags & ON_TIME
+            if flags & TOUCHED:
+                self.firing.touch(slot, flags & EMPTIES)
         return slot
 
     cdef void retire(self, idx_t slot) noexcept:
