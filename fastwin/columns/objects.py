@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import date, datetime, time
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
-from types import NoneType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from fastwin.columns.decoding import decoded_type, encoded, from_objects, rebuilt
+from fastwin.columns.decoding import decoded_type, encoded, from_objects
 from fastwin.columns.schemas import change_refused, object_refused
 from fastwin.columns.tables import has_null
 from fastwin.errors import SpecError
 
-__all__ = ["FRACTIONS", "exact_objects", "schema_of_rows", "table_of_rows", "without_missing"]
+__all__ = ["FRACTIONS", "exact_objects", "schema_of_rows", "table_of_rows", "whole_objects", "without_missing"]
 
 FRACTIONS = (float, np.floating, Decimal)
 """What Arrow takes for an int, and cuts off."""
 
 _NUMPY_TIMES = (np.datetime64, np.timedelta64)
+_TIMES = (datetime, time, timedelta)
+_MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _WIDER = {pa.int8(): pa.int64(), pa.int16(): pa.int64(), pa.int32(): pa.int64(), pa.float32(): pa.float64()}
 
 
@@ -70,68 +72,104 @@ def without_missing(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def exact_objects(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Returns an array of Python objects; raises ArrowInvalid where ``kind`` would cut something off.
-
-    Arrow itself cuts times to the unit of a column, and floats to ints.
-    """
-    values, plain = without_missing(values), decoded_type(kind)
-    kinds = set(map(type, values))
-    if pa.types.is_integer(plain) and any(issubclass(one, FRACTIONS) for one in kinds):
+    """Returns an array of Python objects; raises ArrowInvalid where ``kind`` would cut something off."""
+    values = without_missing(values)
+    if pa.types.is_integer(decoded_type(kind)) and any(issubclass(one, FRACTIONS) for one in set(map(type, values))):
         return encoded(pa.array(values), kind)
-    if any(issubclass(one, _NUMPY_TIMES) for one in kinds):
-        return _of_numpy_times(values, kind)
-    unit = "ns" if any(getattr(value, "nanosecond", getattr(value, "nanoseconds", 0)) for value in values) else "us"
-    fine = _with_unit(plain, unit)
-    found = from_objects(values, kind) if fine == plain else encoded(pa.array(values, fine), kind)
-    if _may_be_cut(plain) and not pa.types.is_integer(plain):
-        for value in values:
-            if _is_cut(plain, value):
-                raise pa.ArrowInvalid(f"{value!r} has a part that would be cut off")
-    return found
+    return from_objects(whole_objects(values, kind), kind)
 
 
-def _of_numpy_times(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Arrow takes times of numpy in the very unit of the column alone."""
-    found = pa.array(np.array(values))
-    refused = change_refused(kind, found.type)
-    if refused is not None:
-        raise pa.ArrowInvalid(refused)
-    return encoded(found, kind)
+def whole_objects(values: Sequence[Any], kind: pa.DataType) -> Sequence[Any]:
+    """Returns Python objects as Arrow takes them; raises ArrowInvalid where ``kind`` would cut something off.
+
+    Arrow itself cuts times to the unit of a column, and floats within lists, structs and maps to ints.
+    """
+    plain = decoded_type(kind)
+    kinds = set(map(type, values))
+    if any(issubclass(one, _NUMPY_TIMES) for one in kinds) and pa.types.is_temporal(plain):
+        values = [_counted(value, plain) if isinstance(value, _NUMPY_TIMES) else value for value in values]
+    if _may_be_cut(plain):
+        _refuse_cut(values, plain)
+    return values
 
 
-def _is_cut(kind: pa.DataType, value: Any) -> bool:
-    """Whether Arrow would cut off a fraction within a list, struct or map, or a time of day, or make a date of NaT."""
-    if value is None or not _may_be_cut(kind):
-        return False
-    if pa.types.is_integer(kind):
-        return isinstance(value, FRACTIONS) and value != int(value)
-    if pa.types.is_date(kind):
-        return value != value or (isinstance(value, datetime) and value.time() != time())
+def _counted(value: np.datetime64 | np.timedelta64, kind: pa.DataType) -> int | None:
+    """Returns a time of numpy as what a column counts: Arrow takes one in the very unit of the column alone."""
+    if np.isnat(value):
+        return None
+    code, days = "m8" if pa.types.is_duration(kind) else "M8", pa.types.is_date(kind)
+    no_time = pa.types.is_timestamp(kind) and np.datetime_data(value.dtype)[0] in "YMWD"
+    if value.dtype.kind != code[0] or no_time or pa.types.is_time(kind):
+        raise pa.ArrowInvalid(f"{value!r} is no {kind}")
+    there = value.astype(f"{code}[{'D' if days else kind.unit}]")
+    if there.astype(value.dtype) != value:
+        raise pa.ArrowInvalid(f"{value!r} has a part that would be cut off, or is out of range")
+    return int((there.astype("M8[ms]") if pa.types.is_date64(kind) else there).astype(np.int64))
+
+
+def _refuse_cut(values: Iterable[Any], kind: pa.DataType) -> None:
+    """Raises ArrowInvalid for the first value that Arrow would cut. values: those of a column, or within one."""
     if pa.types.is_struct(kind):
-        return isinstance(value, Mapping) and any(_is_cut(field.type, value.get(field.name)) for field in kind)
+        rows = [value for value in values if isinstance(value, Mapping)]
+        for field in kind:
+            if _may_be_cut(field.type):
+                _refuse_cut([row.get(field.name) for row in rows], field.type)
+        return
     if pa.types.is_map(kind):
-        pairs = value.items() if isinstance(value, Mapping) else value
-        return any(_is_cut(kind.key_type, key) or _is_cut(kind.item_type, item) for key, item in pairs)
-    if all(one is date or one is NoneType or issubclass(one, (int, np.integer)) for one in set(map(type, value))):
+        maps = [value for value in values if value is not None and not isinstance(value, pa.Scalar)]
+        pairs = [pair for value in maps for pair in (value.items() if isinstance(value, Mapping) else value)]
+        entries = [tuple(pair.values()) if isinstance(pair, Mapping) else pair for pair in pairs]
+        for place, inner in enumerate((kind.key_type, kind.item_type)):
+            if _may_be_cut(inner):
+                _refuse_cut([entry[place] for entry in entries], inner)
+        return
+    if pa.types.is_nested(kind):
+        lists = [value for value in values if value is not None and not isinstance(value, pa.Scalar)]
+        whole = [isinstance(value, np.ndarray) and value.dtype.kind in "biu" for value in lists]
+        _refuse_cut(
+            [one for value, skip in zip(lists, whole, strict=True) if not skip for one in value], kind.value_type
+        )
+        return
+    suspects = tuple(one for one in set(map(type, values)) if _suspect(one, kind))
+    if suspects:
+        for value in values:
+            if isinstance(value, suspects) and _is_cut(value, kind):
+                raise pa.ArrowInvalid(f"{value!r} has a part that would be cut off")
+
+
+def _suspect(one: type, kind: pa.DataType) -> bool:
+    """Whether values of a Python type may be more than those of a column."""
+    if pa.types.is_integer(kind):
+        return issubclass(one, FRACTIONS)
+    if one in _TIMES and getattr(kind, "unit", "") == "us":
         return False
-    return any(_is_cut(kind.value_type, one) for one in value)
+    return issubclass(one, (*_TIMES, *_NUMPY_TIMES)) or one.__name__ == "NaTType"
+
+
+def _is_cut(value: Any, kind: pa.DataType) -> bool:
+    """Whether Arrow would cut off a fraction or a time of day, or make a date of NaT."""
+    if pa.types.is_integer(kind):
+        return value != value or value in (math.inf, -math.inf) or value != int(value)
+    if value is None or type(value).__name__ == "NaTType":
+        return True
+    if isinstance(value, _NUMPY_TIMES):
+        _counted(value, kind)
+        return False
+    if pa.types.is_date(kind):
+        return isinstance(value, datetime) and value.time() != time.min
+    micros = value.microseconds if isinstance(value, timedelta) else getattr(value, "microsecond", 0)
+    nanos = getattr(value, "nanosecond", getattr(value, "nanoseconds", 0))
+    return bool(micros % _MICROSECONDS[kind.unit] or nanos)
 
 
 @lru_cache(maxsize=1_000)
 def _may_be_cut(kind: pa.DataType) -> bool:
-    """Whether a type is one of whole numbers or dates, or has such within."""
+    """Whether a type is one of whole numbers, dates or times, or has such within; finer than microseconds is whole."""
     if pa.types.is_nested(kind):
         return any(_may_be_cut(kind.field(i).type) for i in range(kind.num_fields))
-    return pa.types.is_integer(kind) or pa.types.is_date(kind)
-
-
-def _with_unit(kind: pa.DataType, unit: str) -> pa.DataType:
-    """The type with times, at any depth, of a unit that is at least as fine."""
-    if pa.types.is_temporal(kind) and getattr(kind, "unit", "ns") != "ns":
-        if pa.types.is_timestamp(kind):
-            return pa.timestamp(unit, kind.tz)
-        return pa.duration(unit) if pa.types.is_duration(kind) else pa.time64(unit)
-    return rebuilt(kind, lambda inner: _with_unit(inner, unit))
+    if pa.types.is_integer(kind) or pa.types.is_date(kind):
+        return True
+    return pa.types.is_temporal(kind) and getattr(kind, "unit", None) in _MICROSECONDS
 
 
 def _cause(kind: pa.DataType, values: Sequence[Any]) -> str | None:

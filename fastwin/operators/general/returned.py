@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastwin.columns.decoding import take_column
-from fastwin.columns.exact import Exact
-from fastwin.columns.objects import FRACTIONS, exact_objects, without_missing
+from fastwin.columns.objects import FRACTIONS, whole_objects, without_missing
 from fastwin.columns.plainnumbers import plain_floats, plain_ints
 from fastwin.columns.pythonvalues import exact_array
 from fastwin.columns.row import Row, RowType, exact_items, row_of
@@ -98,13 +97,11 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     numbers = plain(values) if plain is not None and isinstance(values, list) else None
     if numbers is not None:
         return pa.array(numbers)
-    values, kinds = without_missing(values), set(map(type, values))
+    values = without_missing(values)
     counts = pa.types.is_integer(kind) or pa.types.is_temporal(kind)
-    if counts and any(issubclass(found, FRACTIONS) for found in kinds):
+    if counts and any(issubclass(found, FRACTIONS) for found in set(map(type, values))):
         return pa.array(values).cast(kind)  # which refuses to cut off a fraction
-    if (pa.types.is_temporal(kind) or pa.types.is_nested(kind)) and Exact not in kinds:
-        return exact_objects(values, kind)
-    return exact_array(values, kind)
+    return exact_array(whole_objects(values, kind), kind)
 
 
 def to_arrays(columns: Iterable[Sequence[Any]], schema: pa.Schema, what: str) -> list[pa.Array]:
