@@ -20,6 +20,7 @@ from spark_glue.health.pastmarks import PastMarks, records_of
 from spark_glue.plan.compat import arrow_schema_of, spark_struct_of
 from spark_glue.plan.frameplan import LOCAL_MS
 from spark_glue.plan.keygroups import number_of
+from spark_glue.plan.settings import is_case_sensitive
 from spark_glue.plan.types import conform
 from spark_glue.state.stored import Checkpoint, Progress, checkpoint_of, plan_of, replica_of, shares_in
 
@@ -106,8 +107,10 @@ def inspect(
         wanted = _numbers(shares)
         groups = {group for group in (stored.heads if groups is None else groups) if number_of(group) in wanted}
     empty = open_replica(plan).inspect().schema
-    if "share" in empty.names:
-        raise SpecError("inspect: the frame has a column 'share'; rename the key or the aggregate of that name")
+    plain = str if is_case_sensitive(stored.spark) else str.lower
+    for name in empty.names:
+        if plain(name) == "share":
+            raise SpecError(f"inspect: the frame has a column 'share'; rename the key or the aggregate {name!r}")
     struct = spark_struct_of(empty.append(pa.field("share", pa.int32())))
     heads = {group: head for group, head in stored.heads.items() if groups is None or group in groups}
     schema = arrow_schema_of(struct)

@@ -52,7 +52,7 @@ def rescale(
     Takes Spark 4.3 or newer, whose own repartitioning of state comes first, and a query with this one stateful operator
     whose last micro-batch was finished. The whole checkpoint is copied, and one micro-batch is run without rows.
     Returns its number, the last one in the new checkpoint. The folder appears when all is done; it cannot be moved. If
-    this fails, nothing is there.
+    this fails, nothing is there, but for what could not be removed, which the log names.
 
     Raises SpecError for what does not fit, StateError for state of another spec.
     """

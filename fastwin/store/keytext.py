@@ -109,6 +109,8 @@ def converted_exactly(column: Any, kind: pa.DataType) -> Any:
     """Returns a column, or a scalar, cast to a type. Raises ArrowException where a value would be another one: 5 as a
     boolean, a time as its date, "05" as an int."""
     found = column.cast(kind)
+    if pa.types.is_null(column.type) or pa.types.is_decimal(column.type):  # which Arrow itself casts exactly, or not
+        return found
     back = found.cast(column.type)
     same = pc.equal(back, column) if isinstance(column, pa.Scalar) else pc.all(pc.equal(back, column))
     if same.as_py() is False:
@@ -141,7 +143,7 @@ def text_of(key: Any, fields: Sequence[pa.Field]) -> str:
     try:
         text = _text([_asked(value, decoded_type(field.type)) for value, field in zip(values, fields, strict=True)])
         text.encode()
-    except (ValueError, TypeError, pa.ArrowException):
+    except (ValueError, TypeError, OverflowError, pa.ArrowException):
         names, kinds = ", ".join(field.name for field in fields), ", ".join(str(field.type) for field in fields)
         raise SpecError(f"keys: {key!r} is no key of {names or 'no columns'} ({kinds})") from None
     if is_too_long(text):

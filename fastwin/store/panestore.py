@@ -223,7 +223,7 @@ class PaneStore(ABC):
         written = self._write(layout, blocks, revision, reached) + told
         if advance and (len(starts) or goal is not None):
             self._end_batch(self.meta(), goal, written.first)
-        elif advance:  # there was nothing to put, so nothing of it can be lost
+        elif advance and self._changed is None:  # there was nothing to put, so nothing of it can be lost
             self._begun = False
         self.warn_of(written)
         return written

@@ -94,12 +94,12 @@ def _replanned(replan: Callable[[DataFrame], FramePlan], history: DataFrame) -> 
 
 
 def _differences(past: FramePlan, frame_plan: FramePlan) -> str:
-    """Returns which columns have another type in history than in the stream, in words."""
-    there = {field.name: field.type for field in frame_plan.packed_schema}
+    """Returns which columns are of another type in history than in the stream, or in one of them alone, in words."""
+    here, there = ({one.name: one.type for one in plan.packed_schema} for plan in (past, frame_plan))
     return ", ".join(
-        f"{field.name!r} is {field.type} (in the stream {there.get(field.name, 'not there')})"
-        for field in past.packed_schema
-        if there.get(field.name) != field.type
+        f"{name!r} is {here.get(name, 'not there')} (in the stream {there.get(name, 'not there')})"
+        for name in here | there
+        if here.get(name) != there.get(name)
     )
 
 

@@ -120,12 +120,12 @@ class RescalingProcessor(StatefulProcessor):
         return iter(())
 
     def _stream_of(self, parts: list[bytes]) -> Replica:
-        """Returns a stream with the state of parts. Without any it has the watermark alone, which tells what is over,
-        also where allowed lateness gets longer one day."""
-        if parts:
-            return gathered_stream(self._frame_plan, parts)
-        stream = open_replica(self._frame_plan.plan)
-        self._timers.begin(stream)
+        """Returns a stream with the state of parts, at the query's watermark: it tells what is over, also where allowed
+        lateness gets longer one day, and shares without rows, or that were visited long ago, have not seen it."""
+        stream = gathered_stream(self._frame_plan, parts) if parts else open_replica(self._frame_plan.plan)
+        due = stream.next_timer()
+        if due is None or due > (self._frame_plan.start_ms or 0):  # else the next visit sees to it
+            self._timers.begin(stream)
         return stream
 
     def close(self) -> None:

@@ -218,7 +218,7 @@ def test_a_null_key_is_asked_for_from_the_shell(spark, tmp_path, monkeypatch, ca
     assert report["key"] is None and report["windows"]
     for words, shown in ((["--null-key"], "NULL"), (["--key", "null"], "null")):
         assert run(["inspect", *where, *words]) == 0
-        assert set(re.findall(r"^\|(NULL|null) ", capsys.readouterr().out, re.MULTILINE)) == {shown}
+        assert set(re.findall(r"^\|(NULL|null) *\|", capsys.readouterr().out, re.MULTILINE)) == {shown}
 
 
 def shared_with_commands(spark, monkeypatch) -> None:

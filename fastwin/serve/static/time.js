@@ -42,7 +42,7 @@ const Clock = (() => {
   // The times of a chart, in order. Where clocks go back within it, all are at the offset of the last one, "at".
   function axis(all) {
     const walls = all.map(wall);
-    if (!walls.some((text, i) => i && text <= walls[i - 1])) return { times: walls, at: "" };
+    if (!walls.some((text, i) => i && text <= walls[i - 1] && offset(all[i]) < offset(all[i - 1]))) return { times: walls, at: "" };
     const ahead = offset(all.at(-1));
     return { times: all.map((ms) => new Date(ms + ahead).toISOString().slice(0, 19).replace("T", " ")), at: signed(ahead) };
   }

@@ -131,11 +131,16 @@ class Spool:
         else:
             # access.log.1 as well as access-20240101.log.
             named = self._source.parent.glob(f"{glob.escape(self._source.stem)}*")
-            siblings = _files(path for path in named if path != self._source)
+            siblings = _files(path for path in named if path != self._source and self._was_renamed(path))
             # Older logs that were never followed are not ours.
             found = [(path, mark) for path, mark in siblings if self._log_of(_begin(path)) is not None]
             found += _files([self._source])
         return sorted(found, key=lambda one: (one[0] == self._source, one[1].changed_ns, one[0].name))
+
+    def _was_renamed(self, path: Path) -> bool:
+        """Whether a log may be the rest of the one: access-ssl.log beside access.log is another one."""
+        name, rest = self._source.name, path.name[len(self._source.stem) :]
+        return path.name.startswith(name) or any(map(str.isdigit, rest))
 
     def _look_at(self, path: Path) -> Iterator[int]:
         """Copies what a log has got; yields how many lines each copy has."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,3 +109,14 @@ def test_a_window_that_is_purged_after_it_was_to_fire_fires_before() -> None:
     assert late_firings(Twice(), "FIRE", "FIRE", "PURGE", "FIRE") == [4, 1, 2]
     assert late_firings(Twice(), "FIRE_AND_PURGE", "CONTINUE") == [3, 1]
     assert late_firings(Twice(), "PURGE") == [1]
+
+
+@pytest.mark.parametrize(("trigger", "then"), [(lambda one: one, 4), (fw.PurgingTrigger.of, 1)])
+def test_a_session_that_was_to_fire_does_so_as_part_of_another_one(trigger: Any, then: int) -> None:
+    """The element that connects two sessions is one for which the trigger does not fire."""
+    spec = SESSIONS.trigger(trigger(fw.CountTrigger.of(2))).allowed_lateness(1000, coalesce=True)
+    stream = spec.aggregate(n=fw.Count()).open(schema=SCHEMA)
+    stream.advance_watermark(100)
+    rows = (1, 50, 10), (1, 50, 9), (1, 49, 2)
+    assert [n for *_, n in firings(stream.process(table(*rows)))] == [3]
+    assert [n for *_, n in firings(stream.process(table((1, 49, 1))))] == [then]
