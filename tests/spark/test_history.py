@@ -85,6 +85,8 @@ def test_a_batch_of_the_past_then_a_stream_is_one_long_stream(spark, tmp_path, s
         streamed(spark, tmp_path / "other", SLIDING, LIVE, history=past.withColumn("v", past.v.cast("double")))
     with pytest.raises(SpecError, match=r"history: .*'v'"):
         streamed(spark, tmp_path / "lacking", SLIDING, LIVE, history=past.drop("v"))
+    with pytest.raises(SpecError, match=r"history: .*: 'x' is not there \(in the stream "):
+        streamed(spark, tmp_path / "late", SLIDING.side_output_late_data(), LIVE, history=past.drop("x"))
 
 
 def test_columns_of_another_type_are_named():

@@ -1,6 +1,7 @@
 """Questions: bounds and keys as callers have them."""
 
 from datetime import date, datetime
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +31,12 @@ def test_bounds_may_be_ints_of_numpy(store):
     ("kept", "same", "none"),
     [
         ([True, False], [np.True_, pa.scalar(True), 1], [2, "yes", date(2024, 1, 1)]),
-        ([7, 8], [np.int8(7), 7.0, np.float64(7), "7", pa.scalar(7)], [7.5, "07", "seven", b"7", float("nan")]),
-        (["7", "8"], [np.str_("7"), 7, pa.scalar("7")], ["\ud800", [], object()]),
+        (
+            [7, 8],
+            [np.int8(7), 7.0, np.float64(7), "7", pa.scalar(7), Decimal("7.0")],
+            [7.5, "07", "seven", b"7", float("nan")],
+        ),
+        (["7", "8"], [np.str_("7"), 7, pa.scalar("7")], ["\ud800", [], object(), 2**70]),
         ([date(2024, 1, 1), date(2024, 1, 2)], [datetime(2024, 1, 1), "2024-01-01"], [datetime(2024, 1, 1, 9), 1.5]),
     ],
 )

@@ -160,6 +160,20 @@ def test_a_batch_without_panes_is_over(server):
         assert store.watermark == FIRST + 2 * 3 * MINUTE
 
 
+def test_a_batch_that_ends_without_panes_is_none(server):
+    """What was put of it before is gone by the restart."""
+    with PaneStore.open(server.url, spec()) as store:
+        store.put(batch(0), (1, 0))
+        save(server)
+        store.begin_batch()
+        store.put(batch(1), (1, 1), advance=False)
+        store.put(batch(1).slice(0, 0), (1, 1))
+        restart(server)
+        with pytest.raises(StoreUnavailableError, match="put the batch again"):
+            store.advance_watermark(FIRST + 2 * 3 * MINUTE)
+        assert store.watermark == FIRST + 3 * MINUTE
+
+
 def test_part_of_a_batch_is_not_published(server):
     """Started again in the middle, the batch is refused before readers get its watermark."""
     with PaneStore.open(server.url, spec()) as store:

@@ -93,7 +93,7 @@ def test_names_of_rotated_logs(tmp_path, name, old):
     log = tmp_path / name
     spooled = Spooled(log, tmp_path / "out" / "lines")
     append(log, "a\n")
-    append(log.with_name("access-other.log"), "no\n")
+    append(log.with_name("access-other.log"), "a\nno\n")
     assert spooled.look() == ["a"]
     append(log, "b\n")
     log.rename(log.with_name(old))

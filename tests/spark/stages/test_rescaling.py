@@ -34,8 +34,10 @@ def test_the_zone_in_which_times_are_read_goes_along():
         StateLog(handle, processor("UTC")._identity(now)).sign()
 
 
-def test_a_share_without_rows_knows_what_is_over(tmp_path, monkeypatch):
-    """A longer lateness, which comes later, brings none of its windows back."""
+@pytest.mark.parametrize("held", [False, True])
+def test_a_share_knows_what_is_over(held, tmp_path, monkeypatch):
+    """A longer lateness, which comes later, brings none of its windows back. held: whether it has rows, and was visited
+    long before the watermark."""
     monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
     rows, now = events(0, 10, start_ms=START_MS, span_ms=1_000), Divided(4, 2)
     handle, watermark = FakeHandle(), START_MS + 600_000
@@ -47,10 +49,18 @@ def test_a_share_without_rows_knows_what_is_over(tmp_path, monkeypatch):
         return made
 
     rescaling = processor(start_ms=watermark)
-    visit = pa.Table.from_pylist([dict.fromkeys(STATE.names)], STATE).to_pandas()
-    for key in ids(3).tolist():
+    before = open_replica(frame_plan_for(rows).plan)
+    if held:
+        before.process(events(1, 200, start_ms=watermark + 600_000))
+        before.snapshot()
+    for share, key in enumerate(ids(3).tolist()):
         handle.key = key
-        assert list(rescaling.handleInputRows((key,), iter([visit]), TimerValues(0, 0))) == []
+        parts = [(group, part) for group, part in before.parts(4) if group % 2 == share]
+        visit = (
+            pa.Table.from_batches(cut(parts)) if parts else pa.Table.from_pylist([dict.fromkeys(STATE.names)], STATE)
+        )
+        found = rescaling.handleInputRows((key,), iter([visit.to_pandas()]), TimerValues(0, 0))
+        assert list(found) == []
     longer = processor(SPEC.allowed_lateness("1 hour"))
     for share, key in enumerate(ids(3).tolist()):
         handle.key = key
