@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastwin.columns.decoding import decoded_type, encoded, from_objects
+from fastwin.columns.exact import Exact
 from fastwin.columns.schemas import change_refused, object_refused
 from fastwin.columns.tables import has_null
 from fastwin.errors import SpecError
@@ -22,6 +23,7 @@ __all__ = ["FRACTIONS", "exact_objects", "schema_of_rows", "table_of_rows", "who
 FRACTIONS = (float, np.floating, Decimal)
 """What Arrow takes for an int, and cuts off."""
 
+_WHOLE = (pa.Scalar, Exact)  # of a type of Arrow's
 _NUMPY_TIMES = (np.datetime64, np.timedelta64)
 _TIMES = (datetime, time, timedelta)
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -116,7 +118,7 @@ def _refuse_cut(values: Iterable[Any], kind: pa.DataType) -> None:
                 _refuse_cut([row.get(field.name) for row in rows], field.type)
         return
     if pa.types.is_map(kind):
-        maps = [value for value in values if value is not None and not isinstance(value, pa.Scalar)]
+        maps = [value for value in values if value is not None and not isinstance(value, _WHOLE)]
         pairs = [pair for value in maps for pair in (value.items() if isinstance(value, Mapping) else value)]
         entries = [tuple(pair.values()) if isinstance(pair, Mapping) else pair for pair in pairs]
         for place, inner in enumerate((kind.key_type, kind.item_type)):
@@ -124,7 +126,7 @@ def _refuse_cut(values: Iterable[Any], kind: pa.DataType) -> None:
                 _refuse_cut([entry[place] for entry in entries], inner)
         return
     if pa.types.is_nested(kind):
-        lists = [value for value in values if value is not None and not isinstance(value, pa.Scalar)]
+        lists = [value for value in values if value is not None and not isinstance(value, _WHOLE)]
         whole = [isinstance(value, np.ndarray) and value.dtype.kind in "biu" for value in lists]
         _refuse_cut(
             [one for value, skip in zip(lists, whole, strict=True) if not skip for one in value], kind.value_type

@@ -123,7 +123,7 @@ def test_secrets_on_the_command_line_are_warned_of(store):
     assert "secret" not in errors
 
 
-def test_a_path_is_no_password(tmp_path):
+def test_a_path_with_a_sign_is_a_path(tmp_path):
     with start("--store", f"rocksdb:{tmp_path}/ann@example") as process:
         _, errors = process.communicate(timeout=60)
     assert "there is no store at" in errors and "password" not in errors
