@@ -215,7 +215,7 @@ cdef class AfterWatermark(_Parted):
         cdef Py_ssize_t deletions = self.host.deletions
         for j in range(self.host.merged_n):
             self.host.merged_cell(j, self.cell)[0] = 0
-        _Parted.c_on_merge(self)
+        NestingTrigger.c_on_merge(self)
         self.host.cells[self.cell] = passed
         if not passed:
             self.host.register_event(last)

@@ -195,11 +195,11 @@ def test_a_key_column_with_a_dot_is_asked_for_from_the_shell(spark, tmp_path, mo
     rows = TABLES[0].rename_columns([{"k": "user.name"}.get(name, name) for name in TABLES[0].column_names])
     run_stream(spark, DOTTED, [rows], tmp_path, watermark="1 day", key_groups=3)
     shared_with_commands(spark, monkeypatch)
-    (tmp_path / "dotted.py").write_text(
-        "import fastwin as fw\n\nspec = fw.key_by('user.name').event_time('ts').window(fw.TumblingEventTimeWindows.of("
-        "'2 min')).bad_rows('drop').aggregate(n=fw.Count())\n"
+    where = shell_options(
+        tmp_path / "dotted.py",
+        "fw.key_by('user.name').event_time('ts').window(fw.TumblingEventTimeWindows.of('2 min')).bad_rows('drop')"
+        ".aggregate(n=fw.Count())",
     )
-    where = ["--checkpoint", str(tmp_path / "checkpoint"), "--spec", f"{tmp_path / 'dotted.py'}:spec"]
     assert run(["inspect", *where, "--key", "k3"]) == 0
     assert set(re.findall(r"^\|(k\d) ", capsys.readouterr().out, re.MULTILINE)) == {"k3"}
 
@@ -208,17 +208,26 @@ def test_a_null_key_is_asked_for_from_the_shell(spark, tmp_path, monkeypatch, ca
     rows = TABLES[0].set_column(0, "k", pa.array([None, "null"] * 15))
     run_stream(spark, SPEC, [rows], tmp_path, watermark="1 day", key_groups=3)
     shared_with_commands(spark, monkeypatch)
-    (tmp_path / "nulls.py").write_text(
-        "import fastwin as fw\n\nspec = fw.key_by('k').event_time('ts').window(fw.SlidingEventTimeWindows.of('2 min', "
-        "'1 min')).bad_rows('drop').aggregate(n=fw.Count(), total=fw.Sum('v'))\n"
+    where = shell_options(
+        tmp_path / "nulls.py",
+        "fw.key_by('k').event_time('ts').window(fw.SlidingEventTimeWindows.of('2 min', '1 min')).bad_rows('drop')"
+        ".aggregate(n=fw.Count(), total=fw.Sum('v'))",
     )
-    where = ["--checkpoint", str(tmp_path / "checkpoint"), "--spec", f"{tmp_path / 'nulls.py'}:spec"]
     assert run(["why", *where, "--null-key", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["key"] is None and report["windows"]
     for words, shown in ((["--null-key"], "NULL"), (["--key", "null"], "null")):
         assert run(["inspect", *where, *words]) == 0
         assert set(re.findall(r"^\|(NULL|null) *\|", capsys.readouterr().out, re.MULTILINE)) == {shown}
+
+
+def shell_options(file, spec: str) -> list[str]:
+    """Returns the options for the checkpoint beside a new file, which gets the spec of its query, in words of Python.
+
+    The name of the file is a module's, so each test has one of its own.
+    """
+    file.write_text(f"import fastwin as fw\n\nspec = {spec}\n")
+    return ["--checkpoint", str(file.with_name("checkpoint")), "--spec", f"{file}:spec"]
 
 
 def shared_with_commands(spark, monkeypatch) -> None:
