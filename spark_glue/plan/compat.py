@@ -33,6 +33,7 @@ __all__ = [
     "finds_old_timers",
     "has_columnar_input",
     "has_second_format",
+    "has_unix_sockets",
     "is_connect",
     "is_observation",
     "lacking",
@@ -50,6 +51,7 @@ _COLUMNAR_INPUT = (4, 2)
 _TIME_TYPE = (4, 1)
 _CONNECT_STREAMS = (4, 1)
 _SECOND_FORMAT = (4, 1)
+_UNIX_SOCKETS = (4, 1)
 _REPARTITIONS = (4, 3)
 _PYTHON_LIMITS = (4, 2)
 _OFFSETS_BY_NAME = (4, 2)
@@ -258,6 +260,11 @@ def finds_old_timers() -> bool:
 def has_second_format() -> bool:
     """Returns whether the second format of checkpoints is the better one here, without Spark Connect."""
     return _HERE >= _SECOND_FORMAT
+
+
+def has_unix_sockets() -> bool:
+    """Returns whether Spark can talk to its Pythons over Unix domain sockets, without Spark Connect."""
+    return _HERE >= _UNIX_SOCKETS
 
 
 def _told(version: tuple[int, int]) -> str:

@@ -33,7 +33,7 @@ FLOORS = [
 # The rooms of the glue, likewise; all of them stand above fastwin's.
 GLUE_FLOORS = [
     "plan",
-    "classarchive interpreter",
+    "classarchive interpreter sockets",
     "state session",
     "stages",
     "watermarks",
