@@ -8,13 +8,14 @@ import fastwin as fw
 from bench.lab import DELAY, STORES, Input, Query
 from bench.race import OURS
 
-__all__ = ["ON_FILES", "SMALL", "WINDOWS", "both", "native", "ours", "small", "store_of", "tell"]
+__all__ = ["ON_FILES", "SMALL", "SMALL_ON_FILES", "WINDOWS", "both", "native", "ours", "small", "store_of", "tell"]
 
 ON_FILES = f"{OURS}, ParquetFiles"
 """The contender that reads the files in Python."""
 
 SMALL = f"{OURS}, small state"
-"""The contender whose state is one value for each share. It is on the HDFS-backed store, on which others cannot be."""
+SMALL_ON_FILES = f"{ON_FILES}, small state"
+"""Contenders whose state is one value for each share. They are on the HDFS-backed store, on which others cannot be."""
 
 WINDOWS: dict[str, tuple[fw.WindowAssigner, Callable[[Any], Any]]] = {
     "tumbling": (fw.TumblingEventTimeWindows.of("1 minute"), lambda functions: functions.window("ts", "1 minute")),
@@ -72,13 +73,14 @@ def both(windows: str) -> dict[str, Query]:
 
 
 def small(windows: str) -> dict[str, Query]:
-    """Returns the question with small state, for streams."""
-    return {SMALL: ours(WINDOWS[windows][0], small=True)}
+    """Returns the question with small state, for streams, over the frame and the files."""
+    assigner = WINDOWS[windows][0]
+    return {SMALL: ours(assigner, small=True), SMALL_ON_FILES: ours(assigner, files=True, small=True)}
 
 
 def store_of(contender: str) -> str:
     """Returns the store of state that a contender has."""
-    return "HDFSBacked" if contender == SMALL else STORES.get(contender, "RocksDB")
+    return "HDFSBacked" if contender in (SMALL, SMALL_ON_FILES) else STORES.get(contender, "RocksDB")
 
 
 def tell(windows: str, taken: dict[str, list[float]], rows: int, against: str) -> None:

@@ -17,7 +17,7 @@ from spark_glue.classarchive import archived_classes
 from spark_glue.interpreter import start_quickly
 from spark_glue.plan.compat import SparkContext, checkpoint_format, is_connect
 from spark_glue.plan.settings import BATCH_BYTES_KEY, FORMAT_KEY, NO_LIMIT
-from spark_glue.sockets import delete_with_spark, unix_sockets
+from spark_glue.sockets import unix_sockets
 
 __all__ = [
     "CLUSTER_WORKER_MEMORY",
@@ -118,22 +118,21 @@ def session(
         _check_running(running, wanted)
         return running
 
-    needed = {STATE_STORE_KEY: STATE_STORE_PROVIDER, **_quiet(os.environ), **unix_sockets(wanted, os.environ)}
+    needed = {STATE_STORE_KEY: STATE_STORE_PROVIDER, **_quiet(os.environ)}
     if _PYTHON_KEY in wanted:
         os.environ["PYSPARK_PYTHON"] = wanted[_PYTHON_KEY]
     elif "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = needed[_PYTHON_KEY] = sys.executable
     builder = SparkSession.builder.appName(app_name or wanted.get("spark.app.name") or "fastwin")
-    for key, value in (needed | wanted).items():
-        builder = builder.config(key, value)
     starts = SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ  # a JVM
-    with archived_classes(class_archive if starts else None):
+    with archived_classes(class_archive if starts else None), unix_sockets(wanted, os.environ) as sockets:
+        for key, value in (needed | sockets | wanted).items():
+            builder = builder.config(key, value)
         built = _started(builder)
     given = built.sparkContext.getConf()
     for key, value in _preferences(built).items():
         if given.get(key) is None:  # neither config nor spark-submit says anything
             built.conf.set(key, value)
-    delete_with_spark(built.sparkContext)
     _keep_worker_memory(built.sparkContext)
     _load_workers_at_once(built.sparkContext)
     _LOG.info("session: Spark %s at %s", built.version, built.sparkContext.master)

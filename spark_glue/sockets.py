@@ -5,49 +5,57 @@ puts off for 40 ms. A micro-batch with few rows waits so in each of its tasks.
 """
 
 import os
+import shutil
 import socket
 import tempfile
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
 
 from spark_glue.plan.compat import SparkContext, has_unix_sockets
 
-__all__ = ["delete_with_spark", "unix_sockets"]
+__all__ = ["unix_sockets"]
 
 _ENABLED_KEY = "spark.python.unix.domain.socket.enabled"
 _FOLDER_KEY = "spark.python.unix.domain.socket.dir"
 _LONGEST_FOLDER = 60  # of its path in bytes: Spark's names take 43 of the 104 that each system has for a socket's
 
 
-def unix_sockets(wanted: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns settings with which Spark and its Pythons talk over Unix domain sockets.
+@contextmanager
+def unix_sockets(wanted: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Gives settings with which a Spark that starts within talks to its Pythons over Unix domain sockets.
 
-    wanted: the settings that the caller asks for.
+    wanted: the settings that the caller asks for. The folder of the sockets is Spark's own from then on: its JVM
+    deletes it when it ends, also where this process is killed. If Spark does not start, it is deleted at once.
 
-    There are none where master is not surely local, and where somebody else has said what to do; where Spark, Python or
-    the system has no such sockets, or the path of temporary folders is too long for them.
+    There are none where the master is not surely local, and where somebody else has said what to do; where Spark,
+    Python or the system has no such sockets, or the path of temporary folders is too long for them.
     """
+    if not (_may_choose(wanted, environment) and _is_local(wanted, environment)):
+        yield {}
+    elif _FOLDER_KEY in wanted:
+        yield {_ENABLED_KEY: "true"}
+    elif (folder := _new_folder()) is None:
+        yield {}
+    else:
+        try:
+            yield {_ENABLED_KEY: "true", _FOLDER_KEY: folder}
+            _delete_with_spark(folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _may_choose(wanted: Mapping[str, str], environment: Mapping[str, str]) -> bool:
     said = (
         _ENABLED_KEY in wanted
         or "PYSPARK_UDS_MODE" in environment
         or _ENABLED_KEY in environment.get("PYSPARK_SUBMIT_ARGS", "")
         or _defaults(environment).exists()
     )
-    if said or not has_unix_sockets() or not hasattr(socket, "AF_UNIX") or not _is_local(wanted, environment):
-        return {}
-    folder = wanted.get(_FOLDER_KEY) or _folder_in(tempfile.gettempdir())
-    return {_ENABLED_KEY: "true", _FOLDER_KEY: folder} if folder else {}
-
-
-def delete_with_spark(context: SparkContext) -> None:
-    """Lets Spark's JVM delete the folder of its sockets when it ends, also where this process is killed."""
-    folder = context.getConf().get(_FOLDER_KEY)
-    if folder is not None and folder == _folder_in(tempfile.gettempdir()):
-        hooks = getattr(context._jvm.org.apache.spark.util, "ShutdownHookManager$")
-        getattr(hooks, "MODULE$").registerShutdownDeleteDir(context._jvm.java.io.File(folder))
+    return not said and has_unix_sockets() and hasattr(socket, "AF_UNIX")
 
 
 def _is_local(wanted: Mapping[str, str], environment: Mapping[str, str]) -> bool:
@@ -65,7 +73,13 @@ def _defaults(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("SPARK_CONF_DIR") or os.path.join(home, "conf"), "spark-defaults.conf")
 
 
-@cache  # a further session of this process has the same
-def _folder_in(parent: str) -> str | None:
+def _new_folder() -> str | None:
+    parent = tempfile.gettempdir()
     fits = len(os.fsencode(os.path.join(parent, "fastwin-12345678"))) <= _LONGEST_FOLDER
     return tempfile.mkdtemp(prefix="fastwin-", dir=parent) if fits else None
+
+
+def _delete_with_spark(folder: str) -> None:
+    jvm = SparkContext._jvm
+    hooks = getattr(jvm.org.apache.spark.util, "ShutdownHookManager$")
+    getattr(hooks, "MODULE$").registerShutdownDeleteDir(jvm.java.io.File(folder))

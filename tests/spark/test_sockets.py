@@ -2,7 +2,10 @@
 
 import os
 import stat
+import subprocess
+import sys
 import tempfile
+import textwrap
 
 import pyspark
 import pytest
@@ -11,19 +14,45 @@ from pyspark.sql import functions as F
 import spark_glue.sockets
 from spark_glue.plan.compat import has_unix_sockets
 from spark_glue.sockets import unix_sockets
+from tests.support.until import until
 
 ENABLED = "spark.python.unix.domain.socket.enabled"
 FOLDER = "spark.python.unix.domain.socket.dir"
 needs_them = pytest.mark.skipif(not has_unix_sockets(), reason=f"Spark {pyspark.__version__} has none")
 
 
+def settings(wanted: dict[str, str], environment: dict[str, str]) -> dict[str, str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spark_glue.sockets, "_delete_with_spark", os.rmdir)
+        with unix_sockets(wanted, environment) as found:
+            return found
+
+
 @needs_them
 @pytest.mark.parametrize("master", [None, "local", "local[3]"])
-def test_local_mode_has_them(master):
-    settings = unix_sockets({} if master is None else {"spark.master": master}, {})
-    assert settings[ENABLED] == "true"
-    assert stat.S_IMODE(os.stat(settings[FOLDER]).st_mode) == 0o700, "others could talk to a worker"
-    assert unix_sockets({}, {}) == settings, "one folder is enough for a process"
+def test_local_mode_has_them(monkeypatch, master):
+    kept = []
+    monkeypatch.setattr(spark_glue.sockets, "_delete_with_spark", kept.append)
+    with unix_sockets({} if master is None else {"spark.master": master}, {}) as found:
+        assert found[ENABLED] == "true"
+        assert stat.S_IMODE(os.stat(found[FOLDER]).st_mode) == 0o700, "others could talk to a worker"
+    assert kept == [found[FOLDER]]
+    os.rmdir(found[FOLDER])
+
+
+@needs_them
+def test_spark_does_not_start():
+    folders = []
+
+    def start() -> None:
+        with unix_sockets({}, {}) as found:
+            folders.append(found[FOLDER])
+            assert os.path.isdir(folders[0])
+            raise RuntimeError("no Java")
+
+    with pytest.raises(RuntimeError, match="no Java"):
+        start()
+    assert not os.path.exists(folders[0])
 
 
 @pytest.mark.parametrize(
@@ -42,7 +71,7 @@ def test_local_mode_has_them(master):
 )
 def test_where_nothing_is_said(wanted, environment):
     """Elsewhere the machines of a cluster would look for a folder of this one, or somebody has chosen."""
-    assert unix_sockets(wanted, environment) == {}
+    assert settings(wanted, environment) == {}
 
 
 @pytest.mark.parametrize("variable", ["SPARK_HOME", "SPARK_CONF_DIR"])
@@ -50,9 +79,9 @@ def test_an_installation_with_settings_of_its_own(tmp_path, variable):
     folder = tmp_path / "conf"
     folder.mkdir()
     environment = {variable: str(tmp_path if variable == "SPARK_HOME" else folder)}
-    assert bool(unix_sockets({}, environment)) == has_unix_sockets()
+    assert bool(settings({}, environment)) == has_unix_sockets()
     (folder / "spark-defaults.conf").write_text("spark.master yarn\n")
-    assert unix_sockets({}, environment) == {}
+    assert settings({}, environment) == {}
 
 
 def test_no_sockets_below_a_long_path(tmp_path, monkeypatch):
@@ -60,19 +89,19 @@ def test_no_sockets_below_a_long_path(tmp_path, monkeypatch):
     deep = tmp_path / ("deep" * 15)
     deep.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
-    assert unix_sockets({}, {}) == {}
+    assert settings({}, {}) == {}
     assert not list(deep.iterdir())
 
 
 @needs_them
 def test_a_folder_of_the_users():
-    assert unix_sockets({FOLDER: "/run/mine"}, {}) == {ENABLED: "true", FOLDER: "/run/mine"}
+    assert settings({FOLDER: "/run/mine"}, {}) == {ENABLED: "true"}
 
 
 @needs_them
 def test_a_system_without_them(monkeypatch):
     monkeypatch.delattr(spark_glue.sockets.socket, "AF_UNIX")
-    assert unix_sockets({}, {}) == {}
+    assert settings({}, {}) == {}
 
 
 @needs_them
@@ -88,3 +117,19 @@ def test_sockets_of_ended_tasks_are_gone(spark):
         return len(os.listdir(folder))
 
     assert ask() == ask() <= 8
+
+
+@needs_them
+@pytest.mark.long
+def test_the_folder_of_a_killed_program_is_deleted():
+    program = textwrap.dedent(f"""
+        import os, signal, spark_glue
+        spark = spark_glue.session(master="local[1]")
+        assert spark.range(3).mapInArrow(lambda batches: batches, "id long").count() == 3
+        print(spark.sparkContext.getConf().get({FOLDER!r}), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    folder = ended.stdout.strip()
+    assert folder, ended.stderr
+    until(lambda: not os.path.exists(folder))
