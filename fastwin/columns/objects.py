@@ -26,6 +26,7 @@ FRACTIONS = (float, np.floating, Decimal)
 _WHOLE = (pa.Scalar, Exact)  # of a type of Arrow's
 _NUMPY_TIMES = (np.datetime64, np.timedelta64)
 _TIMES = (datetime, time, timedelta)
+_NARROW, _INFINITE = pa.float32(), float(2**128 - 2**103)  # from there on a number rounds to infinity
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _WIDER = {pa.int8(): pa.int64(), pa.int16(): pa.int64(), pa.int32(): pa.int64(), pa.float32(): pa.float64()}
 
@@ -127,7 +128,7 @@ def _refuse_cut(values: Iterable[Any], kind: pa.DataType) -> None:
         return
     if pa.types.is_nested(kind):
         lists = [value for value in values if value is not None and not isinstance(value, _WHOLE)]
-        whole = [isinstance(value, np.ndarray) and value.dtype.kind in "biu" for value in lists]
+        whole = [isinstance(value, np.ndarray) and _all_fit(value.dtype, kind.value_type) for value in lists]
         _refuse_cut(
             [one for value, skip in zip(lists, whole, strict=True) if not skip for one in value], kind.value_type
         )
@@ -136,12 +137,18 @@ def _refuse_cut(values: Iterable[Any], kind: pa.DataType) -> None:
     if suspects:
         for value in values:
             if isinstance(value, suspects) and _is_cut(value, kind):
-                raise pa.ArrowInvalid(f"{value!r} has a part that would be cut off")
+                fault = "is out of range" if kind == _NARROW else "has a part that would be cut off"
+                raise pa.ArrowInvalid(f"{value!r} {fault}")
+
+
+def _all_fit(numbers: np.dtype, kind: pa.DataType) -> bool:
+    """Whether each array of numpy's of a type surely fits a column, or a list within one."""
+    return numbers.kind in "biu" if kind != _NARROW else numbers == kind.to_pandas_dtype()
 
 
 def _suspect(one: type, kind: pa.DataType) -> bool:
     """Whether values of a Python type may be more than those of a column."""
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(kind) or kind == _NARROW:
         return issubclass(one, FRACTIONS)
     if one in _TIMES and getattr(kind, "unit", "") == "us":
         return False
@@ -149,7 +156,9 @@ def _suspect(one: type, kind: pa.DataType) -> bool:
 
 
 def _is_cut(value: Any, kind: pa.DataType) -> bool:
-    """Whether Arrow would cut off a fraction or a time of day, or make a date of NaT."""
+    """Whether Arrow would cut off a fraction or a time of day, or make a date of NaT, or infinity of a number."""
+    if kind == _NARROW:
+        return math.isfinite(value) and abs(value) >= _INFINITE
     if pa.types.is_integer(kind):
         return value != value or value in (math.inf, -math.inf) or value != int(value)
     if value is None or type(value).__name__ == "NaTType":
@@ -166,10 +175,13 @@ def _is_cut(value: Any, kind: pa.DataType) -> bool:
 
 @lru_cache(maxsize=1_000)
 def _may_be_cut(kind: pa.DataType) -> bool:
-    """Whether a type is one of whole numbers, dates or times, or has such within; finer than microseconds is whole."""
+    """Whether a type holds less than Python does, or has such within: whole numbers, narrow floats, dates, most times.
+
+    Times finer than microseconds are whole.
+    """
     if pa.types.is_nested(kind):
         return any(_may_be_cut(kind.field(i).type) for i in range(kind.num_fields))
-    if pa.types.is_integer(kind) or pa.types.is_date(kind):
+    if pa.types.is_integer(kind) or pa.types.is_date(kind) or kind == _NARROW:
         return True
     return pa.types.is_temporal(kind) and getattr(kind, "unit", None) in _MICROSECONDS
 

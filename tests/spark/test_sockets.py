@@ -106,7 +106,7 @@ def test_a_system_without_them(monkeypatch):
 
 @needs_them
 def test_sockets_of_ended_tasks_are_gone(spark):
-    """All that a session keeps are the sockets of its accumulators and of its daemons."""
+    """What a session keeps are the sockets of its accumulators, daemons and sources, and none of a task."""
     folder = spark.sparkContext.getConf().get(FOLDER)
 
     def same(batches):
@@ -116,7 +116,8 @@ def test_sockets_of_ended_tasks_are_gone(spark):
         spark.range(0, 64, 1, 8).withColumn("id", F.col("id") + 0).mapInArrow(same, "id long").count()
         return len(os.listdir(folder))
 
-    assert ask() == ask() <= 8
+    first = ask()
+    assert max(ask() for _ in range(3)) <= first
 
 
 @needs_them
