@@ -7,6 +7,7 @@ puts off for 40 ms. A micro-batch with few rows waits so in each of its tasks.
 import os
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ __all__ = ["unix_sockets"]
 
 _ENABLED_KEY = "spark.python.unix.domain.socket.enabled"
 _FOLDER_KEY = "spark.python.unix.domain.socket.dir"
+_DAEMON_KEY = "spark.python.daemon.module"
 _LONGEST_FOLDER = 60  # of its path in bytes: Spark's names take 43 of the 104 that each system has for a socket's
 
 
@@ -30,8 +32,9 @@ def unix_sockets(wanted: Mapping[str, str], environment: Mapping[str, str]) -> I
     wanted: the settings that the caller asks for. The folder of the sockets is Spark's own from then on: its JVM
     deletes it when it ends, also where this process is killed. If Spark does not start, it is deleted at once.
 
-    There are none where the master is not surely local, and where somebody else has said what to do; where Spark,
-    Python or the system has no such sockets, or the path of temporary folders is too long for them.
+    There are none where the master is not surely local, and where somebody else has said what to do; where the workers
+    are not of ``spark_glue.daemon``, which keeps quiet about sockets that Spark has closed; where Spark, Python or the
+    system has no such sockets, or the path of temporary folders is too long for them.
     """
     if not (_may_choose(wanted, environment) and _is_local(wanted, environment)):
         yield {}
@@ -55,7 +58,8 @@ def _may_choose(wanted: Mapping[str, str], environment: Mapping[str, str]) -> bo
         or _ENABLED_KEY in environment.get("PYSPARK_SUBMIT_ARGS", "")
         or _defaults(environment).exists()
     )
-    return not said and has_unix_sockets() and hasattr(socket, "AF_UNIX")
+    ours = _DAEMON_KEY not in wanted and environment.get("PYSPARK_PYTHON", sys.executable) == sys.executable
+    return ours and not said and has_unix_sockets() and hasattr(socket, "AF_UNIX")
 
 
 def _is_local(wanted: Mapping[str, str], environment: Mapping[str, str]) -> bool:

@@ -11,6 +11,7 @@ import pyspark
 import pytest
 from pyspark.sql import functions as F
 
+import spark_glue.daemon
 import spark_glue.sockets
 from spark_glue.plan.compat import has_unix_sockets
 from spark_glue.sockets import unix_sockets
@@ -40,6 +41,18 @@ def test_local_mode_has_them(monkeypatch, master):
     os.rmdir(found[FOLDER])
 
 
+def test_a_worker_that_spark_has_left_is_no_traceback(monkeypatch):
+    """Where an idle worker is ended, it has still something to say, which nobody reads."""
+
+    def closed(sock, authenticated):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(spark_glue.daemon, "_work", closed)
+    assert spark_glue.daemon._work_until_closed(None, True) == 1
+    monkeypatch.setattr(spark_glue.daemon, "_work", lambda sock, authenticated: 0)
+    assert spark_glue.daemon._work_until_closed(None, True) == 0
+
+
 @needs_them
 def test_spark_does_not_start():
     folders = []
@@ -61,6 +74,8 @@ def test_spark_does_not_start():
         ({"spark.master": "spark://host:7077"}, {}),
         ({"spark.master": "yarn"}, {}),
         ({ENABLED: "false"}, {}),
+        ({"spark.python.daemon.module": "mine"}, {}),
+        ({}, {"PYSPARK_PYTHON": "/usr/bin/other"}),
         ({}, {"PYSPARK_UDS_MODE": "false"}),
         ({}, {"MASTER": "yarn"}),
         ({}, {"PYSPARK_GATEWAY_PORT": "25333"}),
