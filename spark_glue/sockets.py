@@ -12,12 +12,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import pyspark
 
 from spark_glue.plan.compat import SparkContext, has_unix_sockets
 
-__all__ = ["unix_sockets"]
+__all__ = ["end_quietly", "end_quietly_here", "unix_sockets"]
 
 _ENABLED_KEY = "spark.python.unix.domain.socket.enabled"
 _FOLDER_KEY = "spark.python.unix.domain.socket.dir"
@@ -87,3 +88,28 @@ def _delete_with_spark(folder: str) -> None:
     jvm = SparkContext._jvm
     hooks = getattr(jvm.org.apache.spark.util, "ShutdownHookManager$")
     getattr(hooks, "MODULE$").registerShutdownDeleteDir(jvm.java.io.File(folder))
+
+
+def end_quietly(daemon: ModuleType) -> None:
+    """Lets the workers of a daemon, PySpark's module, end without a traceback where Spark has closed its side.
+
+    What a worker has left to say then, such as an idle one, a Unix domain socket does not take. (TCP takes it, and
+    drops it.)
+    """
+    work = daemon.worker
+
+    def until_closed(sock: socket.socket, authenticated: bool) -> int:
+        try:
+            return work(sock, authenticated)
+        except BrokenPipeError:
+            return 1
+
+    daemon.worker = until_closed  # type: ignore[attr-defined]
+
+
+def end_quietly_here() -> None:
+    """Does that for this process, from its next task on, if it is a worker of PySpark's own daemon."""
+    main = sys.modules["__main__"]
+    is_daemon = main.__spec__ is not None and main.__spec__.name == pyspark.__name__ + ".daemon"
+    if is_daemon and main.worker.__module__ == main.__name__:
+        end_quietly(main)

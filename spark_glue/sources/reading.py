@@ -17,6 +17,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from spark_glue.plan.compat import spark_struct_of
 from spark_glue.plan.frameplan import FramePlan
+from spark_glue.sockets import end_quietly_here
 from spark_glue.sources.columns import columns_in, conformed
 from spark_glue.sources.folder import Folder, Found, Listed, at_once
 from spark_glue.sources.listing import Limits, Listing, Offset, files_of, first_offset
@@ -79,6 +80,14 @@ def packed_stream(spark: SparkSession, job: Job, limits: Limits) -> DataFrame:
 class _Source(DataSource):
     # Spark makes a source by itself and gives it options alone, so what it is to do are values of a class of its own.
     job: Job
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        end_quietly_here()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        end_quietly_here()
 
     @classmethod
     def name(cls) -> str:

@@ -6,15 +6,15 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import types
 
 import pyspark
 import pytest
 from pyspark.sql import functions as F
 
-import spark_glue.daemon
 import spark_glue.sockets
 from spark_glue.plan.compat import has_unix_sockets
-from spark_glue.sockets import unix_sockets
+from spark_glue.sockets import end_quietly, end_quietly_here, unix_sockets
 from tests.support.until import until
 
 ENABLED = "spark.python.unix.domain.socket.enabled"
@@ -47,10 +47,12 @@ def test_a_worker_that_spark_has_left_is_no_traceback(monkeypatch):
     def closed(sock, authenticated):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(spark_glue.daemon, "_work", closed)
-    assert spark_glue.daemon._work_until_closed(None, True) == 1
-    monkeypatch.setattr(spark_glue.daemon, "_work", lambda sock, authenticated: 0)
-    assert spark_glue.daemon._work_until_closed(None, True) == 0
+    daemon = types.ModuleType("pyspark.daemon")
+    for work, code in ((closed, 1), (lambda sock, authenticated: 0, 0)):
+        daemon.worker = work
+        end_quietly(daemon)
+        assert daemon.worker(None, True) == code
+    end_quietly_here()  # this process is no daemon
 
 
 @needs_them
