@@ -16,7 +16,7 @@ from fastwin.machine.java import java_fault
 from spark_glue.classarchive import archived_classes
 from spark_glue.interpreter import start_quickly
 from spark_glue.plan.compat import SparkContext, checkpoint_format, is_connect
-from spark_glue.plan.settings import BATCH_BYTES_KEY, FORMAT_KEY, NO_LIMIT
+from spark_glue.plan.settings import BATCH_BYTES_KEY, DAEMON_KEY, FORMAT_KEY, NO_LIMIT
 from spark_glue.sockets import unix_sockets
 
 __all__ = [
@@ -39,7 +39,6 @@ _REMOTE_KEY = "spark.remote"
 _REMOTE_VARIABLE = "SPARK_REMOTE"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _PROGRESS_KEY = "spark.ui.showConsoleProgress"
-_DAEMON_KEY = "spark.python.daemon.module"
 _DAEMON = "spark_glue.daemon"
 WORKER_MEMORY = {
     "MALLOC_MMAP_MAX_": "0",
@@ -196,11 +195,11 @@ def _keep_worker_memory(context: SparkContext) -> None:
 
 def _load_workers_at_once(context: SparkContext) -> None:
     """Lets a daemon that has loaded fastwin make the workers, where its Python is surely this one."""
-    if not _is_local(context) or context.getConf().get(_DAEMON_KEY) is not None:
+    if not _is_local(context) or context.getConf().get(DAEMON_KEY) is not None:
         return
     if os.environ.get("PYSPARK_PYTHON") == sys.executable:
         # What master there is, is known only now. Each query looks there anew.
-        context._conf.set(_DAEMON_KEY, _DAEMON)
+        context._conf.set(DAEMON_KEY, _DAEMON)
         start_quickly(context)
 
 

@@ -17,12 +17,12 @@ from types import ModuleType
 import pyspark
 
 from spark_glue.plan.compat import SparkContext, has_unix_sockets
+from spark_glue.plan.settings import DAEMON_KEY
 
 __all__ = ["end_quietly", "end_quietly_here", "unix_sockets"]
 
 _ENABLED_KEY = "spark.python.unix.domain.socket.enabled"
 _FOLDER_KEY = "spark.python.unix.domain.socket.dir"
-_DAEMON_KEY = "spark.python.daemon.module"
 _LONGEST_FOLDER = 60  # of its path in bytes: Spark's names take 43 of the 104 that each system has for a socket's
 
 
@@ -59,7 +59,7 @@ def _may_choose(wanted: Mapping[str, str], environment: Mapping[str, str]) -> bo
         or _ENABLED_KEY in environment.get("PYSPARK_SUBMIT_ARGS", "")
         or _defaults(environment).exists()
     )
-    ours = _DAEMON_KEY not in wanted and environment.get("PYSPARK_PYTHON", sys.executable) == sys.executable
+    ours = DAEMON_KEY not in wanted and environment.get("PYSPARK_PYTHON", sys.executable) == sys.executable
     return ours and not said and has_unix_sockets() and hasattr(socket, "AF_UNIX")
 
 

@@ -9,6 +9,7 @@ __all__ = [
     "BATCH_BYTES_KEY",
     "BATCH_ROWS_KEY",
     "CASE_KEY",
+    "DAEMON_KEY",
     "FORMAT_KEY",
     "NO_LIMIT",
     "QUIET_KEY",
@@ -29,6 +30,9 @@ NO_LIMIT = str(2**31 - 1)
 
 CASE_KEY = "spark.sql.caseSensitive"
 """Spark's setting for whether the case of letters tells columns apart."""
+
+DAEMON_KEY = "spark.python.daemon.module"
+"""Spark's setting for the module of the daemon that forks Python's workers."""
 
 FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 """Spark's setting for the format of new checkpoints: in 2, each attempt of a task writes state files of its own."""

@@ -41,7 +41,7 @@ def test_local_mode_has_them(monkeypatch, master):
     os.rmdir(found[FOLDER])
 
 
-def test_a_worker_that_spark_has_left_is_no_traceback(monkeypatch):
+def test_a_worker_that_spark_has_left_is_no_traceback():
     """Where an idle worker is ended, it has still something to say, which nobody reads."""
 
     def closed(sock, authenticated):
