@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +21,7 @@ from fastwin.run import planner
 from fastwin.run.fresh import new_operator
 from fastwin.run.joinbound import Bound
 from fastwin.run.planner import Plan
+from fastwin.run.pool import each_on
 from fastwin.run.results import Result
 from fastwin.run.sample import Part, times_from_all_over
 from fastwin.run.shares import MOST_SHARES, between, places_of_shares, taken
@@ -47,23 +46,13 @@ def run_join(bound: Bound, tables: tuple[pa.Table, pa.Table], threads: int) -> R
     plan = planner.plan(bound.spec, bound.schema)
     checked = [(side, part) for side, table in enumerate(tables) for part in _checked(bound, side, table)]
     inputs = [(side, (good.rows, good.times)) for side, good in checked]
-    with _each(threads) as each:
+    with each_on(threads) as each:
         shares = _divided(plan, bound, inputs, threads, each)
         found = list(each(lambda share: _joined(plan, bound, share), shares))
     result = plan.result([rows for share in found for rows in share], [], [], {})
     sides, source = bound.late_sides(result.late), Source(bound.spec.keys, None)
     dropped = sum(good.bad for _, good in checked)
     return replace(result, late=pa.table({}), bad=pa.table({}), side=sides, source=source, bad_dropped=dropped)
-
-
-@contextmanager
-def _each(threads: int) -> Iterator[Callable]:
-    """Yields what calls a function with each of some arguments, on so many threads."""
-    if threads == 1:
-        yield map
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
-        yield pool.map
 
 
 def _checked(bound: Bound, side: int, table: pa.Table) -> Iterator[Checked]:

@@ -5,8 +5,7 @@ Where few windows have most elements, each time is looked at once, as its elemen
 
 from __future__ import annotations
 
-from collections.abc import Sized
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -35,6 +34,7 @@ from fastwin.run.divided import run_divided
 from fastwin.run.fresh import new_operator
 from fastwin.run.grouped import grouped
 from fastwin.run.planner import Plan
+from fastwin.run.pool import each_on
 from fastwin.run.reading import mentions_column, reads_column
 from fastwin.run.results import Result
 from fastwin.run.sample import has_few_windows, middle
@@ -78,13 +78,13 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         found = _run_at_once(plan, table)
         return run(spec, table, plan=plan) if found is None else found
     if runs_whole(plan, table):
-        with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
-            return run(spec, table, pool.map, plan, threads)
+        with each_on(threads) as each:
+            return run(spec, table, each, plan, threads)
     table = conform(table, plan.input_schema)
     if has_small_chunks(table):
         table = table.combine_chunks()
     chunks = _chunks(table, _PIECE_ROWS)
-    with ThreadPoolExecutor(threads, thread_name_prefix="fastwin") as pool:
+    with each_on(threads) as each:
         few = _plan_of_few(plan, chunks)
         if few is not None:
             size = min(-(-table.num_rows // (_PIECES * threads)), _MOST_PIECE_ROWS)
@@ -92,9 +92,9 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         before = accumulate((rows.num_rows for rows in chunks), initial=0)
         try:
             if few is None:
-                checked = list(pool.map(lambda rows, at: _checked(plan, rows, at), chunks, before))
+                checked = list(each(lambda rows, at: _checked(plan, rows, at), chunks, before))
             else:
-                checked = list(pool.map(lambda rows, at: _fed(few, rows, at), chunks, before))
+                checked = list(each(lambda rows, at: _fed(few, rows, at), chunks, before))
         except BadRowError:
             # Raises it again, as one thread does: it counts the bad rows of all pieces.
             return run(spec, table, plan=plan)
@@ -105,11 +105,11 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         pieces = [piece for piece in checked if len(piece.times)]
         plan = few or grouped(plan, (piece.rows for piece in pieces))
         if few is not None:
-            results = _run_by_pieces(plan, pieces, pool)
+            results = _run_by_pieces(plan, pieces, each)
         elif plan.operator == GroupsOperator.name:
-            results = list(run_divided(plan, [(piece.rows, piece.times) for piece in pieces], threads, pool.map))
+            results = list(run_divided(plan, [(piece.rows, piece.times) for piece in pieces], threads, each))
         else:
-            results = _run_by_keys(plan, pieces, threads, pool)
+            results = _run_by_keys(plan, pieces, threads, each)
     return replace(plan.result(results, [], diverted, {}), bad_dropped=sum(piece.dropped for piece in checked))
 
 
@@ -219,7 +219,7 @@ def _fed(plan: Plan, rows: pa.RecordBatch, before: int) -> _Piece:
     return replace(piece, fed=operator)
 
 
-def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
+def _run_by_pieces(plan: Plan, pieces: list[_Piece], each: Callable) -> list[pa.RecordBatch]:
     """Fires what is in one piece alone, on any thread; one operator takes the state of all in order, and fires."""
 
     lasts = [MIN_TIMESTAMP, *accumulate((piece.last for piece in pieces), max)]
@@ -232,17 +232,17 @@ def _run_by_pieces(plan: Plan, pieces: list[_Piece], pool: ThreadPoolExecutor) -
         return operator
 
     operator = new_operator(plan)
-    return run_pieces(operator, pool.map(alone, range(len(pieces))), firsts[:-1], operator.absorb)
+    return run_pieces(operator, each(alone, range(len(pieces))), firsts[:-1], operator.absorb)
 
 
-def _run_by_keys(plan: Plan, pieces: list[_Piece], threads: int, pool: ThreadPoolExecutor) -> list[pa.RecordBatch]:
+def _run_by_keys(plan: Plan, pieces: list[_Piece], threads: int, each: Callable) -> list[pa.RecordBatch]:
     """Runs the elements of some of the keys after those of others: all of a key on one thread."""
     shares = max(threads, min(sum(len(piece.times) for piece in pieces) // _KEYED_ROWS, MOST_SHARES))
 
-    divided = list(pool.map(lambda piece: places_of_shares(piece.rows, plan.spec.keys, shares), pieces))
+    divided = list(each(lambda piece: places_of_shares(piece.rows, plan.spec.keys, shares), pieces))
 
     def run_one(number: int) -> list[pa.RecordBatch]:
         parts = zip(pieces, divided, strict=True)
         return run_share(plan, [taken((piece.rows, piece.times), places[number]) for piece, places in parts])
 
-    return [rows for result in pool.map(run_one, range(shares)) for rows in result]
+    return [rows for result in each(run_one, range(shares)) for rows in result]
