@@ -51,9 +51,10 @@ def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable 
     if threads > 1:
         groups = number_of_groups(plan, parts)
         if (ranges := row_ranges(plan, parts, groups, threads)) is not None:
-            for operator in each(lambda batches: _fed(whole.fresh(), batches), ranges):
-                whole.absorb(operator)
-            yield from whole.fire_all()
+            first, *others = each(lambda batches: _fed(whole.fresh(), batches), ranges)
+            for operator in others:
+                first.absorb(operator)
+            yield from first.fire_all()
             return
     free: list[GroupsOperator] = []
 
