@@ -37,6 +37,8 @@ __all__ = ["GroupsOperator"]
 
 # Fired rows are handed over while they are in the cache.
 _FLUSH_ROWS = 1 << 16
+# Fewer rows of a window have bounds of their own.
+_SHARING_ROWS = 1 << 14
 
 
 def _no_state(call: str) -> StateError:
@@ -62,6 +64,7 @@ class GroupsOperator(WatermarkOperator):
         self._keys = config.codec.new_table()  # of keys with numbers: there are none
         self._alone = (0, 0)  # of windows that start in between, no other operator has elements
         self._fired: list[pa.RecordBatch] = []  # their results
+        self._shared: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # bounds of one window, see _bounds()
         self.chain = Chain()
         self.watermark = MIN_TIMESTAMP
         self.counters = Counters()
@@ -172,11 +175,24 @@ class GroupsOperator(WatermarkOperator):
             slots, starts = slots[order], starts[order]
         self.counters.fired += len(slots)
         for at in range(0, len(slots), _FLUSH_ROWS):
-            part, since = slots[at : at + _FLUSH_ROWS], starts[at : at + _FLUSH_ROWS]
-            ends = self._slicing.last_ends(since)
+            part = slots[at : at + _FLUSH_ROWS]
+            since, ends = self._bounds(starts[at : at + _FLUSH_ROWS])
             for some, values in config.values_in_parts(table.accumulators, table.rows, part):
                 keys = config.codec.decode_columns(table.keys(part[some]))
                 yield config.result_of(keys, since[some], ends[some], values)
+
+    def _bounds(self, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns the starts and ends of up to _FLUSH_ROWS windows in their order. Rows of one window share theirs with
+        those that come next, so they are in memory once."""
+        if len(starts) < _SHARING_ROWS or starts[0] != starts[-1]:
+            return starts, self._slicing.last_ends(starts)
+        if self._shared is None or self._shared[0][0] != starts[0]:
+            ends = self._slicing.last_ends(starts[:1])
+            self._shared = np.full(_FLUSH_ROWS, starts[0]), np.full(_FLUSH_ROWS, ends[0])
+            for bound in self._shared:
+                bound.flags.writeable = False
+        since, ends = self._shared
+        return since[: len(starts)], ends[: len(starts)]
 
     def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Orders elements by their windows where neighbours jump between many, if nothing tells when they came."""
