@@ -33,6 +33,8 @@ _SHARE_ROWS = 40_000
 _SECTION_ROWS = 1 << 24
 # So many times tell where to cut them.
 _CUT_TIMES = 1 << 15
+# So much of the groups that are expected have room from the start.
+_ROOM = 0.75
 # On one thread: fewer elements are not worth it; and those in order are only where a window has more rows of state.
 _DIVIDED_ROWS, _CACHED_GROUPS = 100_000, 1 << 19
 
@@ -51,24 +53,25 @@ def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable 
     if threads > 1:
         groups = number_of_groups(plan, parts)
         if (ranges := row_ranges(plan, parts, groups, threads)) is not None:
-            first, *others = each(lambda batches: _fed(whole.fresh(), batches), ranges)
+            first, *others = each(lambda batches: _fed(whole.fresh(_room(groups)), batches), ranges)
             for operator in others:
                 first.absorb(operator)
             yield from first.fire_all()
             return
     free: list[GroupsOperator] = []
 
-    def run_batches(batches: Iterable[Batch]) -> list[pa.RecordBatch]:
+    def run_batches(batches: Iterable[Batch], room: int = 0) -> list[pa.RecordBatch]:
         try:
             operator = free.pop()
         except IndexError:
-            operator = whole.fresh()
+            operator = whole.fresh(room)
         fired = _fed(operator, batches).fire_all()
         free.append(operator)
         return fired
 
     if threads > 1 and (ranges := window_ranges(plan, whole, parts, groups, threads, each)) is not None:
-        yield from chain.from_iterable(each(run_batches, ranges))
+        room = _room(groups / len(ranges))
+        yield from chain.from_iterable(each(lambda batches: run_batches(batches, room), ranges))
         return
     before = list(accumulate((len(times) for _, times in parts), initial=0))
     some = times_from_all_over(parts, _CUT_TIMES)
@@ -86,6 +89,12 @@ def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable 
         )
         yield from chain.from_iterable(each(run_batches, shares.batches()))
         del shares  # before the next ones are made
+
+
+def _room(groups: float) -> int:
+    """Returns for how many groups there is room from the start, of about so many: too much would cost more than to grow
+    once."""
+    return int(groups * _ROOM)
 
 
 def _fed(operator: GroupsOperator, batches: Iterable[Batch]) -> GroupsOperator:

@@ -78,6 +78,10 @@ cdef class GroupTable:
         cdef Py_ssize_t found = 8 * <Py_ssize_t> (self.capacity + self.index.size) + recent_bytes(&self.recent)
         return self.rows.nbytes + found + self.room
 
+    def make_room(self, Py_ssize_t n):
+        """Makes room for n new rows, so that the table need not grow again and again until then."""
+        self.reserve(n, 0)
+
     cdef int reserve(self, Py_ssize_t n, int64_t text) except -1 nogil:
         """Makes room for n new rows, and for as many bytes of text in their records."""
         cdef Py_ssize_t need = self.rows.top + n, size = max(self.index.size, <Py_ssize_t> FIRST_PLACES)

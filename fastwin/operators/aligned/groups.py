@@ -69,9 +69,11 @@ class GroupsOperator(WatermarkOperator):
         self.watermark = MIN_TIMESTAMP
         self.counters = Counters()
 
-    def fresh(self) -> GroupsOperator:
-        """Returns an empty operator that shares its slices; see ``expect``."""
-        return GroupsOperator(self._config, self._slicing)
+    def fresh(self, groups: int = 0) -> GroupsOperator:
+        """Returns an empty operator that shares its slices, see ``expect``, with room for so many groups."""
+        operator = GroupsOperator(self._config, self._slicing)
+        operator._table.make_room(groups)
+        return operator
 
     def process(self, batch: Batch) -> Fed:
         """Adds elements to their groups."""

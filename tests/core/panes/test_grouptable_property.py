@@ -244,6 +244,24 @@ def test_keys_of_several_columns_with_hashes_alike_are_told_apart(texts: tuple) 
     assert (totals == 2 * highest).all()
 
 
+@pytest.mark.parametrize("before", [0, 1_000])
+def test_a_table_with_room_does_not_grow(before: int) -> None:
+    table = new_table((False,))
+    keys, times = np.arange(60_000), np.zeros(60_000, np.int64)
+    table.feed([(keys[:before], None)], times[:before], 10, 0, [(keys[:before], None)])
+    table.make_room(50_000)
+    room = table.nbytes
+    for at in range(before, before + 50_000, 5_000):
+        some = slice(at, min(at + 5_000, before + 50_000))
+        table.feed([(keys[some], None)], times[some], 10, 0, [(keys[some], None)])
+    assert table.nbytes - room <= 1 << 20  # what was found lately
+    table._check()
+    slots, _ = table.slots_before(10)
+    assert table.keys(slots)[0][0].tolist() == list(range(before + 50_000))
+    table.make_room(0)
+    assert len(table) == before + 50_000
+
+
 def test_what_does_not_suit_is_refused() -> None:
     table, none = new_table((False,)), np.zeros(1, np.int64)
     values = [(none, None)]
