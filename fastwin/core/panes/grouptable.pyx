@@ -78,7 +78,7 @@ cdef class GroupTable:
         cdef Py_ssize_t found = 8 * <Py_ssize_t> (self.capacity + self.index.size) + recent_bytes(&self.recent)
         return self.rows.nbytes + found + self.room
 
-    def make_room(self, Py_ssize_t n):
+    def expect(self, Py_ssize_t n):
         """Makes room for n new rows, so that the table need not grow again and again until then."""
         self.reserve(n, 0)
 

@@ -72,7 +72,7 @@ class GroupsOperator(WatermarkOperator):
     def fresh(self, groups: int = 0) -> GroupsOperator:
         """Returns an empty operator that shares its slices, see ``expect``, with room for so many groups."""
         operator = GroupsOperator(self._config, self._slicing)
-        operator._table.make_room(groups)
+        operator._table.expect(groups)
         return operator
 
     def process(self, batch: Batch) -> Fed:
