@@ -23,7 +23,7 @@ KERNELS := $(shell find fastwin -name '*.pyx' -o -name '*.pxd')
 STUBBED := $(subst /,.,$(basename $(shell find fastwin -name '*.pyi')))
 CHECKED_TESTS := $(addprefix tests/,aggregates columns core functions golden operators run spec state timeline triggers windows test_times.py) \
   $(patsubst %,tests/store/test_%.py,all_aggregates distinct many_keys parts states stores)
-THREAD_TESTS := $(patsubst %,tests/run/test_%.py,guard join_threads threads threads_at_once) \
+THREAD_TESTS := $(patsubst %,tests/run/test_%.py,guard join_threads pool threads threads_at_once) \
   tests/core/sessions/test_order_by_time.py tests/core/memory/test_regions.py::test_threads_move_rows_at_once
 # A test that takes as long prints where all threads are. (No option of pyproject.toml: the sanitizers do without it.)
 LIMIT := -o faulthandler_timeout=600

@@ -56,8 +56,7 @@ class Contender:
     answer: turns a result into something to compare with that of the others (``==``); None: it is not compared.
     notes: what to keep of a result beside the time. threads: how many it uses.
     units: how many units of work it does, if not those of the entry.
-    clocked: ``run`` returns ``(seconds, result)``, having measured itself; it is run for practice only where it has an
-    answer.
+    clocked: ``run`` returns ``(seconds, result)``, having measured itself; answers are compared only where it has one.
     attempts: how often it runs at most, in the time that the scale has for Spark; None: as the scale says, and each
         time twice, of which the second one counts.
     warm_up: runs again and again before anything counts, for as long as the scale says.

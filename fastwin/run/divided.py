@@ -54,8 +54,9 @@ def run_divided(plan: Plan, parts: list[Part], threads: int = 1, each: Callable 
         groups = number_of_groups(plan, parts)
         if (ranges := row_ranges(plan, parts, groups, threads)) is not None:
             first, *others = each(lambda batches: _fed(whole.fresh(_room(groups)), batches), ranges)
-            for operator in others:
-                first.absorb(operator)
+            others.reverse()
+            while others:  # each goes when its groups are there
+                first.absorb(others.pop())
             yield from first.fire_all()
             return
     free: list[GroupsOperator] = []

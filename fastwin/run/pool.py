@@ -1,46 +1,59 @@
-"""Threads that share calls, and wait for the next run: so what they have freed is at hand, and no run starts them."""
+"""Threads that share calls, and stay for the next run: so what they have freed is at hand, and no run starts them."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 __all__ = ["each_on"]
 
-# By how many threads they are: those that no run has now, of each number one.
-_kept: dict[int, ThreadPoolExecutor] = {}
+# The threads that no run has now, and how many they are: of the last run, since most ask for as many again and again.
+_Threads = tuple[int, ThreadPoolExecutor]
+_kept: dict[None, _Threads] = {}
 os.register_at_fork(after_in_child=_kept.clear)  # where no threads are
 
 
 @contextmanager
 def each_on(threads: int) -> Iterator[Callable[..., Iterable]]:
-    """Yields what calls a function with each of some arguments, as ``map`` does, on so many threads, this one included.
+    """Yields what calls a function with each of some arguments on so many threads, the caller's included.
 
-    It returns when all calls have, with what they return in order. Of calls that fail it raises the first one's error;
-    those that have not begun by then are left out.
+    It is called as ``map``, and returns what the calls do, in order, when all are over; on one thread it is ``map``.
+    Where calls fail, those that have not begun are left out; of several errors it is the one of the first call, or what
+    interrupts. Threads of a run that fails end with it.
     """
     if threads == 1:
         yield map
         return
-    others = _kept.pop(threads, None) or ThreadPoolExecutor(threads - 1, thread_name_prefix="fastwin")
+    others = _taken(threads - 1)
     try:
-        yield partial(_each, others, threads - 1)
-    finally:
-        if _kept.setdefault(threads, others) is not others:
-            others.shutdown(wait=False)
+        yield partial(_each, others[1], threads - 1)
+    except BaseException:
+        others[1].shutdown(cancel_futures=True)
+        raise
+    if _kept.setdefault(None, others) is not others:
+        others[1].shutdown(wait=False)
+
+
+def _taken(count: int) -> _Threads:
+    """Returns so many threads or more: those that are kept, or new ones."""
+    found = _kept.pop(None, None)
+    if found is not None and found[0] >= count:
+        return found
+    if found is not None:
+        found[1].shutdown(wait=False)
+    return count, ThreadPoolExecutor(count, thread_name_prefix="fastwin")
 
 
 def _each(others: ThreadPoolExecutor, most: int, call: Callable, *arguments: Iterable) -> list[Any]:
-    given = list(zip(*arguments, strict=False))
-    todo = deque(enumerate(given))
-    found: list[Any] = [None] * len(given)
+    """See each_on(). Arguments of a call that nobody else has go with it."""
+    todo = deque(enumerate(zip(*arguments, strict=False)))
+    found: list[Any] = [None] * len(todo)
     failed: list[tuple[int, BaseException]] = []
-    del given  # each goes when its call is over
 
     def work() -> None:
         while True:
@@ -54,14 +67,18 @@ def _each(others: ThreadPoolExecutor, most: int, call: Callable, *arguments: Ite
                 todo.clear()
                 failed.append((at, problem))
 
-    helping = [others.submit(work) for _ in range(min(most, len(todo) - 1))]
     try:
+        helping = [others.submit(work) for _ in range(min(most, len(todo) - 1))]
         work()
-        for one in helping:
-            if not one.cancel():
-                one.result()
+        wait([one for one in helping if not one.cancel()])
     finally:
         todo.clear()
     if failed:
-        raise min(failed, key=lambda one: one[0])[1]
+        _, problem = min(failed, key=lambda one: (isinstance(one[1], Exception), one[0]))
+        found.clear()
+        failed.clear()  # what has been raised holds the frame that holds this
+        try:
+            raise problem
+        finally:
+            del problem
     return found

@@ -6,7 +6,9 @@ Where few windows have most elements, each time is looked at once, as its elemen
 from __future__ import annotations
 
 from collections.abc import Callable, Sized
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -44,7 +46,7 @@ from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["check_threads", "run_threads"]
 
-# Below, starting threads and dividing the rows costs more than they save.
+# Below, dividing the rows and waiting for threads costs more than they save.
 _FEW_ROWS = 100_000
 # As many rows as a thread looks at together. Where their state is small: as many pieces for a thread, each of up to so
 # many rows.
@@ -90,13 +92,11 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
             size = min(-(-table.num_rows // (_PIECES * threads)), _MOST_PIECE_ROWS)
             chunks = _chunks(table, max(_PIECE_ROWS, size))
         before = accumulate((rows.num_rows for rows in chunks), initial=0)
-        try:
-            if few is None:
-                checked = list(each(lambda rows, at: _checked(plan, rows, at), chunks, before))
-            else:
-                checked = list(each(lambda rows, at: _fed(few, rows, at), chunks, before))
-        except BadRowError:
-            # Raises it again, as one thread does: it counts the bad rows of all pieces.
+        check = partial(_checked, plan) if few is None else partial(_fed, few)
+        checked: list[_Piece] | None = None
+        with suppress(BadRowError):
+            checked = list(each(check, chunks, before))
+        if checked is None:  # raises it again, as one thread does: it counts the bad rows of all pieces
             return run(spec, table, plan=plan)
         if plan.guesses_unit:
             assert spec.time_column is not None

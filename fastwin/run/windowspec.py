@@ -35,13 +35,13 @@ class WindowSpec(SpecBuilder):
 
         table: pyarrow Table or RecordBatch, pandas or polars DataFrame. Columns that the spec does not read may hold
             anything. Returns a Result.
-        threads: how many take part, the caller's included; the others wait for the next run. The rows are the same, but
-            for the last bits of float64 results that are put together from parts. Rows of tumbling windows are in order
-            of their window ends, unless a key is null or comes as a dictionary, and so are sessions, unless there are
-            more than eight million elements, or a gigabyte of them in several chunks. All others may be divided by
-            their keys: rows are in order within each of many parts, one part after another. One is the default, because
-            it leaves the other cores to whoever calls. The general operator, a spec without keys, and fewer than
-            100,000 rows run on one anyway.
+        threads: how many take part, the caller's included; the others stay, idle, for the next run. The rows are the
+            same, but for the last bits of float64 results that are put together from parts. Rows of tumbling windows
+            are in order of their window ends, unless a key is null or comes as a dictionary, and so are sessions,
+            unless there are more than eight million elements, or a gigabyte of them in several chunks. All others may
+            be divided by their keys: rows are in order within each of many parts, one part after another. One is the
+            default, because it leaves the other cores to whoever calls. The general operator, a spec without keys, and
+            fewer than 100,000 rows run on one anyway.
         Raises SpecError if the columns do not suit, BadRowError as the policy says.
         """
         return run_threads(self, table, threads)

@@ -78,8 +78,8 @@ cdef class GroupTable:
         cdef Py_ssize_t found = 8 * <Py_ssize_t> (self.capacity + self.index.size) + recent_bytes(&self.recent)
         return self.rows.nbytes + found + self.room
 
-    def expect(self, Py_ssize_t n):
-        """Makes room for n new rows, so that the table need not grow again and again until then."""
+    def reserve_rows(self, Py_ssize_t n):
+        """Makes room for n new rows, so that the table need not grow again and again until then. O(rows)."""
         self.reserve(n, 0)
 
     cdef int reserve(self, Py_ssize_t n, int64_t text) except -1 nogil:

@@ -72,7 +72,7 @@ class GroupsOperator(WatermarkOperator):
     def fresh(self, groups: int = 0) -> GroupsOperator:
         """Returns an empty operator that shares its slices, see ``expect``, with room for so many groups."""
         operator = GroupsOperator(self._config, self._slicing)
-        operator._table.expect(groups)
+        operator._table.reserve_rows(groups)
         return operator
 
     def process(self, batch: Batch) -> Fed:
@@ -186,15 +186,17 @@ class GroupsOperator(WatermarkOperator):
     def _bounds(self, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns the starts and ends of up to _FLUSH_ROWS windows in their order. Rows of one window share theirs with
         those that come next, so they are in memory once."""
-        if len(starts) < _SHARING_ROWS or starts[0] != starts[-1]:
+        n = len(starts)
+        if n < _SHARING_ROWS or starts[0] != starts[-1]:
             return starts, self._slicing.last_ends(starts)
-        if self._shared is None or self._shared[0][0] != starts[0]:
-            ends = self._slicing.last_ends(starts[:1])
-            self._shared = np.full(_FLUSH_ROWS, starts[0]), np.full(_FLUSH_ROWS, ends[0])
+        goes_on = self._shared is not None and self._shared[0][0] == starts[0]
+        if self._shared is None or not goes_on or len(self._shared[0]) < n:
+            room, ends = _FLUSH_ROWS if goes_on else n, self._slicing.last_ends(starts[:1])
+            self._shared = np.full(room, starts[0]), np.full(room, ends[0])
             for bound in self._shared:
                 bound.flags.writeable = False
-        since, ends = self._shared
-        return since[: len(starts)], ends[: len(starts)]
+        since, until = self._shared
+        return since[:n], until[:n]
 
     def order_of(self, times: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Orders elements by their windows where neighbours jump between many, if nothing tells when they came."""

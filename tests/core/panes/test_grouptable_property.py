@@ -249,7 +249,7 @@ def test_a_table_with_room_does_not_grow(before: int) -> None:
     table = new_table((False,))
     keys, times = np.arange(60_000), np.zeros(60_000, np.int64)
     table.feed([(keys[:before], None)], times[:before], 10, 0, [(keys[:before], None)])
-    table.expect(50_000)
+    table.reserve_rows(50_000)
     room = table.nbytes
     for at in range(before, before + 50_000, 5_000):
         some = slice(at, min(at + 5_000, before + 50_000))
@@ -258,7 +258,7 @@ def test_a_table_with_room_does_not_grow(before: int) -> None:
     table._check()
     slots, _ = table.slots_before(10)
     assert table.keys(slots)[0][0].tolist() == list(range(before + 50_000))
-    table.expect(0)
+    table.reserve_rows(0)
     assert len(table) == before + 50_000
 
 

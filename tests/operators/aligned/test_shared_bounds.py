@@ -6,6 +6,8 @@ import pytest
 
 import fastwin as fw
 from fastwin.operators.aligned import groups
+from fastwin.run.fresh import new_groups
+from fastwin.run.planner import plan
 
 
 def table_of(n: int, order: str) -> pa.Table:
@@ -21,7 +23,7 @@ BOUNDS = ("window_start", "window_end")
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("order", ["sorted", "random"])
-@pytest.mark.parametrize(("sharing", "flush"), [(1, 1), (1, 7), (30, 200), (100, 64), (200, 1 << 16)])
+@pytest.mark.parametrize(("sharing", "flush"), [(1, 1), (1, 7), (30, 200), (50, 64), (200, 1 << 16)])
 def test_rows_are_those_with_bounds_of_their_own(
     sharing: int, flush: int, order: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,3 +54,13 @@ def test_many_rows_of_a_window_have_their_bounds_once() -> None:
         assert len(set(places)) == 2
         assert not any(chunk.buffers()[1].is_mutable for chunk in chunks)
         assert found[name].cast(pa.int64()).to_pylist() == np.repeat(expected, n).tolist()
+
+
+def test_memory_is_no_more_than_bounds_of_their_own_would_take() -> None:
+    operator = new_groups(plan(SPEC, table_of(10, "sorted").schema))
+    operator.expect(0, 100)
+    for start, n, held in ((0, 20_000, 20_000), (30, 17_000, 17_000), (30, 18_000, 1 << 16), (30, 1 << 16, 1 << 16)):
+        since, until = operator._bounds(np.full(n, start))
+        assert (len(since), len(until)) == (n, n)
+        assert np.all(since == start) and np.all(until == start + 30)
+        assert len(operator._shared[0]) == held
