@@ -7,6 +7,7 @@ import pytest
 import fastwin as fw
 from fastwin.operators.aligned import groups
 from fastwin.run.fresh import new_groups
+from fastwin.run.grouped import grouped
 from fastwin.run.planner import plan
 
 
@@ -57,7 +58,8 @@ def test_many_rows_of_a_window_have_their_bounds_once() -> None:
 
 
 def test_memory_is_no_more_than_bounds_of_their_own_would_take() -> None:
-    operator = new_groups(plan(SPEC, table_of(10, "sorted").schema))
+    table = table_of(10, "sorted")
+    operator = new_groups(grouped(plan(SPEC, table.schema), table.to_batches()))
     operator.expect(0, 100)
     for start, n, held in ((0, 20_000, 20_000), (30, 17_000, 17_000), (30, 18_000, 1 << 16), (30, 1 << 16, 1 << 16)):
         since, until = operator._bounds(np.full(n, start))
