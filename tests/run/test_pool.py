@@ -9,10 +9,19 @@ from collections.abc import Callable
 
 import pytest
 
+from fastwin.run import pool
 from fastwin.run.pool import each_on
 from tests.support.forks import in_a_child
 
 PATIENCE_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def no_threads_are_kept() -> None:
+    """Those of other tests may be more than are asked for here, and then it may be any of them that take part."""
+    kept = pool._kept.pop(None, None)
+    if kept is not None:
+        kept[1].shutdown()
 
 
 def threads_of(count: int, parties: int | None = None, together: threading.Barrier | None = None) -> set:
