@@ -139,12 +139,20 @@ class Large:
     """Something that one can see go."""
 
 
+class FailedError(Exception):
+    """Another one."""
+
+
 def test_a_run_that_fails_leaves_nothing() -> None:
     made: list[weakref.ref] = []
 
+    def failure(at: int) -> FailedError:
+        made.append(weakref.ref(found := FailedError(at)))
+        return found
+
     def call(at: int, fails: bool) -> Large:
         if fails:
-            raise ValueError(at)
+            raise failure(at)
         made.append(weakref.ref(found := Large()))
         return found
 
@@ -154,9 +162,9 @@ def test_a_run_that_fails_leaves_nothing() -> None:
         with each_on(2) as each:
             try:
                 each(call, range(8), [False] * 7 + [True])
-            except ValueError:
+            except FailedError:
                 pass
-            assert len(made) == 7
+            assert len(made) == 8
             assert not [one for one in made if one() is not None]
     finally:
         gc.enable()
