@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["each_on"]
 
-# The threads that no run has now, and how many they are: of the last run, since most ask for as many again and again.
+# How many threads there are, and they. At most one entry is kept: those that no run has now.
 _Threads = tuple[int, ThreadPoolExecutor]
 _kept: dict[None, _Threads] = {}
 os.register_at_fork(after_in_child=_kept.clear)  # where no threads are
@@ -50,7 +50,7 @@ def _taken(count: int) -> _Threads:
 
 
 def _each(others: ThreadPoolExecutor, most: int, call: Callable, *arguments: Iterable) -> list[Any]:
-    """See each_on(). Arguments of a call that nobody else has go with it."""
+    """See each_on(). most: how many others take part. Arguments that nobody else has go with their call."""
     todo = deque(enumerate(zip(*arguments, strict=False)))
     found: list[Any] = [None] * len(todo)
     failed: list[tuple[int, BaseException]] = []
