@@ -1,4 +1,4 @@
-"""The bids that all engines read: Parquet files, and the same rows as bare numbers for Flink."""
+"""The bids that all engines read: Parquet files, and the same rows as bare numbers, by columns and, for Flink, rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.engines.queries import CLOSING_MS
+from bench.engines.queries import BIDS, CLOSING_MS
 from bench.events import EPOCH_MS, PER_KEY_MS
 from bench.scale import PEER_THREADS
 
@@ -27,7 +27,8 @@ ADS_PER_CAMPAIGN = 10
 class Bids:
     """What was written. events: with the last one, which closes the windows, at closed_ms.
 
-    flat, ads: the bids, and each bidder's campaign, as bare int64; ``ads.parquet`` beside them has the campaigns, too.
+    flat, ads: the bids, and each bidder's campaign, as bare int64 row by row. Beside them are ``bids.arrow``, which has
+    the bids by columns, and ``ads.parquet``.
     """
 
     parquet: Path
@@ -38,7 +39,7 @@ class Bids:
 
 
 def make(folder: Path, events: int, keys: int, batches: int) -> Bids:
-    """Writes the bids: one Parquet file for each micro-batch, and ``bids.bin``.
+    """Writes the bids: one Parquet file for each micro-batch, ``bids.bin`` and ``bids.arrow``.
 
     Columns: ``auction``, ``bidder``, ``price`` int64 and ``ts``, int64 ms in the flat file. Bidders are drawn evenly,
     12.5 s between two bids of one on average. Auctions are as in Nexmark: every 15th bid opens one, half of the bids
@@ -62,18 +63,14 @@ def make(folder: Path, events: int, keys: int, batches: int) -> Bids:
     edges = [events * place // batches for place in range(batches + 1)]
     rows = np.column_stack([auction, bidder, price, ts])
     rows = np.vstack([rows, [-1, -1, -1, closed]]).astype("<i8")
+    *numbers, times = (np.ascontiguousarray(column) for column in rows.T)
+    bids = pa.table([*numbers, pa.array(times, pa.timestamp("ms", tz="UTC"))], names=BIDS)
+    with pa.ipc.new_file(folder / "bids.arrow", bids.schema) as file:
+        file.write_table(bids)
     for place, (start, end) in enumerate([*itertools.pairwise(edges), (events, events + 1)]):
-        part = rows[start:end]
-        table = pa.table(
-            {
-                "auction": part[:, 0],
-                "bidder": part[:, 1],
-                "price": part[:, 2],
-                "ts": pa.array(part[:, 3], pa.timestamp("ms", tz="UTC")),
-            }
-        )
+        part = bids.slice(start, end - start)
         path = parquet / f"{place:04d}.parquet"
-        pq.write_table(table, path, row_group_size=-(-len(part) // PEER_THREADS))
+        pq.write_table(part, path, row_group_size=-(-len(part) // PEER_THREADS))
         os.utime(path, (1_600_000_000 + place,) * 2)  # Spark takes the oldest first
     rows.tofile(folder / "bids.bin")
     ads = np.append(np.sort(names), -1)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -49,13 +49,13 @@ class _Campaigns:
     """What Yahoo's question does before it counts: views alone, each with its ad's campaign."""
 
     def __init__(self, parquet: Path) -> None:
-        ads = pq.read_table(parquet.parent / "ads.parquet").sort_by("bidder")
-        self._ads, self._campaigns = ads["bidder"].to_numpy(), ads["campaign"].to_numpy()
+        ads = pq.read_table(parquet.parent / "ads.parquet")
+        self._ads, self._campaigns = pd.Index(ads["bidder"].to_numpy()), ads["campaign"].to_numpy()
 
     def of(self, bids: Any) -> pa.Table:
         """Returns campaign and time of what was viewed. bids: a table or a batch."""
         views = bids["price"].to_numpy() % 3 != 0
-        campaign = self._campaigns[np.searchsorted(self._ads, bids["bidder"].to_numpy()[views])]
+        campaign = self._campaigns[self._ads.get_indexer(bids["bidder"].to_numpy()[views])]
         return pa.table({"campaign": campaign, "ts": bids["ts"].filter(pa.array(views))})
 
 
@@ -74,18 +74,33 @@ def _scored(table: pa.Table) -> pa.Table:
     return pa.table({"window_time": pc.subtract(table["window_end"], pa.scalar(1, pa.duration("ms"))), "score": score})
 
 
-def stream(query: Query, parquet: Path) -> Run:
-    """Returns what runs a query in this process: batches of 65,536 rows, and the watermark 10 s behind."""
+def _mapped(query: Query, parquet: Path) -> pa.Table:
+    with pa.memory_map(str(parquet.parent / "bids.arrow")) as file:
+        return pa.ipc.open_file(file).read_all().select(query.reads)
+
+
+def _batches(query: Query, parquet: Path, mapped: bool) -> Iterator[pa.RecordBatch]:
+    if mapped:
+        yield from _mapped(query, parquet).to_batches(ROWS_A_BATCH)
+        return
+    for path in sorted(parquet.glob("*.parquet")):
+        yield from pq.ParquetFile(path).iter_batches(ROWS_A_BATCH, columns=list(query.reads))
+
+
+def stream(query: Query, parquet: Path, mapped: bool) -> Run:
+    """Returns what runs a query in this process: batches of 65,536 rows, and the watermark 10 s behind.
+
+    mapped: of the mapped file with bare columns, not of Parquet.
+    """
 
     def join(wanted: bool) -> tuple[float, pa.Table | None]:
         start = time.perf_counter()
         opened = sellers(query).open(watermark=(DELAY_MS, DELAY_MS))
         found = []
-        for path in sorted(parquet.glob("*.parquet")):
-            for batch in pq.ParquetFile(path).iter_batches(ROWS_A_BATCH):
-                result = opened.process(*_sides(batch)).main
-                if result.num_rows:
-                    found.append(result)
+        for batch in _batches(query, parquet, mapped):
+            result = opened.process(*_sides(batch)).main
+            if result.num_rows:
+                found.append(result)
         seconds = time.perf_counter() - start
         return seconds, named(pa.concat_tables(found), query) if wanted else None
 
@@ -95,26 +110,28 @@ def stream(query: Query, parquet: Path) -> Run:
         second = hottest(query).open() if query.name == "q5" else None
         campaigns = _Campaigns(parquet) if query.name == "yahoo" else None
         found = []
-        for path in sorted(parquet.glob("*.parquet")):
-            for batch in pq.ParquetFile(path).iter_batches(ROWS_A_BATCH):
-                result = opened.process(batch if campaigns is None else campaigns.of(batch)).main
-                if second is not None:
-                    second.process(_scored(result))
-                    result = second.advance_watermark(opened.watermark).main
-                if result.num_rows:
-                    found.append(result)
+        for batch in _batches(query, parquet, mapped):
+            result = opened.process(batch if campaigns is None else campaigns.of(batch)).main
+            if second is not None:
+                second.process(_scored(result))
+                result = second.advance_watermark(opened.watermark).main
+            if result.num_rows:
+                found.append(result)
         seconds = time.perf_counter() - start
         return seconds, named(pa.concat_tables(found), query) if wanted else None
 
     return join if query.name == "q8" else run
 
 
-def table(query: Query, parquet: Path) -> Run:
-    """Returns what runs a query in this process over all rows at once, with as many threads as the peers have."""
+def table(query: Query, parquet: Path, mapped: bool) -> Run:
+    """Returns what runs a query in this process over all rows at once, with as many threads as the peers have.
+
+    mapped: of the mapped file with bare columns, not of Parquet.
+    """
 
     def run(wanted: bool) -> tuple[float, pa.Table | None]:
         start = time.perf_counter()
-        bids = pq.read_table(parquet)
+        bids = _mapped(query, parquet) if mapped else pq.read_table(parquet, columns=list(query.reads))
         bids = _Campaigns(parquet).of(bids) if query.name == "yahoo" else bids
         if query.name == "q8":
             result = sellers(query).run(*_sides(bids), threads=PEER_THREADS).main
@@ -131,10 +148,11 @@ def table(query: Query, parquet: Path) -> Run:
 def main() -> int:
     engine, name, given = sys.argv[1:]
     query, parquet = QUERIES[name], Path(given)
-    pa.set_cpu_count(1 if engine == "stream" else PEER_THREADS)  # Arrow reads Parquet with so many
+    way, _, source = engine.partition("-")
+    pa.set_cpu_count(1 if way == "stream" else PEER_THREADS)  # Arrow reads Parquet with so many
     with ExitStack() as stack:
-        if engine in ("stream", "table"):
-            run = (stream if engine == "stream" else table)(query, parquet)
+        if way in ("stream", "table"):
+            run = (stream if way == "stream" else table)(query, parquet, mapped=source == "")
         elif engine in ("chdb", "bytewax", "pathway"):
             from bench.engines import embedded
 

@@ -77,7 +77,8 @@ def late_bands(slicing: Slicing, starts: NDArray[np.int64], watermark: int, late
 
     while (end := first_end(slicing, slices, before)) is not None and end - 1 <= watermark:
         until = end_of_band(slicing, end, watermark, count, most)
-        yield Band(before, until, np.sort(order[between(slicing.start_of(end), until)]))
+        found = order[between(slicing.start_of(end), until)]  # ascending runs, one for each slice
+        yield Band(before, until, np.sort(found, kind="stable"))
         before = until
 
 

@@ -203,7 +203,8 @@ class RowsOperator(EventTimeOperator):
         """Moves the watermark; returns the rows of the windows that it passes."""
         before, self.watermark = self.watermark, watermark
         assert self._next_end is not None
-        slots = np.sort(self._kept.between(self._slicing.start_of(self._next_end), watermark))
+        found = self._kept.between(self._slicing.start_of(self._next_end), watermark)
+        slots = np.sort(found, kind="stable")  # they come in ascending runs, which only this kind makes use of
         windows = self._slicing.late_windows(self._kept.number("start")[slots], watermark, watermark - before)
         return self._fired(slots, windows)
 
