@@ -107,10 +107,10 @@ def _command(name: str, bids: Bids, query: Query, folder: Path) -> list[str] | U
     return [sys.executable, "-m", "bench.engines.worker", kind, query.name, str(bids.parquet)]
 
 
-def _attempt(engine: Engine, slow: bool) -> float:
-    """Returns the seconds of a run. One comes before it that does not count: what an engine has given back to the
-    system while others ran is taken anew in it."""
-    if not slow:
+def _attempt(engine: Engine, again: bool) -> float:
+    """Returns the seconds of a run. again: another one comes before it that does not count, for engines that give
+    memory back to the system while others run, which a JVM does not."""
+    if again:
         engine.run()
     return engine.run()
 
@@ -142,8 +142,9 @@ def measure(query: Query, bids: Bids, size: Size, names: tuple[str, ...], folder
                 engines.pop(name).close()  # its memory is for the others
                 continue
             print(f"  {name} is warm", file=sys.stderr, flush=True)
+            again = not slow and name not in SPARK and name not in FLINK
             contenders[name] = Contender(
-                lambda engine=engines[name], slow=slow: (_attempt(engine, slow), None),
+                lambda engine=engines[name], again=again: (_attempt(engine, again), None),
                 clocked=True,
                 attempts=1 if slow else size.attempts,
             )

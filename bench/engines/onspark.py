@@ -18,11 +18,11 @@ from bench.lab import Input, open_lab
 
 __all__ = ["ENGINES", "ON_FILES", "opened"]
 
-ENGINES = {"spark": "RocksDB", "spark-files": "HDFSBacked", "rocksdb": "RocksDB", "hdfs": "HDFSBacked"}
+ENGINES = {"spark": "RocksDB", "spark-files": "RocksDB", "rocksdb": "RocksDB", "hdfs": "HDFSBacked"}
 """fastwin, twice, and native Spark on both of its state stores."""
 
 ON_FILES = ("tumbling", "q11", "q12", "q7")
-"""What is asked of ``ParquetFiles``, with small state: questions that take the bids as they are, once."""
+"""What is asked of ``ParquetFiles``: questions that take the bids as they are, once."""
 
 _DELAY = f"{DELAY_MS} milliseconds"
 
@@ -59,7 +59,7 @@ def _ours_on_files(query: Query, parquet: Path) -> Any:
     import spark_glue
 
     files = spark_glue.ParquetFiles(str(parquet), max_files=1)
-    return spark_glue.apply(spec_of(query), files, watermark=_DELAY, small_state=True)
+    return spark_glue.apply(spec_of(query), files, watermark=_DELAY)
 
 
 def _native(query: Query, frame: Any, parquet: Path) -> Any:

@@ -6,13 +6,13 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import wait
 from typing import Any
 
+from fastwin.machine.scratch import Scratch
 from fastwin.serve.metrics import SHARED_FOLDER
 
 __all__ = ["run_workers"]
@@ -36,33 +36,33 @@ def run_workers(count: int, work: Callable[..., None], bound: socket.socket, *ar
         process.start()
         return process
 
-    with tempfile.TemporaryDirectory(prefix="fastwin-metrics-") as folder:
-        os.environ[SHARED_FOLDER] = folder
-        processes = [start() for _ in range(count)]
-        try:
-            while True:
-                gone = wait([process.sentinel for process in processes])
-                for at, process in enumerate(processes):
-                    if process.sentinel in gone:
-                        process.join()
-                        print(f"fastwin serve: a worker ended with {process.exitcode}", file=sys.stderr, flush=True)
-                        _log.info(
-                            "serve: process %d ended with %s, and another one starts", process.pid, process.exitcode
-                        )
-                        _forget(process.pid)
-                        time.sleep(_PAUSE_SECONDS)
-                        processes[at] = start()
-        finally:
-            signal.signal(signal.SIGTERM, before)
-            for process in processes:
-                process.terminate()
-            end = time.monotonic() + _END_SECONDS
-            for process in processes:
-                process.join(max(0.0, end - time.monotonic()))
-                if process.is_alive():
-                    process.kill()
+    counters = Scratch("metrics")
+    os.environ[SHARED_FOLDER] = str(counters.path)
+    processes: list[Any] = []
+    try:
+        processes += [start() for _ in range(count)]
+        while True:
+            gone = wait([process.sentinel for process in processes])
+            for at, process in enumerate(processes):
+                if process.sentinel in gone:
                     process.join()
-            del os.environ[SHARED_FOLDER]
+                    print(f"fastwin serve: a worker ended with {process.exitcode}", file=sys.stderr, flush=True)
+                    _log.info("serve: process %d ended with %s, and another one starts", process.pid, process.exitcode)
+                    _forget(process.pid)
+                    time.sleep(_PAUSE_SECONDS)
+                    processes[at] = start()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        for process in processes:
+            process.terminate()
+        end = time.monotonic() + _END_SECONDS
+        for process in processes:
+            process.join(max(0.0, end - time.monotonic()))
+            if process.is_alive():
+                process.kill()
+                process.join()
+        del os.environ[SHARED_FOLDER]
+        counters.drop()
 
 
 def _interrupt() -> None:

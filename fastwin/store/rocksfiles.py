@@ -5,10 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import shutil
-import tempfile
 import time
-import weakref
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +13,7 @@ from typing import Any
 
 from fastwin.errors import StoreError
 from fastwin.machine.files import put_whole
+from fastwin.machine.scratch import Scratch
 
 __all__ = ["Held", "Mark", "Reader", "let_go", "mark_is_empty", "open_writer", "read_mark", "write_mark"]
 
@@ -144,8 +142,7 @@ class Reader:
     def __init__(self, rocks: Any, path: Path) -> None:
         self.path = path
         self.held = Held(path)
-        self._scratch = tempfile.mkdtemp(prefix="fastwin-reader-")
-        self._clean = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)  # also without drop
+        self._scratch = Scratch("reader")
         try:
             self.database = self._opened(rocks)
         except BaseException:
@@ -160,7 +157,7 @@ class Reader:
                 # A secondary instance takes files as it finds them. Opened for reading only, all are looked at.
                 whole = rocks.AccessType.read_only(error_if_log_file_exist=False)
                 rocks.Rdict(str(self.path), _options(rocks), access_type=whole).close()
-                access = rocks.AccessType.secondary(self._scratch)
+                access = rocks.AccessType.secondary(str(self._scratch.path))
                 return rocks.Rdict(str(self.path), _options(rocks), access_type=access)
             except Exception as problem:
                 if attempt == _ATTEMPTS - 1:
@@ -172,4 +169,4 @@ class Reader:
         """Lets go of the database; iterators over it may go on."""
         self.database = None
         self.held.drop()
-        self._clean()
+        self._scratch.drop()

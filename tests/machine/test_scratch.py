@@ -1,0 +1,137 @@
+"""A folder for the files of one process, which goes with it, however the process ends."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from fastwin.machine import scratch
+from fastwin.machine.scratch import Scratch
+
+HOLDER = """
+import sys
+from fastwin.machine.scratch import Scratch
+held = Scratch("test")
+(held.path / "file").write_text("x")
+print(held.path, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def parent(tmp_path, monkeypatch):
+    """The temporary directory."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def held_by_another(parent) -> tuple[subprocess.Popen, str]:
+    """Returns a process that has a folder until its standard input ends, and the name of the folder."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(parent)},
+    )
+    return process, os.path.basename(process.stdout.readline().strip())
+
+
+def names(parent) -> set[str]:
+    return {path.name for path in parent.iterdir()}
+
+
+def test_it_is_removed_when_it_is_dropped_or_forgotten(parent):
+    first, second = Scratch("test"), Scratch("test")
+    (first.path / "file").write_text("x")
+    assert names(parent) == {first.path.name, second.path.name}
+    assert first.path.name.startswith("fastwin-test-")
+    first.drop()
+    first.drop()
+    assert names(parent) == {second.path.name}
+    del second
+    gc.collect()
+    assert not names(parent)
+
+
+@pytest.mark.parametrize("by", [None, signal.SIGTERM, signal.SIGKILL])
+def test_the_next_one_removes_what_a_killed_process_has_left(parent, by):
+    process, name = held_by_another(parent)
+    try:
+        mine = Scratch("test")
+        assert names(parent) == {name, mine.path.name}, "it was removed while its process lived"
+        if by is None:
+            process.stdin.close()
+        else:
+            process.send_signal(by)
+        process.wait(60)
+        assert (name in names(parent)) == (by is not None), "a process that ends by itself leaves nothing"
+        other = Scratch("other")
+        assert (name in names(parent)) == (by is not None), "it is of another kind"
+        again = Scratch("test")
+        assert names(parent) == {mine.path.name, other.path.name, again.path.name}
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+
+
+def test_what_nobody_here_made_stays(parent):
+    """Nor does it end in an error: a folder without a lock, a file, a link to a folder, and one of another user."""
+    (parent / "fastwin-test-old").mkdir()
+    (parent / "fastwin-test-file").write_text("x")
+    (parent / "elsewhere").mkdir()
+    (parent / "elsewhere" / "in-use").write_text("")
+    (parent / "fastwin-test-link").symlink_to(parent / "elsewhere")
+    before = names(parent)
+    Scratch("test").drop()
+    assert names(parent) == before
+    assert (parent / "elsewhere" / "in-use").exists()
+
+
+def test_another_users_folder_stays(parent, monkeypatch):
+    process, name = held_by_another(parent)
+    process.kill()
+    process.communicate(timeout=60)
+    monkeypatch.setattr(os, "getuid", lambda uid=os.getuid(): uid + 1)
+    Scratch("test").drop()
+    assert names(parent) == {name}
+
+
+def test_nobody_sees_a_folder_whose_lock_is_not_held_yet(parent, monkeypatch):
+    """Another process may look at any moment; here it does around each step of making one."""
+    looked = []
+
+    def around(module, name):
+        call = getattr(module, name)
+
+        def watched(*args):
+            if len(looked) < 8:  # looking takes locks, too
+                looked.append(name)
+                scratch._sweep(parent, "fastwin-test-")
+            found = call(*args)
+            if name == "replace":
+                looked.append("after")
+                scratch._sweep(parent, "fastwin-test-")
+            return found
+
+        monkeypatch.setattr(module, name, watched)
+
+    around(os, "replace")
+    around(scratch.fcntl, "flock")
+    mine = Scratch("test")
+    assert {"replace", "flock", "after"} <= set(looked)
+    assert (mine.path / "in-use").exists()
+
+
+def test_one_that_cannot_be_locked_is_not_left(parent, monkeypatch):
+    def fails(*_):
+        raise OSError("no locks here")
+
+    monkeypatch.setattr(scratch.fcntl, "flock", fails)
+    with pytest.raises(OSError, match="no locks here"):
+        Scratch("test")
+    assert not names(parent)
