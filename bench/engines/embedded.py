@@ -65,7 +65,7 @@ def _sql(query: Query, parquet: Path) -> str:
         return f"SELECT -best.2 AS key, window_start, best.1 AS n FROM ({top})"
     before = "lagInFrame(t, 1, toInt64(-1000000000000)) OVER (PARTITION BY bidder ORDER BY t)"
     opens = f"SELECT bidder, t, t - {before} > {query.size_ms} AS opens FROM {rows}"
-    whole = "sum(opens) OVER (PARTITION BY bidder ORDER BY t ROWS UNBOUNDED PRECEDING) AS number"
+    whole = "sum(opens) OVER (PARTITION BY bidder ORDER BY t) AS number"  # of rows of one time the same
     found = f"min(t) AS window_start, count() AS n, max(t) + {query.size_ms} AS window_end"
     return f"SELECT bidder AS key, {found} FROM (SELECT bidder, t, {whole} FROM ({opens})) GROUP BY key, number"
 
