@@ -16,7 +16,7 @@ _LOCK = "in-use"
 
 
 class Scratch:
-    """A folder ``fastwin-KIND-...`` in the temporary directory. It is removed by ``drop``, with this object, or at exit.
+    """A folder ``fastwin-KIND-...`` in the temporary directory, removed by ``drop``, with this object, or at exit.
 
     kind: what it is for. A process that is killed leaves its folder behind: the next one of this user and kind, in
     whatever process, removes it. It knows by a lock, which goes with the process that holds it. Raises OSError where no

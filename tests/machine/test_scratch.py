@@ -64,11 +64,9 @@ def test_the_next_one_removes_what_a_killed_process_has_left(parent, by):
     try:
         mine = Scratch("test")
         assert names(parent) == {name, mine.path.name}, "it was removed while its process lived"
-        if by is None:
-            process.stdin.close()
-        else:
+        if by is not None:
             process.send_signal(by)
-        process.wait(60)
+        process.communicate(timeout=60)  # which ends its input
         assert (name in names(parent)) == (by is not None), "a process that ends by itself leaves nothing"
         other = Scratch("other")
         assert (name in names(parent)) == (by is not None), "it is of another kind"
@@ -76,7 +74,7 @@ def test_the_next_one_removes_what_a_killed_process_has_left(parent, by):
         assert names(parent) == {mine.path.name, other.path.name, again.path.name}
     finally:
         process.kill()
-        process.communicate(timeout=60)
+        process.wait(60)
 
 
 def test_what_nobody_here_made_stays(parent):

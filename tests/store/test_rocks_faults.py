@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -97,13 +98,40 @@ def test_nothing_of_rocksdb_grows_or_stays(tmp_path):
     with PaneStore.open(f"rocksdb:{tmp_path / 'store'}", spec()) as store:
         store.put(batch(0))
         reader = PaneStore.open(f"rocksdb:{tmp_path / 'store'}", read_only=True)
-        scratch = Path(reader._reader._scratch)
+        scratch = reader._reader._scratch.path
         for log in (tmp_path / "store" / "LOG", scratch / "LOG"):
             told = re.sub(" +", " ", log.read_text())
             assert "Options.max_log_file_size: 10485760" in told and "Options.stats_dump_period_sec: 0" in told
         del reader
         gc.collect()
         assert not scratch.exists()
+
+
+def test_a_killed_reader_leaves_nothing_for_long(tmp_path, monkeypatch):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    url = f"rocksdb:{tmp_path / 'store'}"
+    PaneStore.open(url, spec()).close()
+    reads = (
+        "from fastwin.store import PaneStore; s = PaneStore.open({!r}, read_only=True); print(1, flush=True); input()"
+    )
+    reader = subprocess.Popen(
+        [sys.executable, "-c", reads.format(url)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(temporary)},
+    )
+    try:
+        assert reader.stdout.readline() == b"1\n"
+        with PaneStore.open(url, read_only=True):
+            assert len(list(temporary.iterdir())) == 2
+        assert len(list(temporary.iterdir())) == 1
+    finally:
+        reader.kill()
+        reader.communicate(timeout=60)
+    PaneStore.open(url, read_only=True).close()
+    assert not list(temporary.iterdir())
 
 
 def test_reader_follows_the_writer(tmp_path):
