@@ -84,8 +84,8 @@ SIZES = {
 def _heap(names: Iterable[str]) -> str:
     """Returns a heap for each JVM: about half of the machine's memory is for all of their heaps together."""
     machines = sum(name in SPARK or name in FLINK for name in names)
-    total_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{max(1, min(HEAP_GB, int(total_gb * 0.55 / max(machines, 1))))}g"
+    total_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    return f"{max(1_024, min(HEAP_GB << 10, total_mb * 55 // 100 // max(machines, 1)))}m"
 
 
 def _command(name: str, bids: Bids, query: Query, folder: Path) -> list[str] | Unavailable:
@@ -187,10 +187,10 @@ def table(summary: dict[str, Any]) -> str:
         for one in query["engines"]:
             ratio = f"{rates[OURS] / one['rate']:8.2f}x" if OURS in rates else " " * 9
             lines.append(
-                f"  {one['name']:22s}{amount(one['rate']):>9s} events/s {ratio}"
+                f"  {one['name']:24s}{amount(one['rate']):>9s} events/s {ratio}"
                 f"{one['peak_rss'] / 1e9:8.2f} GB at most, median of {len(one['attempts_s'])}"
             )
-        lines += [f"  {name:22s}not ranked: {reason.strip()}" for name, reason in query["missing"].items()]
+        lines += [f"  {name:24s}not ranked: {reason.strip()}" for name, reason in query["missing"].items()]
     return "\n".join(lines)
 
 

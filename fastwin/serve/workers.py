@@ -29,6 +29,7 @@ def run_workers(count: int, work: Callable[..., None], bound: socket.socket, *ar
     also gets when this process is gone.
     """
     context = multiprocessing.get_context("spawn")
+    counters = Scratch("metrics")
     before = signal.signal(signal.SIGTERM, lambda *_: _interrupt())
 
     def start() -> Any:
@@ -36,11 +37,11 @@ def run_workers(count: int, work: Callable[..., None], bound: socket.socket, *ar
         process.start()
         return process
 
-    counters = Scratch("metrics")
     os.environ[SHARED_FOLDER] = str(counters.path)
     processes: list[Any] = []
     try:
-        processes += [start() for _ in range(count)]
+        for _ in range(count):  # one by one: those that have started end with this process if another one cannot
+            processes.append(start())
         while True:
             gone = wait([process.sentinel for process in processes])
             for at, process in enumerate(processes):

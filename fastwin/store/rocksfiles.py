@@ -142,7 +142,11 @@ class Reader:
     def __init__(self, rocks: Any, path: Path) -> None:
         self.path = path
         self.held = Held(path)
-        self._scratch = Scratch("reader")
+        try:
+            self._scratch = Scratch("reader")
+        except OSError as problem:
+            self.held.drop()
+            raise StoreError(f"rocksdb: a reader needs a folder for its log: {problem}") from problem
         try:
             self.database = self._opened(rocks)
         except BaseException:

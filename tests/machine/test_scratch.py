@@ -2,15 +2,18 @@
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
 from fastwin.machine import scratch
 from fastwin.machine.scratch import Scratch
+from tests.support.forks import in_a_child
 
 HOLDER = """
 import sys
@@ -78,12 +81,14 @@ def test_the_next_one_removes_what_a_killed_process_has_left(parent, by):
 
 
 def test_what_nobody_here_made_stays(parent):
-    """Nor does it end in an error: a folder without a lock, a file, a link to a folder, and one of another user."""
+    """Nor does it end in an error: a folder without a lock, a file, and links."""
     (parent / "fastwin-test-old").mkdir()
     (parent / "fastwin-test-file").write_text("x")
     (parent / "elsewhere").mkdir()
     (parent / "elsewhere" / "in-use").write_text("")
     (parent / "fastwin-test-link").symlink_to(parent / "elsewhere")
+    (parent / "fastwin-test-linked").mkdir()
+    (parent / "fastwin-test-linked" / "in-use").symlink_to(parent / "elsewhere" / "in-use")
     before = names(parent)
     Scratch("test").drop()
     assert names(parent) == before
@@ -94,7 +99,7 @@ def test_another_users_folder_stays(parent, monkeypatch):
     process, name = held_by_another(parent)
     process.kill()
     process.communicate(timeout=60)
-    monkeypatch.setattr(os, "getuid", lambda uid=os.getuid(): uid + 1)
+    monkeypatch.setattr(os, "geteuid", lambda uid=os.geteuid(): uid + 1)
     Scratch("test").drop()
     assert names(parent) == {name}
 
@@ -123,6 +128,57 @@ def test_nobody_sees_a_folder_whose_lock_is_not_held_yet(parent, monkeypatch):
     mine = Scratch("test")
     assert {"replace", "flock", "after"} <= set(looked)
     assert (mine.path / "in-use").exists()
+
+
+def test_what_could_not_be_removed_is_found_again(parent, monkeypatch):
+    mine = Scratch("test")
+    for name in ("one", "two"):
+        (mine.path / name).write_text("x")
+    unlink = Path.unlink
+
+    def busy(path, *args, **more):
+        if path.name == "one":
+            raise OSError("busy")
+        unlink(path, *args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", busy)
+        mine.drop()
+    assert names(mine.path) == {"one", "in-use"}
+    Scratch("test").drop()
+    assert not names(parent)
+
+
+def test_a_folder_that_somebody_else_has_removed(parent):
+    mine = Scratch("test")
+    shutil.rmtree(mine.path)
+    mine.drop()
+    assert not names(parent)
+
+
+@pytest.mark.parametrize("within", [[], ["in-use.new"]])
+def test_what_was_left_before_it_was_locked_goes_after_an_hour(parent, within):
+    left = parent / "fastwin-test-left"
+    left.mkdir()
+    for name in within:
+        (left / name).write_text("")
+    Scratch("test").drop()
+    assert left.exists(), "somebody may be about to lock it"
+    os.utime(left, (1_700_000_000, 1_700_000_000))
+    Scratch("test").drop()
+    assert not left.exists()
+
+
+def test_a_forked_process_leaves_it(parent):
+    mine = Scratch("test")
+
+    def child():
+        mine.drop()
+        assert mine.path.exists()
+
+    in_a_child(child)
+    assert mine.path.exists()
+    mine.drop()
 
 
 def test_one_that_cannot_be_locked_is_not_left(parent, monkeypatch):

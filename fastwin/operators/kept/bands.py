@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastwin.operators.aligned.slicing import Slicing, within
+from fastwin.operators.kept.bystart import ascending
 
 __all__ = ["Band", "end_of_band", "first_end", "late_bands", "late_spans"]
 
@@ -77,8 +78,7 @@ def late_bands(slicing: Slicing, starts: NDArray[np.int64], watermark: int, late
 
     while (end := first_end(slicing, slices, before)) is not None and end - 1 <= watermark:
         until = end_of_band(slicing, end, watermark, count, most)
-        found = order[between(slicing.start_of(end), until)]  # ascending runs, one for each slice
-        yield Band(before, until, np.sort(found, kind="stable"))
+        yield Band(before, until, ascending(order[between(slicing.start_of(end), until)]))
         before = until
 
 

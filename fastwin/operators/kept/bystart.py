@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 from fastwin.core.memory.ordering import ordered
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
-__all__ = ["ByStart"]
+__all__ = ["ByStart", "ascending"]
+
+# Shorter runs than that are not worth looking for.
+_RUN = 64
 
 
 class ByStart:
@@ -71,6 +74,12 @@ class ByStart:
             slice(int(np.searchsorted(starts, first)), int(np.searchsorted(starts, last, side="right")))
             for starts, _ in self._runs
         ]
+
+
+def ascending(places: NDArray) -> NDArray:
+    """Returns places of some slices in order. They come in ascending runs, which are long where rows come by time."""
+    runs = np.count_nonzero(places[1:] < places[:-1])
+    return np.sort(places, kind="stable" if runs * _RUN <= len(places) else None)
 
 
 def _in_order(starts: NDArray[np.int64], places: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

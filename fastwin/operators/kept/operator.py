@@ -28,6 +28,7 @@ from fastwin.operators.eventtime import EventTimeOperator
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.kept import looking
 from fastwin.operators.kept.bands import end_of_band, first_end, late_bands, late_spans
+from fastwin.operators.kept.bystart import ascending
 from fastwin.operators.kept.config import KeptConfig
 from fastwin.operators.kept.keptrows import NUMBERS, ByArrival, KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
@@ -203,8 +204,7 @@ class RowsOperator(EventTimeOperator):
         """Moves the watermark; returns the rows of the windows that it passes."""
         before, self.watermark = self.watermark, watermark
         assert self._next_end is not None
-        found = self._kept.between(self._slicing.start_of(self._next_end), watermark)
-        slots = np.sort(found, kind="stable")  # they come in ascending runs, which only this kind makes use of
+        slots = ascending(self._kept.between(self._slicing.start_of(self._next_end), watermark))
         windows = self._slicing.late_windows(self._kept.number("start")[slots], watermark, watermark - before)
         return self._fired(slots, windows)
 
