@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import tempfile
+from typing import ClassVar
 
 import pytest
 
@@ -14,7 +15,7 @@ from fastwin.serve.metrics import SHARED_FOLDER
 class FakeProcess:
     """A process that never runs. started: of all; after so many, no other one can start."""
 
-    started: list["FakeProcess"] = []
+    started: ClassVar[list["FakeProcess"]] = []
     most = 2
 
     def __init__(self, **_):
