@@ -57,8 +57,8 @@ class Contender:
     notes: what to keep of a result beside the time. threads: how many it uses.
     units: how many units of work it does, if not those of the entry.
     clocked: ``run`` returns ``(seconds, result)``, having measured itself; answers are compared only where it has one.
-    attempts: how often it runs at most, in the time that the scale has for Spark; None: as the scale says, and each
-        time twice, of which the second one counts.
+    attempts: how often it runs at most, in the time that the scale has for Spark; None: as the scale says.
+    twice: whether it runs twice each time, of which the second one counts; None: where ``attempts`` is None.
     warm_up: runs again and again before anything counts, for as long as the scale says.
     """
 
@@ -70,6 +70,7 @@ class Contender:
     units: int | None = None
     clocked: bool = False
     attempts: int | None = None
+    twice: bool | None = None
     warm_up: Callable[[], object] | None = None
 
 
@@ -207,10 +208,11 @@ class Lane:
                 self.notes = self.contender.notes(result)
 
     def attempt(self) -> None:
-        """Runs once and keeps how long it took, right after a run that does not count: so it finds memory as it leaves
-        it itself, and not as another contender did."""
+        """Runs once and keeps how long it took, most contenders right after a run that does not count: so they find
+        memory as they leave it themselves, and not as another contender did."""
+        twice = self.contender.attempts is None if self.contender.twice is None else self.contender.twice
         with self._kept():
-            if self.contender.attempts is None:
+            if twice:
                 self.contender.run(*self.contender.setup())
             arguments = self.contender.setup()
             gc.collect()

@@ -107,14 +107,6 @@ def _command(name: str, bids: Bids, query: Query, folder: Path) -> list[str] | U
     return [sys.executable, "-m", "bench.engines.worker", kind, query.name, str(bids.parquet)]
 
 
-def _attempt(engine: Engine, again: bool) -> float:
-    """Returns the seconds of a run. again: another one comes before it that does not count, for engines that give
-    memory back to the system while others run, which a JVM does not."""
-    if again:
-        engine.run()
-    return engine.run()
-
-
 def measure(query: Query, bids: Bids, size: Size, names: tuple[str, ...], folder: Path) -> dict[str, Any]:
     """Lets the engines race; returns what is kept of a query. What is missing or answers otherwise is told apart."""
     engines: dict[str, Engine] = {}
@@ -142,11 +134,11 @@ def measure(query: Query, bids: Bids, size: Size, names: tuple[str, ...], folder
                 engines.pop(name).close()  # its memory is for the others
                 continue
             print(f"  {name} is warm", file=sys.stderr, flush=True)
-            again = not slow and name not in SPARK and name not in FLINK
             contenders[name] = Contender(
-                lambda engine=engines[name], again=again: (_attempt(engine, again), None),
+                lambda engine=engines[name]: (engine.run(), None),
                 clocked=True,
                 attempts=1 if slow else size.attempts,
+                twice=not slow and name not in SPARK and name not in FLINK,  # a JVM keeps its memory
             )
         entry = Entry(query.label, bids.events, contenders)
         lanes = compete(entry, list(contenders), replace(SCALES["quick"], spark_enough_s=PATIENCE_S))
