@@ -5,13 +5,18 @@ import ctypes
 import os
 import shutil
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-__all__ = ["LEAST_FREE", "SHARED", "SharedMemory", "bytes_of_memory", "give_back", "shared_memory"]
+__all__ = ["LEAST_FREE", "SHARED", "SharedMemory", "bytes_of_memory", "give_back", "keep_freed", "shared_memory"]
 
 SHARED = Path("/dev/shm")
 LEAST_FREE = 64 << 20
 """With less room than that in SHARED, copies of state lie elsewhere."""
+
+_GLIBC_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_MMAP_MAX_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
+# M_MMAP_THRESHOLD: what is larger goes back when it is freed. M_TRIM_THRESHOLD: what is free beyond it goes back.
+_GLIBC_BOUNDS = ((-3, 32 << 20), (-1, 256 << 20))
 
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
@@ -41,6 +46,25 @@ def give_back(keep: int) -> bool:
         return False
     trim.argtypes = [ctypes.c_size_t]
     return bool(trim(max(keep, 0)))
+
+
+@cache
+def keep_freed() -> bool:
+    """Lets glibc keep up to 256 MiB of what this process frees; returns whether it does so from now on.
+
+    By itself it gives back what is free at the end of its heap, and each block of more than 128 KB, until it has seen
+    larger ones go. Then each run needs fresh pages for its results, and finding and clearing these may take longer than
+    computing what is written there. False where somebody has set bounds through glibc's variables, and where the C
+    library is another one.
+    """
+    if any(name in os.environ for name in _GLIBC_VARIABLES):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return False
+    taken = [mallopt(option, size) for option, size in _GLIBC_BOUNDS]
+    return all(taken)
 
 
 @dataclass(frozen=True)

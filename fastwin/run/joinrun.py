@@ -14,6 +14,7 @@ from fastwin.columns.buffers import int64_values
 from fastwin.columns.checking import Checked
 from fastwin.columns.decoding import within_reach
 from fastwin.columns.units import warn_of_unit
+from fastwin.machine.memory import keep_freed
 from fastwin.operators.aligned.slicing import Slicing
 from fastwin.operators.kept.atonce import RowsOfSide, all_pairs
 from fastwin.operators.kept.pieces import MOST_BYTES
@@ -43,6 +44,7 @@ _Input = tuple[int, Part]  # the side that rows are of, and the rows
 
 def run_join(bound: Bound, tables: tuple[pa.Table, pa.Table], threads: int) -> Result:
     """Joins the two inputs of a bound join, and fires everything at their end; see ``JoinSpec.run``."""
+    keep_freed()
     plan = planner.plan(bound.spec, bound.schema)
     checked = [(side, part) for side, table in enumerate(tables) for part in _checked(bound, side, table)]
     inputs = [(side, (good.rows, good.times)) for side, good in checked]

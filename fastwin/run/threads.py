@@ -22,6 +22,7 @@ from fastwin.columns.tables import as_table, has_small_chunks
 from fastwin.columns.units import warn_of_unit
 from fastwin.core.panes.slices import extent
 from fastwin.errors import BadRowError, SpecError
+from fastwin.machine.memory import keep_freed
 from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.eventtime import WatermarkOperator
 from fastwin.run import planner
@@ -66,6 +67,7 @@ def check_threads(threads: int) -> None:
 def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     """Runs a spec over a bounded input; see ``WindowSpec.run``."""
     check_threads(threads)
+    keep_freed()
     if threads == 1 and not (isinstance(data, Sized) and _FEW_ROWS <= len(data) <= _OPEN_ROWS):
         return run(spec, data)
     spec.check_complete()

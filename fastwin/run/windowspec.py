@@ -42,6 +42,8 @@ class WindowSpec(SpecBuilder):
             be divided by their keys: rows are in order within each of many parts, one part after another. One is the
             default, because it leaves the other cores to whoever calls. The general operator, a spec without keys, and
             fewer than 100,000 rows run on one anyway.
+        From then on glibc, if that is the C library, keeps up to 256 MiB of what the process frees, unless one of its
+        variables is set, such as ``MALLOC_TRIM_THRESHOLD_``.
         Raises SpecError if the columns do not suit, BadRowError as the policy says.
         """
         return run_threads(self, table, threads)

@@ -1,11 +1,14 @@
 """What is free goes back to the system."""
 
 import os
+import resource
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 
+import fastwin as fw
 from fastwin.machine import memory
 
 HELD = """
@@ -48,3 +51,71 @@ def test_what_is_free_before_a_used_block_goes_back() -> None:
 def test_another_c_library_has_nothing_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
     assert memory.give_back(0) is False
+
+
+FAULTS = """
+import resource, sys
+import numpy as np
+from fastwin.machine.memory import keep_freed
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+asked = sys.argv[1] == "asked" and keep_freed()
+for _ in range(3):
+    before = faults()
+    blocks = [np.ones(1 << 17) for _ in range(40)]  # 1 MiB each, as columns of results
+    del blocks
+    found = faults() - before
+print(asked, found)
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "variables", "told", "fewest", "most"),
+    [
+        ("asked", {}, True, 0, 1_000),
+        ("not asked", {}, False, 5_000, 50_000),
+        ("asked", {"MALLOC_TRIM_THRESHOLD_": "131072"}, False, 5_000, 50_000),  # as somebody has set it
+    ],
+)
+def test_what_was_freed_is_at_hand_again(
+    asked: str, variables: dict[str, str], told: bool, fewest: int, most: int
+) -> None:
+    """40 MiB are 10,240 pages of 4 KiB."""
+    if not hasattr(memory.ctypes.CDLL(None), "malloc_trim") or resource.getpagesize() != 4096:
+        pytest.skip("the C library is not glibc, or pages are of another size")
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS, asked],
+        env=others | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    answer, faults = done.stdout.split()
+    assert answer == str(told)
+    assert fewest <= int(faults) <= most
+
+
+def test_another_c_library_keeps_what_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in memory._GLIBC_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
+    assert memory.keep_freed.__wrapped__() is False
+
+
+def test_bounded_runs_ask_for_it_and_streams_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    for module in ("threads", "joinrun"):
+        monkeypatch.setattr(f"fastwin.run.{module}.keep_freed", lambda module=module: told.append(module))
+    start = fw.key_by("k").event_time("t", unit="ms")
+    spec = start.window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
+    table = pa.table({"k": [1], "t": [5]})
+    spec.open().process(table)
+    spec.run(table)
+    join = fw.window_join(start, start, fw.TumblingEventTimeWindows.of(10))
+    join.open().process(left=table, right=table)
+    join.run(table, table)
+    assert told == ["threads", "joinrun"]
