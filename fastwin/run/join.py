@@ -188,7 +188,7 @@ class JoinSpec:
             A ``co_group``, whose function is Python, runs on one, and so do less than 100,000 rows.
 
         Windows come in order of their ends; where several threads take keys, in that order for some of them after
-        others.
+        others. What the process frees is kept as ``WindowSpec.run`` says.
         """
         check_threads(threads)
         tables = self._table(0, left), self._table(1, right)

@@ -1,4 +1,4 @@
-"""What is free goes back to the system."""
+"""What is free goes back to the system, or is kept for the next run."""
 
 import os
 import resource
