@@ -16,6 +16,7 @@ __all__ = [
     "MIN_TIMESTAMP",
     "MOST_MS",
     "Duration",
+    "Moment",
     "format_ms",
     "int64_ms",
     "moment_text",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 Duration = str | int | timedelta
+Moment = str | int | datetime
 
 MIN_TIMESTAMP: Final = -(2**63)
 """The watermark before the first one."""

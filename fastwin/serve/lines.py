@@ -16,6 +16,7 @@ from fastwin.serve.params import MAX_KEYS
 from fastwin.serve.plain import plain
 from fastwin.serve.turns import Turns
 from fastwin.store import Meta, PaneStore, keys_to_text
+from fastwin.store.merging import outputs_of_nothing
 from fastwin.store.spans import cover
 
 __all__ = ["Chart", "Lines"]
@@ -220,7 +221,7 @@ class Lines:
     def _one_by_one(self, meta: Meta, chart: Chart, keys: dict[str, Key]) -> dict[str, Values]:
         """Reads a few long windows, each through coarse panes."""
         outputs = meta.layout.outputs
-        empty = ["0" if output.how in ("count", "estimate") else _NOTHING for output in outputs]
+        empty = [text for one in outputs_of_nothing(meta.layout) for text in _texts_of(one)]
         found: dict[str, Values] = {text: [[] for _ in outputs] for text in keys}
         for end in chart.ends():
             table = self._store().query(list(keys.values()), end - chart.window_ms, end)
@@ -247,7 +248,7 @@ def _reads_less_one_by_one(meta: Meta, chart: Chart) -> bool:
     return len(chart.ends()) * (panes + _QUESTION) < at_once + _QUESTION
 
 
-def _texts_of(column: pa.ChunkedArray) -> list[str]:
+def _texts_of(column: pa.Array | pa.ChunkedArray) -> list[str]:
     """Returns the values of a column as JSON."""
     values = plain(column)
     if pa.types.is_nested(column.type):

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.errors import SpecError, StoreError
+from fastwin.run.why.timetext import TimeText
 from fastwin.spec.resultcolumns import WINDOW_END, WINDOW_START
 from fastwin.store.layout import Layout
 from fastwin.store.records import Meta, Revision
 from fastwin.store.spans import FIRST_MS, LAST_MS, Span, time_text
-from fastwin.times import Duration, format_ms, to_ms
+from fastwin.times import Duration, Moment, format_ms, moment_text, to_ms
 
 __all__ = [
-    "check_on_grid",
     "check_size",
     "checked_bounds",
     "checked_revision",
@@ -95,37 +95,36 @@ def checked_watermark(value: Any, layout: Layout, newest: int | None) -> int | N
     return None if value < FIRST_MS else layout.fine.start_of(int(value))
 
 
-def check_on_grid(name: str, value: Any, layout: Layout) -> None:
-    """Raises SpecError unless a time, ms, is in the calendar and between two panes."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise SpecError(f"{name}: must be an int of milliseconds, got {value!r}")
-    if not FIRST_MS <= value < LAST_MS:
-        raise SpecError(f"{name}: must be in the years 1 to 9999, got {value} ms")
-    below = layout.fine.start_of(int(value))
-    if below != value:
+def _on_grid(name: str, value: Any, layout: Layout) -> int:
+    """Returns a time that somebody gives, in ms. Raises SpecError unless it is in the calendar and between two panes."""
+    ms = TimeText().read(name, value)
+    if not FIRST_MS <= ms < LAST_MS:
+        raise SpecError(f"{name}: must be in the years 1 to 9999, got {ms} ms")
+    below = layout.fine.start_of(ms)
+    if below != ms:
+        near = [below, below + layout.pane_ms]
+        if ms is not value:
+            near = [moment_text(one, "Z") for one in near]
         raise SpecError(
-            f"{name}: {value} is within a pane of {format_ms(layout.pane_ms)}; next to it are {below} and "
-            f"{below + layout.pane_ms}"
+            f"{name}: {value} is within a pane of {format_ms(layout.pane_ms)}; next to it are {near[0]} and {near[1]}"
         )
+    return ms
 
 
 def checked_bounds(
-    what: str, meta: Meta, start: int | None, end: int | None, step_ms: int | None = None, window_ms: int = 0
+    what: str, meta: Meta, start: Moment | None, end: Moment | None, step_ms: int | None = None, window_ms: int = 0
 ) -> tuple[int, int]:
     """Returns the bounds of a question, ms: by default one window, up to the watermark.
 
     what: the method that was asked. step_ms: what divides the time between them; window_ms: of the windows that end
-    then. Raises SpecError unless both are on the panes' grid and in order, and all windows in the calendar; StoreError
-    where the store has no watermark to end at.
+    then. start, end: None is the default. Raises SpecError unless both are times on the panes' grid and in order, and
+    all windows in the calendar; StoreError where the store has no watermark to end at.
     """
     end = meta.watermark if end is None else end
     if end is None:
         raise StoreError(f"{what}: the store has no watermark yet, so name the end")
-    check_on_grid("end", end, meta.layout)
-    end = int(end)  # numpy's ints go neither into names nor into records
-    start = end - meta.layout.window_ms if start is None else start
-    check_on_grid("start", start, meta.layout)
-    start = int(start)
+    end = _on_grid("end", end, meta.layout)
+    start = _on_grid("start", end - meta.layout.window_ms if start is None else start, meta.layout)
     if end <= start:
         raise SpecError(f"{what}: end must be after start, got start={start} end={end}")
     if step_ms is not None and (end - start) % step_ms:

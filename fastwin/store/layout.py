@@ -169,11 +169,15 @@ class Layout:
         """The grid in which panes are written and dropped: the coarse one, else the fine one."""
         return self.coarse or self.fine
 
+    def first_field(self, output: Output) -> Field:
+        """Returns the first of the fields that a column of results is made of."""
+        return next(one for one in self.fields if one.name == output.fields[0])
+
     def output_type(self, output: Output) -> pa.DataType:
         """Returns the type of a column of results."""
         if output.how == "estimate":
             return pa.int64()
-        kind = next(one.kind for one in self.fields if one.name == output.fields[0])
+        kind = self.first_field(output).kind
         if output.how == "mean":
             return mean_type(kind)
         if output.how == "state":

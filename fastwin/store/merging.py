@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastwin.aggregates.extremes import Max, Min
 from fastwin.aggregates.numbers import Count, Sum
 from fastwin.errors import AggregateOverflowError
+from fastwin.hyperloglog import merge as merged_sketch
 from fastwin.run.planner import Plan
 from fastwin.run.planner import plan as planned
 from fastwin.run.windowspec import key_by
@@ -22,7 +23,7 @@ from fastwin.store.unions import unions
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 from fastwin.windows.sliding import SlidingEventTimeWindows
 
-__all__ = ["merge_windows", "outputs"]
+__all__ = ["merge_windows", "outputs", "outputs_of_nothing"]
 
 _AGGREGATES: dict[str, Any] = {"sum": Sum, "min": Min, "max": Max}
 _GROUP, _TIME = "group", "time"
@@ -117,13 +118,30 @@ def outputs(layout: Layout, columns: Sequence[pa.Array]) -> list[pa.Array]:
     """Returns the columns of results from merged fields, one array for each field of the layout."""
     by_name = {field.name: column for field, column in zip(layout.fields, columns, strict=True)}
     made = []
-    for output in layout.outputs:
+    for output, (nothing,) in zip(layout.outputs, outputs_of_nothing(layout), strict=True):
         parts = [by_name[name] for name in output.fields]
         if output.how == "mean":
             made.append(means_of(*parts))
         elif output.how == "state":
-            kind = next(field.kind for field in layout.fields if field.name == output.fields[0])
-            made.append(values_of_states(parts[0], kind, output.made))
+            made.append(values_of_states(parts[0], layout.first_field(output).kind, output.made))
+        elif nothing.is_valid:
+            made.append(parts[0].fill_null(nothing))
         else:  # sketches that are estimated were counted when they were merged
             made.append(parts[0])
+    return made
+
+
+def outputs_of_nothing(layout: Layout) -> list[pa.Array]:
+    """Returns the columns of results of one window without panes: what each aggregate is over no value."""
+    made = []
+    for output in layout.outputs:
+        field, kind = layout.first_field(output), layout.output_type(output)
+        if output.how == "state":
+            made.append(values_of_states(pa.nulls(1, pa.binary()), field.kind, output.made))
+        elif output.how in ("count", "estimate"):
+            made.append(pa.array([0], kind))
+        elif field.merge == "union":
+            made.append(pa.array([merged_sketch([])], kind))
+        else:
+            made.append(pa.nulls(1, kind))
     return made

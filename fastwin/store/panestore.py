@@ -29,7 +29,7 @@ from fastwin.store.notices import Notices
 from fastwin.store.records import Block, Meta, Revision, Scan, Step, Written
 from fastwin.store.spans import FIRST_MS, Span, cover
 from fastwin.store.tables import in_portions, merged_scan, series_table, whole_window
-from fastwin.times import Duration, to_ms
+from fastwin.times import Duration, Moment, to_ms
 
 __all__ = ["PaneStore"]
 
@@ -326,17 +326,17 @@ class PaneStore(ABC):
     def query(
         self,
         keys: Sequence[Any] | None = None,
-        start: int | None = None,
-        end: int | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
         *,
         coarse: bool = True,
     ) -> pa.Table:
         """Returns the aggregates over ``[start, end)`` for each key that has panes there.
 
-        keys: values of the key column, tuples of several; None: all, in portions where they are many. end: ms, on the
-        panes' grid; None: the watermark. start: ms; None: one window before the end. Columns: key columns,
-        window_start, window_end, aggregates. coarse: whether a coarse pane is read where one fits: 43 panes for 24 h of
-        3 min and 1 h, instead of 480.
+        keys: values of the key column, tuples of several; None: all, in portions where they are many. end: on the
+        panes' grid; None: the watermark. start: None: one window before the end. Both are ms, a datetime or such a
+        text, in UTC where they name no zone. Columns: key columns, window_start, window_end, aggregates. coarse:
+        whether a coarse pane is read where one fits: 43 panes for 24 h of 3 min and 1 h, instead of 480.
 
         Raises SpecError for bounds off the grid, out of order, or too far apart, and for too many keys that are named;
         StoreError for an empty store.
@@ -356,17 +356,17 @@ class PaneStore(ABC):
     def series(
         self,
         keys: Sequence[Any] | None = None,
-        start: int | None = None,
-        end: int | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
         window: Duration | None = None,
         step: Duration | None = None,
     ) -> pa.Table:
         """Returns the aggregates of windows that end every ``step``: a chart.
 
         keys: as in ``query``. The windows end at ``start + step``, ``start + 2 step`` and so on to ``end``, and are
-            ``window`` long. end: ms; None: the watermark. start: ms; None: one window before that. window: None: that
-            of the spec. step: None: a pane.
-        Each key has all windows: without panes a count is 0, others are null. Columns as of ``query``.
+            ``window`` long. start, end: as in ``query``. window: None: that of the spec. step: None: a pane.
+        Each key has all windows, a key without panes too: without them, an aggregate is what it is over no value, such
+        as 0, null or an empty list. Columns as of ``query``.
 
         Raises SpecError for what is off the panes' grid, out of order or too much, StoreError for an empty store.
         """

@@ -14,7 +14,7 @@ from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.store.cells import from_cells
 from fastwin.store.keytext import column_from_text
 from fastwin.store.layout import Layout
-from fastwin.store.merging import merge_windows, outputs
+from fastwin.store.merging import merge_windows, outputs, outputs_of_nothing
 from fastwin.store.records import Scan, TooManyBytesError, check_results, windows_at_once
 
 __all__ = ["in_portions", "merged_scan", "series_table", "whole_window"]
@@ -111,20 +111,12 @@ def series_table(layout: Layout, texts: list[str], found: Windows, ends: range, 
     """Returns the table of a series: for each key the windows of ``window_ms`` that end then, also without panes."""
     groups, starts, columns = found
     points, first = len(ends), ends[0] - window_ms
-    where = np.full(len(texts) * points, -1, dtype=np.int64)
+    where = np.full(len(texts) * points, len(groups), dtype=np.int64)  # behind the windows is one without panes
     where[groups * np.int64(points) + (starts - first) // ends.step] = np.arange(len(groups))
-    rows = pa.array(where, mask=where < 0)
-    columns = _zeros_for_counts(layout, [column.take(rows) for column in columns])
+    nothing = outputs_of_nothing(layout)
+    columns = [pa.concat_arrays(parts).take(pa.array(where)) for parts in zip(columns, nothing, strict=True)]
     times = np.tile(np.arange(ends.start, ends.stop, ends.step, dtype=np.int64), len(texts))
     return _window_table(layout, [text for text in texts for _ in ends], times - window_ms, times, columns)
-
-
-def _zeros_for_counts(layout: Layout, columns: list[pa.Array]) -> list[pa.Array]:
-    """Returns columns of results with 0 instead of null where they count."""
-    return [
-        column.fill_null(0) if output.how in ("count", "estimate") else column
-        for column, output in zip(columns, layout.outputs, strict=True)
-    ]
 
 
 def _window_table(layout: Layout, texts: list[str], starts: Any, ends: Any, columns: list[pa.Array]) -> pa.Table:

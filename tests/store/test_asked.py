@@ -1,9 +1,10 @@
 """Questions: bounds and keys as callers have them."""
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -25,6 +26,21 @@ def test_bounds_may_be_ints_of_numpy(store):
     assert store.query(None, start, end).equals(store.query(None, int(start), int(end)))
     assert store.series(None, start, end).equals(store.series(None, int(start), int(end)))
     assert store.query(end=np.int64(store.watermark)).equals(store.query())
+
+
+def test_bounds_may_be_dates(store):
+    start, end = FIRST + HOUR, FIRST + 3 * HOUR
+    wanted, chart = store.query(None, start, end), store.series(None, start, end)
+    assert wanted.num_rows
+    for make in (
+        lambda ms: datetime.fromtimestamp(ms / 1_000, UTC),
+        lambda ms: datetime.fromtimestamp(ms / 1_000, UTC).replace(tzinfo=None),
+        lambda ms: datetime.fromtimestamp(ms / 1_000, timezone(timedelta(hours=2))).isoformat(" "),
+        lambda ms: np.datetime64(ms, "ms"),
+        lambda ms: pd.Timestamp(ms, unit="ms", tz="Europe/Berlin"),
+    ):
+        assert store.query(None, make(start), make(end)).equals(wanted)
+        assert store.series(None, make(start), make(end)).equals(chart)
 
 
 @pytest.mark.parametrize(

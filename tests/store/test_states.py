@@ -184,6 +184,27 @@ def test_series_equals_the_sliding_spec(url):
         assert all(same(mine[name], other[name]) for name in (*names, "window_end")), (mine, other)
 
 
+def test_a_window_without_panes_has_what_aggregates_are_over_no_value(url):
+    """As a window without elements has with fill="empty": 0, an empty list and an empty sketch, or null."""
+    table = elements(60, seed=11)
+    hours = table["ts"].cast(pa.int64()).to_numpy() // HOUR % 3
+    table = table.filter(pa.array(hours != FIRST // HOUR % 3))
+    models = {name: aggregate for name, (aggregate, _) in MODELS.items() if name != "some_model"}
+    some = {**models, "n": fw.Count("v"), "mean": fw.Mean("v"), "uv": fw.HyperLogLog("t")}
+    some["sketch"] = fw.HyperLogLog("t", output="sketch")
+    hour = fw.TumblingEventTimeWindows.of("1 hour")
+    spec = fw.key_by("module").event_time("ts").window(hour).aggregate(**some)
+    filled = fw.key_by("module").event_time("ts").window(hour, fill="empty").aggregate(**some).run(table).main
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+        found = store.series(start=FIRST, end=store.watermark)
+    wanted = {(row["module"], row["window_end"]): row for row in filled.to_pylist()}
+    pairs = [(row, wanted[key]) for row in found.to_pylist() if (key := (row["module"], row["window_end"])) in wanted]
+    assert sum(row["n"] == 0 for row, _ in pairs) >= 2
+    for mine, other in pairs:
+        assert all(same(mine[name], other[name]) for name in some), (mine, other)
+
+
 STATEFUL = {
     "n": fw.Count(),
     "exact": fw.CountDistinct("t"),
