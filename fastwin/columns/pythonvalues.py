@@ -163,7 +163,8 @@ def _within(array: pa.Array, bounds: tuple[tuple[int, int], tuple[int, int]]) ->
     if pa.types.is_date32(kind):
         low, high = low // 86_400, high // 86_400
     else:
-        low, high = (max(min(bound * PER_SECOND[kind.unit], 2**63 - 1), -(2**63)) for bound in (low, high))
+        # The least of int64 is no time to numpy, and Arrow takes no such object.
+        low, high = (max(min(bound * PER_SECOND[kind.unit], 2**63 - 1), 1 - 2**63) for bound in (low, high))
     inside = (counts >= low) & (counts <= high)
     return inside if valid is None else inside | (valid == 0)
 

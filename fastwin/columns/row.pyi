@@ -45,4 +45,5 @@ class TimedRow:
 
     value: Any
     timestamp: int | None
+    arrival: int
     def __init__(self, value: Any, timestamp: int | None) -> None: ...

@@ -351,6 +351,7 @@ cdef class TimedRow:
     def __init__(self, value, timestamp):
         self.value = value
         self.timestamp = timestamp
+        self.arrival = -1
 
     def __repr__(self):
         return f"TimedRow({self.value!r}, timestamp={self.timestamp})"

@@ -102,9 +102,8 @@ def _on_grid(name: str, value: Any, layout: Layout) -> int:
         raise SpecError(f"{name}: must be in the years 1 to 9999, got {ms} ms")
     below = layout.fine.start_of(ms)
     if below != ms:
-        near = [below, below + layout.pane_ms]
-        if ms is not value:
-            near = [moment_text(one, "Z") for one in near]
+        shown = str if ms is value else lambda one: moment_text(one, "Z")
+        near = [shown(one) for one in (below, below + layout.pane_ms)]
         raise SpecError(
             f"{name}: {value} is within a pane of {format_ms(layout.pane_ms)}; next to it are {near[0]} and {near[1]}"
         )

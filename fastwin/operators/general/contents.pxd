@@ -1,5 +1,5 @@
 # What the windows of the general operator hold.
-from fastwin.core.typedefs cimport idx_t, ts_t
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.windows.windowtable cimport WindowTable
 from fastwin.operators.general.elements cimport Elements
@@ -22,6 +22,8 @@ cdef class Contents:
     cdef readonly bint folds            # there is something to aggregate or reduce
     cdef object reduce
     cdef bint timed                     # elements are kept with their timestamps
+    cdef readonly bint numbered         # and with the numbers that tell in which order they have arrived
+    cdef const int64_t[::1] arrivals    # the numbers of a call's elements
     cdef list adds, creates, gives, merges, whats
     cdef list manys                     # their add_many; None for those that have none
     cdef readonly bint takes_runs       # elements are handed over as runs, later in the call
@@ -30,6 +32,7 @@ cdef class Contents:
     cdef object reduced
     cdef list makers
 
+    cdef int number(self, Py_ssize_t n, object order) except -1
     cdef int fit(self) except -1
     cdef int _drop(self, Py_ssize_t at) except -1
     cdef int forget(self, idx_t slot) except -1

@@ -17,6 +17,7 @@ class Contents:
     keeps_places: bool
     handed: HandedRows | None
     folds: bool
+    numbered: bool
     takes_runs: bool
     def __init__(self, elements: Elements, accumulators: AccumulatorSet, program: Program, config: Config) -> None: ...
     def __del__(self) -> None: ...

@@ -1,5 +1,7 @@
 """Contents: what a window of the general operator holds, how elements get in and out, and what comes of them."""
 
+import numpy as np
+
 from fastwin.core.typedefs cimport NONE, idx_t, ts_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.memory.references cimport give_back, set_apart, untrack
@@ -38,6 +40,7 @@ cdef class Contents:
         self.folds = bool(program.aggregates or config.results or program.reduce is not None)
         self.keeps_rows = program.evictor is not None or not self.folds
         self.timed = program.evictor is not None
+        self.numbered = self.timed and accumulators.remembers
         self.keeps_places = self.keeps_rows and not self.timed
         if self.keeps_rows:
             self.handed = elements.handed = HandedRows(row_type(program.rows.names), program.rows.types)
@@ -60,6 +63,15 @@ cdef class Contents:
             what = getattr(program.reduce, "name", f"{type(program.reduce).__qualname__}.reduce")
             self.whats = [what]
             self.reduced = reduced_maker(row_type(program.rows.names), what)
+
+    cdef int number(self, Py_ssize_t n, object order) except -1:
+        """Numbers the n elements of a call as they have arrived. order: in which they are taken; None: likewise."""
+        if self.numbered:
+            arrivals = np.arange(self.accumulators.arrived, self.accumulators.arrived + n)
+            self.arrivals = arrivals if order is None else arrivals[order]
+            self.accumulators.arrived += n
+        return 0
+
     cdef int fit(self) except -1:
         """Makes the list by slot long enough."""
         cdef Py_ssize_t more = self.table.rows.capacity - len(self.objects)
@@ -110,6 +122,8 @@ cdef class Contents:
         row = self.elements.element(i)
         if self.keeps_rows:
             row = TimedRow(row, None if time == NO_TIME else time)
+            if self.numbered:
+                (<TimedRow> row).arrival = self.arrivals[i]
             if first:
                 kept = [row]
                 untrack(<void*> kept)       # rows make no circles, and there may be millions of such lists

@@ -1,6 +1,6 @@
 """Eviction: what evictors leave of the elements that a window keeps, and what built-in aggregates make of them."""
 
-from operator import index
+from operator import attrgetter, index
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ cdef object as_index(object i, Py_ssize_t n):
         except TypeError:
             pass
     raise TypeError(f"must return indices of the {n} elements, returned {told!r}")
+
+
+_arrival = attrgetter("arrival")
 
 
 cdef class Eviction:
@@ -62,6 +65,8 @@ cdef class Eviction:
         """Computes the built-in aggregates of elements that are kept, in a fresh row of another store."""
         if not elements:
             return
+        if self.scratch.remembers:      # windows that merge have theirs one behind the other
+            elements = sorted(elements, key=_arrival)
         times = [NO_TIME if element.timestamp is None else element.timestamp for element in elements]
         columns = []
         for j, kind in zip(self.places, self.read.types):

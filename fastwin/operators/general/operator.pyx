@@ -62,6 +62,7 @@ cdef class GeneralOperator(Effects):
         order = self._order(key_ids, batch) if self.coalesce and self.timer_service.event_time else None
         if order is not None:
             batch, key_ids = batch.select(order), key_ids[order]
+        self.contents.number(n, order)
         ids = key_ids
         times = np.full(n, self.timer_service.clock, dtype=np.int64) if self.arrival else batch.times
         for i in range(0 if self.rests else n):

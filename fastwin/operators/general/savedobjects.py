@@ -88,9 +88,12 @@ def save_objects(
         arrays = rows_to_arrays(rows, schema)
         times = pa.array([element.timestamp if timed else None for _, element in held], pa.int64())
         names = [f"e{i}" for i in range(len(schema))]
-        tables["elements"] = pa.table(
+        table = pa.table(
             [pa.array([at for at, _ in held], pa.int32()), times, *arrays], names=["row", "time", *names]
         )
+        if operator.contents.numbered:
+            table = table.append_column("arrival", pa.array([element.arrival for _, element in held], pa.int64()))
+        tables["elements"] = table
     if kept:
         rows_kept, counts = zip(*kept, strict=True)
         tables["kept"] = pa.table({"row": pa.array(rows_kept, pa.int32()), "n": pa.array(counts, pa.int64())})
@@ -177,8 +180,8 @@ def load_elements(operator: GeneralOperator, saved: pa.Table, slots: Sequence[in
     objects, schema = operator.contents.objects, operator.program.rows
     assert schema is not None
     kind, handed = row_type(schema.names), operator.contents.handed
+    columns = [saved[f"e{i}"].combine_chunks() for i in range(len(schema))]
     if operator.contents.keeps_places:
-        columns = [column.combine_chunks() for column in saved.columns[2:]]
         rows = Rows(kind, pa.RecordBatch.from_arrays(columns, names=schema.names))
         for i, at in enumerate(saved["row"].to_pylist()):
             slot = int(slots[at])
@@ -187,10 +190,15 @@ def load_elements(operator: GeneralOperator, saved: pa.Table, slots: Sequence[in
             keep_rows(objects[slot], rows, (i,))
         operator.elements.leave(rows)
         return
-    values_of = [exact_values(column) for column in saved.columns[2:]]
+    values_of = [exact_values(column) for column in columns]
     values = zip(*values_of, strict=True) if values_of else [()] * saved.num_rows
-    for at, time, row in zip(saved["row"].to_pylist(), saved["time"].to_pylist(), values, strict=True):
+    # State of earlier formats does not tell them: then those of a window have arrived as they stand there.
+    arrivals = saved["arrival"].to_pylist() if "arrival" in saved.column_names else [-1] * saved.num_rows
+    times = saved["time"].to_pylist()
+    for at, time, arrival, row in zip(saved["row"].to_pylist(), times, arrivals, values, strict=True):
         slot = int(slots[at])
         if objects[slot] is None:
             objects[slot] = []
-        objects[slot].append(TimedRow(row_of(kind, row), time))
+        element = TimedRow(row_of(kind, row), time)
+        element.arrival = arrival
+        objects[slot].append(element)
