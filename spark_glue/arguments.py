@@ -115,7 +115,7 @@ def check_join(join: fw.JoinSpec, given: Given) -> tuple[tuple[DataFrame, DataFr
     if given.history is not None or given.goes_on:
         raise SpecError("history: a join starts from nothing; history= and goes_on= are for one input")
     if frames[0].isStreaming and skew_ms is not None:
-        warn_of_dates(join.left)
+        warn_of_dates(join.left, joined=True)
     asked = Asked(
         key_groups=_key_groups(given.key_groups, frames[0]),
         skew_ms=skew_ms,
@@ -233,12 +233,13 @@ def _check_packages() -> None:
         raise explained("apply", "spark", problem) from None
 
 
-def warn_of_dates(spec: fw.WindowSpec) -> None:
-    """Warns where a row that is too far ahead ends the query."""
+def warn_of_dates(spec: fw.WindowSpec, joined: bool = False) -> None:
+    """Warns where a row that is too far ahead ends the query. joined: whether it is an input of a join."""
+    more = "" if joined else ', .bad_rows("divert") hands them out'
     if spec.bad_row_policy == "raise":
         warnings.warn(
             'bad_rows: the policy is "raise", so one row with a date far ahead ends the query, and again at each start'
-            '; .bad_rows("drop") counts such rows, .bad_rows("divert"), which joins do not take, hands them out',
+            f'; .bad_rows("drop") counts such rows{more}',
             stacklevel=callers_level(),
         )
 

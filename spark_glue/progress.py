@@ -79,23 +79,25 @@ class BatchMetrics:
     held_by_frame: str | None
 
 
-def counters(progress: StreamingQueryProgress) -> dict[str, dict[str, int | None]]:
+def counters(progress: StreamingQueryProgress | None) -> dict[str, dict[str, int | None]]:
     """Returns the counters of a micro-batch by name, for each frame of ``apply`` by the frame's ``name=``.
 
     progress: as for ``batch_metrics``. ``watermark_ms`` is None while there is none; docs/spark.md has all names. A
-    micro-batch in which the query's plan did not run has no frames.
+    micro-batch in which the query's plan did not run has no frames, and so has None, ``query.lastProgress`` before the
+    first one.
     """
-    return counters_in({name: named_values(row) for name, row in progress.observedMetrics.items()})
+    return {} if progress is None else counters_in({name: named_values(row) for name, row in progress.observedMetrics.items()})
 
 
-def batch_metrics(progress: StreamingQueryProgress) -> list[BatchMetrics]:
+def batch_metrics(progress: StreamingQueryProgress | None) -> list[BatchMetrics]:
     """Returns the metrics of each frame of ``apply`` in a micro-batch.
 
     progress: ``query.lastProgress``, one of ``query.recentProgress``, or that of a listener's event. With Spark Connect
     the row of counters in it may have no names; here they have. Who holds time back one micro-batch tells only of a
-    frame with ``idle=``, and of a query with one input; a listener, which sees them all, tells it of others, too.
+    frame with ``idle=``, and of a query with one input; a listener, which sees them all, tells it of others, too. Of
+    None, as of a micro-batch in which the plan did not run, there are none.
     """
-    return _all_metrics(progress, Holders())
+    return [] if progress is None else _all_metrics(progress, Holders())
 
 
 def metrics_listener(callback: Callable[[BatchMetrics], object]) -> StreamingQueryListener:

@@ -122,7 +122,11 @@ class Aggregate:
         return number
 
     def _refusal(self, kind: pa.DataType, column: Operand | None = None) -> SpecError:
-        column, hint = self.column if column is None else column, self._hint(decoded_type(kind))
+        column = self.column if column is None else column
+        if pa.types.is_null(kind):
+            told = "has no value that tells its type; name it in open(schema=...), or cast the column"
+            return SpecError(f"{self}: takes {self.takes}, but column {column!r} {told}")
+        hint = self._hint(decoded_type(kind))
         return SpecError(f"{self}: takes {self.takes}, but column {column!r} is {kind}{hint and f'; {hint}'}")
 
     def _hint(self, kind: pa.DataType) -> str:

@@ -16,8 +16,10 @@ __all__ = ["ValuesKept", "check_count", "lists_of"]
 
 def check_count(name: str, argument: str, value: Any) -> None:
     """Raises SpecError unless a value is an int from 1 up."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**63:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise SpecError(f"{name}: {argument} must be an int of at least 1, got {value!r}")
+    if value >= 2**63:
+        raise SpecError(f"{name}: {argument} must be an int below 2**63, got {value!r}")
 
 
 @dataclass(frozen=True)

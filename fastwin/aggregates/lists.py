@@ -139,8 +139,11 @@ class StringAgg(Collect):
     def inputs(self, *kinds: pa.DataType) -> tuple[Input, ...]:
         kind = decoded_type(kinds[0])
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            raise SpecError(f"{self}: takes {self.takes}, but column {self.column!r} is {kinds[0]}")
+            raise self._refusal(kinds[0])
         return super().inputs(*kinds)
+
+    def _hint(self, kind: pa.DataType) -> str:
+        return ""
 
     def result_type(self, *kinds: pa.DataType) -> pa.DataType:
         return decoded_type(kinds[0])

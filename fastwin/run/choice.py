@@ -8,6 +8,7 @@ from typing import Any
 from fastwin.columns.expressions import Computed
 from fastwin.operators.several.feeding import feeders
 from fastwin.spec.builder import SpecBuilder
+from fastwin.spec.describe import shown
 from fastwin.spec.rowendings import DeduplicateEnding, RowsEnding
 from fastwin.spec.text import outputs_text
 from fastwin.times import format_ms
@@ -40,7 +41,7 @@ class Explanation(str):
 def _special(spec: SpecBuilder) -> str | None:
     """Returns what only the general operator does, if the spec asks for it."""
     if spec.firing is not None and spec.firing != EventTimeTrigger():
-        return f"it has a trigger of its own ({spec.firing})"
+        return f"it has a trigger of its own ({shown(spec.firing)})"
     if spec.eviction is not None:
         return "an evictor needs the elements of a window"
     if spec.ending is not None and spec.ending.python is not None:
@@ -86,7 +87,7 @@ def choose(spec: SpecBuilder) -> tuple[str, str]:
         )
     if kind is EventTimeSessionWindows:
         return "session", "sessions have a fixed gap, the trigger is the default one, aggregates merge"
-    return "general", f"the windows are {spec.assigner}"
+    return "general", f"the windows are {shown(spec.assigner)}"
 
 
 def _fed(windows: NamedWindows) -> str:
@@ -106,11 +107,11 @@ def explain(spec: SpecBuilder) -> Explanation:
 
 def explained(spec: SpecBuilder, operator: str, why: str) -> Explanation:
     """Says which operator runs a spec, and why, where that is known."""
-    lines = [str(spec), f"  operator: {operator}, because {why}", f"  windows: {spec.assigner}"]
+    lines = [str(spec), f"  operator: {operator}, because {why}", f"  windows: {shown(spec.assigner)}"]
     fires = spec.ending.fires if isinstance(spec.ending, RowsEnding) else None
-    lines.append(f"  fires: {fires or trigger_of(spec)}")
+    lines.append(f"  fires: {fires or shown(trigger_of(spec))}")
     if spec.eviction is not None:
-        lines.append(f"  evicts: {spec.eviction}; windows keep all their elements")
+        lines.append(f"  evicts: {shown(spec.eviction)}; windows keep all their elements")
     if operator == "general":
         lines.append("  state: one row for each (key, window)")
     computed = _computed(spec)

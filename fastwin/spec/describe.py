@@ -16,7 +16,7 @@ import pyarrow as pa
 from fastwin.functions.named import name_of
 from fastwin.spec.codes import code_of, has_own_name
 
-__all__ = ["describe"]
+__all__ = ["describe", "shown"]
 
 _DEPTH = 6
 _CLOSURE_DEPTH = 3
@@ -57,6 +57,12 @@ def describe(value: Any, depth: int = _DEPTH) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{describe(k, depth - 1)}: {describe(v, depth - 1)}' for k, v in value.items())}}}"
     return _object(value, depth)
+
+
+def shown(part: Any) -> str:
+    """Returns the text of a part, to read: its own, or its description where it has none but Python's address."""
+    kind = type(part)
+    return describe(part) if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__ else str(part)
 
 
 def _function(function: types.FunctionType, depth: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastwin.spec.describe import describe
+from fastwin.spec.describe import describe, shown
 from fastwin.spec.ending import types_text
 from fastwin.times import format_ms
 
@@ -28,10 +28,10 @@ def parts_text(spec: SpecBuilder) -> dict[str, str]:
     elif spec.arrival:
         told["time"] = "processing time"
     if spec.assigner is not None:
-        told["windows"] = str(spec.assigner)
-        told["fires"] = str(spec.firing if spec.firing is not None else spec.assigner.get_default_trigger())
+        told["windows"] = shown(spec.assigner)
+        told["fires"] = shown(spec.firing if spec.firing is not None else spec.assigner.get_default_trigger())
     if spec.eviction is not None:
-        told["evicts"] = str(spec.eviction)
+        told["evicts"] = shown(spec.eviction)
     for line in outputs_text(spec):
         name, _, text = line.partition(": ")
         told[name] = text

@@ -203,7 +203,8 @@ class StateSpec:
                 continue
             was = f"was {before[name] or 'given'}" if name in before else "was not given"
             told = f"is {now[name] or 'given'}" if name in now else "is not given now"
-            changed.append(f"{name} {was}, {told}")
+            hint = _HOW_TO_NAME if was.count("__main__.") != told.count("__main__.") else ""
+            changed.append(f"{name} {was}, {told}{hint}")
         return changed
 
 
@@ -224,6 +225,9 @@ _HOW_TO_GO_ON = (
 )
 
 
+_HOW_TO_NAME = (
+    "; what a program defines that is run is of __main__: only in a module that it imports has it one name everywhere"
+)
 _HOW_TO_REMOVE = f"; migrate={REMOVED_AGGREGATES!r} drops it, 'renamed OLD to NEW' gives it another name"
 _HOW_TO_WIDEN = f", which migrate={WIDER_TYPES!r} allows"
 _INTEGERS = ("int8", "int16", "int32", "int64")

@@ -249,8 +249,8 @@ def _no_interval(batches: list[MicroBatch], setup: Setup) -> Finding | None:
         return None
     return Finding(
         "no trigger interval",
-        f"the query starts a micro-batch as soon as it can: {len(worked):,} of them, with {rows:,.0f} rows each in the "
-        f"median, in {duration(took)}. Each costs about 0.2 s, however little there is to do",
+        f"the query starts a micro-batch as soon as it can: {len(worked):,} of them, with {rows:,.0f} row{'s' * (rows != 1)} each "
+        f"in the median, in {duration(took)}. Each costs about 0.2 s, however little there is to do",
         '.trigger(processingTime="10 seconds") on the writer, or as many seconds as results may wait',
         {"batches": len(worked), "median_rows": rows, "median_ms": took},
     )

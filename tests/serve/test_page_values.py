@@ -57,6 +57,25 @@ def test_lists_decimals_and_markup(driver, tmp_path):
             assert not driver.execute_script("return document.querySelectorAll('#chart a').length")
 
 
+def test_long_texts_stay_in_their_figures(driver, tmp_path):
+    spec = spec_of("1 hour", "3 minutes", pv=fw.Count(), best=fw.TopK("path", 3))
+    paths = [f"/{'verylong' * 24}{i}/index.html" for i in range(3)]
+    times = pa.array([FIRST] * 4, pa.timestamp("ms", tz="UTC"))
+    table = pa.table({"module": ["a", "a", "a", "b"], "ts": times, "path": [*paths, "/"]})
+    url = f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+        with serving(store, url, table, Settings()) as service:
+            driver.get(f"http://127.0.0.1:{service.port}/")
+            wait(driver, drawn)
+            beyond = """return [...document.querySelectorAll('#figures b')].filter(b =>
+                b.getBoundingClientRect().right > b.closest('button').getBoundingClientRect().right + 1).length"""
+            assert driver.execute_script(beyond) == 0
+            assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+            whole = driver.execute_script("return document.querySelector('#figures b.text').title")
+            assert all(path in whole for path in paths)
+
+
 def test_durations_are_sorted_by_how_long_they_are(driver, tmp_path):
     """Their texts sort otherwise."""
     spec = spec_of("1 hour", "3 minutes", took=fw.Max("took"), pv=fw.Count())

@@ -281,7 +281,7 @@ cdef class UserNode(AssignerNode):
         except (OverflowError, TypeError):
             raise SpecError(f"{window} has bounds that are no int64 milliseconds") from None
         if end <= start:
-            raise SpecError(f"{window} ends before it starts: end must be above start")
+            raise SpecError(f"{window} has no time in it: end must be above start")
         self.starts[n] = start
         self.ends[n] = end
         return 0

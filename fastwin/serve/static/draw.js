@@ -72,6 +72,12 @@ const Draw = (() => {
     return svg;
   }
 
+  // A long text is cut by the page's style; the whole of it comes up under the mouse.
+  function written(aggregate, found) {
+    const text = value(aggregate, found);
+    return text.length > 12 ? element("b", { className: "text", textContent: text, title: text }) : element("b", { textContent: text });
+  }
+
   // places: of each chosen key, its place among the colours. sparks: values by key. measure: what bars and lines are of.
   function figures(list, rows, aggregates, settings, places, sparks, measure, toggle) {
     const focused = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
@@ -80,7 +86,7 @@ const Draw = (() => {
       const place = places.get(row.key);
       const button = element("button", { type: "button" }, element("span", { className: "name", textContent: shown(row.key) }),
         ...aggregates.map((a) => element("span", { className: "figure" }, label(settings, a.name) + " ",
-          element("b", { textContent: value(a, row[a.name]) }))));
+          written(a, row[a.name]))));
       if (measure) {
         const bar = element("span", { className: "bar" });
         bar.style.setProperty("--share", high > 0 ? Math.max(row[measure.name] ?? 0, 0) / high : 0);

@@ -113,8 +113,10 @@ def _stream(run: Run, page: Page | None, stop: threading.Event, opened: ExitStac
         finally:
             query.stop()
     for finding in spark_glue.doctor(query):
-        # What closes the last panes may be ahead of the clock; that is no ailment.
-        if finding.name != "date in the future" or finding.evidence["newest_ms"] <= (run.batches.newest_ms or 0):
+        # What closes the last panes may be ahead of the clock, and a log that is read once is read as fast as it goes:
+        # that is no ailment.
+        ahead = finding.name == "date in the future" and finding.evidence["newest_ms"] > (run.batches.newest_ms or 0)
+        if not ahead and (arguments.follow or finding.name != "no trigger interval"):
             clock.say(f"the doctor: {finding.what}")
 
 

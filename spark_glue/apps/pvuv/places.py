@@ -12,6 +12,7 @@ from pathlib import Path
 import fastwin as fw
 import spark_glue
 from fastwin.errors import SpecError
+from fastwin.times import Duration, to_ms
 from spark_glue.apps.console import check_apart, check_folder, fresh_folder, kept_folder
 from spark_glue.apps.pvuv.spool import GZIP, Spool
 from spark_glue.sinks.store import StoreSink
@@ -20,6 +21,7 @@ __all__ = ["STORE_VARIABLE", "Places", "lines_of", "opened_places", "without_pas
 
 STORE_VARIABLE = "FASTWIN_STORE"
 _FOLLOWED = "options.json"
+_WHOLE_LOG_MS = 10 * 365 * 86_400_000
 _OPTIONS = ("log", "module", "visitor", "count", "window", "slide", "watermark")
 
 
@@ -39,7 +41,7 @@ def opened_places(arguments: argparse.Namespace, spec: fw.WindowSpec, opened: Ex
     """
 
     def sink_of(url: str) -> StoreSink:
-        sink = spark_glue.to_store(url, spec, retention=arguments.retention)
+        sink = spark_glue.to_store(url, spec, retention=_retention(arguments))
         opened.callback(sink.close)
         return sink
 
@@ -51,6 +53,13 @@ def opened_places(arguments: argparse.Namespace, spec: fw.WindowSpec, opened: Ex
     out = _folder(arguments)
     url = url or f"rocksdb:{out / 'store'}"
     return Places(out, url, sink_of(url))
+
+
+def _retention(arguments: argparse.Namespace) -> Duration | None:
+    """Returns how long panes are kept: of a log that is read once, all of it, if nothing else is asked for."""
+    if arguments.retention is not None or arguments.follow:
+        return arguments.retention
+    return max(_WHOLE_LOG_MS, 8 * to_ms(arguments.window))
 
 
 def _check_out(arguments: argparse.Namespace) -> None:

@@ -19,15 +19,17 @@ from pyspark.sql import functions as F
 
 import fastwin as fw
 import spark_glue
-from fastwin.errors import SpecError
+from fastwin.errors import SpecError, StateError
 from spark_glue.apps.console import start_spark
 from spark_glue.inspection import key_fields
 from spark_glue.plan.catalyst import quoted
 from spark_glue.plan.compat import Py4JError
+from spark_glue.plan.errortext import error_in
 
 __all__ = ["COMMANDS", "load_spec", "shares_in_text"]
 
 _TRACEBACK = "Traceback (most recent call last):"
+_STATE_ERROR = f"{StateError.__module__}.{StateError.__qualname__}: "
 
 
 def load_spec(text: str) -> fw.WindowSpec | fw.JoinSpec:
@@ -196,6 +198,9 @@ def _hand_out(frame: DataFrame, arguments: argparse.Namespace) -> None:
             frame.show(arguments.rows, truncate=False)
     except (PySparkException, Py4JError) as problem:
         said = str(getattr(problem, "java_exception", problem))
+        found = error_in(said) or ""
+        if found.startswith(_STATE_ERROR):
+            raise StateError(found.removeprefix(_STATE_ERROR)) from problem
         if _TRACEBACK in said:  # an error of Python's, which its first line does not tell
             raise
         what = "the windows cannot be shown" if arguments.out is None else f"--out: {arguments.out} cannot be written"

@@ -193,8 +193,16 @@ def test_a_log_in_the_folder_that_is_emptied_is_refused(tmp_path, monkeypatch, l
     assert Path("out/log").read_text() == Path("out/logs/log").read_text() == f"{GOOD}\n"
 
 
-@pytest.mark.parametrize("given", [(), ("--retention", "7 days")])
-def test_the_store_is_told_how_long_to_keep_panes(tmp_path, monkeypatch, given):
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ((), 315_360_000_000),  # ten years: a log that is read once is kept whole
+        (("--window", "730 days", "--slide", "1 day"), 8 * 730 * 86_400_000),
+        (("--follow",), None),
+        (("--retention", "7 days"), "7 days"),
+    ],
+)
+def test_the_store_is_told_how_long_to_keep_panes(tmp_path, monkeypatch, given, kept):
     class EnoughError(Exception):
         pass
 
@@ -202,12 +210,12 @@ def test_the_store_is_told_how_long_to_keep_panes(tmp_path, monkeypatch, given):
         told.append(retention)
         raise EnoughError
 
-    told: list[str | None] = []
+    told: list[str | int | None] = []
     (tmp_path / "log").write_text(f"{GOOD}\n")
     monkeypatch.setattr(spark_glue, "to_store", to_store)
     with pytest.raises(EnoughError):
         pvuv.run(arguments(str(tmp_path / "log"), "--out", str(tmp_path / "out"), *given))
-    assert told == [given[1] if given else None]
+    assert told == [kept]
 
 
 @pytest.mark.parametrize("place", ["elsewhere/panes", "out/panes"])
