@@ -86,7 +86,11 @@ def counters(progress: StreamingQueryProgress | None) -> dict[str, dict[str, int
     micro-batch in which the query's plan did not run has no frames, and so has None, ``query.lastProgress`` before the
     first one.
     """
-    return {} if progress is None else counters_in({name: named_values(row) for name, row in progress.observedMetrics.items()})
+    return (
+        {}
+        if progress is None
+        else counters_in({name: named_values(row) for name, row in progress.observedMetrics.items()})
+    )
 
 
 def batch_metrics(progress: StreamingQueryProgress | None) -> list[BatchMetrics]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.memory.ordering import unique
 from fastwin.errors import StateError
 
 __all__ = ["MOST_TURNS", "Refresh", "Repeated", "RepeatedRows", "Round", "in_round", "round_bytes"]
@@ -143,7 +144,7 @@ class Round:
     def _unchanged(self, kind: int, group: int, changed: NDArray[Any]) -> NDArray[Any]:
         """Returns the slots of the unchanged rows of a group, ascending. changed: those that are not, ascending."""
         rows = self._kinds[kind]
-        slots = np.unique(np.concatenate(self._found[kind][group]))
+        slots = unique(np.concatenate(self._found[kind][group]))
         slots = slots[rows.live_marks(slots)]
         if len(changed):
             places = np.searchsorted(changed, slots)

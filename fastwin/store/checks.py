@@ -96,7 +96,7 @@ def checked_watermark(value: Any, layout: Layout, newest: int | None) -> int | N
 
 
 def _on_grid(name: str, value: Any, layout: Layout) -> int:
-    """Returns a time that somebody gives, in ms. Raises SpecError unless it is in the calendar and between two panes."""
+    """Returns a time that somebody gives, in ms. Raises SpecError unless it is in the calendar, between two panes."""
     ms = TimeText().read(name, value)
     if not FIRST_MS <= ms < LAST_MS:
         raise SpecError(f"{name}: must be in the years 1 to 9999, got {ms} ms")

@@ -5,6 +5,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.columns.buffers import from_int64, from_text, text_values, validity
+from fastwin.core.memory.ordering import unique
 from fastwin.core.sketches.slidingunion import union_windows
 
 __all__ = ["unions"]
@@ -25,7 +26,7 @@ def unions(
     order of both. size: of the windows, ms. counted: whether to return what the unions count, int64, instead of them.
     Raises SketchError for what is no sketch.
     """
-    known = np.unique(times)
+    known = unique(times)
     there = groups * np.int64(len(known) + 1) + np.searchsorted(known, times)
     order = np.argsort(there, kind="stable")
     if (valid := validity(sketches)) is not None:

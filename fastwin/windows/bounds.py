@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from fastwin.core.memory.ordering import unique
 from fastwin.errors import SpecError
 from fastwin.windows.localclock import first_instants, time_zone_of
 from fastwin.windows.periods import DAY_MS, Offset, Period
@@ -92,7 +93,7 @@ def bounds_with(windows: Any, known: Bounds, times: NDArray[np.int64]) -> Bounds
         years.append((_year(int(times.min())), _year(int(times.max())) + 1))
         return _table(windows, _span_of(windows, min(first for first, _ in years), max(last for _, last in years)))
     unknown = times[known.ranges_of(times) % 2 == 0]
-    found = np.unique(unknown.astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64)) + 1970
+    found = unique(unknown.astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64)) + 1970
     years += [(year, year + 1) for year in found.tolist()]
     apart = windows.size.most_days // 121 + 1  # with fewer years between, ranges may overlap
     united: list[tuple[int, int]] = []
@@ -162,7 +163,7 @@ def _range(windows: Any, first_year: int, last_year: int) -> Bounds:
     if windows.shape == "cumulative":
         return _cumulative(windows, zone, first_year, last_year, years)
     clock = _grid(windows.every, windows.offset, first_year, last_year)
-    bounds = np.unique(first_instants(zone, clock))  # skipped dates begin when the next one does
+    bounds = unique(first_instants(zone, clock))  # skipped dates begin when the next one does
     slides = windows.size.times(windows.every)
     at = np.arange(len(bounds), dtype=np.int32)
     starts, last_ends = np.maximum(at - slides, 0), np.minimum(at + slides, len(bounds) - 1)
@@ -197,7 +198,7 @@ def _clock(months: NDArray[np.int64], offset: Offset) -> NDArray[np.int64]:
 def _cumulative(windows: Any, zone: ZoneInfo, first_year: int, last_year: int, years: Years) -> Bounds:
     size, every, offset = windows.size, windows.every, windows.offset
     clock = _grid(size, offset, first_year, last_year)
-    begins = np.unique(first_instants(zone, clock))
+    begins = unique(first_instants(zone, clock))
     if isinstance(every, int):
         first, last = (_first_day(12 * (year - 1970)) * DAY_MS for year in years[0])
         begins = begins[begins.searchsorted(first, side="right") - 1 : begins.searchsorted(last) + 2]
@@ -207,7 +208,7 @@ def _cumulative(windows: Any, zone: ZoneInfo, first_year: int, last_year: int, y
     else:
         months = _months(size, offset, first_year, last_year)
         steps = first_instants(zone, _clock(_steps(months, every.months), offset))
-    bounds = np.unique(np.concatenate([begins, steps]))
+    bounds = unique(np.concatenate([begins, steps]))
     bounds = bounds[bounds <= begins[-1]]
     begin_at = np.searchsorted(bounds, begins).astype(np.int32)
     group = np.searchsorted(begins, bounds, side="right") - 1

@@ -247,10 +247,11 @@ def _no_interval(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     rows, took = median(one.rows for one in worked), median(one.duration_ms for one in worked)
     if rows >= _FEW_ROWS:
         return None
+    told = f"{rows:,.0f} row{'s' * (rows != 1)}"
     return Finding(
         "no trigger interval",
-        f"the query starts a micro-batch as soon as it can: {len(worked):,} of them, with {rows:,.0f} row{'s' * (rows != 1)} each "
-        f"in the median, in {duration(took)}. Each costs about 0.2 s, however little there is to do",
+        f"the query starts a micro-batch as soon as it can: {len(worked):,} of them, with {told} each in the "
+        f"median, in {duration(took)}. Each costs about 0.2 s, however little there is to do",
         '.trigger(processingTime="10 seconds") on the writer, or as many seconds as results may wait',
         {"batches": len(worked), "median_rows": rows, "median_ms": took},
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fastwin.core.memory.ordering import ordered
+from fastwin.core.memory.ordering import ordered, unique
 from fastwin.core.panes.slices import most_slices, order_by_slice
 from fastwin.operators.aligned.slicing import Slicing
 
@@ -61,7 +61,7 @@ def are_scattered(slicing: Slicing, times: NDArray[np.int64]) -> bool:
         return False
     slicing.cover(times)
     starts, _ = slicing.assign(times[:_SAMPLE])
-    return bool(len(np.unique(starts)) >= _SCATTERED and np.count_nonzero(starts[1:] < starts[:-1]) >= _SCATTERED)
+    return bool(len(unique(starts)) >= _SCATTERED and np.count_nonzero(starts[1:] < starts[:-1]) >= _SCATTERED)
 
 
 def are_sparse(slicing: Slicing, times: NDArray[np.int64]) -> bool:
@@ -70,7 +70,7 @@ def are_sparse(slicing: Slicing, times: NDArray[np.int64]) -> bool:
         return False
     slicing.cover(times)
     starts, _ = slicing.assign(times[:_SAMPLE])
-    return _SPARSE * len(np.unique(starts)) > len(starts)
+    return _SPARSE * len(unique(starts)) > len(starts)
 
 
 def cuts_between(slicing: Slicing, times: NDArray[np.int64], most: int) -> list[int]:

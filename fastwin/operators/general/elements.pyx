@@ -5,6 +5,7 @@ import numpy as np
 from fastwin.columns.exact cimport Exact
 from fastwin.columns.pythonvalues import exact_values
 from fastwin.columns.row cimport Row, Rows
+from fastwin.core.memory.ordering import unique
 from fastwin.core.memory.references cimport PyObject, references
 from fastwin.core.timers.timerqueue cimport TimerQueue
 from fastwin.core.typedefs cimport NONE, idx_t, ts_t
@@ -95,7 +96,7 @@ cdef class Elements:
 
     def known_keys(self, ids):
         """Looks up the values of many keys at once; ids: int32[n]."""
-        ids = np.unique(ids)
+        ids = unique(ids)
         columns = [exact_values(column) for column in self.codec.decode(self.table.keys, ids)]
         values = columns[0] if len(columns) == 1 else list(zip(*columns)) if columns else [()] * len(ids)
         self.key_values.update(zip(ids.tolist(), values))

@@ -88,9 +88,7 @@ def save_objects(
         arrays = rows_to_arrays(rows, schema)
         times = pa.array([element.timestamp if timed else None for _, element in held], pa.int64())
         names = [f"e{i}" for i in range(len(schema))]
-        table = pa.table(
-            [pa.array([at for at, _ in held], pa.int32()), times, *arrays], names=["row", "time", *names]
-        )
+        table = pa.table([pa.array([at for at, _ in held], pa.int32()), times, *arrays], names=["row", "time", *names])
         if operator.contents.numbered:
             table = table.append_column("arrival", pa.array([element.arrival for _, element in held], pa.int64()))
         tables["elements"] = table

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.core.memory.ordering import unique
 from fastwin.core.windows.windowtable import END_CELL, HEAD_CELLS
 from fastwin.errors import StateError
 from fastwin.operators.general.planning import reads_rows
@@ -242,7 +243,7 @@ def _apply(operator: GeneralOperator, chunk: Chunk, lacking: dict[int, int]) -> 
         gone = table.lookup(
             ids, removed["start"].combine_chunks().to_numpy(), removed["end"].combine_chunks().to_numpy()
         )
-        _drop(operator, np.unique(gone[gone >= 0]).tolist(), lacking)
+        _drop(operator, unique(gone[gone >= 0]).tolist(), lacking)
     ids = load_keys(codec, table.keys, tables["keys"])
     wanted = ["start", "end", *cell_names(table.rows, HEAD_CELLS), "flags", "panes"]
     columns = load_rows(tables, ids, wanted)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastwin.core.memory.ordering import unique
 from fastwin.operators.aligned.slicing import Slicing, within
 from fastwin.operators.kept.bystart import ascending
 
@@ -67,7 +68,7 @@ def late_bands(slicing: Slicing, starts: NDArray[np.int64], watermark: int, late
         return
     order = np.argsort(starts, kind="stable")
     in_order = starts[order]
-    slices = np.unique(in_order)
+    slices = unique(in_order)
 
     def between(first: int, last: int) -> slice:
         return slice(int(np.searchsorted(in_order, first)), int(np.searchsorted(in_order, last, side="right")))

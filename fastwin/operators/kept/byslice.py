@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.memory.ordering import unique
 from fastwin.core.panes.members import link, members_of, unlink
 from fastwin.core.panes.openends import OpenEnds
 from fastwin.core.panes.panetable import PaneTable
@@ -78,7 +79,7 @@ class BySlice:
         if _SCAN * int((behind - at).sum()) > self._kept.top:
             return np.flatnonzero(np.isin(self._kept.number("key"), keys))
         counts, places = expanded(at, behind - 1, 1)
-        pairs = np.unique(np.repeat(keys.astype(np.int64) * len(slices), counts) + places)
+        pairs = unique(np.repeat(keys.astype(np.int64) * len(slices), counts) + places)
         rows = members_of(
             self.panes, (pairs // len(slices)).astype(np.int32), slices[pairs % len(slices)], self._before
         )

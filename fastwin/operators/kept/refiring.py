@@ -9,6 +9,7 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
+from fastwin.core.memory.ordering import unique
 from fastwin.operators.kept.picks import Fired, Pick
 from fastwin.operators.kept.pieces import Pieces, cut
 
@@ -41,7 +42,7 @@ def _shown(pick: Pick, rows: Pieces, band: Fired, late: NDArray[np.int64]) -> It
 
 def _in_order(parts: list[tuple[Fired, NDArray[np.int64]]], most: int) -> Iterator[Fired]:
     """Yields rows in order of the late ones that fire, and of the ends of windows."""
-    ends = np.unique(np.concatenate([np.unique(shown.ends) for shown, _ in parts]))
+    ends = unique(np.concatenate([unique(shown.ends) for shown, _ in parts]))
     found = Fired.put_together(
         [replace(shown, groups=by * len(ends) + np.searchsorted(ends, shown.ends)) for shown, by in parts]
     )

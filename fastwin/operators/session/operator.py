@@ -17,6 +17,7 @@ from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.columns.values import ValueColumn
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keyorder import KeyOrder
+from fastwin.core.memory.ordering import unique
 from fastwin.core.panes.slices import all_within
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.core.sessions.scan import END_CELL, places_by_time, sessions_of_keys
@@ -166,7 +167,7 @@ class SessionOperator(EventTimeOperator):
         touched = passed[order] & (slots[order] >= 0)
         if self._config.lateness_ms and touched.any():
             found = self._sessions.covering(ids[touched], batch.times[touched])
-            found = np.unique(found)
+            found = unique(found)
             self._fire(found[self._sessions.ends(found) - 1 <= self.watermark], fed.main)
         return slots
 
@@ -204,7 +205,7 @@ class SessionOperator(EventTimeOperator):
         into = self._absorb(parts, np.argsort(-ends, kind="stable"))
         touched = (ends - 1 <= self.watermark) & (into >= 0)
         if self._config.lateness_ms and touched.any():
-            found = np.unique(self._sessions.covering(keys[touched], starts[touched]))
+            found = unique(self._sessions.covering(keys[touched], starts[touched]))
             self._fire(found[self._sessions.ends(found) - 1 <= self.watermark], main)
         return into
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fastwin.columns.keys import EncodedKeys
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.memory.ordering import unique
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import SpecError
 from fastwin.operators.aligned.filling import FillingOperator
@@ -157,7 +158,7 @@ class Level(AlignedOperator):
         some = [level for level in self.fed if level._slicing.bounds is not None]
         if not some:
             return
-        starts = np.unique(starts)
+        starts = unique(starts)
         lasts = np.array([self._slicing.bound_after(start) - 1 for start in starts.tolist()])
         for level in some:
             level._slicing.cover(starts)

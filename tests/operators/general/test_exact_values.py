@@ -27,7 +27,10 @@ BEYOND = {
         pa.array([2**62], pa.duration("s")),
         "4611686018427387904 of duration[s]: it has up to 999999999 days",
     ),
-    "least duration": (pa.array([-(2**63)], pa.int64()).cast(pa.duration("us")), "-9223372036854775808 of duration[us]"),
+    "least duration": (
+        pa.array([-(2**63)], pa.int64()).cast(pa.duration("us")),
+        "-9223372036854775808 of duration[us]",
+    ),
     "text": (NOT_TEXT, r"the text b'\xff': text must be UTF-8"),
     "list": (pa.array([[10**12]], pa.list_(pa.timestamp("s"))), "a value of list<item: timestamp[s]>: "),
 }
