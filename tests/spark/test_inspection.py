@@ -221,6 +221,32 @@ def test_a_null_key_is_asked_for_from_the_shell(spark, tmp_path, monkeypatch, ca
         assert set(re.findall(r"^\|(NULL|null) *\|", capsys.readouterr().out, re.MULTILINE)) == {shown}
 
 
+def test_state_of_another_spec_is_told_in_a_line_from_the_shell(spark, tmp_path, monkeypatch):
+    """Also where Spark's workers find it, as ``inspect`` does."""
+
+    class Late(fw.EventTimeTrigger):
+        pass
+
+    Late.__module__, Late.__qualname__ = "__main__", "Late"
+    minutes = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("2 min")).bad_rows("drop")
+    spec = minutes.trigger(Late()).aggregate(n=fw.Count())
+    run_stream(spark, spec, [TABLES[0]], tmp_path, watermark="1 day", key_groups=3)
+    shared_with_commands(spark, monkeypatch)
+    file = tmp_path / "late.py"
+    where = shell_options(
+        file,
+        "fw.key_by('k').event_time('ts').window(fw.TumblingEventTimeWindows.of('2 min')).bad_rows('drop')"
+        ".trigger(Late()).aggregate(n=fw.Count())",
+    )
+    file.write_text(file.read_text().replace("\n\n", "\n\nclass Late(fw.EventTimeTrigger): pass\n", 1))
+    for words in (["inspect", *where], ["why", *where, "--key", "k0"]):
+        with pytest.raises(
+            StateError, match=r"trigger was __main__\.Late\(\), is late\.Late\(\); what a program"
+        ) as told:
+            run(words)
+        assert "\n" not in str(told.value)
+
+
 def shell_options(file, spec: str) -> list[str]:
     """Returns the options for the checkpoint beside a new file, which gets the spec of its query, in words of Python.
 

@@ -112,6 +112,10 @@ def test_arguments():
         spark_glue.metrics_listener(None)
 
 
+def test_a_query_without_a_micro_batch_has_no_counters():
+    assert spark_glue.counters(None) == {} and spark_glue.batch_metrics(None) == []
+
+
 def test_an_observation_is_for_batch_frames(spark):
     rate = spark.readStream.format("rate").load().selectExpr("value k", "timestamp ts")
     with pytest.raises(SpecError, match="name: an Observation is for batch frames"):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastwin.core.memory.ordering import distinct, ordered
+from fastwin.core.memory.ordering import distinct, ordered, unique
 
 FEW = st.integers(-2, 2)
 MANY = st.integers(-(2**40), 2**40)
@@ -63,6 +63,13 @@ def test_distinct_values(values):
 def test_distinct_of_more_values_than_it_remembers():
     values = np.random.default_rng(5).integers(-6_000, 6_000, 50_000)
     assert distinct(values).tolist() == np.unique(values).tolist()
+
+
+@given(st.lists(FEW | MANY | ALL, max_size=80), st.sampled_from([np.int32, np.int64]))
+def test_unique_values(values, kind):
+    values = np.array(values, np.int64).astype(kind)
+    found = unique(values)
+    assert found.dtype == kind and found.tolist() == sorted(set(values.tolist()))
 
 
 def test_what_it_refuses():
