@@ -6,6 +6,8 @@ from fractions import Fraction
 from operator import index
 from typing import Final
 
+import numpy as np
+
 from fastwin.errors import SpecError
 
 __all__ = [
@@ -24,7 +26,7 @@ __all__ = [
 ]
 
 Duration = str | int | timedelta
-Moment = str | int | datetime
+Moment = str | int | datetime | np.integer | np.datetime64
 
 MIN_TIMESTAMP: Final = -(2**63)
 """The watermark before the first one."""

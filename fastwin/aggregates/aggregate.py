@@ -124,7 +124,7 @@ class Aggregate:
     def _refusal(self, kind: pa.DataType, column: Operand | None = None) -> SpecError:
         column = self.column if column is None else column
         if pa.types.is_null(kind):
-            told = "has no value that tells its type; name it in open(schema=...), or cast the column"
+            told = "has only nulls, of no type; cast it, or give its type in open(schema=...)"
             return SpecError(f"{self}: takes {self.takes}, but column {column!r} {told}")
         hint = self._hint(decoded_type(kind))
         return SpecError(f"{self}: takes {self.takes}, but column {column!r} is {kind}{hint and f'; {hint}'}")

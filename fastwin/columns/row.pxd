@@ -55,6 +55,6 @@ cdef class Row:
 cdef class TimedRow:
     cdef readonly object value
     cdef readonly object timestamp
-    cdef public int64_t arrival         # which of all elements it was, -1 where nobody asks for it
+    cdef readonly int64_t arrival       # which of all elements it was, -1 where nobody asks for it
 
 cdef Row new_row(RowType type, tuple values)

@@ -348,16 +348,16 @@ cdef class Row:
 cdef class TimedRow:
     """An element as evictors see it: its row and its timestamp, ms, None for none."""
 
-    def __init__(self, value, timestamp):
+    def __init__(self, value, timestamp, arrival=-1):
         self.value = value
         self.timestamp = timestamp
-        self.arrival = -1
+        self.arrival = arrival
 
     def __repr__(self):
         return f"TimedRow({self.value!r}, timestamp={self.timestamp})"
 
     def __reduce__(self):
-        return TimedRow, (self.value, self.timestamp)
+        return TimedRow, (self.value, self.timestamp, self.arrival)
 
 
 def rows_to_arrays(rows, schema):

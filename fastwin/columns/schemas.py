@@ -125,7 +125,7 @@ def _conformed(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     try:
         return pa.chunked_array([_cast(chunk, was) for chunk in chunks], was)
     except pa.ArrowException as problem:
-        raise SpecError(f"{told}: not all values are such: {problem}") from None
+        raise SpecError(f"{told}: not all values fit: {problem}") from None
 
 
 def _within_reach(array: pa.Array) -> list[pa.Array]:

@@ -226,7 +226,8 @@ _HOW_TO_GO_ON = (
 
 
 _HOW_TO_NAME = (
-    "; what a program defines that is run is of __main__: only in a module that it imports has it one name everywhere"
+    "; a class of the program that is run is known as __main__'s: define it in a module and import it, then it has the "
+    "same name everywhere"
 )
 _HOW_TO_REMOVE = f"; migrate={REMOVED_AGGREGATES!r} drops it, 'renamed OLD to NEW' gives it another name"
 _HOW_TO_WIDEN = f", which migrate={WIDER_TYPES!r} allows"

@@ -1,6 +1,7 @@
 """Arguments of stores, checked: revisions, panes, times and sizes."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from operator import index
 from typing import Any
 
@@ -97,15 +98,15 @@ def checked_watermark(value: Any, layout: Layout, newest: int | None) -> int | N
 
 def _on_grid(name: str, value: Any, layout: Layout) -> int:
     """Returns a time that somebody gives, in ms. Raises SpecError unless it is in the calendar, between two panes."""
-    ms = TimeText().read(name, value)
+    ms = TimeText().read(name, value, exact=True)
     if not FIRST_MS <= ms < LAST_MS:
         raise SpecError(f"{name}: must be in the years 1 to 9999, got {ms} ms")
     below = layout.fine.start_of(ms)
     if below != ms:
-        shown = str if ms is value else lambda one: moment_text(one, "Z")
-        near = [shown(one) for one in (below, below + layout.pane_ms)]
+        near = [below, below + layout.pane_ms]
+        shown = [moment_text(one, "Z") if isinstance(value, str | datetime | np.datetime64) else one for one in near]
         raise SpecError(
-            f"{name}: {value} is within a pane of {format_ms(layout.pane_ms)}; next to it are {near[0]} and {near[1]}"
+            f"{name}: {value} is within a pane of {format_ms(layout.pane_ms)}; next to it are {shown[0]} and {shown[1]}"
         )
     return ms
 

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from fastwin.aggregates.extremes import Max, Min
 from fastwin.aggregates.numbers import Count, Sum
+from fastwin.columns.buffers import in_one
 from fastwin.errors import AggregateOverflowError
 from fastwin.hyperloglog import merge as merged_sketch
 from fastwin.run.planner import Plan
 from fastwin.run.planner import plan as planned
 from fastwin.run.windowspec import key_by
 from fastwin.spec.resultcolumns import WINDOW_START
-from fastwin.store.layout import Field, Layout
+from fastwin.store.layout import Field, Layout, Output
 from fastwin.store.means import means_of
 from fastwin.store.states import merged_states, values_of_states
 from fastwin.store.unions import unions
@@ -69,7 +70,7 @@ def merge_windows(
         kinds, made = [field.kind for field in some], [field.made for field in some]
         table = merged_states([columns[i] for i in held], kinds, made, groups, times, windows, passed, until)
         table = table.sort_by(_ORDER)
-        states = {i: table[f"s{at}"].combine_chunks() for at, i in enumerate(held)}
+        states = {i: in_one(table[f"s{at}"]) for at, i in enumerate(held)}
     found = []
     for i, field in enumerate(fields):
         if field.merge == "union":
@@ -77,7 +78,7 @@ def merge_windows(
         elif field.merge == "state":
             found.append(states[i])
         else:
-            found.append(_as_kept(merged[names[i]].combine_chunks(), field))
+            found.append(_as_kept(in_one(merged[names[i]]), field))
     return where, starts, found
 
 
@@ -118,13 +119,13 @@ def outputs(layout: Layout, columns: Sequence[pa.Array]) -> list[pa.Array]:
     """Returns the columns of results from merged fields, one array for each field of the layout."""
     by_name = {field.name: column for field, column in zip(layout.fields, columns, strict=True)}
     made = []
-    for output, (nothing,) in zip(layout.outputs, outputs_of_nothing(layout), strict=True):
+    for output in layout.outputs:
         parts = [by_name[name] for name in output.fields]
         if output.how == "mean":
             made.append(means_of(*parts))
         elif output.how == "state":
             made.append(values_of_states(parts[0], layout.first_field(output).kind, output.made))
-        elif nothing.is_valid:
+        elif parts[0].null_count and (nothing := _of_nothing(layout, output)[0]).is_valid:
             made.append(parts[0].fill_null(nothing))
         else:  # sketches that are estimated were counted when they were merged
             made.append(parts[0])
@@ -133,15 +134,13 @@ def outputs(layout: Layout, columns: Sequence[pa.Array]) -> list[pa.Array]:
 
 def outputs_of_nothing(layout: Layout) -> list[pa.Array]:
     """Returns the columns of results of one window without panes: what each aggregate is over no value."""
-    made = []
-    for output in layout.outputs:
-        field, kind = layout.first_field(output), layout.output_type(output)
-        if output.how == "state":
-            made.append(values_of_states(pa.nulls(1, pa.binary()), field.kind, output.made))
-        elif output.how in ("count", "estimate"):
-            made.append(pa.array([0], kind))
-        elif field.merge == "union":
-            made.append(pa.array([merged_sketch([])], kind))
-        else:
-            made.append(pa.nulls(1, kind))
-    return made
+    return [_of_nothing(layout, output) for output in layout.outputs]
+
+
+def _of_nothing(layout: Layout, output: Output) -> pa.Array:
+    field, kind = layout.first_field(output), layout.output_type(output)
+    if output.how == "state":
+        return values_of_states(pa.nulls(1, pa.binary()), field.kind, output.made)
+    if output.how in ("count", "estimate"):
+        return pa.array([0], kind)
+    return pa.array([merged_sketch([])], kind) if field.merge == "union" else pa.nulls(1, kind)

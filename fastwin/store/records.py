@@ -189,7 +189,7 @@ def check_results(nbytes: int, windows: int) -> None:
     """Raises TooManyBytesError where results have too many bytes; windows: of how many they are."""
     if nbytes > _MOST_BYTES:
         raise TooManyBytesError(
-            f"query: at most {_MOST_BYTES:,} bytes of results in one go, got {nbytes:,} in the first {windows:,} "
+            f"store: at most {_MOST_BYTES:,} bytes of results in one go, got {nbytes:,} in the first {windows:,} "
             f"windows; ask for fewer keys or less time"
         )
 

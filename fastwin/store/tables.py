@@ -108,13 +108,20 @@ def in_portions(make: Callable[[Sequence[str]], pa.Table], texts: Sequence[str],
 
 
 def series_table(layout: Layout, texts: list[str], found: Windows, ends: range, window_ms: int) -> pa.Table:
-    """Returns the table of a series: for each key the windows of ``window_ms`` that end then, also without panes."""
+    """Returns the table of a series: for each key the windows of ``window_ms`` that end then, also without panes.
+
+    Raises TooManyBytesError where these have too many.
+    """
     groups, starts, columns = found
     points, first = len(ends), ends[0] - window_ms
     where = np.full(len(texts) * points, len(groups), dtype=np.int64)  # behind the windows is one without panes
     where[groups * np.int64(points) + (starts - first) // ends.step] = np.arange(len(groups))
-    nothing = outputs_of_nothing(layout)
-    columns = [pa.concat_arrays(parts).take(pa.array(where)) for parts in zip(columns, nothing, strict=True)]
+    if len(groups) < len(where):
+        nothing = outputs_of_nothing(layout)
+        held, empty = (sum(column.nbytes for column in some) for some in (columns, nothing))
+        check_results(held + empty * (len(where) - len(groups)), len(where))
+        columns = [pa.concat_arrays(parts) for parts in zip(columns, nothing, strict=True)]
+    columns = [column.take(pa.array(where)) for column in columns]
     times = np.tile(np.arange(ends.start, ends.stop, ends.step, dtype=np.int64), len(texts))
     return _window_table(layout, [text for text in texts for _ in ends], times - window_ms, times, columns)
 

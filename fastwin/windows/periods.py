@@ -89,8 +89,8 @@ def parse_period(value: Any, argument: str) -> Period:
         if term is None or unit is None:
             raise SpecError(
                 f"{argument}: must be a number of days, weeks, months, quarters or years, such as '1 month', got "
-                f"{value!r}; for shorter windows there are TumblingEventTimeWindows, which count from 1970 in UTC, and "
-                "in a zone where clocks differ by no multiple of them with offset="
+                f"{value!r}; for shorter windows take TumblingEventTimeWindows, which count from 1970 in UTC, with "
+                "offset= where a zone is off by a part of a window, as India is by 5:30 hours"
             )
         found = Period(int(term[1] or 1), unit)
     if not 1 <= found.most_days <= _MOST_YEARS * 366:

@@ -241,7 +241,7 @@ def test_state_of_another_spec_is_told_in_a_line_from_the_shell(spark, tmp_path,
     file.write_text(file.read_text().replace("\n\n", "\n\nclass Late(fw.EventTimeTrigger): pass\n", 1))
     for words in (["inspect", *where], ["why", *where, "--key", "k0"]):
         with pytest.raises(
-            StateError, match=r"trigger was __main__\.Late\(\), is late\.Late\(\); what a program"
+            StateError, match=r"trigger was __main__\.Late\(\), is late\.Late\(\); a class of the program"
         ) as told:
             run(words)
         assert "\n" not in str(told.value)

@@ -221,9 +221,9 @@ def distinct(const int64_t[::1] values not None):
 
 
 def unique(values not None):
-    """Returns the values that there are, each once, ascending: int[m] of int[n]. O(n log n).
+    """Returns the integers that there are, each once, ascending: int[m] of int[n]. O(n log n).
 
-    As numpy's, which puts them into a table first: where most of a million differ, that takes 70 times as long.
+    As numpy's, which puts them into a table first: where most of a million differ, that takes many times as long.
     """
     found = np.sort(values, axis=None)
     first = np.ones(len(found), dtype=np.bool_)

@@ -156,6 +156,7 @@ cdef class Contents:
         cdef list thin = self.elements.thin
         cdef Py_ssize_t looked_at = self.table.filled
         cdef Rows rows
+        self.arrivals = None
         if not thin:
             return 0
         if self.keeps_places:

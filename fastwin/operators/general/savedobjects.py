@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.buffers import in_one
 from fastwin.columns.pythonvalues import exact_values
 from fastwin.columns.row import Rows, TimedRow, row_of, row_type, rows_to_arrays
 from fastwin.columns.rowkeeping import keep_first, keep_rows
@@ -178,7 +179,7 @@ def load_elements(operator: GeneralOperator, saved: pa.Table, slots: Sequence[in
     objects, schema = operator.contents.objects, operator.program.rows
     assert schema is not None
     kind, handed = row_type(schema.names), operator.contents.handed
-    columns = [saved[f"e{i}"].combine_chunks() for i in range(len(schema))]
+    columns = [in_one(saved[f"e{i}"]) for i in range(len(schema))]
     if operator.contents.keeps_places:
         rows = Rows(kind, pa.RecordBatch.from_arrays(columns, names=schema.names))
         for i, at in enumerate(saved["row"].to_pylist()):
@@ -190,13 +191,11 @@ def load_elements(operator: GeneralOperator, saved: pa.Table, slots: Sequence[in
         return
     values_of = [exact_values(column) for column in columns]
     values = zip(*values_of, strict=True) if values_of else [()] * saved.num_rows
-    # State of earlier formats does not tell them: then those of a window have arrived as they stand there.
+    # State saved before there were arrivals does not tell them: those of a window have arrived as they stand there.
     arrivals = saved["arrival"].to_pylist() if "arrival" in saved.column_names else [-1] * saved.num_rows
     times = saved["time"].to_pylist()
     for at, time, arrival, row in zip(saved["row"].to_pylist(), times, arrivals, values, strict=True):
         slot = int(slots[at])
         if objects[slot] is None:
             objects[slot] = []
-        element = TimedRow(row_of(kind, row), time)
-        element.arrival = arrival
-        objects[slot].append(element)
+        objects[slot].append(TimedRow(row_of(kind, row), time, arrival))

@@ -90,17 +90,16 @@ class TimeText:
             return None
         return moment.strftime("%Y-%m-%d %H:%M:%S").zfill(19) + (f".{ms % 1_000:03d}" if ms % 1_000 else "")
 
-    def read(self, argument: str, value: Any) -> int:
+    def read(self, argument: str, value: Any, exact: bool = False) -> int:
         """Returns a time that somebody gives, in ms: a number as in the column, a datetime, or such a text.
 
         A number is of the column's unit, and ms where it has timestamps. A datetime without a zone is of the column's
-        zone. Raises SpecError for all else.
+        zone. exact: whether parts of a millisecond are refused, else they are cut. Raises SpecError for all else.
         """
         if isinstance(value, str):
             value = self._from_text(argument, value)
-        if isinstance(value, np.datetime64):
-            value = value.astype("datetime64[ms]").astype(datetime)
-        if isinstance(value, datetime):
+        if isinstance(value, np.datetime64 | datetime):
+            value = _known_moment(argument, value, exact)
             moment = value if value.tzinfo is not None else value.replace(tzinfo=self._zone)
             return (moment - _EPOCH) // timedelta(milliseconds=1)
         try:
@@ -127,6 +126,24 @@ class TimeText:
             raise SpecError(
                 f"{argument}: {text!r} is no time; write for example '2026-01-31 12:30:00' or a number"
             ) from None
+
+
+def _known_moment(argument: str, value: Any, exact: bool) -> datetime:
+    """Returns a datetime of numpy, pandas or Python as one of Python's. Raises SpecError for what is no time."""
+    if value != value:  # numpy's and pandas' not-a-time
+        raise SpecError(f"{argument}: must be a time, got {value}")
+    moment = value
+    if isinstance(value, np.datetime64):
+        year = int(value.astype("datetime64[Y]").astype(np.int64)) + 1970
+        if not 1 <= year <= 9999:
+            raise SpecError(f"{argument}: must be in the years 1 to 9999, got one of the year {year}")
+        moment = value.astype("datetime64[us]").item()
+        finer = value.astype("datetime64[ms]") != value
+    else:
+        finer = value.microsecond % 1_000 or getattr(value, "nanosecond", 0)
+    if exact and finer:
+        raise SpecError(f"{argument}: must be whole milliseconds, got {value}")
+    return moment
 
 
 def time_text_of(bounds: pa.DataType, column: pa.DataType | None, unit: str | None) -> TimeText:

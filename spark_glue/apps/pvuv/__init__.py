@@ -68,7 +68,10 @@ def command(commands: argparse._SubParsersAction) -> None:
         "--store", metavar="URL", help="rocksdb:PATH or redis://...; else $FASTWIN_STORE, else in the folder of --out"
     )
     parser.add_argument(
-        "--retention", metavar="TIME", help="how long panes are kept (eight windows with --follow, else ten years)"
+        "--retention",
+        metavar="TIME",
+        help="how long panes are kept (as a --store has it, at first eight windows; in the folder of --out, for a log "
+        "that is read once, ten years)",
     )
     parser.add_argument(
         "--batch", type=int, default=100_000, metavar="LINES", help="of a copy, with --follow or stdin (%(default)s)"

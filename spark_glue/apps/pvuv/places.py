@@ -40,23 +40,26 @@ def opened_places(arguments: argparse.Namespace, spec: fw.WindowSpec, opened: Ex
     A store that cannot be opened is told before a folder is emptied, unless it lies in the folder.
     """
 
-    def sink_of(url: str) -> StoreSink:
-        sink = spark_glue.to_store(url, spec, retention=_retention(arguments))
+    def sink_of(url: str, retention: Duration | None) -> StoreSink:
+        sink = spark_glue.to_store(url, spec, retention=retention)
         opened.callback(sink.close)
         return sink
 
     _check_out(arguments)
     url = arguments.store or os.environ.get(STORE_VARIABLE)
     if url and not _lies_in(url, arguments.out):
-        sink = sink_of(url)
+        sink = sink_of(url, arguments.retention)
         return Places(_folder(arguments), url, sink)
     out = _folder(arguments)
     url = url or f"rocksdb:{out / 'store'}"
-    return Places(out, url, sink_of(url))
+    return Places(out, url, sink_of(url, _retention_of_own(arguments)))
 
 
-def _retention(arguments: argparse.Namespace) -> Duration | None:
-    """Returns how long panes are kept: of a log that is read once, all of it, if nothing else is asked for."""
+def _retention_of_own(arguments: argparse.Namespace) -> Duration | None:
+    """Returns how long a store in the folder keeps panes: all of a log that is read once, if nothing else is asked for.
+
+    Another store may have been there before, and has its own retention.
+    """
     if arguments.retention is not None or arguments.follow:
         return arguments.retention
     return max(_WHOLE_LOG_MS, 8 * to_ms(arguments.window))

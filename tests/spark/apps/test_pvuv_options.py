@@ -199,6 +199,7 @@ def test_a_log_in_the_folder_that_is_emptied_is_refused(tmp_path, monkeypatch, l
         ((), 315_360_000_000),  # ten years: a log that is read once is kept whole
         (("--window", "730 days", "--slide", "1 day"), 8 * 730 * 86_400_000),
         (("--follow",), None),
+        (("--store", "rocksdb:elsewhere"), None),  # whoever else has it says how long
         (("--retention", "7 days"), "7 days"),
     ],
 )
@@ -212,6 +213,7 @@ def test_the_store_is_told_how_long_to_keep_panes(tmp_path, monkeypatch, given, 
 
     told: list[str | int | None] = []
     (tmp_path / "log").write_text(f"{GOOD}\n")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(spark_glue, "to_store", to_store)
     with pytest.raises(EnoughError):
         pvuv.run(arguments(str(tmp_path / "log"), "--out", str(tmp_path / "out"), *given))
