@@ -70,7 +70,7 @@ HELD = {
     },
     "Both": {
         "an int sum of panes beyond int64": [f"{STORE}stores::sums_that_overflow_say_so"],
-        "a window asked off the panes' grid, or too much at once": [f"{STORE}stores::questions_without_sense_are_refused", f"{STORE}stores::series_without_sense_are_refused"],
+        "a window asked off the panes' grid, or too much at once": [f"{STORE}asked::questions_without_sense_are_refused", f"{STORE}stores::series_without_sense_are_refused"],
         "a writer lags behind another one of the same store by more than retention, or starts again from earlier in the input": [f"{STORE}left_out::a_writer_that_lags_behind_another"],
         "a key longer than 1,024 bytes as text, such as a path that somebody has made up": [f"{STORE}left_out::keys_that_are_too_long"],
         "a spec with other keys, aggregates or panes than the store has, or with aggregates of another column or condition": [f"{STORE}stores::another_spec_is_refused", f"{STORE}other_panes::other_columns_and_conditions_under_the_same_name"],
