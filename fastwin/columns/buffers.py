@@ -14,6 +14,7 @@ __all__ = [
     "from_int64",
     "from_text",
     "from_values",
+    "in_one",
     "int64_values",
     "is_fixed_width",
     "repeated",
@@ -80,6 +81,13 @@ def aligned(values: NDArray) -> NDArray:
     Arrow takes buffers from anywhere, such as a message in the middle of a mapped file.
     """
     return values if values.flags.aligned else values.copy()
+
+
+def in_one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Returns a column as one array. What is one already is not copied, which ``combine_chunks`` does."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def runs(array: pa.RunEndEncodedArray) -> NDArray[np.intp]:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastwin.columns.buffers import in_one
 from fastwin.columns.decoding import decoded, decoded_type
 from fastwin.errors import SpecError, UserFunctionError
 
@@ -140,7 +141,7 @@ def compute(expressions: Sequence[Computed], rows: pa.RecordBatch, names: Iterab
         for one in expressions:
             _compute_alone(one, table)
         raise UserFunctionError(f"{expressions[0]}: {problem}") from problem
-    return [_in_one(column) for column in found.columns]
+    return [in_one(column) for column in found.columns]
 
 
 def _compute_alone(one: Computed, table: pa.Table) -> None:
@@ -158,7 +159,3 @@ def _projected(expressions: Sequence[Computed], table: pa.Table) -> pa.Table:
     named = acero.ProjectNodeOptions([one.expression for one in expressions], [str(i) for i in range(len(expressions))])
     # On this thread: several may run specs at a time, and rows keep their order.
     return acero.Declaration("project", named, [source]).to_table(use_threads=False)
-
-
-def _in_one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.buffers import aligned, in_one
 from fastwin.core.memory.widening import widen
 
 __all__ = ["NarrowTables", "column_of", "names_in", "narrowed", "widened"]
@@ -28,7 +29,7 @@ def narrowed(table: pa.Table) -> tuple[pa.Table, dict[str, list[Any]]]:
     notes = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         whole = column.type in (pa.int64(), pa.int32()) and len(column) and not column.null_count
-        found = _pieces(column.combine_chunks().to_numpy()) if whole else None
+        found = _pieces(in_one(column).to_numpy()) if whole else None
         if found is None:
             columns[name] = column
         else:
@@ -96,7 +97,7 @@ def _checked(table: pa.Table, name: str, note: list[Any]) -> list[NDArray[Any]]:
         raise ValueError(f"column {name}: a note of {kind}, {least}, {first}")
     np.array([least, first or 0], dtype=kind)  # raises OverflowError where they do not fit
     pieces = [
-        table[_piece(name, number)].combine_chunks().to_numpy(zero_copy_only=False)
+        aligned(in_one(table[_piece(name, number)]).to_numpy(zero_copy_only=False))
         for number in range(len(_PIECES[size]))
     ]
     if [piece.dtype for piece in pieces] != [np.dtype(f"u{width}") for width in _PIECES[size]]:

@@ -69,9 +69,10 @@ class Refresh:
 class Round:
     """A round of deltas that repeat all key groups.
 
-    It looks at all rows once, when it is made; each turn then costs what it repeats and what has changed. It has to see
-    each delta from then on, and goes by slots: a row that is gone is told by its mark, one that has taken its slot by
-    its key. What a turn finds does not depend on when the round was made: others may have to go on from the same turn.
+    It looks at all rows once, in its first turn; each turn then costs what it repeats and what has changed. Where
+    nearly all rows have changed, that turn takes all groups, and lists no rows by theirs. It has to see each delta from
+    then on, and goes by slots: a row that is gone is told by its mark, one that has taken its slot by its key. What a
+    turn finds does not depend on when the round was made: others may have to go on from the same turn.
 
     kinds: all that the state is made of.
     """
@@ -82,13 +83,6 @@ class Round:
         self._mine = np.zeros(refresh.key_groups, np.bool_)
         self._mine[list(refresh.groups)] = True
         self._found: list[list[list[NDArray[Any]]]] = []  # of each kind: of each group: parts
-        for rows in kinds:
-            slots = rows.slots()
-            order, groups = _by_group(self._groups(rows, slots), refresh.key_groups)
-            ends = np.cumsum(np.bincount(groups, minlength=refresh.key_groups))[:-1]
-            self._found.append([[part] for part in np.split(slots[order], ends)])
-            self._limit += len(slots)
-            self._nbytes += slots.nbytes
 
     @property
     def nbytes(self) -> int:
@@ -106,11 +100,20 @@ class Round:
         """
         turn = self._next
         changed = [rows.dirty_slots() for rows in self._kinds]
+        most = sum(map(len, changed)) // 4
+        if not self._found:
+            held = [rows.slots() for rows in self._kinds]
+            listed = [self._groups(rows, slots) for rows, slots in zip(self._kinds, held, strict=True)]
+            if turn.turn == 0 and sum(map(len, held)) - sum(map(len, changed)) <= most:
+                self._next = replace(turn, turn=len(turn.groups))
+                others = [_others(slots, some) for slots, some in zip(held, changed, strict=True)]
+                return Repeated(changed, [np.ones(len(some), np.bool_) for some in changed], others, turn.left)
+            self._list(held, listed)
         groups = [self._groups(rows, slots) for rows, slots in zip(self._kinds, changed, strict=True)]
         for kind, (slots, theirs) in enumerate(zip(changed, groups, strict=True)):
             self._note(kind, slots, theirs)
         fresh = [np.sort(slots) for slots in changed]
-        most, least, count = sum(map(len, changed)) // 4, -(-len(turn.groups) // MOST_TURNS), 0
+        least, count = -(-len(turn.groups) // MOST_TURNS), 0
         taken: list[int] = []
         parts: list[list[NDArray[Any]]] = [[slots[:0]] for slots in changed]
         for group in turn.groups[turn.turn :]:
@@ -129,6 +132,15 @@ class Round:
                 by_group[group] = []
         among = [np.isin(theirs, taken) for theirs in groups]
         return Repeated(changed, among, [np.sort(np.concatenate(some)) for some in parts], len(taken))
+
+    def _list(self, held: list[NDArray[Any]], groups: list[NDArray[np.int32]]) -> None:
+        """Lists rows of each kind by their groups, which are given."""
+        for slots, theirs in zip(held, groups, strict=True):
+            order, in_order = _by_group(theirs, self._next.key_groups)
+            ends = np.cumsum(np.bincount(in_order, minlength=self._next.key_groups))[:-1]
+            self._found.append([[part] for part in np.split(slots[order], ends)])
+            self._limit += len(slots)
+            self._nbytes += slots.nbytes
 
     def _note(self, kind: int, slots: NDArray[Any], groups: NDArray[np.int32]) -> None:
         """Takes rows that may be unchanged when the turn of their group comes."""
@@ -168,6 +180,13 @@ def in_round(on: Round | None, refresh: Refresh, keys: KeyTable, kinds: Sequence
 def round_bytes(on: Round | None) -> int:
     """Returns the bytes of the round that is on; 0: none is."""
     return 0 if on is None else on.nbytes
+
+
+def _others(slots: NDArray[Any], some: NDArray[Any]) -> NDArray[Any]:
+    """Returns the slots without some of them, ascending."""
+    marks = np.zeros(int(slots.max(initial=-1)) + 1, np.bool_)
+    marks[some] = True
+    return np.sort(slots[~marks[slots]])
 
 
 def _by_group(groups: NDArray[np.int32], count: int) -> tuple[NDArray[np.intp], NDArray[Any]]:

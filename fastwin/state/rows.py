@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.buffers import from_text, roomy_text, text_values
+from fastwin.columns.buffers import aligned, from_text, in_one, roomy_text, text_values
 from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.accumulators.exchange import adopt_rows, tidy_rows
@@ -113,7 +113,7 @@ def load_keys(codec: KeyCodec, keys: KeyTable, saved: pa.Table) -> NDArray[np.in
 
 def _in_one(column: pa.ChunkedArray) -> pa.Array:
     """Returns a column as one array, however much text it has."""
-    return (roomy_text(column) if column.num_chunks > 1 else column).combine_chunks()
+    return in_one(roomy_text(column) if column.num_chunks > 1 else column)
 
 
 def load_rows(tables: Mapping[str, pa.Table], ids: NDArray[np.int32], wanted: list[str]) -> dict[str, NDArray]:
@@ -124,9 +124,10 @@ def load_rows(tables: Mapping[str, pa.Table], ids: NDArray[np.int32], wanted: li
     saved = tables["rows"]
     if saved.column_names != ["key", "bits", *wanted]:
         raise StateError(f"state: columns {saved.column_names}, the spec's rows have {['key', 'bits', *wanted]}")
-    found = {name: saved[name].combine_chunks() for name in saved.column_names}
+    found = {name: in_one(saved[name]) for name in saved.column_names}
     columns = {
-        name: column if pa.types.is_large_binary(column.type) else column.to_numpy() for name, column in found.items()
+        name: column if pa.types.is_large_binary(column.type) else aligned(column.to_numpy())
+        for name, column in found.items()
     }
     positions = columns["key"]
     if len(positions) and not 0 <= positions.min() <= positions.max() < len(ids):

@@ -4,7 +4,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from fastwin.core.memory.pages cimport ask_large_pages, prefetch
-from fastwin.core.typedefs cimport NONE, idx_t, uint32_t, uint64_t
+from fastwin.core.typedefs cimport NONE, idx_t, ts_t, uint32_t, uint64_t
 
 cdef enum:
     CACHED = 262144             # bytes that need no fetching
@@ -27,8 +27,13 @@ cdef inline uint64_t entry_of(uint64_t h, idx_t slot) noexcept nogil:
     return h >> 32 << 32 | <uint64_t> <uint32_t> slot
 
 
-cdef inline void first_slots(const TagIndex* index, const uint64_t* hashes, Py_ssize_t n, idx_t* slots) noexcept nogil:
-    """Fills the slots of the first entries with the tags of hashes, NONE where there is none: nearly always theirs."""
+cdef inline void first_slots(const TagIndex* index, const uint64_t* hashes, Py_ssize_t n, const char* rows,
+                             Py_ssize_t stride, const ts_t* starts, idx_t* slots) noexcept nogil:
+    """Fills the slots of the first entries with the tags of hashes, NONE where there is none: nearly always theirs.
+
+    rows: of ``stride`` bytes, each is fetched as soon as its slot is found, with its place in ``starts`` where there
+    are any; NULL: they are in the cache.
+    """
     cdef const uint64_t* places = index.places
     cdef Py_ssize_t i, place, mask = index.size - 1
     cdef int shift = index.shift
@@ -43,6 +48,12 @@ cdef inline void first_slots(const TagIndex* index, const uint64_t* hashes, Py_s
             place = (place + 1) & mask
             entry = places[place]
         slots[i] = slot_in(entry)       # NONE where there is no entry
+        if rows != NULL:                # NONE: what lies before the first row, and nobody reads it
+            prefetch(rows + slots[i] * stride)
+            if stride > 64:
+                prefetch(rows + slots[i] * stride + stride - 1)
+            if starts != NULL:
+                prefetch(starts + slots[i])
 
 
 cdef inline void empty_tags(TagIndex* index) noexcept nogil:

@@ -121,14 +121,8 @@ cdef class GroupTable:
         cdef const int64_t* values = self.columns[0].values if self.width == 1 else NULL
         cdef bint guess = values == NULL and n > 1      # by hash and pane; keys are compared afterwards, all at once
         cdef uint8_t[BLOCK] others
-        first_slots(&self.index, hashes, n, slots)
-        if self.rows.top * stride > CACHED:
-            for i in range(n):      # where there is none, what lies before the first row: it is not read
-                prefetch(data + slots[i] * stride)
-                if stride > 64:
-                    prefetch(data + slots[i] * stride + stride - 1)
-                if starts == NULL:
-                    prefetch(self.starts + slots[i])
+        first_slots(&self.index, hashes, n, data if self.rows.top * stride > CACHED else NULL, stride,
+                    self.starts if starts == NULL else NULL, slots)
         for i in range(n):
             if slots[i] != NONE:
                 row = data + slots[i] * stride
@@ -304,25 +298,18 @@ cdef class GroupTable:
 
     def keys(self, const idx_t[::1] slots not None):
         """Returns the key columns of rows, as feed() takes them. Raises IndexError for a slot that is not in use."""
-        return self.keys_in(self.rows, slots)
+        return self.heads_in(self.rows, slots)[1]
 
-    cdef list keys_in(self, RowStore rows, const idx_t[::1] slots):
-        cdef Py_ssize_t c, word = WORD // 8
-        check_ids("slots", slots, rows.top)
-        found, texts = [], []
+    cdef tuple heads_in(self, RowStore rows, const idx_t[::1] slots):
+        """Returns the starts of rows and their key columns: ``(starts, keys)``. Each row is fetched once for all."""
+        cdef Py_ssize_t words = self.numbers + (self.numbers < self.width)
+        starts, *cells = rows.gather(slots, np.arange(WORD // 8 - 1, WORD // 8 + words, dtype=np.int32))
+        numbers, texts = iter(cells), cells[words - 1] if self.numbers < self.width else None
+        keys = [None if text else (next(numbers), None) for text in self.texts]
         for c in range(self.width):
             if self.texts[c]:
-                texts.append(c)
-                found.append(None)
-            else:
-                found.append((rows.cells(slots, word), None))
-                word += 1
-        if not texts:
-            return found
-        at_out = rows.cells(slots, word)
-        for c in texts:
-            found[c] = next_texts(self.arena, at_out)
-        return found
+                keys[c] = next_texts(self.arena, texts)
+        return starts, keys
 
     def clear(self):
         """Forgets all panes, and keeps the memory. O(size of the index)."""

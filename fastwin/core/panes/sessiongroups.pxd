@@ -11,6 +11,7 @@ cdef class SessionGroups(GroupTable):
 
     cdef int make_room(self, Py_ssize_t n) except -1 nogil
     cdef void begin(self, const idx_t* slots, const ts_t* ends, const ts_t* starts, Py_ssize_t n) noexcept nogil
-    cdef Py_ssize_t extend(self, const idx_t* slots, const ts_t* times, Py_ssize_t n, int64_t gap) noexcept nogil
+    cdef Py_ssize_t extend(self, const idx_t* slots, const ts_t* starts, const ts_t* ends,
+                           Py_ssize_t n) noexcept nogil
     cdef int add(self, Py_ssize_t at, Py_ssize_t n, const idx_t* slots, const ts_t* times,
-                 int64_t gap) except -1 nogil
+                 const ts_t* ends) except -1 nogil

@@ -98,39 +98,44 @@ cdef class SessionGroups(GroupTable):
             (<Head*> row).start = starts[i]
         self.ended.top = self.ended.live = top
 
-    cdef Py_ssize_t extend(self, const idx_t* slots, const ts_t* times, Py_ssize_t n, int64_t gap) noexcept nogil:
-        """Makes the sessions in rows longer by up to BLOCK elements, or begins others. Returns how many are taken: not
-        one that begins a session where the open one may have elements among those before it, not added yet."""
+    cdef Py_ssize_t extend(self, const idx_t* slots, const ts_t* starts, const ts_t* ends,
+                           Py_ssize_t n) noexcept nogil:
+        """Makes the sessions in rows longer by up to BLOCK others, or begins these. Returns how many are taken: not one
+        that begins a session where the open one may have some among those before it, not added yet.
+
+        starts, ends: of the others, those of a key each begin one after the other. make_room() has made room for n.
+        """
         cdef idx_t[BLOCK] begun
-        cdef ts_t[BLOCK] ends, begins
+        cdef ts_t[BLOCK] over, begins
         cdef Py_ssize_t i, found = 0
         cdef ts_t* open_ends = self.starts
-        cdef ts_t end, waiting = times[0] + gap
+        cdef ts_t end, waiting = ends[0]
         cdef bint fresh = False
         for i in range(n):
-            fresh |= times[i] > open_ends[slots[i]]
+            fresh |= starts[i] > open_ends[slots[i]]
+            waiting = min(waiting, ends[i])
         if not fresh:                           # mostly, where keys are few
             for i in range(n):
-                open_ends[slots[i]] = times[i] + gap
+                open_ends[slots[i]] = max(open_ends[slots[i]], ends[i])
             return n
         for i in range(n):
             end = open_ends[slots[i]]
-            fresh = times[i] > end
-            if fresh & (end >= waiting):
+            fresh = starts[i] > end
+            if fresh & (end >= waiting) & (i != 0):
                 n = i
                 break
-            begun[found], ends[found], begins[found] = slots[i], end, times[i]
+            begun[found], over[found], begins[found] = slots[i], end, starts[i]
             found += fresh                      # no branch: every other element may begin a session
-            open_ends[slots[i]] = times[i] + gap
-        self.begin(begun, ends, begins, found)
+            open_ends[slots[i]] = max(end, ends[i])
+        self.begin(begun, over, begins, found)
         return n
 
     cdef int add(self, Py_ssize_t at, Py_ssize_t n, const idx_t* slots, const ts_t* times,
-                 int64_t gap) except -1 nogil:
-        """Adds n elements from ``at`` on to the sessions in rows."""
+                 const ts_t* ends) except -1 nogil:
+        """Adds n elements from ``at`` on, up to BLOCK, to the sessions in rows. ends: their times and a gap."""
         cdef Py_ssize_t i = 0, some
         while i < n:
-            some = self.extend(slots + i, times + i, n - i, gap)
+            some = self.extend(slots + i, times + i, ends + i, n - i)
             self.accumulators.add(self.rows, slots + i, some, at + i)
             i += some
         return 0
@@ -139,15 +144,14 @@ cdef class SessionGroups(GroupTable):
         """Adds element i to the session of its key that it touches, or to a new one.
 
         keys, columns: see GroupTable.feed. times: ms, within +-2**61, none below one before it or fed before. gap: 1 to
-        2**61 ms. Raises ValueError for what does not suit. O(n) expected.
+        2**61 ms. Raises ValueError for what does not suit; elements before a time that is not in order may have been
+        added then. O(n) expected.
         """
         cdef Py_ssize_t n = times.shape[0], at = 0, m, i, few
         cdef idx_t[BLOCK] picked, slots
-        cdef ts_t[BLOCK] alike
+        cdef ts_t[BLOCK] alike, ends
         cdef uint64_t[BLOCK] hashes
         check_duration("gap", gap, 1)
-        if not are_in_order(times):
-            raise ValueError("times: must be in order")
         if n:
             check_time("times", times[0])
             check_time("times", times[n - 1])
@@ -159,20 +163,27 @@ cdef class SessionGroups(GroupTable):
         with nogil:
             while at < n:
                 m = min(BLOCK, n - at)
+                # Up to the last one too: blocks that are in order one by one must not go back between them.
+                if not ascend(&times[at] + (at == 0), m - (at == 0)) or times[at + m - 1] > times[n - 1]:
+                    break
                 few = 1 if times[at + m - 1] - times[at] <= gap and is_one_key(self.columns, self.width, at, m) else m
                 self.reserve(few, self.text_bytes(at, few))
                 self.make_room(few)
                 self.hash_block(at, few, alike, hashes)
                 self.find_block(at, picked, few, NULL, hashes, slots)
+                for i in range(m):
+                    ends[i] = times[at + i] + gap
                 if few == m:
-                    self.add(at, m, slots, &times[at], gap)
+                    self.add(at, m, slots, &times[at], ends)
                 else:                           # all are in the first one's session
-                    self.extend(slots, &times[at], 1, gap)
-                    self.starts[slots[0]] = times[at + m - 1] + gap
+                    self.extend(slots, &times[at], ends, 1)
+                    self.starts[slots[0]] = ends[m - 1]
                     for i in range(m):
                         slots[i] = slots[0]
                     self.accumulators.add(self.rows, slots, m, at)
                 at += m
+        if at < n:
+            raise ValueError("times: must be in order")
 
     def absorb_sessions(self, list keys not None, const int64_t[::1] starts not None, const int64_t[::1] ends not None,
                         RowStore others not None, const idx_t[::1] slots not None):
@@ -182,7 +193,7 @@ cdef class SessionGroups(GroupTable):
         before one that was fed. slots: of their rows, of the layout of this table. Raises ValueError for unequal
         lengths, IndexError for other slots. O(n) expected.
         """
-        cdef Py_ssize_t n = starts.shape[0], at = 0, m, i
+        cdef Py_ssize_t n = starts.shape[0], at = 0, m, i, some
         cdef idx_t[BLOCK] picked, here
         cdef ts_t[BLOCK] alike
         cdef uint64_t[BLOCK] hashes
@@ -200,11 +211,11 @@ cdef class SessionGroups(GroupTable):
                 self.make_room(m)
                 self.hash_block(at, m, alike, hashes)
                 self.find_block(at, picked, m, NULL, hashes, here)
-                for i in range(m):
-                    if starts[at + i] > self.starts[here[i]]:
-                        self.begin(here + i, self.starts + here[i], &starts[at + i], 1)
-                    self.starts[here[i]] = max(self.starts[here[i]], ends[at + i])
-                    self.accumulators.merge(self.rows, here + i, others, &slots[at + i], 1)
+                i = 0
+                while i < m:
+                    some = self.extend(here + i, &starts[at + i], &ends[at + i], m - i)
+                    self.accumulators.merge(self.rows, here + i, others, &slots[at + i], some)
+                    i += some
                 at += m
 
     def end_before(self, ts_t time):
@@ -267,10 +278,10 @@ cdef class SessionGroups(GroupTable):
             free(counts)
         return out, out_ends
 
-    def ended_keys(self, const idx_t[::1] slots not None):
-        """Returns the key columns of sessions that are over, as feed() takes them. Raises IndexError for a slot that is
-        not in use."""
-        return self.keys_in(self.ended, slots)
+    def ended_heads(self, const idx_t[::1] slots not None):
+        """Returns when sessions that are over start, and their key columns as feed() takes them: ``(starts, keys)``,
+        int64[n], ms, and a list. Raises IndexError for a slot that is not in use."""
+        return self.heads_in(self.ended, slots)
 
     def forget_ended(self):
         """Forgets what is over, and the keys without a session once they are many. O(rows)."""

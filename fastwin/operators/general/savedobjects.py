@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.buffers import in_one
 from fastwin.columns.pythonvalues import exact_values
 from fastwin.columns.row import Rows, TimedRow, row_of, row_type, rows_to_arrays
 from fastwin.columns.rowkeeping import keep_first, keep_rows
@@ -178,7 +179,7 @@ def load_elements(operator: GeneralOperator, saved: pa.Table, slots: Sequence[in
     objects, schema = operator.contents.objects, operator.program.rows
     assert schema is not None
     kind, handed = row_type(schema.names), operator.contents.handed
-    columns = [saved[f"e{i}"].combine_chunks() for i in range(len(schema))]
+    columns = [in_one(saved[f"e{i}"]) for i in range(len(schema))]
     if operator.contents.keeps_places:
         rows = Rows(kind, pa.RecordBatch.from_arrays(columns, names=schema.names))
         for i, at in enumerate(saved["row"].to_pylist()):

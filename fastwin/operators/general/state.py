@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastwin.columns.buffers import aligned, in_one
 from fastwin.core.memory.ordering import unique
 from fastwin.core.windows.windowtable import END_CELL, HEAD_CELLS
 from fastwin.errors import StateError
@@ -240,9 +241,7 @@ def _apply(operator: GeneralOperator, chunk: Chunk, lacking: dict[int, int]) -> 
     if "removed" in tables:
         ids = load_keys(codec, table.keys, tables["removed_keys"])
         removed = tables["removed"]
-        gone = table.lookup(
-            ids, removed["start"].combine_chunks().to_numpy(), removed["end"].combine_chunks().to_numpy()
-        )
+        gone = table.lookup(ids, *(aligned(in_one(removed[name]).to_numpy()) for name in ("start", "end")))
         _drop(operator, unique(gone[gone >= 0]).tolist(), lacking)
     ids = load_keys(codec, table.keys, tables["keys"])
     wanted = ["start", "end", *cell_names(table.rows, HEAD_CELLS), "flags", "panes"]

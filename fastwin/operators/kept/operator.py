@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fastwin.columns.buffers import aligned, in_one
 from fastwin.columns.decoding import take_rows
 from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
@@ -349,7 +350,7 @@ class RowsOperator(EventTimeOperator):
         kept = self._config.kept
         if rows.column_names != list(NUMBERS) or [column.type for column in columns.columns] != kept.types:
             raise StateError(f"state: the rows have the columns {columns.schema.types}, the spec's have {kept.types}")
-        numbers = {name: rows[name].combine_chunks().to_numpy() for name in NUMBERS}
+        numbers = {name: aligned(in_one(rows[name]).to_numpy()) for name in NUMBERS}
         live = numbers["start"] >= first
         self._unmark_repeated(live, chunk, fresh)
         places = np.flatnonzero(live)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from threading import Lock
 from typing import cast
 
 import numpy as np
@@ -30,6 +31,10 @@ __all__ = ["order_of", "run_in_order"]
 _PIECE_ROWS = 1 << 17
 # Fewer sessions than that wait until more are over.
 _FEW_SESSIONS = 1 << 13
+# Later parts keep sessions for the first one, so they are smaller.
+_FIRST, _LATER = 12, 11
+# When sessions start, ms, and their key columns.
+_Heads = tuple[NDArray[np.int64], list[tuple]]
 
 
 def order_of(config: Config, batch: Batch, each: Callable = map, threads: int = 1) -> NDArray[np.int64] | None:
@@ -66,17 +71,38 @@ def run_in_order(
         part.run(first, stop)
         return part
 
-    cuts = _cuts(len(batch), threads)
+    cuts = _cuts(len(batch), threads, _FIRST, _LATER)
     first, *others = each(run_part, cuts, cuts[1:])
-    results = first.results
+    results = [rows for _, rows in first.pieces]
     for part in others:
-        results += each(_merged, part.with_those_before(first))
+        results += _with_those_before(part, first, each)
     return results
 
 
-def _cuts(n: int, threads: int) -> list[int]:
-    """Returns where the parts of n elements begin and end, one for each thread."""
-    return sorted({n * i // threads for i in range(threads + 1)}) if n else [0, 0]
+def _cuts(n: int, threads: int, first: int = 1, later: int = 1) -> list[int]:
+    """Returns where the parts of n elements begin and end, one for each thread. first, later: how large parts are."""
+    ends = [first + later * i for i in range(threads)]
+    return sorted({0, *(n * end // ends[-1] for end in ends)}) if n else [0, 0]
+
+
+def _with_those_before(part: _Part, first: _Part, each: Callable) -> list[pa.RecordBatch]:
+    """Returns the results of a part, with those of sessions that began before it: the first part has what was open then,
+    and takes what is open after this one. each: see ``run_in_order``."""
+    first.take_early(part)
+    befores = [before for before, _ in part.pieces]
+    first.table.end_before(befores[-1])
+    slots, ends = first.table.ended_sessions()
+    cuts = np.searchsorted(ends, befores)
+    one_reads = Lock()
+
+    def merge(at: int, stop: int, piece: tuple[int, pa.RecordBatch]) -> pa.RecordBatch:
+        with one_reads:
+            fired = [rows for _, rows in first.results(slots[at:stop], ends[at:stop])]
+        return _merged([*fired, piece[1]])
+
+    found = each(merge, [0, *cuts], cuts, part.pieces)
+    first.table.forget_ended()
+    return found
 
 
 class _Part:
@@ -86,8 +112,9 @@ class _Part:
         self._config, self._gap, self._batch, self._order = config, gap_ms, batch, order
         texts = [len(cast(tuple, batch.keys)) == 3]
         self.table: SessionGroups = SessionGroups(config.new_accumulators(head_cells(texts)), texts)
-        self.results: list[pa.RecordBatch] = []  # of sessions that are over, piece by piece, in order of their ends
-        self._befores: list[int] = []  # those of a piece end up to it, ms, and those of the next one not before it
+        # Results of sessions that are over, piece by piece, in order of their ends; those of a piece end up to a time,
+        # ms, and those of the next one not before it.
+        self.pieces: list[tuple[int, pa.RecordBatch]] = []
         self._early: list[tuple] = []  # sessions that may go on with one from before the part: see absorb_sessions()
         self._since = MIN_TIMESTAMP  # others start after it, ms
 
@@ -115,48 +142,46 @@ class _Part:
         """Returns rows [at, stop), in order, of a column, or of keys that are encoded likewise."""
         return rows_at(column, self._order[at:stop]) if len(self._order) else rows_between(column, at, stop)
 
-    def with_those_before(self, first: _Part) -> list[tuple[pa.RecordBatch, ...]]:
-        """Gives sessions that may go on with one from before this part to the first part, which has what was open then.
+    def take_early(self, part: _Part) -> None:
+        """Takes sessions of the next part that may go on with one from before it, and what is open after it."""
+        table, other = self.table, part.table
+        slots, ends = other.open_sessions()
+        for sessions in [*part._early, (other.keys(slots), other.rows.starts(slots), ends, other.rows, slots)]:
+            renumber_rows(table.accumulators, *sessions[3:])
+            table.absorb_sessions(*sessions)
 
-        Returns the results of this part, piece by piece in one or two batches, each in order of its ends. What is open
-        after it is in the first part.
-        """
-        table, before = self.table, first.table
-        slots, ends = table.open_sessions()
-        for sessions in [*self._early, (table.keys(slots), table.rows.starts(slots), ends, table.rows, slots)]:
-            renumber_rows(before.accumulators, *sessions[3:])
-            before.absorb_sessions(*sessions)
-        before.end_before(self._befores[-1])
-        count = len(first.results)
-        first._fire(self._befores[-1])
-        found = pa.concat_batches(first.results[count:])
-        del first.results[count:]
-        cuts = np.searchsorted(int64_values(found.column(WINDOW_END)), self._befores)
-        parts = zip([0, *cuts], cuts, self.results, strict=False)
-        return [(piece, found.slice(at, end - at)) for at, end, piece in parts]
+    def results(
+        self, slots: NDArray[np.int32], ends: NDArray[np.int64], heads: _Heads | None = None
+    ) -> Iterator[tuple[slice, pa.RecordBatch]]:
+        """Yields the results of sessions that are over, with which of them these are: mostly all at once. heads: theirs,
+        where they are at hand."""
+        table, config = self.table, self._config
+        for part, values in config.values_in_parts(table.accumulators, table.ended, slots):
+            if heads is None or part.stop - part.start < len(slots):
+                heads = table.ended_heads(slots[part])
+            starts, keys = heads
+            yield part, config.result_of(_decoded(config, keys[0]), starts, ends[part], values)
 
     def _fire(self, before: int) -> None:
         """Fires the sessions that are over, which end before ``before``, ms, in order of their ends."""
-        table, config = self.table, self._config
-        slots, ends = table.ended_sessions()
-        starts = table.ended.starts(slots)
-        early = starts <= self._since
+        slots, ends = self.table.ended_sessions()
+        heads = self.table.ended_heads(slots)
+        early = heads[0] <= self._since
         if early.any():
-            self._keep(slots[early], starts[early], ends[early])
-            slots, starts, ends = slots[~early], starts[~early], ends[~early]
-        for part, values in config.values_in_parts(table.accumulators, table.ended, slots):
-            keys = _decoded(config, table.ended_keys(slots[part])[0])
-            self.results.append(config.result_of(keys, starts[part], ends[part], values))
-            self._befores.append(before if part.stop == len(slots) else int(ends[part.stop]))
-        table.forget_ended()
+            self._keep(slots[early], ends[early])
+            slots, ends, heads = slots[~early], ends[~early], None
+        for part, rows in self.results(slots, ends, heads):
+            self.pieces.append((before if part.stop == len(slots) else int(ends[part.stop]), rows))
+        self.table.forget_ended()
 
-    def _keep(self, slots: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+    def _keep(self, slots: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
         """Keeps copies of sessions that are over, but may go on with one from before the part."""
         accumulators = self.table.accumulators
+        starts, keys = self.table.ended_heads(slots)
         rows = accumulators.new_rows()
         kept = rows.fresh(np.zeros(len(slots), np.int32), starts)
         accumulators.merge_rows(rows, kept, self.table.ended, slots)
-        self._early.append((self.table.ended_keys(slots), starts, ends, rows, kept))
+        self._early.append((keys, starts, ends, rows, kept))
 
 
 def _order(ends: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -179,7 +204,7 @@ def _decoded(config: Config, keys: tuple) -> list[pa.Array]:
     return config.codec.decode_columns(decode_rows(offsets, data, [not is_text for is_text in config.codec.are_texts]))
 
 
-def _merged(parts: tuple[pa.RecordBatch, ...]) -> pa.RecordBatch:
+def _merged(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Returns the rows of several batches, each of which is in order of the ends, in that order."""
     some = [part for part in parts if part.num_rows]
     if len(some) < 2:

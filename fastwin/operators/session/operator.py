@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fastwin.columns.buffers import aligned, in_one
 from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.columns.values import ValueColumn
 from fastwin.core.accumulators.exchange import renumber_rows
@@ -366,7 +367,7 @@ class SessionOperator(EventTimeOperator):
         codec, rows = self._config.codec, self._sessions.rows
         if "removed" in chunk.tables:
             ids = load_keys(codec, self._keys, chunk.tables["removed_keys"])
-            starts = chunk.tables["removed"]["start"].combine_chunks().to_numpy()
+            starts = aligned(in_one(chunk.tables["removed"]["start"]).to_numpy())
             self._drop_found(self._sessions.find(ids, starts))
         ids = load_keys(codec, self._keys, chunk.tables["keys"])
         columns = load_rows(chunk.tables, ids, ["start", "end", *cell_names(rows, HEAD_CELLS)])

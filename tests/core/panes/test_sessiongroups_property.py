@@ -44,10 +44,11 @@ def over(table: SessionGroups, texts: tuple[bool, ...], before: int) -> list[tup
     assert ends.tolist() == sorted(ends.tolist())
     assert all(a < b for a, b, alike in zip(slots[:-1], slots[1:], ends[:-1] == ends[1:], strict=True) if alike)
     found = [values.tolist() for values, _ in table.accumulators.results(table.ended, slots)]
-    keys, starts = key_numbers(texts, table.ended_keys(slots)[0]), table.ended.starts(slots).tolist()
+    starts, (keys,) = table.ended_heads(slots)
+    keys = key_numbers(texts, keys)
     table.forget_ended()
     table._check()
-    return list(zip(keys, starts, ends.tolist(), *found, strict=True))
+    return list(zip(keys, starts.tolist(), ends.tolist(), *found, strict=True))
 
 
 def naive(keys: np.ndarray, times: np.ndarray, values: np.ndarray) -> list[tuple]:
@@ -143,8 +144,8 @@ def test_sessions_take_along_what_their_rows_own() -> None:
         table.end_before(int(times[here][-1]))
         slots, ends = table.ended_sessions()
         (distinct, _), (counts, _) = bags.results(table.ended, slots)
-        keys = table.ended_keys(slots)[0][0]
-        for key, start, end, n, count in zip(keys, table.ended.starts(slots), ends, distinct, counts, strict=True):
+        starts, ((keys, _),) = table.ended_heads(slots)
+        for key, start, end, n, count in zip(keys, starts, ends, distinct, counts, strict=True):
             inside = times[(ids == key) & (times >= start) & (times < end)]
             assert (n, count) == (len(set(inside.tolist())), len(inside))
         found += len(slots)
@@ -157,13 +158,18 @@ def test_elements_out_of_order_are_refused() -> None:
     assert are_in_order(times[:0])
     assert are_in_order(times)
     assert are_in_order(times // 2)
-    table = new_table((False,))
     for at in (1, 511, 512, 513, 1_499):
+        table = new_table((False,))
         spoilt = times.copy()
         spoilt[at] = spoilt[at - 1] - 1
         assert not are_in_order(spoilt)
         with pytest.raises(ValueError, match="must be in order"):
             table.feed_sessions([(times, None)], spoilt, GAP, [(times, None)])
+        assert len(table) == at // 512 * 512  # what comes before is in the table, block by block
+    table = new_table((False,))
+    with pytest.raises(ValueError, match="must be in order"):
+        table.feed_sessions([(times, None)], np.append(times[:-1], 10), GAP, [(times, None)])
+    assert len(table) == 0
     with pytest.raises(ValueError, match="gap: must be at least 1"):
         table.feed_sessions([(times, None)], times, 0, [(times, None)])
     assert len(table) == 0
