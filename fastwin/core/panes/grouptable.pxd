@@ -41,7 +41,8 @@ cdef class GroupTable:
                   idx_t* slots) except -1 nogil
     cdef Py_ssize_t find_lately(self, Py_ssize_t at, Py_ssize_t n, Slicer* slicer, const ts_t* times, bint inside,
                                 idx_t* slots) except -1 nogil
-    cdef tuple heads_in(self, RowStore rows, const idx_t[::1] slots)  # of rows of this table, or of copies of them
+    cdef object cells_from(self, int first)
+    cdef list keys_in(self, list words)
     cdef int close_up(self, idx_t* moved) except -1 nogil
 
     cdef inline idx_t append(self, Py_ssize_t i, ts_t start) noexcept nogil:

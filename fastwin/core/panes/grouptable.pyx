@@ -298,18 +298,20 @@ cdef class GroupTable:
 
     def keys(self, const idx_t[::1] slots not None):
         """Returns the key columns of rows, as feed() takes them. Raises IndexError for a slot that is not in use."""
-        return self.heads_in(self.rows, slots)[1]
+        return self.keys_in(list(self.rows.gather(slots, self.cells_from(WORD // 8))))
 
-    cdef tuple heads_in(self, RowStore rows, const idx_t[::1] slots):
-        """Returns the starts of rows and their key columns: ``(starts, keys)``. Each row is fetched once for all."""
-        cdef Py_ssize_t words = self.numbers + (self.numbers < self.width)
-        starts, *cells = rows.gather(slots, np.arange(WORD // 8 - 1, WORD // 8 + words, dtype=np.int32))
-        numbers, texts = iter(cells), cells[words - 1] if self.numbers < self.width else None
+    cdef object cells_from(self, int first):
+        """Returns the cells of a row's head from ``first`` to the last word of its key: int32[n]."""
+        return np.arange(first, WORD // 8 + self.numbers + (self.numbers < self.width), dtype=np.int32)
+
+    cdef list keys_in(self, list words):
+        """Returns the key columns of rows whose words are given, int64[n] each."""
+        numbers = iter(words)
         keys = [None if text else (next(numbers), None) for text in self.texts]
         for c in range(self.width):
             if self.texts[c]:
-                keys[c] = next_texts(self.arena, texts)
-        return starts, keys
+                keys[c] = next_texts(self.arena, words[self.numbers])
+        return keys
 
     def clear(self):
         """Forgets all panes, and keeps the memory. O(size of the index)."""

@@ -281,7 +281,8 @@ cdef class SessionGroups(GroupTable):
     def ended_heads(self, const idx_t[::1] slots not None):
         """Returns when sessions that are over start, and their key columns as feed() takes them: ``(starts, keys)``,
         int64[n], ms, and a list. Raises IndexError for a slot that is not in use."""
-        return self.heads_in(self.ended, slots)
+        starts, *words = self.ended.gather(slots, self.cells_from(1))
+        return starts, self.keys_in(words)
 
     def forget_ended(self):
         """Forgets what is over, and the keys without a session once they are many. O(rows)."""
