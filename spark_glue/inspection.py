@@ -15,7 +15,7 @@ import fastwin as fw
 from fastwin.errors import SpecError, StateError
 from fastwin.run.replica import open_replica
 from fastwin.run.why.answer import key_columns, time_text_for
-from fastwin.run.why.timetext import TimeText
+from fastwin.windows.timetext import TimeText
 from spark_glue.health.pastmarks import PastMarks, records_of
 from spark_glue.plan.compat import arrow_schema_of, spark_struct_of
 from spark_glue.plan.frameplan import LOCAL_MS

@@ -30,12 +30,12 @@ from fastwin.run.showing import ShownStream
 from fastwin.run.tracing import TracedStream, check_trace
 from fastwin.run.twoinputs import delays_of, of_input, schemas_of
 from fastwin.run.why.report import WhyReport
-from fastwin.run.why.timetext import TimeText
 from fastwin.run.windowspec import WindowSpec
 from fastwin.spec.joinending import LATE_SIDES, SIDES, Side
 from fastwin.state.identity import Migrate
 from fastwin.timeline.recorder import Source
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, format_ms, int64_ms
+from fastwin.windows.timetext import TimeText
 
 __all__ = ["JoinStream"]
 

@@ -10,8 +10,8 @@ from fastwin.run.guard import alone
 from fastwin.run.stream import Stream
 from fastwin.run.why.answer import why
 from fastwin.run.why.report import WhyReport
-from fastwin.run.why.timetext import TimeText
 from fastwin.times import MIN_TIMESTAMP
+from fastwin.windows.timetext import TimeText
 
 __all__ = ["OwnedStream"]
 

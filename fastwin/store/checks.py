@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.errors import SpecError, StoreError
-from fastwin.run.why.timetext import TimeText
 from fastwin.spec.resultcolumns import WINDOW_END, WINDOW_START
 from fastwin.store.layout import Layout
 from fastwin.store.records import Meta, Revision
 from fastwin.store.spans import FIRST_MS, LAST_MS, Span, time_text
 from fastwin.times import Duration, Moment, format_ms, moment_text, to_ms
+from fastwin.windows.timetext import TimeText
 
 __all__ = [
     "check_size",

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import fastwin as fw
-from fastwin.run.why.timetext import TimeText
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.joinending import JoinEnding
+from fastwin.windows.timetext import TimeText
 from spark_glue.health.records import MicroBatch, read_records
 from spark_glue.state.marks import Mark, Marks
 

@@ -8,8 +8,8 @@ import pytest
 
 import fastwin as fw
 from fastwin.errors import SpecError, StateError
-from fastwin.run.why.timetext import TimeText
 from fastwin.run.why.windowsat import late_from
+from fastwin.windows.timetext import TimeText
 
 START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 MS = round(START.timestamp() * 1_000)

@@ -11,10 +11,9 @@ from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keyblocks cimport (
     KeyColumn, PackedKeys, are_keys, hold_keys, is_one_key, next_texts, pack_keys, record_bytes)
-from fastwin.core.memory.bounds cimport check_ids
 from fastwin.core.memory.equal cimport are_one
 from fastwin.core.memory.hashindex cimport seed_index
-from fastwin.core.memory.pages cimport ask_large_pages, prefetch
+from fastwin.core.memory.pages cimport ask_large_pages
 from fastwin.core.memory.tagindex cimport (
     CACHED, empty_tags, first_slots, move_tags, no_entry, slot_in)
 from fastwin.core.panes.recentgroups cimport (

@@ -86,8 +86,10 @@ def _cuts(n: int, threads: int, first: int = 1, later: int = 1) -> list[int]:
 
 
 def _with_those_before(part: _Part, first: _Part, each: Callable) -> list[pa.RecordBatch]:
-    """Returns the results of a part, with those of sessions that began before it: the first part has what was open then,
-    and takes what is open after this one. each: see ``run_in_order``."""
+    """Returns the results of a part, with those of sessions that began before it.
+
+    The first part has what was open then, and takes what is open after this one. each: see ``run_in_order``.
+    """
     first.take_early(part)
     befores = [before for before, _ in part.pieces]
     first.table.end_before(befores[-1])
@@ -153,8 +155,10 @@ class _Part:
     def results(
         self, slots: NDArray[np.int32], ends: NDArray[np.int64], heads: _Heads | None = None
     ) -> Iterator[tuple[slice, pa.RecordBatch]]:
-        """Yields the results of sessions that are over, with which of them these are: mostly all at once. heads: theirs,
-        where they are at hand."""
+        """Yields the results of sessions that are over, with which of them these are: mostly all at once.
+
+        heads: of these sessions, if they are at hand.
+        """
         table, config = self.table, self._config
         for part, values in config.values_in_parts(table.accumulators, table.ended, slots):
             if heads is None or part.stop - part.start < len(slots):
@@ -169,8 +173,8 @@ class _Part:
         early = heads[0] <= self._since
         if early.any():
             self._keep(slots[early], ends[early])
-            slots, ends, heads = slots[~early], ends[~early], None
-        for part, rows in self.results(slots, ends, heads):
+            slots, ends = slots[~early], ends[~early]
+        for part, rows in self.results(slots, ends, None if early.any() else heads):
             self.pieces.append((before if part.stop == len(slots) else int(ends[part.stop]), rows))
         self.table.forget_ended()
 

@@ -19,12 +19,12 @@ from fastwin.run.results import Metrics
 from fastwin.run.why.asked import asked, firings_of, known_of
 from fastwin.run.why.journal import Fired, Journal
 from fastwin.run.why.report import WhyReport, WhyWindow
-from fastwin.run.why.timetext import TimeText, time_text_of
 from fastwin.run.why.windowsat import window_bounds
 from fastwin.run.why.words import Words
 from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.joinending import TIME as JOINED_TIME
 from fastwin.times import MIN_TIMESTAMP
+from fastwin.windows.timetext import TimeText, time_text_of
 
 __all__ = ["Subject", "key_columns", "time_text_for", "why", "why_nothing"]
 

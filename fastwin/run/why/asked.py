@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from fastwin.errors import SpecError
 from fastwin.operators.heldwindows import HeldWindows
 from fastwin.run.why.journal import Fired, Journal, Late
-from fastwin.run.why.timetext import TimeText
 from fastwin.run.why.windowsat import Wanted, window_bounds, windows_at
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 from fastwin.windows.assigner import MergingWindowAssigner
+from fastwin.windows.timetext import TimeText
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
 
 __all__ = ["Asked", "asked", "firings_of", "known_of"]

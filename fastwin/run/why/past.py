@@ -10,9 +10,9 @@ from typing import Any
 from fastwin.run.planner import Plan
 from fastwin.run.results import Metrics
 from fastwin.run.why.journal import Fired, Journal, Late, Moved
-from fastwin.run.why.timetext import TimeText
 from fastwin.run.why.windowsat import late_from
 from fastwin.spec.joinending import JoinEnding, Side
+from fastwin.windows.timetext import TimeText
 
 __all__ = ["MOST", "PastWords", "element_of"]
 

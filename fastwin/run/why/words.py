@@ -16,11 +16,11 @@ from fastwin.run.results import Metrics
 from fastwin.run.why.journal import Fired, Journal
 from fastwin.run.why.past import MOST, PastWords, element_of
 from fastwin.run.why.report import WhyWindow
-from fastwin.run.why.timetext import TimeText, span
 from fastwin.run.why.windowsat import Wanted
 from fastwin.spec.joinending import SIDES, JoinEnding, Side
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, format_ms
 from fastwin.triggers import CountTrigger, NeverTrigger, PurgingTrigger
+from fastwin.windows.timetext import TimeText, span
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
 
 __all__ = ["Words"]

@@ -1,4 +1,5 @@
 import pickle
+from random import Random
 
 import numpy as np
 import pytest
@@ -30,6 +31,24 @@ def test_any_number_of_timers_is_sorted(n: int) -> None:
     for timer in given:
         assert queue.add(*timer)
     queue._check()
+    assert popped(queue, TOP) == sorted(given)
+
+
+@pytest.mark.parametrize(
+    "bits", [(0, 0, 0), (20, 17, 20), (32, 31, 0), (0, 31, 32), (33, 31, 0), (1, 0, 63), (64, 0, 0)]
+)
+@pytest.mark.parametrize("first", [LOW, -1, 0])
+def test_timers_are_sorted_whatever_their_fields_span(bits: tuple[int, int, int], first: int) -> None:
+    random = Random(sum(bits))
+    firsts = [LOW if bits[0] == 64 else first, 0, first]
+    ends = [[0, 2**some - 1] for some in bits]  # both are there
+    fields = [some + [random.randint(*some) for _ in range(300)] for some in ends]
+    given = {
+        tuple(start + value for start, value in zip(firsts, row, strict=True)) for row in zip(*fields, strict=True)
+    }
+    queue = TimerQueue()
+    for timer in given:
+        queue.add(*timer)
     assert popped(queue, TOP) == sorted(given)
 
 

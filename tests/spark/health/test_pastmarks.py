@@ -3,7 +3,7 @@
 import pytest
 
 import fastwin as fw
-from fastwin.run.why.timetext import TimeText
+from fastwin.windows.timetext import TimeText
 from spark_glue.health.pastmarks import PastMarks
 from spark_glue.health.records import MicroBatch
 from spark_glue.state.marks import Mark, Marks, marks_in
