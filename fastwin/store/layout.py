@@ -315,4 +315,6 @@ def _shown(value: Any) -> str:
 
 
 def _told(part: Any) -> Any:
+    if isinstance(part, Field) and part.made:
+        return f"{part.made} of {', '.join(str(kind) for kind in kinds_in(part.kind) or ())}"
     return getattr(part, "made", "") or getattr(part, "kind", None) or getattr(part, "type", None) or part.fields

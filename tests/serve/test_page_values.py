@@ -74,6 +74,10 @@ def test_long_texts_stay_in_their_figures(driver, tmp_path):
             assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
             whole = driver.execute_script("return document.querySelector('#figures b.text').title")
             assert all(path in whole for path in paths)
+            hidden = "const b = document.querySelector('#figures b.text'); return b.scrollHeight > b.clientHeight"
+            assert driver.execute_script(hidden)
+            driver.execute_script("document.querySelector('#figures b.text').closest('button').focus()")
+            assert not driver.execute_script(hidden)
 
 
 def test_durations_are_sorted_by_how_long_they_are(driver, tmp_path):

@@ -90,6 +90,7 @@ AGGREGATES = [
     (fw.Mean("gross"), fw.Mean("gross", where=pc.field("net") > 9), r"a__sum=Sum\('gross'\), .*where=\(net > 9\)\)"),
     (fw.HyperLogLog("user"), fw.HyperLogLog("session"), r"HyperLogLog\('user'\), .*HyperLogLog\('session'\)"),
     (fw.Median("gross"), fw.Median("net"), r"a=Median\('gross'\), and the spec has Median\('net'\)"),
+    (fw.Collect("gross"), fw.Collect("user"), r"of int64, and the spec has a: .* of string"),
     (fw.Last("gross"), fw.Last("gross", where="paid"), r"and the spec has Last\('gross', where='paid'\)"),
     (fw.ArgMax("user", "gross"), fw.ArgMax("user", "net"), r"ArgMax\('user', 'gross'\), .*ArgMax\('user', 'net'\)"),
 ]
