@@ -38,6 +38,12 @@ cdef struct KeyWindows:         # of one key, in order of start; there is room i
     idx_t* slots                # in the block: the first one
     Py_ssize_t n, capacity
 
+
+@cython.overflowcheck(False)    # else Cython counts bytes
+cdef inline Py_ssize_t room_in_front(const KeyWindows* windows) noexcept nogil:
+    """Returns for how many windows there is room in front of those of a key."""
+    return windows.slots - windows.block
+
 cdef inline bint is_global(const Window* window) noexcept nogil:
     return window.head.start == window.end
 

@@ -206,7 +206,7 @@ cdef class WindowTable:
         """Makes a row one of its key's merging windows. O(log n) for the first or last, amortised; else O(n)."""
         cdef Window* window = self.at(slot)
         cdef KeyWindows* windows = self.key_windows(window.head.key)
-        cdef Py_ssize_t at = self.first_from(windows, window.head.start), front = windows.slots - windows.block
+        cdef Py_ssize_t at = self.first_from(windows, window.head.start), front = room_in_front(windows)
         cdef bint in_front = 2 * at < windows.n
         while at < windows.n and self.at(windows.slots[at]).head.start == window.head.start:
             at += 1
@@ -342,7 +342,7 @@ cdef class WindowTable:
                 assert self.at(windows.slots[i]).head.key == key, f"row {windows.slots[i]} is in the set of key {key}"
                 assert self.at(windows.slots[i]).flags & IN_SET, f"row {windows.slots[i]} is in a set and not marked"
                 assert i == 0 or self.at(windows.slots[i - 1]).head.start <= self.at(windows.slots[i]).head.start
-            assert 0 <= windows.slots - windows.block <= windows.capacity - windows.n, f"key {key}: beside its block"
+            assert 0 <= room_in_front(windows) <= windows.capacity - windows.n, f"key {key}: beside its block"
         assert filled == self.filled, f"{filled} rows have contents, {self.filled} were counted"
         assert room == self.set_slots, f"sets have room for {room} rows, {self.set_slots} were counted"
         assert in_sets == marked, f"{in_sets} rows in sets, {marked} marked"
