@@ -18,6 +18,7 @@ cdef ts_t plus(ts_t a, ts_t b) except? -2
 cdef class TimerService:
     cdef readonly WindowTable table
     cdef readonly TimerQueue event_timers, processing_timers
+    cdef readonly TimerQueue forsaken   # when windows go whose trigger has deleted the timer that cleans them
     cdef public ts_t watermark, clock
     cdef readonly ts_t lateness
     cdef public ts_t cleaned            # windows with their last ms up to here were cleaned before a restore
@@ -40,5 +41,8 @@ cdef class TimerService:
     cdef int register_cleanup(self, idx_t slot) except -1
     cdef int delete_cleanup(self, idx_t slot) except -1
     cdef bint take_due(self, bint event, ts_t until, Timer* timer) except -1
+    cdef idx_t next_forsaken(self, bint event, ts_t until) except? -2
+    cdef int _forsake(self, idx_t slot) except -1
+    cdef int _delete(self, idx_t slot, ts_t time, bint event, uint32_t mark) except -1
     cdef uint32_t _mark(self, const Window* window, ts_t time, bint event) noexcept
     cdef int _changed(self, idx_t slot, ts_t time, uint32_t mark, int kind) except -1

@@ -5,8 +5,8 @@ import numpy as np
 from fastwin.core.timers.timer cimport Timer
 from fastwin.core.timers.timerqueue cimport TOLD, TimerQueue
 from fastwin.core.timemath cimport MAX_TIME, NO_TIME, add_overflows
-from fastwin.core.typedefs cimport idx_t, int64_t, ts_t, uint32_t
-from fastwin.core.windows.windowtable cimport CLEANUP_TIMER, END_TIMER, Window, WindowTable, is_global, last_ms
+from fastwin.core.typedefs cimport NONE, idx_t, int64_t, ts_t, uint32_t
+from fastwin.core.windows.windowtable cimport CLEANED, CLEANUP_TIMER, END_TIMER, Window, WindowTable, is_global, last_ms
 from fastwin.errors import SpecError
 
 
@@ -39,6 +39,9 @@ cdef class TimerService:
 
     table: the rows of its windows. Timers at a window's end and for its cleaning are marked in its row, and are in no
     index; the journal tells of the others. lateness: ms. event_time: whether windows pass with the watermark.
+
+    A trigger may delete the timer that cleans a window, by its time. No timer goes off then, as in Flink, so the trigger
+    is not called; but the window goes all the same once it has passed.
     """
 
     def __init__(self, WindowTable table not None, ts_t lateness, bint event_time):
@@ -47,6 +50,7 @@ cdef class TimerService:
         self.event_time = event_time
         self.event_timers = TimerQueue()
         self.processing_timers = TimerQueue()
+        self.forsaken = TimerQueue()
         self.event_timers.ask(table, is_marked, lateness)
         self.processing_timers.ask(table, is_marked, 0)
         self.watermark = self.cleaned = NO_TIME
@@ -65,6 +69,30 @@ cdef class TimerService:
         window.timers -= 1
         self._changed(slot, timer.time, mark, not event)
         return True
+
+    cdef idx_t next_forsaken(self, bint event, ts_t until) except? -2:
+        """Returns the next window that goes up to ``until`` without a timer; NONE: no more."""
+        cdef Timer timer
+        cdef Window* window
+        while event == self.event_time and self.forsaken.next_due(until, &timer):
+            window = self.table.living(slot_of(&timer))
+            if (window != NULL and not window.flags & (CLEANED | CLEANUP_TIMER) and window.head.key == timer.key
+                    and self.cleanup_time(window) == timer.time):
+                self.table.rows.mark(slot_of(&timer))
+                return slot_of(&timer)
+        return NONE
+
+    cdef int _forsake(self, idx_t slot) except -1:
+        cdef const Window* window = self.at(slot)
+        cdef ts_t time = self.cleanup_time(window)
+        if time != MAX_TIME:
+            self.forsaken.add(time, window.head.key, self.namespace(slot, 0))
+        return 0
+
+    def next_time(self, bint event):
+        """Returns when the first timer of one clock goes off, or a window goes without one; None: never."""
+        times = [self.queue(event).peek(), self.forsaken.peek() if event == self.event_time else None]
+        return min([time for time in times if time is not None], default=None)
 
     cdef ts_t cleanup_time(self, const Window* window) noexcept:
         """Returns when a window goes; int64 max: never."""
@@ -100,8 +128,13 @@ cdef class TimerService:
         return 0
 
     cdef int delete_timer(self, idx_t slot, ts_t time, bint event) except -1:
+        cdef uint32_t mark = self._mark(self.at(slot), time, event)
+        if mark == CLEANUP_TIMER and self.at(slot).flags & mark:
+            self._forsake(slot)
+        return self._delete(slot, time, event, mark)
+
+    cdef int _delete(self, idx_t slot, ts_t time, bint event, uint32_t mark) except -1:
         cdef Window* window = self.at(slot)
-        cdef uint32_t mark = self._mark(window, time, event)
         if mark and not window.flags & mark:
             return 0
         window.flags &= ~mark
@@ -130,7 +163,7 @@ cdef class TimerService:
         cdef ts_t time = self.cleanup_time(self.at(slot))
         if time == MAX_TIME:
             return 0
-        return self.delete_timer(slot, time, self.event_time)
+        return self._delete(slot, time, self.event_time, CLEANUP_TIMER)
 
     def restore_timer(self, idx_t slot, ts_t time, int kind, bint alive):
         """Registers or deletes a timer for a restore; kind: 0 event time, 1 processing time."""
@@ -159,6 +192,8 @@ cdef class TimerService:
                 self.register_timer(slots[i], last_ms(self.at(slots[i])), True)
             if flags[i] & CLEANUP_TIMER:
                 self.register_cleanup(slots[i])
+            elif not flags[i] & CLEANED:
+                self._forsake(slots[i])
 
     def unmarked(self):
         """Returns the timers that no marks in their rows tell of, by time for each clock.

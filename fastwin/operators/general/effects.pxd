@@ -41,3 +41,4 @@ cdef class Effects:
     cdef int _feed(self, Py_ssize_t until) except -1
     cdef int _answer(self, idx_t slot, int result) except -1
     cdef int _on_timer(self, idx_t slot, ts_t time, bint event) except -1
+    cdef int _clean(self, idx_t slot) except -1

@@ -167,6 +167,7 @@ cdef class Effects:
     cdef int run_timers(self, bint event, ts_t until, bint final) except -1:
         """Does what timers up to ``until`` ask for, in order of time; see advance_processing_time() for ``final``."""
         cdef Timer timer
+        cdef idx_t slot
         cdef const Window* window
         cdef bint goes = event and self.rests and self.timer_service.lateness == 0     # a window that fires
         cdef bint moves = goes and not self.contents.in_python and self.firing.moves()
@@ -185,6 +186,11 @@ cdef class Effects:
             else:
                 self.windows.fire_last(slot_of(&timer), timer.time)
         self.timer_service.final = False
+        slot = self.timer_service.next_forsaken(event, until)
+        while slot != NONE:
+            self._clean(slot)
+            self.windows.let_go(slot)
+            slot = self.timer_service.next_forsaken(event, until)
         self.state.expire(event, until)
         return 0
 
@@ -201,11 +207,17 @@ cdef class Effects:
             self.contents.clear(slot)
         window = self.table.at(slot)
         if event == self.timer_service.event_time and time == self.timer_service.cleanup_time(window):
-            if window.flags & HAS_CONTENTS and not window.flags & FIRED:
-                self.counters.unfired += 1
-            self.contents.clear(slot)
-            self.host.move_to(slot)
-            self.trigger.c_clear()
-            self.firing.clear(slot)
-            self.windows.retire(slot)
+            self._clean(slot)
         return self.windows.let_go(slot)
+
+    cdef int _clean(self, idx_t slot) except -1:
+        """Clears a window that has passed."""
+        cdef const Window* window = self.table.at(slot)
+        if window.flags & HAS_CONTENTS and not window.flags & FIRED:
+            self.counters.unfired += 1
+        self.contents.clear(slot)
+        self.host.move_to(slot)
+        self.trigger.c_clear()
+        self.firing.clear(slot)
+        self.windows.retire(slot)
+        return 0

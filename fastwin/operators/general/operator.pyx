@@ -143,11 +143,11 @@ cdef class GeneralOperator(Effects):
 
     def next_timer(self):
         """Returns the time of the first event timer, or when state expires; None: there is none."""
-        return self.state.next_time(True, self.timer_service.event_timers.peek())
+        return self.state.next_time(True, self.timer_service.next_time(True))
 
     def next_processing_timer(self):
         """Returns the time of the first processing timer, or when state expires; None: there is none."""
-        return self.state.next_time(False, self.timer_service.processing_timers.peek())
+        return self.state.next_time(False, self.timer_service.next_time(False))
 
     def open_windows(self):
         """Counts (key, window) pairs that have contents."""

@@ -45,7 +45,8 @@ FEWEST_CHANGES = 4096  # that a journal may hold, however little state there is
 def allocated(operator: GeneralOperator) -> int:
     """Returns the bytes allocated for state; see ``GeneralOperator.state_bytes``."""
     timers, repeating = operator.timer_service, operator.round
-    held = operator.table.nbytes + timers.event_timers.nbytes + timers.processing_timers.nbytes
+    queues = timers.event_timers, timers.processing_timers, timers.forsaken
+    held = operator.table.nbytes + sum(queue.nbytes for queue in queues)
     held += operator.table.keys.nbytes + 8 * (len(operator.contents.objects) + len(operator.state.windows))
     return int(held + (0 if repeating is None else repeating.nbytes))
 

@@ -141,6 +141,7 @@ cdef class OpenWindows:
         self.trigger.c_on_merge()
         for i in range(host.merged_n):
             host.move_to(host.merged[i])
+            timers.delete_cleanup(host.merged[i])       # first: a trigger that deletes it would leave the window alone
             self.trigger.c_clear()
             timers.delete_cleanup(host.merged[i])
         for i in range(host.merged_n):
