@@ -40,8 +40,8 @@ cdef class TimerService:
     table: the rows of its windows. Timers at a window's end and for its cleaning are marked in its row, and are in no
     index; the journal tells of the others. lateness: ms. event_time: whether windows pass with the watermark.
 
-    A trigger may delete the timer that cleans a window, by its time. No timer goes off then, as in Flink, so the trigger
-    is not called; but the window goes all the same once it has passed.
+    A trigger may delete the timer that cleans a window, by its time. No timer goes off then, as in Flink, so the
+    trigger is not called; but the window goes all the same once it has passed.
     """
 
     def __init__(self, WindowTable table not None, ts_t lateness, bint event_time):
