@@ -70,7 +70,9 @@ def check_windows(spec: fw.WindowSpec, given: Given) -> tuple[DataFrame, Asked, 
     files = given.df if isinstance(given.df, ParquetFiles) else None
     df = given.df if files is None else files.frame()
     if not isinstance(df, DataFrame):
-        raise SpecError(f"df: must be a Spark DataFrame, got {type(df).__name__}")
+        whose = type(df).__module__.partition(".")[0]
+        of = "" if whose == "builtins" else f" of {whose}"
+        raise SpecError(f"df: must be a Spark DataFrame, got {type(df).__name__}{of}")
     if is_connect(df):
         check_server(df)
     check_name(given.name, df.isStreaming)

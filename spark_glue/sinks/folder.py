@@ -65,7 +65,8 @@ class FolderSink:
 
     def __init__(self, path: str, name: str | None, format: str, options: Mapping[str, str]) -> None:
         self.path, self._name, self._format, self._options = path, name, format, options
-        self.place = (local_folder(path) or Path(path)).absolute(), name
+        local = local_folder(path)  # by whatever name, through links and ``..``
+        self.place = Path(path) if local is None else local.resolve(), name
         self._last: dict[str, int] = {}  # micro-batch of each query
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
@@ -89,6 +90,7 @@ ON_ANY_FRAME = {
     "spec is none": ({"spec": "hourly"}, "spec: must be a WindowSpec .* got str"),
     "spec without windows": ({"spec": fw.key_by("k").event_time("ts")}, r"spec: .*\.window\(assigner\) and"),
     "df is none": ({"df": [1, 2]}, "df: must be a Spark DataFrame, got list"),
+    "df of pandas": ({"df": pd.DataFrame({"k": [1]})}, "df: must be a Spark DataFrame, got DataFrame of pandas"),
     "unknown key": (
         {"spec": replace(SPEC, keys=("who",))},
         "key_by: there is no column 'who'.* has k, ts",

@@ -210,6 +210,7 @@ def both(first, second, **names):
     [
         ("results", "results"),
         ("results", Path("./results/")),
+        ("results", "late/../results"),
         ("results", Path.cwd() / "results"),
         ("/mnt/results", "file:///mnt//results/"),
         ("s3a://bucket/results", "s3a://bucket/results/"),
