@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastwin.columns.buffers import from_int64, int64_values, validity
+from fastwin.columns.buffers import from_int64, in_one, int64_values, validity
 from fastwin.columns.decoding import converted, decoded, decoded_type, encoded, from_objects, take_column
 from fastwin.columns.exact import Exact
 from fastwin.columns.units import PER_SECOND
@@ -28,9 +28,7 @@ def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
 
     Raises an error of Python's or Arrow's for values that Python has no object for.
     """
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    array = decoded(array)
+    array = decoded(in_one(array))
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _numbers(array)
@@ -45,9 +43,7 @@ def python_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 def exact_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Returns the values as Python objects, as Exact where Python has none, or none that is the same."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    array = decoded(array)
+    array = decoded(in_one(array))
     if _is_fine(array.type):
         values, counts, valid = python_values(array), int64_values(array), validity(array)
         parts = counts % 1_000 != 0

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastwin.aggregates.extremes import Max, Min
 from fastwin.aggregates.numbers import Count, Sum
+from fastwin.columns.buffers import in_one
 from fastwin.errors import AggregateOverflowError
 from fastwin.hyperloglog import merge as merged_sketch
 from fastwin.run.planner import Plan
@@ -69,7 +70,7 @@ def merge_windows(
         kinds, made = [field.kind for field in some], [field.made for field in some]
         table = merged_states([columns[i] for i in held], kinds, made, groups, times, windows, passed, until)
         table = table.sort_by(_ORDER)
-        states = {i: table[f"s{at}"].combine_chunks() for at, i in enumerate(held)}
+        states = {i: in_one(table[f"s{at}"]) for at, i in enumerate(held)}
     found = []
     for i, field in enumerate(fields):
         if field.merge == "union":
@@ -77,7 +78,7 @@ def merge_windows(
         elif field.merge == "state":
             found.append(states[i])
         else:
-            found.append(_as_kept(merged[names[i]].combine_chunks(), field))
+            found.append(_as_kept(in_one(merged[names[i]]), field))
     return where, starts, found
 
 

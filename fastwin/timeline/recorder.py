@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from fastwin.columns.buffers import in_one
 from fastwin.columns.checking import event_times
 from fastwin.columns.pythonvalues import told_rows, told_values
 from fastwin.columns.units import Unit, as_instants
@@ -56,7 +57,7 @@ class Source:
                 raise SpecError(
                     f"timeline: rows: there is no column {name!r}; they have {', '.join(rows.column_names)}"
                 )
-        column = rows[self.time_column].combine_chunks()
+        column = in_one(rows[self.time_column])
         times, reasons = event_times(as_instants(column, self.unit))
         told = [None if reasons is not None and reasons[i] else int(time) for i, time in enumerate(times)]
         keys = zip(*(told_values(rows[name]) for name in self.keys), strict=True) if self.keys else [()] * len(told)
