@@ -13,8 +13,9 @@ from bench.bench_tables import MINUTE, c_loop
 from bench.events import events
 from bench.race import Bar, Contender, Entry, Works
 from bench.scale import Scale, amount
+from fastwin.machine.memory import keep_freed
+from fastwin.run import bounded
 from fastwin.run.planner import plan
-from fastwin.run.stream import open_plan
 
 WORKS = Works()
 _BUILT_IN = {"n": fw.Count(), "s": fw.Sum("value"), "lo": fw.Min("value"), "hi": fw.Max("value")}
@@ -95,14 +96,12 @@ _OUTPUT = "n bigint, s bigint, lo bigint, hi bigint"
 
 
 def _general(spec: fw.WindowSpec, table: pa.Table) -> Contender:
+    """A table, run as ``spec.run`` does, by the general operator also where another one would be chosen."""
     bound = plan(spec, table.schema, general=True)
-
-    def run() -> pa.Table:
-        stream = open_plan(bound)
-        return pa.concat_tables([stream.process(table).main, stream.advance_watermark(fw.MAX_TIMESTAMP).main])
+    keep_freed()
 
     return Contender(
-        run,
+        lambda: bounded.run(spec, table, plan=bound).main,
         answer=peers.canonical(peers.WINDOW_COLUMNS),
         notes=lambda result: {"rows": result.num_rows},
         attempts=3,

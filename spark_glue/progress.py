@@ -86,11 +86,10 @@ def counters(progress: StreamingQueryProgress | None) -> dict[str, dict[str, int
     micro-batch in which the query's plan did not run has no frames, and so has None, ``query.lastProgress`` before the
     first one.
     """
-    return (
-        {}
-        if progress is None
-        else counters_in({name: named_values(row) for name, row in progress.observedMetrics.items()})
-    )
+    if progress is None:
+        return {}
+    _check_progress("counters", progress)
+    return counters_in({name: named_values(row) for name, row in progress.observedMetrics.items()})
 
 
 def batch_metrics(progress: StreamingQueryProgress | None) -> list[BatchMetrics]:
@@ -101,7 +100,15 @@ def batch_metrics(progress: StreamingQueryProgress | None) -> list[BatchMetrics]
     frame with ``idle=``, and of a query with one input; a listener, which sees them all, tells it of others, too. Of
     None, as of a micro-batch in which the plan did not run, there are none.
     """
-    return [] if progress is None else _all_metrics(progress, Holders())
+    if progress is None:
+        return []
+    _check_progress("batch_metrics", progress)
+    return _all_metrics(progress, Holders())
+
+
+def _check_progress(function: str, progress: object) -> None:
+    if not isinstance(progress, StreamingQueryProgress):
+        raise SpecError(f"{function}: progress must be a StreamingQueryProgress, as query.lastProgress, got {progress!r}")
 
 
 def metrics_listener(callback: Callable[[BatchMetrics], object]) -> StreamingQueryListener:

@@ -142,7 +142,7 @@ class CalendarEventTimeWindows(EventTimeWindows, WindowAssigner):
         ends = slice(at + 1, int(table.last_ends[at]) + 1)
         starts = table.bounds[table.starts[ends]].tolist()
         found = [TimeWindow(*bounds) for bounds in zip(starts, table.bounds[ends].tolist(), strict=True)]
-        return found if self.shape == "cumulative" else found[::-1]
+        return found[::-1]
 
     def __str__(self) -> str:
         every = format_ms(self.every) if isinstance(self.every, int) else str(self.every)

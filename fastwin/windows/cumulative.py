@@ -55,8 +55,7 @@ class _Cumulative(WindowAssigner):
     def assign_windows(self, element: Any, timestamp: int, context: Any) -> list[TimeWindow]:
         time = self._time(timestamp, context)  # type: ignore[attr-defined]
         start = time - (time - self.offset_ms) % self.max_size_ms
-        first = start + ((time - start) // self.step_ms + 1) * self.step_ms
-        return [TimeWindow(start, end) for end in range(first, start + self.max_size_ms + 1, self.step_ms)]
+        return [TimeWindow(start, end) for end in range(start + self.max_size_ms, time, -self.step_ms)]
 
     def __str__(self) -> str:
         shape = f"{format_ms(self.max_size_ms)} by {format_ms(self.step_ms)}{format_offset(self.offset_ms)}"

@@ -1,5 +1,6 @@
 """Several sinks behind one windowed frame."""
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -17,6 +18,8 @@ __all__ = ["Sink", "route"]
 Sink = Callable[[DataFrame, int], object]
 """Takes the rows of one micro-batch for one output, and the number of the batch."""
 
+_LOG = logging.getLogger(__name__)
+
 
 def route(
     main: Sink | None = None,
@@ -27,7 +30,8 @@ def route(
     """Returns a function for ``foreachBatch`` that splits the frame of ``apply`` and hands each part to its sink.
 
     main: gets the windows' results. late, bad: get the late and the bad rows, with the input's columns; the spec must
-        ask for these outputs. side: sinks of side outputs, by tag. A part without a sink goes nowhere.
+        ask for these outputs. side: sinks of side outputs, by tag. A part without a sink goes nowhere: the log says so
+        at the first micro-batch for each output beside the main one that the spec asks for.
 
     Each sink is called once per micro-batch, with a frame and the batch number, also when there are no rows for it.
     The stateful operator runs once however many sinks there are, and however often they look at their frames.
@@ -48,8 +52,10 @@ def route(
         if not callable(sink):
             raise SpecError(f"route: {name} must be a function of a frame and a batch number, got {sink!r}")
     _check_folders(sinks)
+    begun = False
 
     def split(frame: DataFrame, batch_id: int) -> None:
+        nonlocal begun
         columns = outputs_in(frame)
         for name in sinks:
             if name != "main" and name not in columns:
@@ -57,6 +63,9 @@ def route(
                     f"route: {name} is given, but the spec has no {name} output; {_how_to_get(name, columns)}"
                 )
         _check_query(frame)
+        if not begun:
+            begun = True
+            _tell_of_lost([name for name in columns if name not in sinks])
         frame.persist()
         try:
             frame.count()  # all of it: a sink may look at some rows only, or at none, and the state must move on
@@ -91,6 +100,14 @@ def _how_to_get(name: str, columns: list[str]) -> str:
     if tag in LATE_SIDES:
         asked = f".side_output_late_data() of the {tag.removeprefix('late_')} input of a join"
     return f"ask for it with {asked}"
+
+
+def _tell_of_lost(names: list[str]) -> None:
+    """Logs that outputs have no sink. names: their columns."""
+    for name in names:
+        tag = name.removeprefix(SIDE_PREFIX)
+        argument = f"{name}=" if tag == name else f"side={{{tag!r}: ...}}"
+        _LOG.warning("route: no sink takes the %s rows, which the spec asks for: they go nowhere; give %s", name, argument)
 
 
 def _check_query(frame: DataFrame) -> None:

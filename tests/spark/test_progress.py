@@ -116,6 +116,12 @@ def test_a_query_without_a_micro_batch_has_no_counters():
     assert spark_glue.counters(None) == {} and spark_glue.batch_metrics(None) == []
 
 
+@pytest.mark.parametrize("function", [spark_glue.counters, spark_glue.batch_metrics])
+def test_progress_is_that_of_a_query(function):
+    with pytest.raises(SpecError, match=f"{function.__name__}: progress must be a StreamingQueryProgress.*, got {{}}"):
+        function({})
+
+
 def test_an_observation_is_for_batch_frames(spark):
     rate = spark.readStream.format("rate").load().selectExpr("value k", "timestamp ts")
     with pytest.raises(SpecError, match="name: an Observation is for batch frames"):

@@ -1,4 +1,4 @@
-"""The assigners at C level: the windows of one element, latest start first."""
+"""The assigners at C level: the windows of one element, the latest one first."""
 
 from operator import index
 
@@ -143,26 +143,23 @@ cdef class CumulativeNode(AssignerNode):
         self.reserve(size // step)
 
     cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
-        cdef Py_ssize_t n = 0
-        cdef ts_t start, end
+        cdef Py_ssize_t n, first, last
+        cdef ts_t start
         if not self.event:
             time = self.timers.clock
         start = floored(time, self.size, self.offset)
-        end = plus(start, ((time - start) // self.step + 1) * self.step)
-        while True:
+        first = (time - start) // self.step + 1
+        last = self.size // self.step
+        for n in range(last - first + 1):
             self.starts[n] = start
-            self.ends[n] = end
-            n += 1
-            if end - start > self.size - self.step:     # the next one would be larger, or has no end in int64
-                return n
-            end = plus(end, self.step)
+            self.ends[n] = plus(start, (last - n) * self.step)
+        return last - first + 1
 
 
 cdef class CalendarNode(AssignerNode):
     """Calendar windows: bounds out of a table, which is made anew for a time that is not in it."""
 
     cdef readonly object windows
-    cdef bint ascending
     cdef object _table
     cdef const int64_t[::1] bounds
     cdef const int32_t[::1] begins, last_ends
@@ -172,7 +169,6 @@ cdef class CalendarNode(AssignerNode):
     def __init__(self, Elements elements not None, assigner):
         super().__init__(elements, assigner)
         self.windows = assigner
-        self.ascending = assigner.shape == "cumulative"
         self.plain = True
         self._table = NO_BOUNDS
         self.first = self.last = 0
@@ -200,10 +196,8 @@ cdef class CalendarNode(AssignerNode):
             raise too_many(self.windows, windows)
         self.reserve(windows)
         for n in range(windows):
-            at += 1
-            i = n if self.ascending else windows - 1 - n
-            self.starts[i] = self.bounds[self.begins[at]]
-            self.ends[i] = self.bounds[at]
+            self.starts[n] = self.bounds[self.begins[last - n]]
+            self.ends[n] = self.bounds[last - n]
         return windows
 
 

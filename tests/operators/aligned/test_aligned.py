@@ -1,12 +1,15 @@
 """Tumbling and sliding windows: boundaries, slices, late elements, timers, deltas."""
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin.run.planner import plan
+from fastwin.run.stream import open_plan
 
 MAX = fw.MAX_TIMESTAMP
 
@@ -138,6 +141,28 @@ def test_late_element_fires_its_windows_the_latest_first() -> None:
         (-10, 20, 1),
         (-20, 10, 1),
     ]
+
+
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        fw.SlidingEventTimeWindows.of("3 days", "1 day"),
+        fw.CumulativeEventTimeWindows.of("3 days", "1 day"),
+        fw.CalendarEventTimeWindows.sliding("1 week", "1 day", time_zone="UTC"),
+        fw.CalendarEventTimeWindows.cumulative("1 week", "1 day", time_zone="UTC"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("general", [False, True])
+def test_late_elements_fire_the_latest_window_first_with_each_operator(assigner: Any, general: bool) -> None:
+    spec = fw.key_by("k").event_time("t").window(assigner).allowed_lateness("30 days").aggregate(n=fw.Count())
+    elements = table(0)
+    stream = open_plan(plan(spec, elements.schema, general=general))
+    stream.advance_watermark(30 * 86_400_000)
+    windows = [(start, end) for start, end, _ in fired(stream.process(elements))]
+    assert windows == sorted(windows, key=lambda window: window[1], reverse=True)
+    assert windows == [(window.start, window.end) for window in assigner.assign_windows(None, 0, None)]
+    assert len(windows) > 2
 
 
 def test_late_element_fires_only_what_has_passed() -> None:

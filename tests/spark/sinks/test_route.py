@@ -115,6 +115,20 @@ def test_side_outputs_have_sinks_of_their_own(spark, tmp_path, inputs):
     assert 0 < at_the_side.num_rows < len(counts)
 
 
+def test_rows_that_go_nowhere_are_told_of_once(spark, tmp_path, inputs, caplog):
+    spec = SPEC.bad_rows("divert").side_output_late_data()
+    run(spark, tmp_path, spec, inputs, main=Sink(), bad=Sink())
+    assert [record.getMessage() for record in caplog.records if record.name == "spark_glue.sinks.route"] == [
+        "route: no sink takes the late rows, which the spec asks for: they go nowhere; give late="
+    ]
+
+
+def test_a_side_output_that_goes_nowhere_is_told_of(spark, caplog):
+    frame = spark.sql("select 1L k, named_struct('k', 1L) side_odd")
+    spark_glue.route(main=Sink())(frame, 0)
+    assert "no sink takes the side_odd rows" in caplog.text and "give side={'odd': ...}" in caplog.text
+
+
 def test_a_query_that_would_never_end_is_refused(spark, tmp_path, inputs):
     spec = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of(10)).aggregate(n=fw.Count())
     source = Source(tmp_path, inputs[0].schema)
