@@ -108,7 +108,7 @@ def batch_metrics(progress: StreamingQueryProgress | None) -> list[BatchMetrics]
 
 def _check_progress(function: str, progress: object) -> None:
     if not isinstance(progress, StreamingQueryProgress):
-        raise SpecError(f"{function}: progress must be a StreamingQueryProgress, as query.lastProgress, got {progress!r}")
+        raise SpecError(f"{function}: progress must be a StreamingQueryProgress (lastProgress), got {progress!r}")
 
 
 def metrics_listener(callback: Callable[[BatchMetrics], object]) -> StreamingQueryListener:

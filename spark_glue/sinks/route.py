@@ -106,8 +106,8 @@ def _tell_of_lost(names: list[str]) -> None:
     """Logs that outputs have no sink. names: their columns."""
     for name in names:
         tag = name.removeprefix(SIDE_PREFIX)
-        argument = f"{name}=" if tag == name else f"side={{{tag!r}: ...}}"
-        _LOG.warning("route: no sink takes the %s rows, which the spec asks for: they go nowhere; give %s", name, argument)
+        sink = f"{name}=" if tag == name else f"side={{{tag!r}: ...}}"
+        _LOG.warning("route: no sink takes the %s rows that the spec asks for: they go nowhere; give %s", name, sink)
 
 
 def _check_query(frame: DataFrame) -> None:
