@@ -36,7 +36,7 @@ def why(
     checkpoint: str | Path | StreamingQuery,
     spec: fw.WindowSpec | fw.JoinSpec,
     *,
-    key: Any = None,
+    key: Any = ...,
     at: Any = None,
     window: Any = None,
     operator: int = 0,

@@ -143,7 +143,7 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def change_refused(was: pa.DataType, now: pa.DataType) -> str | None:
-    """Returns why values of one type must not become values of another, in words; None if they may.
+    """Returns why values of a type must not take the place of others, in words; None if they may. was: of these.
 
     They may if all that they say stays the same. Whether each value fits is not told by this.
     """
@@ -159,7 +159,7 @@ def change_refused(was: pa.DataType, now: pa.DataType) -> str | None:
     if before != after:
         if "text" in (before, after):
             return "text is not parsed, and nothing is made text"
-        return f"{before} cannot stand for {after}"
+        return f"{after} cannot stand for {before}"
     if before == "numbers":
         return _rounding(was, now)
     if before == "lists":

@@ -88,7 +88,7 @@ class Operator(Protocol):
         """
 
     def next_timer(self) -> int | None:
-        """Returns a watermark, ms, below which nothing fires or is cleaned; None: nothing is waiting."""
+        """Returns a watermark, ms, below which nothing fires and no state goes; None: nothing is waiting."""
 
     def next_processing_timer(self) -> int | None:
         """Returns the time of the first timer of processing time, ms; None: there is none."""

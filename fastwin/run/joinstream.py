@@ -208,7 +208,8 @@ class JoinStream(ShownStream):
     ) -> Result:
         """Moves the watermarks of both inputs, or of one, ms; returns what fires.
 
-        Time is the lesser of both. A watermark at or below the current one is ignored.
+        left, right: of one input, in place of ``watermark``. Time is the lesser of both. A watermark at or below the
+        current one is ignored, and None leaves it as it is.
         """
         given = [watermark if one is None else one for one in (left, right)]
         given = [
@@ -260,7 +261,7 @@ class JoinStream(ShownStream):
         return Metrics(**told)
 
     @alone
-    def why(self, key: Any = None, at: Any = None, *, window: Any = None) -> WhyReport:
+    def why(self, key: Any = ..., at: Any = None, *, window: Any = None) -> WhyReport:
         """Says why the windows of a key have fired or have not, and which input holds them; see ``Stream.why``.
 
         Int times are in ms. What has fired and what was late is known if the stream was opened with ``trace=``. Raises

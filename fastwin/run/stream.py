@@ -259,7 +259,10 @@ class Stream(Questions, ShownStream):
         return self._empty
 
     def next_timer(self) -> int | None:
-        """Returns a watermark, ms, below which nothing fires or is cleaned; None: nothing is waiting."""
+        """Returns a watermark, ms, below which nothing fires and no state goes; None: nothing is waiting.
+
+        Which elements are late goes by each watermark: where windows share state, one may close for them before that.
+        """
         return self._guard.look(self, "next_timer", None)
 
     def next_processing_timer(self) -> int | None:

@@ -57,10 +57,13 @@ def outputs_text(spec: SpecBuilder) -> list[str]:
     if spec.fill_ms is not None:
         gap = ", ".join(map(format_ms, dict.fromkeys(spec.fill_ms)))
         told.append(f"empty windows: a row each, where the windows with elements on both sides end up to {gap} apart")
-    if spec.lateness_ms or spec.coalesce is not None:
+    timeless = spec.assigner is not None and not spec.assigner.is_event_time()
+    if timeless and (spec.lateness_ms or spec.late_output):
+        told.append("late elements: windows of processing time have none, so what is said of them has no effect")
+    elif spec.lateness_ms or spec.coalesce is not None:
         kept = f"allowed lateness: windows are kept for {format_ms(spec.lateness_ms)} after their end"
         told.append(f"{kept}, and late elements fire them again, {_COALESCE[spec.coalesce]}")
-    if spec.late_output:
+    if spec.late_output and not timeless:
         told.append("late elements: handed out in result.late, where no window takes them any more")
     if spec.bad_row_policy != "raise":
         told.append(f"bad rows: {_BAD_ROWS[spec.bad_row_policy]}")

@@ -148,15 +148,17 @@ class StateSpec:
         It can if it is the same, has a longer allowed lateness, another option of an aggregate that its cells do not
         depend on (what is done on overflow, ``ddof``, what a sketch gives out), or what ``migrate`` allows.
         """
-        old = old.renamed(migrate)
+        first, old = old, old.renamed(migrate)
         wrong = self._changed_parts(old, migrate)
         wrong += self._shorter_lateness(old)
+        wrong += _of_one_name(first, old)
         before = {one.name: one for one in old.aggregates}
         now = {one.name: one for one in self.aggregates}
         for name in before.keys() | now.keys():
             if name not in now:
                 if REMOVED_AGGREGATES not in _allowed(migrate) or not now:
-                    wrong.append(f"aggregate {name}={before[name].text} is missing{_HOW_TO_REMOVE if now else ''}")
+                    hint = _HOW_TO_REMOVE if now else "; without any built-in aggregate it cannot go on"
+                    wrong.append(f"aggregate {name}={before[name].text} is missing{hint}")
             elif name in before and not before[name].is_like(now[name], migrate):
                 hint = _HOW_TO_WIDEN if before[name].is_like(now[name], WIDER_TYPES) else ""
                 wrong.append(f"aggregate {name} was {_of(before[name])}, is {_of(now[name])}{hint}")
@@ -217,6 +219,18 @@ def _renamed(name: str, names: Mapping[str, str], own: Collection[str]) -> str:
         if name in own:
             break
     return name
+
+
+def _of_one_name(before: StateSpec, now: StateSpec) -> list[str]:
+    """Tells of the aggregates to which renames give one name. now: the spec with its aggregates renamed."""
+    names: dict[str, list[str]] = {}
+    for one, renamed in zip(before.aggregates, now.aggregates, strict=True):
+        names.setdefault(renamed.name, []).append(one.name)
+    return [
+        f"migrate= makes one aggregate, {name}, of {' and '.join(ones)}"
+        for name, ones in names.items()
+        if len(ones) > 1
+    ]
 
 
 _HOW_TO_GO_ON = (

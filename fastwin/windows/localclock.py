@@ -37,12 +37,18 @@ def time_zone_of(name: str, argument: str) -> ZoneInfo:
             raise ValueError
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError):  # ZoneInfoNotFoundError is a KeyError
-        hint = (
-            "; if that is one, this machine has no time zone data: pip install tzdata" if isinstance(name, str) else ""
-        )
+        hint = "" if _has_zones() else "; this machine has no time zone data: pip install tzdata"
         raise SpecError(
             f"{argument}: must be the name of a time zone such as 'Europe/Berlin', got {name!r}{hint}"
         ) from None
+
+
+def _has_zones() -> bool:
+    try:
+        ZoneInfo("Europe/Berlin")
+    except (OSError, LookupError):
+        return False
+    return True
 
 
 def is_utc(zone: str) -> bool:

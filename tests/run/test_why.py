@@ -261,6 +261,7 @@ def test_rows_of_the_stream_are_counted() -> None:
     "arguments, says",
     [
         ({"key": "ann", "at": 1, "window": (1, 2)}, "takes at= or window=, not both"),
+        ({}, "why: key: give a value of user; None is the key of nulls"),
         ({"key": ("ann", 1)}, "key must be a value for each of user"),
         ({"key": {"name": "ann"}}, "key must have user, got name"),
         ({"key": 7}, "why: key: column 'user'"),

@@ -49,3 +49,11 @@ def test_explain_says_what_was_asked_for_beyond_state(spec: fw.WindowSpec, line:
         HOURS.allowed_lateness(spec.lateness_ms).aggregate(n=fw.Count()).fingerprint
         == spec.aggregate(n=fw.Count()).fingerprint
     )
+
+
+def test_explain_says_that_windows_of_processing_time_know_no_lateness() -> None:
+    windows = fw.key_by("k").processing_time().window(fw.TumblingProcessingTimeWindows.of("1 hour"))
+    told = lines(windows.allowed_lateness("5 min").side_output_late_data())[1:]
+    assert "late elements: windows of processing time have none, so what is said of them has no effect" in told
+    assert not any("late" in line for line in lines(windows))
+    assert [line for line in told if "late" in line] == [line for line in told if line.startswith("late elements: w")]

@@ -145,6 +145,36 @@ def test_several_renames(now, migrate):
     assert {name: row[name] for name in now} == {name: {"v": 7, "x": 0.5}[column] for name, column in now.items()}
 
 
+@pytest.mark.parametrize(("name", "migrate"), [("t", {"renamed n to t", "renamed s to t"}), ("s", {"renamed n to s"})])
+def test_two_aggregates_of_one_name_are_refused(name, migrate):
+    old = WINDOWS["tumbling"].aggregate(n=fw.Count(), s=fw.Max("v")).open(schema=NARROW)
+    old.process(pa.table([[1], ["a"], [5], [7], [0.5], [None]], schema=NARROW))
+    after = WINDOWS["tumbling"].aggregate(**{name: fw.Max("v")}).open(schema=NARROW)
+    with pytest.raises(fw.StateError, match=f"migrate= makes one aggregate, {name}, of n and s"):
+        after.restore(old.snapshot(), migrate={*migrate, "added aggregates", "removed aggregates"})
+
+
+class Elements(fw.AggregateFunction):
+    """A count in Python."""
+
+    create_accumulator = int
+
+    def add(self, value, accumulator):
+        return accumulator + 1
+
+    def get_result(self, accumulator):
+        return accumulator
+
+
+def test_without_a_built_in_aggregate_the_error_says_that_one_is_needed():
+    window = WINDOWS["tumbling"]
+    old = window.aggregate(n=fw.Count(), x=Elements(), output="x bigint").open(schema=NARROW)
+    old.process(pa.table([[1], ["a"], [5], [7], [0.5], [None]], schema=NARROW))
+    after = window.aggregate(x=Elements(), output="x bigint").open(schema=NARROW)
+    with pytest.raises(fw.StateError, match=r"n=.* is missing; without any built-in aggregate it cannot go on"):
+        after.restore(old.snapshot(), migrate="removed aggregates")
+
+
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_wider_types_go_on(kind):
     dice = random.Random(2)

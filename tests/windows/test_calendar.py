@@ -185,7 +185,7 @@ def test_the_warning_of_utc_days_names_what_helps() -> None:
         (lambda: Calendar.of("1 hour", time_zone="UTC"), "size: must be a number of days.*'1 hour'"),
         (lambda: Calendar.of(5, time_zone="UTC"), "size: must be a number of days"),
         (lambda: Calendar.of("0 days", time_zone="UTC"), "at least 1 day"),
-        (lambda: Calendar.of("1 month", time_zone="Mars/Olympus"), "time_zone: must be.*'Mars/Olympus'.*tzdata"),
+        (lambda: Calendar.of("1 month", time_zone="Mars/Olympus"), "time_zone: must be.*'Mars/Olympus'$"),
         (lambda: Calendar.of("1 month", time_zone=None), "time_zone: must be.*got None$"),
         (lambda: Calendar.of("1 week", time_zone="UTC", offset="sunday"), "offset: must be such as.*got 'sunday'"),
         (lambda: Calendar.of("1 month", time_zone="UTC", offset="1 month"), "offset must be below 1 month"),

@@ -101,6 +101,7 @@ def why(subject: Subject, key: Any, at: Any = None, window: Any = None) -> WhyRe
 
 def why_nothing(spec: SpecBuilder, key: Any, watermark: int, clock: int) -> WhyReport:
     """Returns the report of a stream that has seen no row and no schema."""
+    key = _given(key, spec.keys)
     question = f"{', '.join(spec.keys) or 'the one key'} = {key!r}, in {spec.assigner}"
     said = "No row has come yet, and no schema was given: there are no windows, and nothing that could fire."
     return WhyReport(key, question, None, watermark, None, clock, (said,), (), ())
@@ -124,6 +125,7 @@ def key_columns(plan: Plan, key: Any) -> list[pa.Array]:
 
 def _values_of(plan: Plan, key: Any) -> list[Any]:
     names = [field.name for field in plan.config.codec.fields]
+    key = _given(key, names)
     if isinstance(key, Mapping):
         if set(key) != set(names):
             raise SpecError(f"why: key must have {', '.join(names) or 'no columns'}, got {', '.join(map(str, key))}")
@@ -133,6 +135,15 @@ def _values_of(plan: Plan, key: Any) -> list[Any]:
         told = ", ".join(names) or "no columns: leave it out"
         raise SpecError(f"why: key must be a value for each of {told}, got {key!r}")
     return values
+
+
+def _given(key: Any, names: Sequence[str]) -> Any:
+    """Returns a key that was given; ``...`` stands for none, which is the key of a spec without keys."""
+    if key is not ...:
+        return key
+    if names:
+        raise SpecError(f"why: key: give a value of {', '.join(names)}; None is the key of nulls")
+    return None
 
 
 def _window(held: HeldWindows, place: int) -> WhyWindow:

@@ -46,13 +46,13 @@ class Questions:
         raise NotImplementedError
 
     @alone
-    def why(self, key: Any = None, at: Any = None, *, window: Any = None) -> WhyReport:
+    def why(self, key: Any = ..., at: Any = None, *, window: Any = None) -> WhyReport:
         """Says why the windows of a key have fired or have not, and what is missing. ``print`` the report.
 
-        key: the value of the key column, a tuple of several, or a dict by column. at: a time: the windows at that time
-            are told of, also those that are not there, and why. A datetime, such a text, or an int in the unit of the
-            column (ms where it has timestamps); without a zone, it is in the column's. window: one window, as a
-            TimeWindow or a pair (start, end) of such times. Neither: all windows of the key.
+        key: the value of the key column, a tuple of several, or a dict by column; a spec without keys has none. at: a
+            time: the windows at that time are told of, also those that are not there, and why. A datetime, such a text,
+            or an int in the unit of the column (ms where it has timestamps); without a zone, it is in the column's.
+            window: one window, as a TimeWindow or a pair (start, end) of such times. Neither: all windows of the key.
 
         Costs nothing until it is called; then O(rows of state). What has fired and what was late is known if the stream
         was opened with ``trace=``. Raises SpecError for a key that does not suit, and for ``at`` and ``window`` both.
