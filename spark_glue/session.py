@@ -3,9 +3,11 @@
 import logging
 import os
 import re
+import signal
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -13,6 +15,7 @@ from pyspark.sql import SparkSession
 from fastwin.callers import callers_level
 from fastwin.errors import NotInstalledError, SpecError
 from fastwin.machine.java import java_fault
+from fastwin.machine.processes import child_processes
 from spark_glue.classarchive import archived_classes
 from spark_glue.interpreter import start_quickly
 from spark_glue.plan.compat import SparkContext, checkpoint_format, is_connect
@@ -140,13 +143,30 @@ def session(
 
 def _started(builder: SparkSession.Builder) -> SparkSession:
     """Starts Spark. Raises NotInstalledError, with the command that mends it, if that failed for want of Java."""
+    before = child_processes()
     try:
         return builder.getOrCreate()
+    except KeyboardInterrupt:
+        _end_what_started(before)
+        raise
     except Exception as problem:
         runs_here = "SPARK_REMOTE" not in os.environ and "PYSPARK_GATEWAY_PORT" not in os.environ
         if runs_here and (fault := java_fault()):
             raise NotInstalledError(f"spark_glue.session: {fault}") from problem
         raise
+
+
+def _end_what_started(before: Collection[int]) -> None:
+    """Ends a JVM that was not waited for, as it would stay for ever; with one that has answered, nothing happens.
+
+    It misses the folder where it was to say how to reach it, and loses the thread that would have ended it.
+    """
+    if SparkContext._gateway is not None:
+        return
+    for process, command in child_processes().items():
+        if process not in before and "spark" in command:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
 
 def _remote_session(remote: str, app_name: str | None, wanted: Mapping[str, str]) -> SparkSession:
