@@ -1,6 +1,7 @@
 """The command line: ``python -m fastwin COMMAND``. Commands come from installed packages, through entry points."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
@@ -69,6 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("fastwin: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # who reads the output has seen enough, such as head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -65,6 +67,34 @@ def test_only_the_command_that_is_asked_for_is_imported(monkeypatch: pytest.Monk
     monkeypatch.setattr(command_line, "entry_points", lambda group: points)
     make_parser("doctor")
     assert loaded == []
+
+
+_LINES = """
+import sys
+from types import SimpleNamespace
+from fastwin import __main__ as command_line
+
+def lines(_):
+    for number in range(1_000_000):
+        print(number, flush=True)
+
+def command(commands):
+    commands.add_parser("lines").set_defaults(run=lines)
+
+command_line.entry_points = lambda group: [SimpleNamespace(name="lines", load=lambda: command)]
+sys.exit(command_line.main(["lines"]))
+"""
+
+
+def test_a_reader_that_has_seen_enough_ends_it_without_a_traceback() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _LINES], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == "0\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=60) == 141
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

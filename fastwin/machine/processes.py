@@ -14,7 +14,9 @@ def child_processes() -> dict[int, str]:
         try:
             # Behind the name, which may hold anything: state, parent.
             if (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1] == own:
-                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found[int(folder.name)] = (
+                    (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
         except OSError:  # it has ended
             continue
     return found

@@ -106,7 +106,8 @@ class _Gate:
         if self._settings.hosts and name not in self._settings.hosts:
             return _error(421, "This service is only known as localhost; bind it to another address to reach it so.")
         if self._settings.token is not None and scope["path"].startswith(("/api/", "/metrics")):
-            given = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
+            scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+            given = given.strip() if scheme.lower() == b"bearer" else b""
             if not hmac.compare_digest(given, self._settings.token.encode()):
                 wrong = "is wrong" if given else "is missing"
                 return _error(

@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 import sys
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from fastwin.errors import SpecError
@@ -75,12 +76,12 @@ def run(arguments: argparse.Namespace) -> int:
     scheme, _, rest = (arguments.store or "").partition(":")
     if scheme.lower() != "rocksdb" and ("@" in rest or "password=" in rest):
         _warn(f"all on this machine can read the password in --store; use {STORE_VARIABLE} or password_file=PATH")
-    token, made = _token(arguments), ""
+    (token, told), made = _token(arguments), ""
     if token is None and not loopback:
         token = secrets.token_urlsafe(24)
         made = f"#token={quote(token, safe='')}"  # one that was given is known, and no matter for a log
     if token is not None and len(token) < 8:
-        raise SpecError(f"--token: must have at least 8 characters, got {len(token)}")
+        raise SpecError(f"{told}: must have at least 8 characters, got {len(token)}")
     if not 0.2 <= arguments.refresh <= 3_600:
         raise SpecError(f"--refresh: must be 0.2 to 3600 seconds, got {arguments.refresh:g}")
     labels = {}
@@ -90,7 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise SpecError(f"--label: must be NAME=TEXT, got {text!r}")
         labels[name] = label
     settings = Settings(arguments.title, labels, round(arguments.refresh * 1_000), token, known_names(arguments.host))
-    PaneStore.open(store, read_only=True).close()  # a wrong URL shall show at once
+    with contextlib.closing(PaneStore.open(store, read_only=True)) as opened:  # a wrong URL shall show at once
+        _check_labels(labels, opened)
     if not 1 <= arguments.connections <= Limits.total:
         raise SpecError(f"--connections: must be 1 to {Limits.total}, got {arguments.connections}")
     if not 1 <= arguments.workers <= _WORKERS:
@@ -109,6 +111,14 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         print("fastwin serve: stopped", file=sys.stderr)
     return 0
+
+
+def _check_labels(labels: Mapping[str, str], store: PaneStore) -> None:
+    """Raises SpecError for the label of an aggregate that a store does not have; an empty one may get it yet."""
+    meta = store.meta()
+    names = set() if meta is None else {one.name for one in meta.layout.outputs}
+    if meta is not None and (unknown := labels.keys() - names):
+        raise SpecError(f"--label: the store has no aggregate {min(unknown)!r}; it has {', '.join(sorted(names))}")
 
 
 def _work(bound: socket.socket, store: str, settings: Settings, limits: Limits, access_log: bool) -> None:
@@ -130,16 +140,17 @@ def _work(bound: socket.socket, store: str, settings: Settings, limits: Limits, 
         answers.close()
 
 
-def _token(arguments: argparse.Namespace) -> str | None:
+def _token(arguments: argparse.Namespace) -> tuple[str | None, str]:
+    """Returns the token, None for none, and where it was given."""
     if arguments.token is not None:
         _warn("all on this machine can read --token; use --token-file or FASTWIN_TOKEN")
-        return arguments.token
+        return arguments.token, "--token"
     if arguments.token_file is not None:
         try:
-            return arguments.token_file.read_text(encoding="utf-8").strip()
+            return arguments.token_file.read_text(encoding="utf-8").strip(), "--token-file"
         except (OSError, UnicodeDecodeError) as problem:
             raise SpecError(f"--token-file: {arguments.token_file} cannot be read: {problem}") from None
-    return os.environ.get("FASTWIN_TOKEN")
+    return os.environ.get("FASTWIN_TOKEN"), "FASTWIN_TOKEN"
 
 
 def _warn(sentence: str) -> None:

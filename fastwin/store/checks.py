@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.errors import SpecError, StoreError
+from fastwin.spec.builder import SpecBuilder
 from fastwin.spec.resultcolumns import WINDOW_END, WINDOW_START
 from fastwin.store.layout import Layout
 from fastwin.store.records import Meta, Revision
@@ -17,8 +18,12 @@ from fastwin.store.spans import FIRST_MS, LAST_MS, Span, time_text
 from fastwin.times import Duration, Moment, format_ms, moment_text, to_ms
 from fastwin.windows.timetext import TimeText
 
+if TYPE_CHECKING:
+    from fastwin.store.panestore import PaneStore
+
 __all__ = [
     "check_size",
+    "checked",
     "checked_bounds",
     "checked_revision",
     "checked_watermark",
@@ -29,6 +34,18 @@ __all__ = [
 ]
 
 _MAX_PANES = 5_000_000
+_Store = TypeVar("_Store", bound="PaneStore")
+
+
+def checked(store: _Store, spec: SpecBuilder | None) -> _Store:
+    """Returns a store that was opened. Closes it and raises StoreError if it holds what is not of the spec."""
+    try:
+        if spec is not None and (meta := store.meta()) is not None:
+            meta.layout.check_spec(spec)
+    except BaseException:
+        store.close()
+        raise
+    return store
 
 
 def checked_revision(revision: Any) -> Revision:

@@ -220,6 +220,25 @@ class Layout:
             if mine.reads and theirs.reads and mine.reads != theirs.reads:
                 raise _other(mine.name, mine.reads, theirs.reads)
 
+    def check_spec(self, spec: SpecBuilder) -> None:
+        """Raises StoreError for a spec of other panes, as far as a spec tells that without the types of its columns."""
+        whole: Any = spec.origin or spec
+        outputs = outputs_of(whole)
+        fields = fields_of(outputs)
+        for what, mine, theirs in (
+            ("keys", [one.name for one in self.keys], list(whole.keys)),
+            ("aggregates", [one.name for one in self.outputs], [one.name for one in outputs]),
+            (
+                "fields",
+                [f"{one.name} by {one.merge}" for one in self.fields],
+                [f"{f.name} by {f.merge}" for f in fields],
+            ),
+        ):
+            if mine != theirs:
+                raise _other(what, ", ".join(mine), ", ".join(theirs))
+        held = pa.schema([*self.keys, *(pa.field(one.name, one.kind) for one in self.fields)])
+        self.check_same(Layout.of(spec, held, None, self))
+
 
 @lru_cache(maxsize=64)  # every question to a store reads it
 def _read(text: str | bytes) -> Layout:
@@ -304,7 +323,7 @@ def _output(output: PaneOutput) -> Output:
 
 def _other(what: str, mine: str, theirs: str) -> StoreError:
     return StoreError(
-        f"store: it holds panes with {what}={mine}, and the spec has {theirs}; use another store or another namespace"
+        f"store: it holds panes with {what}={mine}, and not with {theirs}; use another store or another namespace"
     )
 
 

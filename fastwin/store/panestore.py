@@ -14,6 +14,7 @@ from fastwin.spec.builder import SpecBuilder
 from fastwin.store.blocks import blocks_of
 from fastwin.store.checks import (
     check_size,
+    checked,
     checked_bounds,
     checked_revision,
     checked_watermark,
@@ -77,14 +78,14 @@ class PaneStore(ABC):
         retention: how long before the watermark panes are kept; None: as the store has it, eight windows at first.
         read_only: for readers: never creates anything, and does not lock.
 
-        Raises SpecError for a wrong URL or spec, NotInstalledError, and StoreError for one out of reach or locked.
+        Raises SpecError for a wrong URL or spec, NotInstalledError, StoreError for other panes or none in reach.
         """
         if not isinstance(url, str):
             raise SpecError(f"store: the URL must be text such as 'rocksdb:PATH' or 'redis://localhost', got {url!r}")
         kind: Any = PaneStore._kinds.get(url.partition(":")[0].lower())
         if kind is None:
             raise SpecError(f"store: the URL must begin with rocksdb: or redis://, got {url.split(':')[0]!r}")
-        return kind(url, spec, retention, read_only)
+        return checked(kind(url, spec, retention, read_only), spec)
 
     # --- what a kind of store brings ---
 
@@ -181,8 +182,8 @@ class PaneStore(ABC):
     ) -> Written:
         """Sets panes: each replaces what its key had at that time, unless that has a higher revision.
 
-        panes: results of ``spec.panes().run`` or of its stream: pyarrow, pandas or polars; needs ``window_start``, the
-            key columns and the panes' aggregates. Where there is a ``window_end``, it must be that of the pane.
+        panes: results of ``spec.panes().run`` or of its stream, in pyarrow or polars (pandas makes ints beside nulls
+            floats); needs ``window_start``, keys and aggregates. A ``window_end`` must be that of the pane.
         revision: ``(epoch, batch)``; None: an epoch of this store object, and its next batch.
         advance: whether the watermark follows to the end of the last pane; False where this is part of a batch, whose
             end ``advance_watermark`` tells. watermark: ms, where to instead, such as the stream's; rounded down to a

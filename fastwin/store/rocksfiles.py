@@ -43,7 +43,7 @@ def read_mark(path: Path) -> Mark | None:
     try:
         identity, version = (path / _MARK).read_text(encoding="ascii").split()
         return Mark(identity, int(version))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as problem:
         raise StoreError(f"rocksdb: {path / _MARK} is damaged: {problem}") from None

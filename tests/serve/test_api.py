@@ -233,7 +233,9 @@ def test_token(make_service):
         status, answered, body = service.get("/api/current", headers)
         assert status == 401 and answered["www-authenticate"] == "Bearer"
         assert says in json.loads(body)["error"]
-    assert service.get("/api/current", {"Authorization": "Bearer very secret"})[0] == 200
+    for scheme in ("Bearer", "bearer"):  # of any case, says HTTP
+        assert service.get("/api/current", {"Authorization": f"{scheme} very secret"})[0] == 200
+    assert service.get("/api/current", {"Authorization": "Basic very secret"})[0] == 401
     assert service.get("/")[0] == 200  # the empty page
 
 

@@ -142,6 +142,8 @@ def test_a_path_with_a_sign_is_a_path(tmp_path):
         (("--store", "URL", "--workers", "0"), "--workers: must be 1 to 64"),
         (("--store", "URL", "--connections", "0"), "--connections: must be 1 to"),
         (("--store", "URL", "--label", "pv"), "--label: must be NAME=TEXT"),
+        (("--store", "URL", "--label", "zz=1"), "--label: the store has no aggregate 'zz'; it has "),
+        (("--store", "URL", "--token-file", "/dev/null"), "--token-file: must have at least 8 characters, got 0"),
         (("--store", "URL", "--host", "192.0.2.1", "--port", "0"), "cannot bind 192.0.2.1"),
     ],
 )

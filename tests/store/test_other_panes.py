@@ -85,13 +85,13 @@ def test_means_of_what_a_mean_does_not_take(url, kind):
 
 
 AGGREGATES = [
-    (fw.Sum("gross"), fw.Sum("net"), r"a=Sum\('gross'\), and the spec has Sum\('net'\)"),
-    (fw.Count(), fw.Count(where="paid"), r"a=Count\(\), and the spec has Count\(where='paid'\)"),
+    (fw.Sum("gross"), fw.Sum("net"), r"a=Sum\('gross'\), and not with Sum\('net'\)"),
+    (fw.Count(), fw.Count(where="paid"), r"a=Count\(\), and not with Count\(where='paid'\)"),
     (fw.Mean("gross"), fw.Mean("gross", where=pc.field("net") > 9), r"a__sum=Sum\('gross'\), .*where=\(net > 9\)\)"),
     (fw.HyperLogLog("user"), fw.HyperLogLog("session"), r"HyperLogLog\('user'\), .*HyperLogLog\('session'\)"),
-    (fw.Median("gross"), fw.Median("net"), r"a=Median\('gross'\), and the spec has Median\('net'\)"),
-    (fw.Collect("gross"), fw.Collect("user"), r"of int64, and the spec has a: .* of string"),
-    (fw.Last("gross"), fw.Last("gross", where="paid"), r"and the spec has Last\('gross', where='paid'\)"),
+    (fw.Median("gross"), fw.Median("net"), r"a=Median\('gross'\), and not with Median\('net'\)"),
+    (fw.Collect("gross"), fw.Collect("user"), r"a=Collect\('gross'\), and not with Collect\('user'\)"),
+    (fw.Last("gross"), fw.Last("gross", where="paid"), r"and not with Last\('gross', where='paid'\)"),
     (fw.ArgMax("user", "gross"), fw.ArgMax("user", "net"), r"ArgMax\('user', 'gross'\), .*ArgMax\('user', 'net'\)"),
 ]
 SALES = pa.table(
@@ -114,11 +114,10 @@ def test_other_columns_and_conditions_under_the_same_name(url, before, after, sa
     with PaneStore.open(url, first) as store:
         store.put(first.panes().run(SALES).main)
         expected = store.query()
-    with PaneStore.open(url, second) as store:
-        with pytest.raises(StoreError, match=f"store: it holds panes with .*{says}; use another store"):
-            store.put(second.panes().run(SALES).main)
-        assert store.query().equals(expected)
+    with pytest.raises(StoreError, match=f"store: it holds panes with .*{says}; use another store"):
+        PaneStore.open(url, second)
     with PaneStore.open(url, spec_of(a=before)) as store:
+        assert store.query().equals(expected)
         store.put(first.panes().run(SALES).main)
         assert store.query().equals(expected)
 

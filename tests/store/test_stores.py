@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import fastwin as fw
 from fastwin.errors import AggregateOverflowError, SpecError, StoreError
 from fastwin.store import PaneStore, Written
-from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
+from tests.support.clicks import AGGREGATES, DAY, FIRST, HOUR, MINUTE, by_module, clicks, counted, spec_of
 
 
 @pytest.fixture
@@ -238,9 +238,17 @@ def test_empty_store_says_so(url, tmp_path):
 def test_another_spec_is_refused(url, table):
     with PaneStore.open(url, spec_of()) as store:
         store.put(panes_of(table))
-    other = spec_of(pv=fw.Count())
-    with PaneStore.open(url, other) as store, pytest.raises(StoreError, match=r"fields=.*use another store"):
-        store.put(panes_of(table, other))
+    hours = fw.SlidingEventTimeWindows.of("24 hours", "1 hour")
+    for other, says in (
+        (spec_of(pv=fw.Count()), "aggregates=pv, total, low, high, last, mean, and not with pv"),
+        (spec_of(**AGGREGATES | {"last": fw.Min("ts")}), "fields=.* and not with .*last by min"),
+        (spec_of(**AGGREGATES | {"total": fw.Sum("x")}), r"total=Sum\('v'\), and not with Sum\('x'\)"),
+        (spec_of("24 hours", "1 hour", **AGGREGATES), "pane_ms=180000, and not with 3600000"),
+        (fw.key_by("user").event_time("ts").window(hours).aggregate(pv=fw.Count()), "keys=module, and not with user"),
+    ):
+        for read_only in (False, True):
+            with pytest.raises(StoreError, match=rf"store: it holds panes with {says}.*; use another store"):
+                PaneStore.open(url, other, read_only=read_only)
     with PaneStore.open(url) as store:  # without a spec, as the store has it
         store.put(panes_of(table))
 
