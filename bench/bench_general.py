@@ -98,7 +98,7 @@ _OUTPUT = "n bigint, s bigint, lo bigint, hi bigint"
 def _general(spec: fw.WindowSpec, table: pa.Table) -> Contender:
     """A table, run as ``spec.run`` does, by the general operator also where another one would be chosen."""
     bound = plan(spec, table.schema, general=True)
-    keep_freed()
+    keep_freed()  # holds for the whole process, as it does from the first ``spec.run`` on
 
     return Contender(
         lambda: bounded.run(spec, table, plan=bound).main,

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
@@ -63,16 +64,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not hasattr(parsed, "run"):
             parser.print_help()
             return 0
-        return parsed.run(parsed)
+        status = parsed.run(parsed)
+        sys.stdout.flush()
+        return status
     except FastwinError as problem:
         print(f"fastwin: {problem}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("fastwin: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # who reads the output has seen enough, such as head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        if not _reader_is_gone():
+            raise
         return 141
+
+
+def _reader_is_gone() -> bool:
+    """Tells whether who reads the output has seen enough, such as ``head``; then nothing more is written."""
+    poll = select.poll()
+    poll.register(sys.stdout, select.POLLOUT)
+    gone = any(event & select.POLLERR for _, event in poll.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return gone
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def batch_metrics(progress: StreamingQueryProgress | None) -> list[BatchMetrics]
 
 
 def _check_progress(function: str, progress: object) -> None:
-    if not isinstance(progress, StreamingQueryProgress):
+    if not hasattr(progress, "observedMetrics"):
         raise SpecError(f"{function}: progress must be a StreamingQueryProgress (lastProgress), got {progress!r}")
 
 

@@ -43,6 +43,7 @@ _REMOTE_VARIABLE = "SPARK_REMOTE"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _PROGRESS_KEY = "spark.ui.showConsoleProgress"
 _DAEMON = "spark_glue.daemon"
+_ANSWER_VARIABLE = "_PYSPARK_DRIVER_CONN_INFO_PATH"  # tells the JVM that PySpark starts where its answer is awaited
 WORKER_MEMORY = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
@@ -163,8 +164,8 @@ def _end_what_started(before: Collection[int]) -> None:
     """
     if SparkContext._gateway is not None:
         return
-    for process, command in child_processes().items():
-        if process not in before and "spark" in command:
+    for process, variables in child_processes().items():
+        if process not in before and _ANSWER_VARIABLE in variables:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 

@@ -1,5 +1,6 @@
 """The command line: its help, and commands whose packages are missing."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -75,8 +76,8 @@ from types import SimpleNamespace
 from fastwin import __main__ as command_line
 
 def lines(_):
-    for number in range(1_000_000):
-        print(number, flush=True)
+    for number in range(int(sys.argv[1])):
+        print(number, flush=len(sys.argv) > 2)
 
 def command(commands):
     commands.add_parser("lines").set_defaults(run=lines)
@@ -86,12 +87,16 @@ sys.exit(command_line.main(["lines"]))
 """
 
 
-def test_a_reader_that_has_seen_enough_ends_it_without_a_traceback() -> None:
+@pytest.mark.parametrize("arguments", [("1000000", "flush"), ("1000000",), ("10",)])
+def test_a_reader_that_has_seen_enough_ends_it_without_a_traceback(arguments: tuple[str, ...]) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with subprocess.Popen(
-        [sys.executable, "-c", _LINES], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
-    ) as process:
+        [sys.executable, "-c", _LINES, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+        env=environment,
+    ) as process:  # fmt: skip
         assert process.stdout is not None and process.stderr is not None
-        assert process.stdout.readline() == "0\n"
+        if "flush" in arguments:
+            assert process.stdout.readline() == "0\n"
         process.stdout.close()
         assert process.stderr.read() == ""
         assert process.wait(timeout=60) == 141

@@ -143,7 +143,7 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def change_refused(was: pa.DataType, now: pa.DataType) -> str | None:
-    """Returns why values of a type must not take the place of others, in words; None if they may. was: of these.
+    """Returns why values of type ``now`` must not stand where ``was`` is expected, in words; None if they may.
 
     They may if all that they say stays the same. Whether each value fits is not told by this.
     """

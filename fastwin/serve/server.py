@@ -141,16 +141,17 @@ def _work(bound: socket.socket, store: str, settings: Settings, limits: Limits, 
 
 
 def _token(arguments: argparse.Namespace) -> tuple[str | None, str]:
-    """Returns the token, None for none, and where it was given."""
+    """Returns the token, without blanks around it, which no header has, None for none, and where it was given."""
     if arguments.token is not None:
         _warn("all on this machine can read --token; use --token-file or FASTWIN_TOKEN")
-        return arguments.token, "--token"
+        return arguments.token.strip(), "--token"
     if arguments.token_file is not None:
         try:
             return arguments.token_file.read_text(encoding="utf-8").strip(), "--token-file"
         except (OSError, UnicodeDecodeError) as problem:
             raise SpecError(f"--token-file: {arguments.token_file} cannot be read: {problem}") from None
-    return os.environ.get("FASTWIN_TOKEN"), "FASTWIN_TOKEN"
+    found = os.environ.get("FASTWIN_TOKEN")
+    return None if found is None else found.strip(), "FASTWIN_TOKEN"
 
 
 def _warn(sentence: str) -> None:

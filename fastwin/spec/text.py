@@ -58,8 +58,8 @@ def outputs_text(spec: SpecBuilder) -> list[str]:
         gap = ", ".join(map(format_ms, dict.fromkeys(spec.fill_ms)))
         told.append(f"empty windows: a row each, where the windows with elements on both sides end up to {gap} apart")
     timeless = spec.assigner is not None and not spec.assigner.is_event_time()
-    if timeless and (spec.lateness_ms or spec.late_output):
-        told.append("late elements: windows of processing time have none, so what is said of them has no effect")
+    if timeless and (spec.lateness_ms or spec.late_output or spec.coalesce is not None):
+        told.append("late elements: these windows know none, so what the spec says of them has no effect")
     elif spec.lateness_ms or spec.coalesce is not None:
         kept = f"allowed lateness: windows are kept for {format_ms(spec.lateness_ms)} after their end"
         told.append(f"{kept}, and late elements fire them again, {_COALESCE[spec.coalesce]}")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_size",
-    "checked",
     "checked_bounds",
     "checked_revision",
     "checked_watermark",
@@ -31,13 +30,14 @@ __all__ = [
     "earliest",
     "keys_at_once",
     "pane_starts",
+    "with_checked_spec",
 ]
 
 _MAX_PANES = 5_000_000
 _Store = TypeVar("_Store", bound="PaneStore")
 
 
-def checked(store: _Store, spec: SpecBuilder | None) -> _Store:
+def with_checked_spec(store: _Store, spec: SpecBuilder | None) -> _Store:
     """Returns a store that was opened. Closes it and raises StoreError if it holds what is not of the spec."""
     try:
         if spec is not None and (meta := store.meta()) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -235,7 +236,10 @@ class Layout:
             ),
         ):
             if mine != theirs:
-                raise _other(what, ", ".join(mine), ", ".join(theirs))
+                raise _other(what, ", ".join(mine) or "none", ", ".join(theirs) or "none")
+        if spec.origin is None:  # whoever reads may name the windows alone, also where panes have a width of their own
+            with suppress(SpecError):
+                spec = pane_spec(spec, self.pane_ms)
         held = pa.schema([*self.keys, *(pa.field(one.name, one.kind) for one in self.fields)])
         self.check_same(Layout.of(spec, held, None, self))
 

@@ -14,7 +14,6 @@ from fastwin.spec.builder import SpecBuilder
 from fastwin.store.blocks import blocks_of
 from fastwin.store.checks import (
     check_size,
-    checked,
     checked_bounds,
     checked_revision,
     checked_watermark,
@@ -22,6 +21,7 @@ from fastwin.store.checks import (
     earliest,
     keys_at_once,
     pane_starts,
+    with_checked_spec,
 )
 from fastwin.store.keytext import column_from_text, text_of, texts_of
 from fastwin.store.layout import Layout
@@ -85,7 +85,7 @@ class PaneStore(ABC):
         kind: Any = PaneStore._kinds.get(url.partition(":")[0].lower())
         if kind is None:
             raise SpecError(f"store: the URL must begin with rocksdb: or redis://, got {url.split(':')[0]!r}")
-        return checked(kind(url, spec, retention, read_only), spec)
+        return with_checked_spec(kind(url, spec, retention, read_only), spec)
 
     # --- what a kind of store brings ---
 

@@ -37,7 +37,11 @@ def time_zone_of(name: str, argument: str) -> ZoneInfo:
             raise ValueError
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError):  # ZoneInfoNotFoundError is a KeyError
-        hint = "" if _has_zones() else "; this machine has no time zone data: pip install tzdata"
+        hint = (
+            ""
+            if not isinstance(name, str) or _has_zones()
+            else "; this machine has no time zone data: pip install tzdata"
+        )
         raise SpecError(
             f"{argument}: must be the name of a time zone such as 'Europe/Berlin', got {name!r}{hint}"
         ) from None

@@ -11,7 +11,7 @@ from fastwin.spec.joinending import LATE_SIDES
 from spark_glue.plan.outputs import SIDE_PREFIX
 from spark_glue.plan.queries import query_of
 from spark_glue.sinks.folder import FolderSink
-from spark_glue.sinks.outputs import outputs_in
+from spark_glue.sinks.outputs import argument_of, outputs_in
 
 __all__ = ["Sink", "route"]
 
@@ -52,10 +52,9 @@ def route(
         if not callable(sink):
             raise SpecError(f"route: {name} must be a function of a frame and a batch number, got {sink!r}")
     _check_folders(sinks)
-    begun = False
+    told: set[str] = set()
 
     def split(frame: DataFrame, batch_id: int) -> None:
-        nonlocal begun
         columns = outputs_in(frame)
         for name in sinks:
             if name != "main" and name not in columns:
@@ -63,9 +62,14 @@ def route(
                     f"route: {name} is given, but the spec has no {name} output; {_how_to_get(name, columns)}"
                 )
         _check_query(frame)
-        if not begun:
-            begun = True
-            _tell_of_lost([name for name in columns if name not in sinks])
+        lost = [name for name in columns if name not in sinks and name not in told]
+        told.update(lost)
+        for name in lost:
+            _LOG.warning(
+                "route: no sink takes the %s rows that the spec asks for: they go nowhere; give %s",
+                name,
+                argument_of(name),
+            )
         frame.persist()
         try:
             frame.count()  # all of it: a sink may look at some rows only, or at none, and the state must move on
@@ -100,14 +104,6 @@ def _how_to_get(name: str, columns: list[str]) -> str:
     if tag in LATE_SIDES:
         asked = f".side_output_late_data() of the {tag.removeprefix('late_')} input of a join"
     return f"ask for it with {asked}"
-
-
-def _tell_of_lost(names: list[str]) -> None:
-    """Logs that outputs have no sink. names: their columns."""
-    for name in names:
-        tag = name.removeprefix(SIDE_PREFIX)
-        sink = f"{name}=" if tag == name else f"side={{{tag!r}: ...}}"
-        _LOG.warning("route: no sink takes the %s rows that the spec asks for: they go nowhere; give %s", name, sink)
 
 
 def _check_query(frame: DataFrame) -> None:

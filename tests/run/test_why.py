@@ -261,7 +261,7 @@ def test_rows_of_the_stream_are_counted() -> None:
     "arguments, says",
     [
         ({"key": "ann", "at": 1, "window": (1, 2)}, "takes at= or window=, not both"),
-        ({}, "why: key: give a value of user; None is the key of nulls"),
+        ({}, "why: key is missing; give the value of user, None for the key of nulls"),
         ({"key": ("ann", 1)}, "key must be a value for each of user"),
         ({"key": {"name": "ann"}}, "key must have user, got name"),
         ({"key": 7}, "why: key: column 'user'"),
@@ -277,6 +277,14 @@ def test_bad_arguments(arguments: dict, says: str) -> None:
     stream = HOURS.open(schema=SCHEMA)
     with pytest.raises(SpecError, match=says.replace("(", r"\(")):
         stream.why(**arguments)
+
+
+def test_the_key_of_nulls_is_asked_for_by_none_alone() -> None:
+    join = fw.window_join(*[fw.key_by("user").event_time("ts")] * 2, fw.TumblingEventTimeWindows.of("1 hour"))
+    for stream in (HOURS.open(), join.open(schemas=(SCHEMA, SCHEMA))):
+        with pytest.raises(SpecError, match="why: key is missing; give the value of user"):
+            stream.why()
+        assert stream.why(None).key is None
 
 
 def test_a_stream_that_has_failed_or_has_no_state_says_so() -> None:

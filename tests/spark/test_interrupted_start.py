@@ -55,3 +55,27 @@ def test_no_java_program_stays(tmp_path: Path, delay: float) -> None:
     finally:
         for left in group(process.pid):
             os.kill(left, signal.SIGKILL)
+
+
+BYSTANDER = """
+import importlib, os, subprocess, sys
+session = importlib.import_module("spark_glue.session")
+wait = [sys.executable, "-c", "import time; time.sleep(60)", "org.apache.spark.deploy.SparkSubmit"]
+earlier = subprocess.Popen(wait, env=os.environ | {"_PYSPARK_DRIVER_CONN_INFO_PATH": "there"})
+bystander = subprocess.Popen(wait)
+started = subprocess.Popen(wait, env=os.environ | {"_PYSPARK_DRIVER_CONN_INFO_PATH": "here"})
+session._end_what_started({earlier.pid})
+assert started.wait(timeout=30) == -9
+assert bystander.poll() is None and earlier.poll() is None
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell of processes")
+def test_other_processes_stay(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, "-c", BYSTANDER], cwd=tmp_path, env=environment, start_new_session=True)
+    try:
+        assert process.wait(timeout=60) == 0
+    finally:
+        for left in group(process.pid):
+            os.kill(left, signal.SIGKILL)

@@ -243,7 +243,7 @@ def test_another_spec_is_refused(url, table):
         (spec_of(pv=fw.Count()), "aggregates=pv, total, low, high, last, mean, and not with pv"),
         (spec_of(**AGGREGATES | {"last": fw.Min("ts")}), "fields=.* and not with .*last by min"),
         (spec_of(**AGGREGATES | {"total": fw.Sum("x")}), r"total=Sum\('v'\), and not with Sum\('x'\)"),
-        (spec_of("24 hours", "1 hour", **AGGREGATES), "pane_ms=180000, and not with 3600000"),
+        (spec_of("24 hours", "4 minutes", **AGGREGATES), "pane_ms=180000, and not with 240000"),
         (fw.key_by("user").event_time("ts").window(hours).aggregate(pv=fw.Count()), "keys=module, and not with user"),
     ):
         for read_only in (False, True):
@@ -251,6 +251,18 @@ def test_another_spec_is_refused(url, table):
                 PaneStore.open(url, other, read_only=read_only)
     with PaneStore.open(url) as store:  # without a spec, as the store has it
         store.put(panes_of(table))
+
+
+def test_the_windows_spec_reads_panes_of_a_width_of_their_own(url, table):
+    spec = spec_of("24 hours", "6 minutes")
+    panes = spec.panes("3 minutes")
+    with PaneStore.open(url, panes) as store:
+        store.put(panes.run(table).main)
+        expected = store.query()
+    with PaneStore.open(url, spec, read_only=True) as store:
+        assert store.query().equals(expected)
+    with pytest.raises(StoreError, match="pane_ms=180000, and not with 240000"):
+        PaneStore.open(url, spec_of("24 hours", "4 minutes"), read_only=True)
 
 
 def test_panes_that_are_none_are_refused(store, table):

@@ -185,7 +185,7 @@ cdef class CalendarNode(AssignerNode):
         return 0
 
     cdef Py_ssize_t assign(self, Py_ssize_t i, ts_t time, idx_t key) except -1:
-        cdef Py_ssize_t n = 0, at, last, windows
+        cdef Py_ssize_t n, at, last, windows
         if not self.first <= time < self.last:
             self._cover(time)
         slice_in(&self.slicer, time)

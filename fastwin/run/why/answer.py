@@ -142,7 +142,7 @@ def _given(key: Any, names: Sequence[str]) -> Any:
     if key is not ...:
         return key
     if names:
-        raise SpecError(f"why: key: give a value of {', '.join(names)}; None is the key of nulls")
+        raise SpecError(f"why: key is missing; give the value of {', '.join(names)}, None for the key of nulls")
     return None
 
 
