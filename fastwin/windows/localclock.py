@@ -37,11 +37,8 @@ def time_zone_of(name: str, argument: str) -> ZoneInfo:
             raise ValueError
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError):  # ZoneInfoNotFoundError is a KeyError
-        hint = (
-            ""
-            if not isinstance(name, str) or _has_zones()
-            else "; this machine has no time zone data: pip install tzdata"
-        )
+        lacks = isinstance(name, str) and not _has_zones()
+        hint = "; this machine has no time zone data: pip install tzdata" if lacks else ""
         raise SpecError(
             f"{argument}: must be the name of a time zone such as 'Europe/Berlin', got {name!r}{hint}"
         ) from None

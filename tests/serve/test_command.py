@@ -97,7 +97,7 @@ def test_elsewhere_it_wants_a_token(url):
 def test_secrets_are_not_on_the_command_line(url, tmp_path, by):
     path = tmp_path / "token"
     path.write_text("long enough\n")
-    given = {"arguments": (), "FASTWIN_TOKEN": "long enough"}
+    given = {"arguments": (), "FASTWIN_TOKEN": "long enough\n"}
     if by == "file":
         given = {"arguments": ("--token-file", str(path))}
     with start("--port", "0", *given.pop("arguments"), FASTWIN_STORE=url, **given) as process:

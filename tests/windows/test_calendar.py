@@ -225,3 +225,9 @@ def test_too_many_steps_are_refused() -> None:
     minutes = Calendar.cumulative("1 day", "1 minute", time_zone="UTC")
     with pytest.raises(fw.SpecError, match="steps, at most"):
         bounds_over(minutes, ms_of(1900, 1, 1), ms_of(2100, 1, 1))
+
+
+def test_a_machine_without_time_zones_is_told_how_to_get_them(monkeypatch) -> None:
+    monkeypatch.setattr("fastwin.windows.localclock._has_zones", lambda: False)
+    with pytest.raises(fw.SpecError, match="got 'Mars/Phobos'; this machine has no time zone data: pip install tzdata"):
+        Calendar.of("1 day", time_zone="Mars/Phobos")
