@@ -54,7 +54,7 @@ test-long: .venv/.compiled build/spark.jsa | java servers ## set up, then run th
 soak: .venv/.compiled | java ## kill and disturb queries on Spark for about two hours and a half, and print what came of it
 	$(PY) -m tests.soak $(ARGS)
 
-bench: .venv/.compiled | java ## run the benchmarks, print the table, keep JSON and chart in bench/results
+bench: .venv/.compiled | java servers ## run the benchmarks, print the table, keep JSON and chart in bench/results
 	$(PY) -m bench $(ARGS)
 	$(if $(ARGS),,$(PY) -m bench.matrix)
 	$(if $(ARGS),,$(PY) -m bench.growth)
@@ -204,7 +204,7 @@ java:
 
 # Tests of the stores and of HyperLogLog need a Redis server, tests of the page a browser, those of databases PostgreSQL.
 # Without them those tests are skipped.
-servers:
+servers: | java # apt-get runs once at a time
 	@missing=; \
 	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
 	command -v chromium >/dev/null && command -v chromedriver >/dev/null || missing="$$missing chromium chromium-driver"; \

@@ -6,11 +6,13 @@ The environment chooses the build mode:
     FASTWIN_TSAN=1             ThreadSanitizer, without those checks
     FASTWIN_ABI3=1             for every Python from 3.11 on, by the stable ABI: one wheel, not one for each version
     FASTWIN_SKIP_EXTENSIONS=1  no kernels at all (for an editable install that compiles them in a step of its own)
+    MAX_JOBS=2                 how many compilers run at once; else one for each processor that this process may use
     FASTWIN_REPOSITORY=URL     where the sources are published: the package's links lead there
 """
 
 import os
 import re
+import runpy
 import sys
 import sysconfig
 import threading
@@ -30,7 +32,8 @@ ABI3 = os.environ.get("FASTWIN_ABI3") == "1" and not FREE_THREADED
 OLDEST = (3, 11)
 REPOSITORY = os.environ.get("FASTWIN_REPOSITORY", "").rstrip("/")
 MODE = "asan" if ASAN else "tsan" if TSAN else "debug" if DEBUG else "abi3" if ABI3 else "release"
-CORES = os.cpu_count() or 1
+_PROCESSORS = runpy.run_path(str(ROOT / "fastwin" / "machine" / "processors.py"))["processors"]
+CORES = max(0, int(os.environ.get("MAX_JOBS") or 0)) or _PROCESSORS()
 # What every module with memoryviews needs of Cython is compiled once, here, and not into each of them.
 SHARED = "fastwin.core._cyutility"
 

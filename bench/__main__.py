@@ -61,6 +61,12 @@ def _report(source: Path, whole: bool, keep: bool) -> int:
     print(report.table(summary))
     # What is kept in the repository comes from runs in which nothing failed.
     stem, status = "latest" if (whole or keep) and summary["scale"] == "full" else "partial", 0
+    if stem == "latest" and not keep and (kept := RESULTS / "latest.json").exists():
+        lost = report.lost(json.loads(kept.read_text()), summary)
+        if lost:
+            told = f"this run is without {', '.join(lost)}; delete it to begin anew"
+            print(f"\n{kept} stays as it is: {told}", file=sys.stderr)
+            stem, status = "partial", 1
     if keep and stem == "latest" and (kept := RESULTS / "latest.json").exists():
         try:
             summary = report.joined(json.loads(kept.read_text()), summary)

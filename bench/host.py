@@ -48,10 +48,13 @@ def load() -> float | None:
 
 
 def commit() -> str | None:
-    """Returns the commit that is checked out, or None outside of a repository."""
-    done = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
+    """Returns the commit that is checked out, or None outside of a repository, or without git."""
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        return None
     return done.stdout.strip() or None
 
 

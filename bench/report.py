@@ -8,7 +8,7 @@ from typing import Any
 from bench.race import OURS
 from bench.scale import amount
 
-__all__ = ["joined", "speedups", "summarise", "table", "versions"]
+__all__ = ["joined", "lost", "speedups", "summarise", "table", "versions"]
 
 _SAME = ("cpu", "cpu_kind", "cores", "peer_threads")  # of machines whose works stand in one table
 _CPU_KIND = ("family", "model", "stepping", "l2_cache_size")  # a virtual machine's processor may have a brand alone
@@ -81,6 +81,17 @@ def joined(kept: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{work['work']}: was measured without {', '.join(sorted(lost))}, which are kept of it")
         works[work["work"]] = work
     return summary | {"works": _ordered(works.values())}
+
+
+def lost(kept: dict[str, Any], summary: dict[str, Any]) -> list[str]:
+    """Returns the works and contenders of a kept summary that another one is without, whether they could run or not."""
+    here = {work["work"]: {one["name"] for one in work["contenders"]} for work in summary["works"]}
+    return [
+        f"{work['work']}: {one['name']}"
+        for work in kept["works"]
+        for one in work["contenders"]
+        if one["name"] not in here.get(work["work"], ())
+    ]
 
 
 def _run_of(work: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class StoreUnavailableError(StoreError):
 
 
 class AggregateOverflowError(FastwinError, OverflowError):
-    """The exact result of an integer aggregate lies outside int64."""
+    """An exact sum, or a mean of decimals, does not fit into the type of its result, such as int64."""
 
 
 class UserFunctionError(FastwinError, RuntimeError):

@@ -12,6 +12,7 @@ from fastwin.callers import callers_level
 from fastwin.errors import SpecError
 from fastwin.machine.packages import explained
 from fastwin.run.datawatermark import idle_time
+from fastwin.spec.checks import warn_if_never_fires
 from fastwin.state.identity import Migrate, check_migrate
 from fastwin.times import Duration, format_ms, to_ms
 from spark_glue.plan.catalyst import Watermark, watermark_of
@@ -66,6 +67,7 @@ def check_windows(spec: fw.WindowSpec, given: Given) -> tuple[DataFrame, Asked, 
     if not isinstance(spec, fw.WindowSpec):
         raise SpecError(f"spec: must be a WindowSpec as built from fastwin.key_by(...), got {type(spec).__name__}")
     spec.check_complete()
+    warn_if_never_fires(spec)
     check_travels(spec)
     files = given.df if isinstance(given.df, ParquetFiles) else None
     df = given.df if files is None else files.frame()

@@ -20,6 +20,7 @@ from fastwin.core.accumulators.basic import Accumulator, AccumulatorSet
 from fastwin.core.accumulators.exchange import tidy_rows
 from fastwin.core.keys.keytable import KeyTable
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
+from fastwin.errors import AggregateOverflowError, UserFunctionError
 from fastwin.operators.parts import parts_within
 from fastwin.spec.describe import describe
 from fastwin.spec.resultcolumns import BOUNDS, CHANGE, DELETE, INSERT, UPDATE, WINDOW_COLUMN
@@ -213,12 +214,26 @@ class Config:
     def values_by_name(
         self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]
     ) -> dict[str, pa.ChunkedArray]:
-        """Returns the columns of the aggregates for some rows, however long they are together."""
-        parts = [values for _, values in self.values_in_parts(accumulators, rows, slots)]
+        """Returns the columns of the aggregates for some rows, however long they are together, to look at.
+
+        Null where a window that fired now would raise, as one whose sum is outside its type's range for the moment.
+        """
+        parts = self._parts_or_nulls(accumulators, rows, slots)
         return {
             column.name: pa.chunked_array(list(values), column.field.type)
             for column, values in zip(self.results, zip(*parts, strict=True), strict=True)
         }
+
+    def _parts_or_nulls(
+        self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]
+    ) -> list[list[pa.Array]]:
+        try:
+            return [values for _, values in self.values_in_parts(accumulators, rows, slots)]
+        except (AggregateOverflowError, UserFunctionError):
+            if len(slots) <= 1:
+                return [[pa.nulls(len(slots), column.field.type) for column in self.results]]
+            halves = slots[: len(slots) // 2], slots[len(slots) // 2 :]
+            return [part for half in halves for part in self._parts_or_nulls(accumulators, rows, half)]
 
     def values_in_parts(
         self, accumulators: AccumulatorSet, rows: RowStore, slots: NDArray[np.int32]

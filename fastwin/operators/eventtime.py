@@ -56,6 +56,11 @@ class WatermarkOperator(Operator, Protocol):
     processing_time: int | None = None
     timers: int = 0
 
+    @property
+    def cleaned(self) -> int:
+        """Nothing: no state was restored."""
+        return MIN_TIMESTAMP
+
     def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:
         """Takes all elements that there will ever be, and returns what fires until the end of time."""
         return [*self.process(batch).main, *self.advance_watermark(MAX_TIMESTAMP)]
@@ -145,6 +150,11 @@ class EventTimeOperator(WatermarkOperator, Protocol):
     _accumulators: AccumulatorSet
     _lateness: Lateness
     _round: Round | None = None  # of repeating, while one is on
+
+    @property
+    def cleaned(self) -> int:
+        """What was cleaned when the state was restored; see ``Operator``."""
+        return self._lateness.cleaned
 
     def _take(self, chunks: list[Chunk]) -> None:
         self._round = None

@@ -58,6 +58,11 @@ class Operator(Protocol):
     """How many timers triggers and windows have registered; those that follow from the watermark do not count."""
 
     @property
+    def cleaned(self) -> int:
+        """The last millisecond of the latest window that had been cleaned when the state was restored: a longer allowed
+        lateness brings none back. Int64 min: none was."""
+
+    @property
     def processing_time(self) -> int | None:
         """The clock of processing time, ms; None where nothing waits for it."""
 

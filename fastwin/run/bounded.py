@@ -26,6 +26,7 @@ from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = [
     "Part",
+    "is_too_much_for_shares",
     "joined",
     "needed_columns",
     "open_bounded",
@@ -112,6 +113,11 @@ def runs_whole(plan: Plan, table: pa.Table) -> bool:
     if all(column.num_chunks == 1 for column in table.columns):
         return True
     return table.select(needed_columns(plan)).nbytes <= _WHOLE_BYTES
+
+
+def is_too_much_for_shares(plan: Plan, table: pa.Table) -> bool:
+    """Whether rows have no order, so that all of a key have to come together, and are too large to be joined."""
+    return plan.keeps_rows and plan.config.coalesce and table.nbytes > _WHOLE_BYTES
 
 
 def run_share(plan: Plan, parts: list[Part]) -> list[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from fastwin.run.opening import open_owned
 from fastwin.run.ownedstream import OwnedStream
 from fastwin.run.results import Result
 from fastwin.run.showing import watermark_text
-from fastwin.run.timelines import kind_of_element
+from fastwin.run.timelines import is_bad, kind_of_element
 from fastwin.spec.builder import SpecBuilder, check_spec
 from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.timeline.recorder import Recorder, Source
@@ -124,9 +124,10 @@ class WindowHarness:
         stream = self._stream or self._open(schema)
         table = table_of_rows([element], schema, schema.names, "push")
         before, result = stream.metrics, stream.process(table)
-        self._recorder.arrived(
-            table, kind_of_element(before, stream.metrics), None if self.spec.time_column else self._clock
-        )
+        if not is_bad(before, stream.metrics):
+            self._recorder.arrived(
+                table, kind_of_element(before, stream.metrics), None if self.spec.time_column else self._clock
+            )
         return self._take(result)
 
     @alone

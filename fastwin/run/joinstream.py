@@ -267,7 +267,7 @@ class JoinStream(ShownStream):
         Int times are in ms. What has fired and what was late is known if the stream was opened with ``trace=``. Raises
         StateError while the columns are not known.
         """
-        return self._known("why").why_as_of(self._said_of_time(), key, at, window)
+        return self._known("why").why_as_of(self._said_of_time(), key, at, window, metrics=self.metrics)
 
     def _said_of_time(self) -> tuple[str, ...]:
         time_text, said = TimeText(), ["Time is the lesser of the watermarks of both inputs."]

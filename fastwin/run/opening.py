@@ -14,6 +14,7 @@ from fastwin.run.planner import Plan
 from fastwin.run.stream import Stream
 from fastwin.run.tracing import TracedStream, check_trace
 from fastwin.spec.builder import SpecBuilder
+from fastwin.spec.checks import warn_if_never_fires
 from fastwin.times import Duration
 
 __all__ = ["open_owned", "open_stream"]
@@ -34,6 +35,7 @@ def open_stream(
         told = [name for name, value in by_event_time.items() if value is not None]
         if told:
             raise SpecError(f"open: {told[0]}= is about event times, and the spec has no .event_time(column)")
+    warn_if_never_fires(spec)
     follows = data_watermark(watermark, idle)
     plan = None if schema is None else planner.plan(spec, schema)
     if trace is None:

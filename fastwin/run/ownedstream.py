@@ -7,6 +7,7 @@ from typing import Any
 
 from fastwin.operators.protocol import Operator
 from fastwin.run.guard import alone
+from fastwin.run.results import Metrics
 from fastwin.run.stream import Stream
 from fastwin.run.why.answer import why
 from fastwin.run.why.report import WhyReport
@@ -47,11 +48,12 @@ class OwnedStream(Stream):
         *,
         watermark: int = MIN_TIMESTAMP,
         time_text: TimeText | None = None,
+        metrics: Metrics | None = None,
     ) -> WhyReport:
         """Answers as ``why`` does, for an owner that knows more of time.
 
         said_of_time: what the report says of the watermark. watermark: which one is known to be reached at least, ms.
-        time_text: how the report shows times; None: as the plan says.
+        time_text: how the report shows times; None: as the plan says. metrics: of the owner; None: of this stream.
         """
         operator = self._planned("why")
         assert self._plan is not None
@@ -60,5 +62,6 @@ class OwnedStream(Stream):
             watermark=max(watermark, self.watermark),
             said_of_time=said_of_time,
             time_text=time_text,
+            metrics=metrics or self.metrics,
         )
         return why(subject, key, at, window)

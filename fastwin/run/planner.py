@@ -77,7 +77,8 @@ class Plan:
 
     operator: its name, see ``choose``. input_schema: the columns it reads, all of the input's if late or bad rows are
     handed out or Python code sees rows; dictionaries have an index of at least 32 bits.
-    inputs: what aggregates are fed with. program: what the general operator runs.
+    inputs: what aggregates are fed with. program: what the general operator runs. of_state: whether the columns are
+    those that state tells of; an input may have more, and late or bad rows have these, too.
     """
 
     spec: SpecBuilder
@@ -87,6 +88,7 @@ class Plan:
     config: Config
     inputs: Inputs
     program: Program | None = None
+    of_state: bool = False
 
     @property
     def input_columns(self) -> list[str]:

@@ -55,7 +55,7 @@ class PushedRows:
     def bind(self, plan: Plan, quick: bool) -> None:
         """Reads rows for a plan from now on. quick: whether a few may be read without Arrow."""
         self._plan = plan
-        self._few = _few_rows(plan, self._names) if quick else None
+        self._few = _few_rows(plan, self._names) if quick and not plan.of_state else None
 
     def batch(self, rows: list[Any], unit_known: bool) -> Batch | None:
         """Returns a few rows as elements, whose times are good ones; None where that takes Arrow.
@@ -72,7 +72,12 @@ class PushedRows:
     def table(self, rows: list[Any]) -> pa.Table:
         """Returns rows as a table that ``Stream.process`` takes. Raises SpecError where they do not suit."""
         if self._plan is not None:
-            return table_of_rows(rows, self._plan.input_schema, self._names, "push")
+            schema = self._plan.input_schema
+            if self._plan.of_state and rows and all(isinstance(row, Mapping) for row in rows):
+                more = [name for name in rows[0] if name not in schema.names]
+                told = schema_of_rows([{name: row.get(name) for name in more} for row in rows], "push") if more else ()
+                schema = pa.schema([*schema, *told])
+            return table_of_rows(rows, schema, self._names, "push")
         if not rows or not all(isinstance(row, Mapping) for row in rows):
             raise SpecError("push: the columns are not known yet; the first row must be a dict, or open(schema=...)")
         read = columns_read(self._spec, rows[0])

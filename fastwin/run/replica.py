@@ -80,9 +80,9 @@ class Replica(OwnedStream):
         operator = self._planned("parts")
         groups, turn, found = tuple(range(key_groups)), 0, []
         while turn < key_groups:
-            part = operator.delta(Refresh(key_groups, groups, turn))
+            part = operator.delta(Refresh(key_groups, groups, turn, most_turns=key_groups))
             meta = read_meta(part)
-            if meta["rows"]:  # without rows it may be of several groups
+            if meta["rows"]:  # then it is of one group; without rows it may be of several
                 found.append((turn, part))
             turn += meta["refreshed"]
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,11 +12,12 @@ from fastwin.errors import SpecError, StateError
 from fastwin.operators.protocol import Operator
 from fastwin.run import planner
 from fastwin.run.planner import Plan
+from fastwin.run.reading import reads_rows, takes_all
 from fastwin.spec.builder import SpecBuilder
 from fastwin.state.chunks import decode, owner
 from fastwin.state.identity import Migrate, check_migrate
 
-__all__ = ["chunks_in", "restored"]
+__all__ = ["chunks_in", "restored", "widened"]
 
 
 def chunks_in(given: Any) -> list[bytes | bytearray | memoryview]:
@@ -54,9 +56,23 @@ def restored(
     return plan, operator
 
 
+def widened(plan: Plan, schema: pa.Schema) -> Plan:
+    """Returns the plan for an input that may have more columns than state tells of: late and bad rows have them all.
+
+    Columns that the state knows keep their types. The state, and the operator that has it, stay as they are.
+    """
+    known = {field.name: field for field in plan.input_schema}
+    if not known.keys() < set(schema.names):  # there are no more; who takes the rows names one that is missing
+        return replace(plan, of_state=False)
+    told = pa.schema([known.get(field.name, field) for field in schema])
+    return planner.plan(plan.spec, told, coalesce=plan.config.coalesce)
+
+
 def _plan_for(spec: SpecBuilder, schema: pa.Schema) -> Plan:
     try:
-        return planner.plan(spec, schema)
+        plan = planner.plan(spec, schema)
+        held = plan.keeps_rows or (plan.operator == "general" and reads_rows(spec))  # then state has these columns
+        return replace(plan, of_state=takes_all(spec, plan.operator) and not held)
     except SpecError as problem:
         raise StateError(
             f"restore: the state was written for other columns: {problem}; if they are new, open the stream with a "

@@ -24,7 +24,7 @@ from fastwin.run.guard import Guard, alone
 from fastwin.run.planner import Plan
 from fastwin.run.pushed import PushedRows
 from fastwin.run.reading import columns_named, mentions_column, reads_column
-from fastwin.run.restoring import restored
+from fastwin.run.restoring import restored, widened
 from fastwin.run.results import Metrics, Result
 from fastwin.run.showing import ShownStream
 from fastwin.run.timelimits import check_clock
@@ -93,7 +93,7 @@ class Stream(Questions, ShownStream):
 
     def _take_plan(self, plan: Plan, operator: Operator) -> None:
         self._plan, self._operator = plan, operator
-        self._reads = frozenset(plan.input_columns).__contains__
+        self._reads = reads_column(self._spec) if plan.of_state else frozenset(plan.input_columns).__contains__
         self._pushed.bind(plan, quick=self._limits.max_future_skew_ms is None)
         self._empty = None
 
@@ -139,6 +139,8 @@ class Stream(Questions, ShownStream):
             return planner.result_before_input(self._spec)
         operator = self._operator or self._bind(planner.plan(self._spec, table.schema))
         assert self._plan is not None
+        if self._plan.of_state and table.num_rows:
+            self._take_plan(widened(self._plan, table.schema), operator)
         table = conform(table, self._plan.input_schema)
         if self._plan.config.coalesce or has_small_chunks(table):
             table = table.combine_chunks()

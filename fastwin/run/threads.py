@@ -27,6 +27,7 @@ from fastwin.operators.aligned.groups import GroupsOperator
 from fastwin.operators.eventtime import WatermarkOperator
 from fastwin.run import planner
 from fastwin.run.bounded import (
+    is_too_much_for_shares,
     needed_columns,
     run,
     run_pieces,
@@ -43,6 +44,7 @@ from fastwin.run.results import Result
 from fastwin.run.sample import has_few_windows, middle
 from fastwin.run.shares import MOST_SHARES, places_of_shares, taken
 from fastwin.spec.builder import SpecBuilder
+from fastwin.spec.checks import warn_if_never_fires
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["check_threads", "run_threads"]
@@ -67,6 +69,7 @@ def check_threads(threads: int) -> None:
 def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     """Runs a spec over a bounded input; see ``WindowSpec.run``."""
     check_threads(threads)
+    warn_if_never_fires(spec)
     keep_freed()
     if threads == 1 and not (isinstance(data, Sized) and _FEW_ROWS <= len(data) <= _OPEN_ROWS):
         return run(spec, data)
@@ -76,7 +79,7 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
         return run(spec, table if table.num_rows else data)  # a frame without rows may tell no types
     plan = planner.plan(spec, table.schema)
     # Functions and triggers of the user's run on one thread; without keys there is nothing to divide by.
-    if not plan.operator_type.may_fire_ahead or not spec.keys:
+    if not plan.operator_type.may_fire_ahead or not spec.keys or is_too_much_for_shares(plan, table):
         return run(spec, table, plan=plan)
     if threads == 1:
         found = _run_at_once(plan, table)

@@ -16,7 +16,7 @@ from fastwin.timeline.recording import Kind
 from fastwin.timeline.timeline import Timeline
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration
 
-__all__ = ["kind_of_element", "spec_timeline"]
+__all__ = ["is_bad", "kind_of_element", "spec_timeline"]
 
 _MOST_ROWS = 10_000
 
@@ -39,11 +39,12 @@ def spec_timeline(
     for number, time in enumerate(times):
         row, before = table.slice(number, 1), stream.metrics
         result = stream.process(row)
-        if time is not None:
+        good = None if is_bad(before, stream.metrics) else time
+        if good is not None:
             recorder.arrived(row, kind_of_element(before, stream.metrics))
         recorder.fired(result.main, [None] * result.main.num_rows)
-        if time is not None and follows is not None:
-            newest = max(newest, time)
+        if good is not None and follows is not None:
+            newest = max(newest, good)
             _advance(stream, recorder, follows.after(newest, newest))
     _advance(stream, recorder, MAX_TIMESTAMP)
     return recorder.timeline(key)
@@ -54,6 +55,11 @@ def _advance(stream: Stream, recorder: Recorder, watermark: int) -> None:
     recorder.moved(watermark)
     main = stream.advance_watermark(watermark).main
     recorder.fired(main, [watermark] * main.num_rows)
+
+
+def is_bad(before: Metrics, after: Metrics) -> bool:
+    """Tells whether a row was a bad one, by what was counted before and after it."""
+    return after.bad > before.bad
 
 
 def kind_of_element(before: Metrics, after: Metrics) -> Kind:

@@ -19,6 +19,7 @@ from fastwin.serve.plain import plain
 from fastwin.serve.turns import Turns
 from fastwin.store import Meta, PaneStore, key_from_text, key_to_text, keys_to_text
 from fastwin.store.keytext import MAX_KEY_BYTES
+from fastwin.store.losses import MovedError, check_unmoved
 
 __all__ = ["Answers", "EmptyStoreError"]
 
@@ -37,10 +38,6 @@ _WAITING = 100
 
 class EmptyStoreError(StoreError):
     """The store can be asked, and holds nothing yet."""
-
-
-class _MovedError(StoreUnavailableError):
-    """What was read is of another store than the meta before it, or lacks panes that were there then."""
 
 
 class Answers:
@@ -234,7 +231,7 @@ class Answers:
             meta = self._meta()
             try:
                 return answer(query, meta)
-            except _MovedError:
+            except MovedError:
                 if not left:
                     raise
             except (RequestError, StoreUnavailableError):
@@ -245,14 +242,9 @@ class Answers:
         raise AssertionError
 
     def _checked(self, meta: Meta, start: int | None) -> Meta:
-        """Returns the store's meta behind a read from ``start`` on, ms; None: of no panes. Raises _MovedError if what
+        """Returns the store's meta behind a read from ``start`` on, ms; None: of no panes. Raises MovedError if what
         was read does not belong to ``meta``."""
-        now = self._store().meta()
-        if now is not None and now.follows(meta):
-            dropped = now.since is not None and now.since != meta.since and start is not None and now.since > start
-            if not dropped:
-                return now
-        raise _MovedError("store: it was emptied, or went back, or dropped old panes, while it was read; ask again")
+        return check_unmoved(meta, self._store().meta(), start, "it")
 
     def _once(self, asked: Any, meta: Meta, start: int | None, answer: Callable[[], bytes]) -> bytes:
         """Returns a kept answer, or makes it. start: of the first pane that is read, ms; None: none is."""

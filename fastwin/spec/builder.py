@@ -91,6 +91,12 @@ class SpecBuilder:
             raise SpecError(f"event_time: column must be the name of a column, got {column!r}")
         if unit is not None and unit not in UNITS:
             raise SpecError(f"event_time: unit must be one of {', '.join(UNITS)}, got {unit!r}")
+        match self.ending:
+            case DeduplicateEnding(keep="last", time_column=before) if before != column:
+                raise SpecError(
+                    f"deduplicate: keep='last' goes by {before!r}, and the event time was set to {column!r} behind it; "
+                    f"set it before"
+                )
         return self._with(time_column=column, time_unit=unit, arrival=False)
 
     def processing_time(self) -> Self:
@@ -347,7 +353,7 @@ class SpecBuilder:
     def panes(self, width: Duration | None = None) -> Self:
         """Returns the spec of the tumbling panes that these windows can be put together from; see ``fastwin.store``.
 
-        width: of a pane; divides the windows' size, slide and offset. None: the slide (of tumbling windows: the size).
+        width: of a pane; divides the windows' size and slide. None: the slide (of tumbling windows: the size).
         Aggregates become what can be merged later: a mean its sum and count, a distinct count its sketch. Lateness and
         outputs stay: an element that is late for its pane is missing in all windows over it.
 

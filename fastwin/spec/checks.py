@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
+from fastwin.callers import callers_level
 from fastwin.errors import SpecError
+from fastwin.spec.describe import shown
 from fastwin.spec.filling import check_fill
 from fastwin.spec.resultcolumns import BOUNDS, CHANGE, WINDOW_COLUMN, WINDOW_TIME, added_columns
-from fastwin.triggers import EventTimeTrigger, Trigger
+from fastwin.triggers import EventTimeTrigger, NeverTrigger, Trigger
 from fastwin.windows.assigner import MergingWindowAssigner
 from fastwin.windows.named_windows import NamedWindows
 
 if TYPE_CHECKING:
     from fastwin.spec.builder import SpecBuilder
 
-__all__ = ["check_complete", "check_parts"]
+__all__ = ["check_complete", "check_parts", "warn_if_never_fires"]
 
 
 def check_parts(spec: SpecBuilder) -> None:
@@ -102,3 +105,15 @@ def check_complete(spec: SpecBuilder) -> None:
             raise SpecError(
                 f"{spec.ending.method}: the name {name!r} is taken: it is a key, or a column that every result has"
             )
+
+
+def warn_if_never_fires(spec: SpecBuilder) -> None:
+    """Warns of windows that fire nothing and keep all that comes, unless a trigger says that this is meant."""
+    if spec.firing is not None or spec.assigner is None:
+        return
+    if isinstance(spec.assigner.get_default_trigger(), NeverTrigger):
+        warnings.warn(
+            f"window: {shown(spec.assigner)} never fires by itself, and keeps all that comes: give a trigger, such as "
+            "CountTrigger.of(100), or NeverTrigger() if that is meant",
+            stacklevel=callers_level(),
+        )

@@ -64,6 +64,8 @@ def _field(merge: Merge, how: Literal["field", "count"] = "field") -> Callable[[
 
 
 def _mean(name: str, aggregate: Mean) -> PaneOutput:
+    if aggregate.on_overflow == "null":  # its sum, too, may overflow without an error
+        return _state(name, aggregate)
     assert aggregate.column is not None
     parts = (
         PaneField(f"{name}__sum", Sum(aggregate.column, where=aggregate.where), "sum"),
@@ -99,7 +101,7 @@ _OUTPUTS: dict[type, Callable[[str, Any], PaneOutput]] = {
 }
 
 _KEPT = (ArgMax, ArgMin, BitAnd, BitOr, BitXor, Collect, CollectSet, Corr, CountDistinct, Covar, First, Histogram,
-         Kurtosis, Largest, Last, Median, Mode, Quantile, Skewness, Smallest, StdDev, StringAgg, Sum, TopK,
+         Kurtosis, Largest, Last, Mean, Median, Mode, Quantile, Skewness, Smallest, StdDev, StringAgg, Sum, TopK,
          Variance)  # fmt: skip
 STATES: dict[str, type[Aggregate]] = {kind.__name__: kind for kind in _KEPT}
 """Aggregates of which a pane keeps the state, by name."""

@@ -17,6 +17,7 @@ from fastwin.functions.process import KeylessFunction, ProcessWindowFunction
 from fastwin.spec.ending import Ending
 from fastwin.times import format_ms
 from fastwin.triggers import EventTimeTrigger
+from fastwin.windows.apart import RowsApart
 from fastwin.windows.named_windows import ALIGNED
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class DeduplicateEnding(RowsEnding):
                 raise SpecError("deduplicate: keep='last' needs .event_time(column), which says what is last")
             return
         if self.within_ms is not None:
+            if not isinstance(spec.assigner, RowsApart):
+                raise SpecError(f"deduplicate: within= takes the place of windows, but the spec has {spec.assigner}")
             plain = spec.firing is None and spec.eviction is None and not spec.pane_info
             if not plain:
                 raise SpecError("deduplicate: within= goes with no trigger, evictor or pane info")

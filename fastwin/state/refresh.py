@@ -15,7 +15,8 @@ from fastwin.errors import StateError
 __all__ = ["MOST_TURNS", "Refresh", "Repeated", "RepeatedRows", "Round", "in_round", "round_bytes"]
 
 MOST_TURNS = 256
-"""Deltas that a round takes at most: of many groups, each repeats several, since all of them stay until its end."""
+"""Deltas that a round of a log takes at most: of many groups, each repeats several, since all of them stay until its
+end."""
 
 
 class RepeatedRows(Protocol):
@@ -52,13 +53,15 @@ class Refresh:
     """Which unchanged rows a delta is to repeat, so that deltas before it can be forgotten in the end.
 
     key_groups: into how many the keys are divided, by their hash. groups: those of the state, in the order in which
-        they are repeated. turn: how many have been: the next ones are, so many that a round has no more than MOST_TURNS
-        deltas, and more as long as they add no more than a quarter to what has changed.
+        they are repeated. turn: how many have been: the next ones are, so many that a round has no more than
+        ``most_turns`` deltas, and more as long as they add no more than a quarter to what has changed. Where a round
+        has as many turns as groups, and nothing has changed, those that have rows are repeated one by one.
     """
 
     key_groups: int
     groups: tuple[int, ...]
     turn: int = 0
+    most_turns: int = MOST_TURNS
 
     @property
     def left(self) -> int:
@@ -113,10 +116,11 @@ class Round:
         for kind, (slots, theirs) in enumerate(zip(changed, groups, strict=True)):
             self._note(kind, slots, theirs)
         fresh = [np.sort(slots) for slots in changed]
-        least, count = -(-len(turn.groups) // MOST_TURNS), 0
+        least, count = -(-len(turn.groups) // turn.most_turns), 0
         taken: list[int] = []
         parts: list[list[NDArray[Any]]] = [[slots[:0]] for slots in changed]
-        for group in turn.groups[turn.turn :]:
+        for at in range(turn.turn, len(turn.groups)):
+            group = turn.groups[at]
             found = [self._unchanged(kind, group, some) for kind, some in enumerate(fresh)]
             count += sum(map(len, found))
             if count > most and len(taken) >= least:
@@ -144,6 +148,8 @@ class Round:
 
     def _note(self, kind: int, slots: NDArray[Any], groups: NDArray[np.int32]) -> None:
         """Takes rows that may be unchanged when the turn of their group comes."""
+        if not len(slots):
+            return
         order, groups = _by_group(groups, self._next.key_groups)
         found, starts = np.unique(groups, return_index=True)
         left = set(self._next.groups[self._next.turn :])

@@ -29,6 +29,7 @@ __all__ = [
     "checked_widths",
     "earliest",
     "keys_at_once",
+    "latest",
     "pane_starts",
     "with_checked_spec",
 ]
@@ -62,6 +63,11 @@ def checked_revision(revision: Any) -> Revision:
 def earliest(*times: int | None) -> int | None:
     """Returns the earliest of times; None if none is known."""
     return min((int(at) for at in times if at is not None), default=None)
+
+
+def latest(*times: int | None) -> int | None:
+    """Returns the latest of times; None if none is known."""
+    return max((int(at) for at in times if at is not None), default=None)
 
 
 def pane_starts(table: pa.Table, layout: Layout) -> np.ndarray:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from fastwin.errors import StoreUnavailableError
 from fastwin.store.records import Meta, Step
+from fastwin.store.spans import FIRST_MS
 
-__all__ = ["Losses", "interrupted"]
+__all__ = ["Losses", "MovedError", "check_unmoved", "interrupted"]
 
 
 class Losses:
@@ -53,6 +54,22 @@ class Losses:
     def told(self) -> None:
         """Forgets what the store now knows itself."""
         self._until, self._accepted = None, False
+
+
+class MovedError(StoreUnavailableError):
+    """What was read is of another store than the meta before it, or lacks panes that were there then."""
+
+
+def check_unmoved(meta: Meta, now: Meta | None, start: int | None, shown: str) -> Meta:
+    """Returns what a store says, ``now``, behind a read of panes from ``start`` on, ms. start: None: of no panes.
+
+    Raises MovedError if what was read does not belong to ``meta``, which it said before. shown: the store's address.
+    """
+    if now is not None and now.follows(meta):
+        since = now.since
+        if since is None or start is None or since <= max(start, FIRST_MS if meta.since is None else meta.since):
+            return now
+    raise MovedError(f"store: {shown} was emptied, or went back, or dropped old panes, while it was read; ask again")
 
 
 def interrupted(shown: str) -> StoreUnavailableError:

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from fastwin.columns.buffers import int64_values
 from fastwin.core.accumulators.basic import int_means
+from fastwin.errors import AggregateOverflowError
 
 __all__ = ["mean_type", "means_of"]
 
@@ -24,20 +25,26 @@ def mean_type(total: pa.DataType) -> pa.DataType:
     return make(precision, min(total.scale + _MORE, most))
 
 
-def means_of(total: pa.Array, count: pa.Array) -> pa.Array:
-    """Returns sums over counts, null for a count of 0, and for a decimal of more digits than the type has."""
+def means_of(total: pa.Array, count: pa.Array, name: str) -> pa.Array:
+    """Returns sums over counts, null for a count of 0.
+
+    Raises AggregateOverflowError, with the name of the mean, for a decimal of more digits than its type has.
+    """
     if pa.types.is_integer(total.type):
         means = int_means(int64_values(total), int64_values(count))
         return pa.array(means, mask=int64_values(count) == 0)
     if pa.types.is_decimal(total.type):
         kind = mean_type(total.type)
-        return pa.array([_mean(*one, kind) for one in zip(total.to_pylist(), count.to_pylist(), strict=True)], kind)
+        pairs = zip(total.to_pylist(), count.to_pylist(), strict=True)
+        return pa.array([_mean(*one, kind, name) for one in pairs], kind)
     some = pc.if_else(pc.equal(count, 0), pa.scalar(None, pa.int64()), count)
     return pc.divide(total.cast(pa.float64()), some.cast(pa.float64()))
 
 
-def _mean(total: Decimal | None, count: int | None, kind: pa.DataType) -> Decimal | None:
+def _mean(total: Decimal | None, count: int | None, kind: pa.DataType, name: str) -> Decimal | None:
     if total is None or not count:
         return None
     mean = _CONTEXT.divide(total, Decimal(count)).quantize(Decimal(1).scaleb(-kind.scale), context=_CONTEXT)
-    return mean if len(mean.as_tuple().digits) <= kind.precision else None
+    if len(mean.as_tuple().digits) > kind.precision:
+        raise AggregateOverflowError(f"store: the mean {name!r} of panes does not fit {kind}, got {mean}")
+    return mean

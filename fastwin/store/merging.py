@@ -122,7 +122,7 @@ def outputs(layout: Layout, columns: Sequence[pa.Array]) -> list[pa.Array]:
     for output in layout.outputs:
         parts = [by_name[name] for name in output.fields]
         if output.how == "mean":
-            made.append(means_of(*parts))
+            made.append(means_of(parts[0], parts[1], output.name))
         elif output.how == "state":
             made.append(values_of_states(parts[0], layout.first_field(output).kind, output.made))
         elif parts[0].null_count and (nothing := _of_nothing(layout, output)[0]).is_valid:

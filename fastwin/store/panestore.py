@@ -20,15 +20,16 @@ from fastwin.store.checks import (
     checked_widths,
     earliest,
     keys_at_once,
+    latest,
     pane_starts,
     with_checked_spec,
 )
 from fastwin.store.keytext import column_from_text, text_of, texts_of
 from fastwin.store.layout import Layout
-from fastwin.store.losses import Losses, interrupted
+from fastwin.store.losses import Losses, check_unmoved, interrupted
 from fastwin.store.notices import Notices
 from fastwin.store.records import Block, Meta, Revision, Scan, Step, Written
-from fastwin.store.spans import FIRST_MS, Span, cover
+from fastwin.store.spans import FIRST_MS, Span, cover, span_of_windows
 from fastwin.store.tables import in_portions, merged_scan, series_table, whole_window
 from fastwin.times import Duration, Moment, to_ms
 
@@ -61,6 +62,7 @@ class PaneStore(ABC):
         self.server: str | None = None  # which process of the store's had the begin of this batch, where that is told
         self._begun = False
         self._changed: int | None = None  # the start of the first pane that was put since the last end of a batch
+        self._reached: int | None = None  # and where the last one of them ends
         self._losses = Losses()
         self._notices = Notices()
 
@@ -147,7 +149,7 @@ class PaneStore(ABC):
         Warns if all panes are gone: it was emptied by somebody else. Raises StoreError if it went back to an earlier
         version, as a server does that starts from an old dump; ``accept_loss`` goes on without what is missing.
         """
-        self._begun = False
+        self._begun, self._reached = False, None  # what an interrupted batch had put may be gone
         self.server = self._process()
         meta = self.meta()
         self._check_kept(meta)
@@ -182,12 +184,12 @@ class PaneStore(ABC):
     ) -> Written:
         """Sets panes: each replaces what its key had at that time, unless that has a higher revision.
 
-        panes: results of ``spec.panes().run`` or of its stream, in pyarrow or polars (pandas makes ints beside nulls
-            floats); needs ``window_start``, keys and aggregates. A ``window_end`` must be that of the pane.
+        panes: results of ``spec.panes().run`` or of its stream, in pyarrow, polars or pandas; needs ``window_start``,
+            keys and aggregates. A ``window_end`` must be that of the pane.
         revision: ``(epoch, batch)``; None: an epoch of this store object, and its next batch.
-        advance: whether the watermark follows to the end of the last pane; False where this is part of a batch, whose
-            end ``advance_watermark`` tells. watermark: ms, where to instead, such as the stream's; rounded down to a
-            pane.
+        advance: whether the watermark follows to the end of the last pane, if there is one; False where this is part of
+            a batch, whose end ``advance_watermark`` tells. watermark: ms, where to instead, such as the stream's;
+            rounded down to a pane.
 
         Putting the same again changes nothing. Panes that are older than retention, or whose key is longer than 1,024
         bytes as text, are not written, and counted; a warning says so once.
@@ -216,13 +218,15 @@ class PaneStore(ABC):
         meta = self._ensure(table)
         self._last, layout = self._last or meta, meta.layout
         starts = pane_starts(table, layout)
-        goal = checked_watermark(watermark, layout, int(starts.max()) + layout.pane_ms if len(starts) else None)
-        reached = max(meta.watermark or FIRST_MS, goal or FIRST_MS)
+        end = latest(self._reached, starts.max() + layout.pane_ms if len(starts) else None)
+        goal = checked_watermark(watermark, layout, end)
+        reached = max(at for at in (meta.watermark, goal, FIRST_MS) if at is not None)
         floor = layout.block.start_of(reached - layout.retention_ms)
         blocks, told = blocks_of(table, layout, starts, floor)
         self._changed = earliest(self._changed, told.first)
         written = self._write(layout, blocks, revision, reached) + told
-        if advance and (len(starts) or goal is not None):
+        self._reached = end
+        if advance and (len(starts) or (watermark is not None and goal is not None)):
             self._end_batch(self.meta(), goal, written.first)
         elif advance and self._changed is None:  # there was nothing to put, so nothing of it can be lost
             self._begun = False
@@ -236,19 +240,19 @@ class PaneStore(ABC):
     def advance_watermark(
         self, watermark: int | None, since: int | None = None, *, mark: tuple[str, int] | None = None
     ) -> None:
-        """Ends a batch: says that all panes that end by ``watermark``, ms, have been put; drops those older than
-        retention.
+        """Ends a batch: all panes that end by ``watermark``, ms, have been put. Drops those older than retention.
 
         since: the start of the first pane of the batch, ms; None: no other object has put any. A watermark below the
-        current one is ignored, one within a pane is rounded down. mark: the name of a query, and the number of its
-        batch, for ``batch_of``; with it the watermark may be None. Raises as ``put``.
+        current one is ignored, one within a pane is rounded down; one behind the year 9999, as at a stream's end, is
+        the end of the last pane that this object has put. mark: the name of a query, and the number of its batch, for
+        ``batch_of``; with it the watermark may be None. Raises as ``put``.
         """
         meta = self.meta()
         if meta is None and self._begun and self._last is not None:
             raise self._interrupted()
         if meta is None and (watermark is not None or mark is None):
             raise StoreError("advance_watermark: the store holds no panes yet")
-        goal = None if meta is None or watermark is None else checked_watermark(watermark, meta.layout, None)
+        goal = None if meta is None or watermark is None else checked_watermark(watermark, meta.layout, self._reached)
         self._end_batch(meta, goal, since, mark)
 
     def _end_batch(
@@ -266,7 +270,7 @@ class PaneStore(ABC):
         moved = self._advance(None if meta is None else meta.layout, step)
         if not moved or (begun and self._process() != self.server):
             raise self._interrupted()
-        self._begun, self._changed = False, None
+        self._begun, self._changed, self._reached = False, None, None
         now = self.meta()
         if now is not None and step.stamp in now.history:
             self._last = now
@@ -340,7 +344,7 @@ class PaneStore(ABC):
         whether a coarse pane is read where one fits: 43 panes for 24 h of 3 min and 1 h, instead of 480.
 
         Raises SpecError for bounds off the grid, out of order, or too far apart, and for too many keys that are named;
-        StoreError for an empty store.
+        StoreError for an empty store, StoreUnavailableError for one that drops what is asked for meanwhile.
         """
         meta = self._known()
         layout = meta.layout
@@ -369,7 +373,7 @@ class PaneStore(ABC):
         Each key has all windows, a key without panes too: without them, an aggregate is what it is over no value, such
         as 0, null or an empty list. Columns as of ``query``.
 
-        Raises SpecError for what is off the panes' grid, out of order or too much, StoreError for an empty store.
+        Raises SpecError for what is off the panes' grid, out of order or too much; else as ``query``.
         """
         meta = self._known()
         layout = meta.layout
@@ -377,20 +381,15 @@ class PaneStore(ABC):
         start, end = checked_bounds("series", meta, start, end, step_ms, window_ms)
         texts = self._key_texts() if keys is None else texts_of(keys, layout.keys)
         first = start + step_ms - window_ms
-        coarse = layout.coarse
-        fits = coarse is not None and not any(x % coarse.width_ms for x in (window_ms, step_ms, end - coarse.offset_ms))
-        spans = [Span(1 if fits else 0, first, end)]
-        scan = self._read(meta, texts, spans)
+        scan = self._read(meta, texts, [span_of_windows(layout.coarse, window_ms, step_ms, first, end)])
         found = merged_scan(layout, scan, (window_ms, step_ms, first), (first, end - window_ms))
         return series_table(layout, texts, found, range(start + step_ms, end + 1, step_ms), window_ms)
 
     def _read(self, meta: Meta, texts: Sequence[str], spans: Sequence[Span]) -> Scan:
-        """Reads panes of a store that said ``meta``. Raises StoreUnavailableError if it is another one since."""
+        """Reads panes of a store that said ``meta``. Raises MovedError if they do not belong to that any more."""
         check_size(meta.layout, spans, len(texts))
         scan = self._scan(meta.layout, texts, spans)
-        now = self.meta()
-        if now is None or not now.follows(meta):
-            raise StoreUnavailableError(f"store: {self._shown} was emptied, or went back, while it was read; ask again")
+        check_unmoved(meta, self.meta(), spans[0].start, self._shown)
         return scan
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from fastwin.times import FIRST_DATE_MS, LAST_DATE_MS
 
-__all__ = ["FIRST_MS", "LAST_MS", "Level", "Span", "coarse_width", "cover", "floor_to", "time_text"]
+__all__ = ["FIRST_MS", "LAST_MS", "Level", "Span", "coarse_width", "cover", "floor_to", "span_of_windows", "time_text"]
 
 FIRST_MS = FIRST_DATE_MS
 LAST_MS = LAST_DATE_MS + 1
@@ -83,6 +83,12 @@ def cover(start: int, end: int, coarse: Level | None) -> Iterator[Span]:
             return
     if start < end:
         yield Span(0, start, end)
+
+
+def span_of_windows(coarse: Level | None, window_ms: int, step_ms: int, start: int, end: int) -> Span:
+    """Returns the span of windows between two times, one each ``step_ms``: of coarse panes if all are made of them."""
+    fits = coarse is not None and not any(ms % coarse.width_ms for ms in (window_ms, step_ms, end - coarse.offset_ms))
+    return Span(1 if fits else 0, start, end)
 
 
 @lru_cache(maxsize=65_536)

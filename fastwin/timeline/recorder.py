@@ -32,7 +32,7 @@ __all__ = ["MOST_ELEMENTS", "MOST_FIRINGS", "MOST_KEYS", "Recorder", "Source"]
 MOST_ELEMENTS, MOST_FIRINGS, MOST_KEYS = 400, 200, 6
 """What a picture can show so that one can tell things apart."""
 
-_ABOUT = {*BOUNDS, WINDOW_COLUMN, WINDOW_TIME, *PANE_COLUMNS, CHANGE}
+_ABOUT = {*BOUNDS, WINDOW_COLUMN, WINDOW_TIME, CHANGE}
 _TIMINGS: dict[str, Timing] = {"EARLY": "early", "ON_TIME": "on time", "LATE": "late"}
 _LONGEST_TEXT = 28
 
@@ -155,7 +155,7 @@ class Recorder:
     def _timing(self, row: dict[str, Any], end: int | None, timer: int | None, watermark: int) -> Timing:
         if row.get(CHANGE) == DELETE:
             return "deleted"
-        if PANE_TIMING in row:
+        if _has_pane_info(row):
             return _TIMINGS[row[PANE_TIMING]]
         if end is None or not self._ordered:
             return "on time"
@@ -188,11 +188,17 @@ def _first(entries: Iterable[Arrived | Moved | Fired], count: int = 5) -> str:
     return (", ".join(told[:count]) or "none") + (f" and {len(told) - count:,} others" if len(told) > count else "")
 
 
+def _has_pane_info(row: dict[str, Any]) -> bool:
+    """Whether a result has the columns of pane info: one of these names alone may be an aggregate's."""
+    return all(name in row for name in PANE_COLUMNS)
+
+
 def _text(row: dict[str, Any]) -> str:
     """Returns the values of a result, in short."""
     if row.get(CHANGE) == DELETE:
         return "deleted"
-    values = {name: value for name, value in row.items() if name not in _ABOUT}
+    about = _ABOUT.union(PANE_COLUMNS) if _has_pane_info(row) else _ABOUT
+    values = {name: value for name, value in row.items() if name not in about}
     text = ", ".join(_short(value) if len(values) == 1 else f"{name} {_short(value)}" for name, value in values.items())
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
 

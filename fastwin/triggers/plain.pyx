@@ -303,7 +303,8 @@ cdef class _Continuous(BuiltInTrigger):
 cdef class ContinuousEventTimeTrigger(_Continuous):
     """Fires whenever the watermark passes a multiple of ``interval``, at the window's end, and for late elements.
 
-    Multiples count from the epoch. Source: Flink's ContinuousEventTimeTrigger.
+    Multiples count from the epoch. An element without an event time, which global windows take, sets none.
+    Source: Flink's ContinuousEventTimeTrigger.
     """
 
     def __init__(self, interval_ms):
@@ -318,7 +319,7 @@ cdef class ContinuousEventTimeTrigger(_Continuous):
         if last <= self.host.watermark():
             return FIRE
         self.host.register_event(last)
-        if self.host.cells[self.cell] == NO_TIME:
+        if time != NO_TIME and self.host.cells[self.cell] == NO_TIME:
             self.next(truncated(time, self.interval))
         return CONTINUE
 

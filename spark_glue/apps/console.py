@@ -1,6 +1,7 @@
 """What commands share: a folder for what they leave, Spark with its messages in a file, and an end by SIGTERM."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -18,6 +19,8 @@ from fastwin.errors import FastwinError, SpecError
 __all__ = ["check_apart", "check_folder", "ended_as_by_ctrl_c", "fresh_folder", "kept_folder", "start_spark"]
 
 _LAST_LINES = 20
+_TAKEN: dict[Path, int] = {}
+"""The files by which other processes are kept out of folders."""
 
 
 def fresh_folder(path: Path, command: str) -> Path:
@@ -38,14 +41,29 @@ def fresh_folder(path: Path, command: str) -> Path:
 
 
 def kept_folder(path: Path, command: str) -> Path:
-    """Returns the folder of a command as an absolute path, with what an earlier run has left there."""
+    """Returns the folder of a command as an absolute path, with what an earlier run has left there.
+
+    No other process gets it until this one ends, where the file system has locks. Raises SpecError where another one
+    has it.
+    """
     check_folder(path, command)
     folder = path.resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / _mark(command)).touch()
+        mark = os.open(folder / _mark(command), os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as problem:
         raise SpecError(f"--out: {path} cannot be written: {problem}") from None
+    if (before := _TAKEN.pop(folder, None)) is not None:  # a run of this process, which has ended
+        os.close(before)
+    try:
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(mark)
+        raise SpecError(f"--out: another {command} runs in {path}; end that one, or name another folder") from None
+    except OSError:  # a file system that has no locks
+        os.close(mark)
+        return folder
+    _TAKEN[folder] = mark
     return folder
 
 

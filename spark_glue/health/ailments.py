@@ -251,7 +251,7 @@ def _no_interval(batches: list[MicroBatch], setup: Setup) -> Finding | None:
     return Finding(
         "no trigger interval",
         f"the query starts a micro-batch as soon as it can: {len(worked):,} of them, with {told} each in the "
-        f"median, in {duration(took)}. Each costs about 0.2 s, however little there is to do",
+        f"median, in {duration(took)}. Each costs 0.2 to 0.5 s, however little there is to do",
         '.trigger(processingTime="10 seconds") on the writer, or as many seconds as results may wait',
         {"batches": len(worked), "median_rows": rows, "median_ms": took},
     )

@@ -25,6 +25,11 @@ def check_chain(frame_plan: FramePlan, chain: object, case_sensitive: bool) -> N
             "chain: the spec has allowed_lateness(...), whose late firings would be behind the second window's "
             "watermark; leave one of them out"
         )
+    if spec.fill_ms is not None:
+        raise SpecError(
+            "chain: the spec has fill='empty', whose rows for empty windows come once a later window ends their gap, "
+            "and then are behind the second window's watermark; leave one of them out"
+        )
     if spec.changelog:
         raise SpecError(
             "chain: the spec has with_changelog(), whose corrections the second window would take for elements; leave "

@@ -17,7 +17,7 @@ from fastwin.spec.joinending import Side
 from fastwin.state.identity import Migrate
 from fastwin.times import LAST_DATE_MS
 from spark_glue.plan.catalyst import Watermark
-from spark_glue.plan.types import arrow_schema, check_columns, check_keys, local_to_ms
+from spark_glue.plan.types import arrow_schema, check_columns, check_keys, conform, local_to_ms
 
 __all__ = ["LOCAL_MS", "Asked", "FramePlan", "JoinInput", "TimeMode", "plan_frame"]
 
@@ -168,6 +168,12 @@ class FramePlan:
                 f"the driver and on all workers"
             )
         self.__dict__.update(state)
+
+    def packed_rows(self, columns: Iterable[pa.Array]) -> pa.RecordBatch:
+        """Returns the columns that Spark has handed over for ``packed_schema`` as one batch with it."""
+        schema = self.packed_schema
+        arrays = [conform(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def input_rows(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
         """Returns record batches with ``packed_schema`` as one with at least the columns of ``plan.input_schema``."""

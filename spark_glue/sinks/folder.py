@@ -69,6 +69,14 @@ class FolderSink:
         self.place = Path(path) if local is None else local.resolve(), name
         self._last: dict[str, int] = {}  # micro-batch of each query
 
+    def holds(self, other: "FolderSink") -> bool:
+        """Tells whether who reads this folder meets another one's: it is inside, and by no name that Spark skips."""
+        outer, inner = self.place[0], other.place[0]
+        if inner == outer or not inner.is_relative_to(outer):
+            return False
+        parts = inner.relative_to(outer).parts
+        return not any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts)
+
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Writes the rows of one micro-batch."""
         check_main_alone(frame, "to_folder")

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from itertools import combinations, permutations
 
 from pyspark.sql import DataFrame
 
@@ -37,9 +37,10 @@ def route(
     The stateful operator runs once however many sinks there are, and however often they look at their frames.
 
     Raises SpecError if no sink is given, one is not callable, or two are ``to_folder`` with one folder, where each
-    would replace the files of the other; and, when the query runs, if a sink is given for an output that the frame does
-    not have, if a query of processing time was started with ``availableNow``, because it would never end, or if it has
-    two results of one frame with a watermark of its own, of which one would never fire.
+    would replace the files of the other, or with a folder inside the other's; and, when the query runs, if a sink
+    is given for an output that the frame does not have, if a query of processing time was started with
+    ``availableNow``, because it would never end, or if it has two results of one frame with a watermark of its own,
+    of which one would never fire.
     """
     if side is not None and not isinstance(side, Mapping):
         raise SpecError(f"route: side must be a dict of sinks by tag, got {side!r}")
@@ -82,16 +83,20 @@ def route(
 
 
 def _check_folders(sinks: Mapping[str, Sink]) -> None:
-    """Raises SpecError if two outputs would go to one folder."""
-    names: dict[tuple[Path, str | None], str] = {}
-    for name, sink in sinks.items():
-        if isinstance(sink, FolderSink):
-            other = names.setdefault(sink.place, name)
-            if other != name:
-                raise SpecError(
-                    f"route: {other} and {name} go to one folder, {sink.path!r}, where each would replace the other's "
-                    f"files; give each a folder of its own"
-                )
+    """Raises SpecError if two outputs would go to one folder, or one to a folder that readers of another would meet."""
+    folders = {name: sink for name, sink in sinks.items() if isinstance(sink, FolderSink)}
+    for other, name in combinations(folders, 2):
+        if folders[other].place == folders[name].place:
+            raise SpecError(
+                f"route: {other} and {name} go to one folder, {folders[name].path!r}, where each would replace the "
+                f"other's files; give each a folder of its own"
+            )
+    for outer, inner in permutations(folders, 2):
+        if folders[outer].holds(folders[inner]):
+            raise SpecError(
+                f"route: {inner} goes to {folders[inner].path!r}, inside the folder of {outer}, "
+                f"{folders[outer].path!r}, which Spark could not read then; put them side by side"
+            )
 
 
 def _how_to_get(name: str, columns: list[str]) -> str:

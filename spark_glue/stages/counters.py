@@ -1,6 +1,7 @@
 """The counters of a micro-batch: their names, how they are counted, and how they reach Spark's observed metrics.
 
-A new counter is one line here, in ``_GROWING`` or ``_LEVELS``, if ``fastwin.Metrics`` has it.
+A new counter is one line here, in ``_GROWING`` or ``_LEVELS``, if ``fastwin.Metrics`` has it, and a field of
+``BatchMetrics``.
 """
 
 import resource

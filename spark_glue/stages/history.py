@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from fastwin.columns.checking import Limits
+from fastwin.columns.checking import Limits, check_rows
 from fastwin.errors import SpecError
 from fastwin.run.replica import Replica, open_replica
 from spark_glue.plan.catalyst import quoted
@@ -34,9 +35,28 @@ INITIAL = pa.schema([PACKED.field("key_group"), *STATE])
 def watermark_after(history: DataFrame, frame_plan: FramePlan, delay_ms: int) -> int | None:
     """Returns the watermark behind a batch frame of history, ms; None: it has no good rows. Runs a job."""
     assert frame_plan.time_column is not None
-    unit = frame_plan.plan.limits(Limits()).unit  # as for the rows themselves: calendars have fewer years
-    newest = newest_time(history, frame_plan.time_column, unit)
+    limits = frame_plan.plan.limits(Limits())  # as for the rows themselves: calendars have fewer years
+    if limits.gap is None:
+        newest = newest_time(history, frame_plan.time_column, limits.unit)
+    else:
+        names = frame_plan.packed_schema.names
+        columns = history.select(*(F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(names)))
+        found = columns.mapInArrow(partial(_newest_in, frame_plan), "newest long").agg(F.max("newest")).first()
+        newest = None if found is None else found[0]
     return None if newest is None else newest - delay_ms - 1
+
+
+def _newest_in(frame_plan: FramePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yields the newest time of the good rows of each batch, ms. Spark cannot tell which gaps are none."""
+    settle()
+    limits = frame_plan.plan.limits(Limits())
+    for batch in batches:
+        if batch.num_rows:
+            rows = frame_plan.input_rows([frame_plan.packed_rows(batch.columns)])
+            times, reasons = check_rows(rows, frame_plan.spec.time_column, "drop", limits)
+            good = times if reasons is None else times[reasons == 0]
+            newest = int(good.max()) if len(good) else None
+            yield pa.RecordBatch.from_pydict({"newest": pa.array([newest], pa.int64())})
 
 
 def begun_from(
@@ -154,6 +174,7 @@ def _state_of_group(frame_plan: FramePlan, until: int, batches: Iterator[pa.Reco
         return
     (group,) = groups
     stream = open_replica(frame_plan.plan)
+    stream.advance_processing_time(frame_plan.started_ms)
     if partials:
         stream.merge(partials)
     else:

@@ -134,6 +134,7 @@ class WindowProcessor(StatefulProcessor):
             return
         share = number_of(key[0])
         visit = Visit(self._frame_plan, self._open(share))
+        visit.set_clock(self._timers, timerValues)
         if not self._frame_plan.chained:
             visit.advance(self._timers, timerValues)
         visit.feed(good)
@@ -181,6 +182,7 @@ class WindowProcessor(StatefulProcessor):
             return
         share = number_of(key[0])
         visit = Visit(self._frame_plan, self._open(share))
+        visit.set_clock(self._timers, timerValues)
         visit.advance(self._timers, timerValues)
         expired = expiredTimerInfo.getExpiryTimeInMs()
         visit.store(self._states, share, self._timers, timerValues, expired)
@@ -245,8 +247,12 @@ class Visit:
         self._dropped = 0  # late rows that the stream hands out, of an input whose late rows nobody wants
         self.results: list[fw.Result] = []
 
+    def set_clock(self, timers: ShareTimers, values: TimerValues) -> None:
+        """Sets the stream's clock, and fires what is due by it."""
+        self.results += timers.set_clock(self._stream, values)
+
     def advance(self, timers: ShareTimers, values: TimerValues) -> None:
-        """Fires what is due."""
+        """Fires what is due by the watermark."""
         self.results += timers.advance(self._stream, values)
 
     def feed(self, packets: Sequence[Packet]) -> None:

@@ -29,7 +29,6 @@ from spark_glue.plan.compat import spark_struct_of
 from spark_glue.plan.eventtimes import time_where_ahead
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import RECORD_ID, ids
-from spark_glue.plan.types import conform
 from spark_glue.stages.packets import BLOB_BYTES, PACKED, PackedRow, PacketKind, cuts, encode, packed_batch
 from spark_glue.stages.worker import is_first_batch, settle, shares_of
 
@@ -118,9 +117,7 @@ class Packer:
                 self._limits = replace(
                     self._limits, max_future_skew_ms=self._frame_plan.max_future_skew_ms, now_ms=now_ms
                 )
-        schema = self._frame_plan.packed_schema
-        arrays = [conform(column, field.type) for column, field in zip(columns, schema, strict=True)]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        batch = self._frame_plan.packed_rows(columns)
         self._buffer.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes

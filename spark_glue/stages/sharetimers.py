@@ -1,5 +1,7 @@
 """When Spark must visit a share again: one timer for each, in the time that the query's timers wait for."""
 
+import time
+
 from pyspark.sql.streaming import StatefulProcessorHandle
 from pyspark.sql.streaming.stateful_processor import TimerValues
 
@@ -44,20 +46,20 @@ class ShareTimers:
         alone = mode == "EventTime" and has_own_partition() and finds_old_timers()
         self._keeps_sooner = alone and ask_unless(handle, lambda: self._is_done)
 
-    def advance(self, stream: fw.Stream, values: TimerValues) -> list[fw.Result]:
-        """Brings a stream to the batch's watermark, and its clock to the batch's own time.
+    def set_clock(self, stream: fw.Stream, values: TimerValues) -> list[fw.Result]:
+        """Brings a stream's clock to the batch's own time; returns what fires.
 
-        Timers strictly before that time fire, as in a task of Flink, where elements that arrive in the very
-        millisecond come first. A time that goes back is ignored. Spark says 0 while there is no watermark yet.
+        Where a query waits for no time, Spark tells none: then it is the machine's time. Timers strictly before that
+        time fire, as in a task of Flink, where elements that arrive in the very millisecond come first. A time that
+        goes back is ignored.
         """
-        results = []
-        now = values.getCurrentProcessingTimeInMs()
-        if now > stream.processing_time:
-            results.append(stream.advance_processing_time(now, before=True))
+        now = time.time_ns() // 1_000_000 if self._mode == "None" else values.getCurrentProcessingTimeInMs()
+        return [stream.advance_processing_time(now, before=True)] if now > stream.processing_time else []
+
+    def advance(self, stream: fw.Stream, values: TimerValues) -> list[fw.Result]:
+        """Brings a stream to the batch's watermark. Spark says 0 while there is none yet."""
         watermark = self._watermark(values)
-        if self._mode != "None" and watermark > 0:
-            results.append(stream.advance_watermark(watermark))
-        return results
+        return [stream.advance_watermark(watermark)] if self._mode != "None" and watermark > 0 else []
 
     def begin(self, stream: fw.Stream) -> None:
         """Brings a stream that holds nothing to the watermark to start with."""

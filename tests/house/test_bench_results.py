@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.chart import kind_of
-from bench.report import joined, summarise, versions
+from bench.report import joined, lost, summarise, versions
 
 
 def contenders(rates: dict[str, float]) -> list[dict[str, Any]]:
@@ -59,6 +59,13 @@ def test_contenders_are_not_lost():
     tuesday["works"][0]["left_out"] = ["polars", "DuckDB"]
     with pytest.raises(ValueError, match=r"^one: was measured without polars, which are kept of it$"):
         joined(monday, tuesday)
+
+
+def test_what_a_run_is_without_is_told():
+    monday = summary("monday", one=1, two=2)
+    monday["works"][0]["contenders"] = contenders({"fastwin": 1, "Redis": 2})
+    assert lost(monday, monday) == []
+    assert lost(monday, summary("tuesday", one=3)) == ["one: Redis", "two: fastwin"]
 
 
 def test_a_summary_takes_what_the_json_tells():

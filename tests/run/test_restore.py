@@ -3,6 +3,7 @@
 import random
 import tracemalloc
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -246,3 +247,66 @@ def test_text_that_is_no_utf8_is_restored() -> None:
             bare = pa.schema([("text", pa.binary()), ("more", pa.binary())])
             wanted = [{"text": b"a", "more": b"a"}, {"text": b"\xff", "more": b"\xff"}]
             assert [table.cast(bare).sort_by("text").to_pylist() for table in found] == [wanted] * 2
+
+
+def paged(*times: int | None) -> pa.Table:
+    """Rows of a key, with a column that no window reads."""
+    pages = [f"p{time}" for time in times]
+    return pa.table({"page": pages, "k": ["a"] * len(times), "ts": pa.array(times, pa.int64())})
+
+
+@pytest.mark.parametrize("how", ["late", "bad"])
+@pytest.mark.parametrize("window", [fw.TumblingEventTimeWindows.of(10), fw.EventTimeSessionWindows.with_gap(5)])
+@pytest.mark.parametrize("trigger", [None, fw.any_of(fw.EventTimeTrigger(), fw.CountTrigger.of(9))])
+def test_outputs_that_are_new_at_a_restart_have_all_columns(
+    how: str, window: fw.WindowAssigner, trigger: fw.Trigger | None
+) -> None:
+    """The state knows those alone that windows read."""
+    base = fw.key_by("k").event_time("ts").window(window)
+    base = base if trigger is None else base.trigger(trigger)
+
+    old = base.aggregate(n=fw.Count()).open()
+    old.process(paged(5, 41))
+    old.advance_watermark(30)
+    more = base.side_output_late_data() if how == "late" else base.bad_rows("divert")
+    new = more.aggregate(n=fw.Count()).open()
+    new.restore(old.snapshot())
+    result = new.process(paged(3 if how == "late" else None, 42))
+    found = result.late if how == "late" else result.bad
+    assert found["page"].to_pylist() == ["p3" if how == "late" else "pNone"]
+    assert found.column_names[:3] == ["page", "k", "ts"]
+    again = more.aggregate(n=fw.Count()).open()
+    again.restore(new.snapshot())
+    result = again.process(paged(3 if how == "late" else None, 43))
+    assert (result.late if how == "late" else result.bad)["page"].to_pylist() == found["page"].to_pylist()
+    fired = again.advance_watermark(fw.MAX_TIMESTAMP)
+    assert sum(fired.main["n"].to_pylist()) == 3
+
+
+@pytest.mark.parametrize("first", ["pushed", "nulls", "no rows", "another zone"])
+def test_what_comes_first_after_a_restart_settles_only_what_is_new(first: str) -> None:
+    zone = pa.timestamp("ms", tz="UTC")
+    base = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
+    kind = zone if first == "another zone" else pa.int64()
+
+    def rows(*times: int) -> pa.Table:
+        table = paged(*times)
+        return table.set_column(2, "ts", table["ts"].cast(kind))
+
+    old = base.aggregate(n=fw.Count()).open()
+    old.process(rows(5, 41))
+    old.advance_watermark(30)
+    new = base.bad_rows("drop").side_output_late_data().aggregate(n=fw.Count()).open()
+    new.restore(old.snapshot())
+    if first == "pushed":
+        assert new.push({"page": "p3", "k": "a", "ts": 3}).late.to_pylist() == [{"k": "a", "ts": 3, "page": "p3"}]
+    elif first == "nulls":
+        new.process(pa.table({"page": ["x"], "k": ["a"], "ts": pa.nulls(1)}))
+    elif first == "no rows":
+        new.process(pd.DataFrame({"page": [], "k": [], "ts": []}))
+    else:
+        tokyo = rows(42)
+        new.process(tokyo.set_column(2, "ts", tokyo["ts"].cast(pa.timestamp("ms", tz="Asia/Tokyo"))))
+    assert new.process(rows(3, 43)).late["page"].to_pylist() == ["p3"]
+    fired = new.advance_watermark(fw.MAX_TIMESTAMP).main
+    assert fired["n"].to_pylist() == [3 if first == "another zone" else 2]

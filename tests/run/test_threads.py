@@ -386,3 +386,14 @@ def test_few_rows_of_any_frame_are_what_they_are_on_one_thread(frame: Callable) 
     assert many.main.equals(one.main)
     assert many.bad.schema == one.bad.schema
     assert many.late.schema == one.late.schema
+
+
+def test_the_first_of_rows_without_order_is_the_earliest_one_also_of_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastwin.run.bounded._WHOLE_BYTES", 500)
+    table = table_of(2_000)
+    table = table.set_column(table.column_names.index("t"), "t", pa.array(range(2_000, 0, -1)))
+    spec = fw.key_by("int").event_time("t").window(WINDOWS[0]).allowed_lateness(0, coalesce=True).deduplicate()
+    found = spec.run(table, threads=3)
+    assert rows_of(found) == rows_of(spec.run(table))
+    first = table.group_by(["int"]).aggregate([("t", "min")]).select(["int", "t_min"]).to_pydict().values()
+    assert set(zip(*first, strict=True)) <= set(zip(*found.main.select(["int", "t"]).to_pydict().values(), strict=True))

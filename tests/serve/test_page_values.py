@@ -112,3 +112,39 @@ def test_tumbling_windows_of_long_keys(driver, tmp_path):
             assert [option.text for option in options] == ["20 minutes", "40 minutes"]
             assert [points for _, points, _ in drawn(driver)] == [8] * 3
             wait(driver, lambda d: len(d.find_elements("css selector", "#figures button svg")) == 25)
+
+
+def test_numbers_are_shown_with_what_they_say(driver, tmp_path):
+    """Small ones and large ones, of an aggregate whose name all objects of JavaScript have; panes below a second."""
+    windows = fw.TumblingEventTimeWindows.of("250 ms")
+    spec = fw.key_by("module").event_time("ts").window(windows).aggregate(constructor=fw.Mean("v"), pv=fw.Count())
+    shares = {"few": 0.004, "fewer": 1.23456e-9, "less than none": -0.0012, "none": -0.0, "one": 1.005, "many": 2.5e22}
+    times = [FIRST + 250 * at for at in range(20) for _ in shares]
+    table = pa.table(
+        {
+            "module": [*shares] * 20,
+            "ts": pa.array(times, pa.timestamp("ms", tz="UTC")),
+            "v": pa.array([*shares.values()] * 20, pa.float64()),
+        }
+    )
+    url = f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+        with serving(store, url, table, Settings()) as service:
+            driver.get(f"http://127.0.0.1:{service.port}/")
+            wait(driver, drawn)
+            script = """return [...document.querySelectorAll('#now-table tr')].map(
+                row => [...row.children].map(cell => cell.textContent))"""
+            head, *found = driver.execute_script(script)
+            assert head == ["Key", "constructor", "Page views"]
+            assert dict(row[:2] for row in found) == {
+                "few": "0.004", "fewer": "1.23E-9", "less than none": "-0.0012", "none": "0", "one": "1.01", "many": "2.5E22",
+            }  # fmt: skip
+            assert "until 2024-01-01 00:00:05 UTC" in driver.find_element("id", "chart-hint").text
+            script = "return [...document.querySelectorAll('#series-table tbody th')].map(cell => cell.textContent)"
+            assert driver.execute_script(script)[:3] == [
+                "2024-01-01 00:00:05",
+                "2024-01-01 00:00:04.750",
+                "2024-01-01 00:00:04.500",
+            ]
+            assert len(set(driver.execute_script("return document.getElementById('chart').data[0].x"))) > 3

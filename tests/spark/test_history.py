@@ -150,6 +150,36 @@ def test_a_row_beyond_the_calendar_in_the_past_moves_no_watermark(spark):
     assert watermark_after(spark.createDataFrame(past), frame_plan, 5_000) == START_MS - 5_001
 
 
+def test_a_row_whose_gap_is_none_in_the_past_moves_no_watermark(spark):
+    spec = BASE.window(fw.EventTimeSessionWindows.with_dynamic_gap("gap")).aggregate(n=fw.Count())
+    times = pa.array([START_MS, START_MS + 86_400_000, START_MS + 86_400_001], pa.timestamp("ms", tz="UTC"))
+    past = pa.table({"k": ["a"] * 3, "ts": times.cast(pa.timestamp("us", tz="UTC")), "gap": [5_000, None, 0]})
+    frame_plan = frame_plan_for(past, spec, streaming=False)
+    assert watermark_after(spark.createDataFrame(past), frame_plan, 5_000) == START_MS - 5_001
+    none = past.slice(1)
+    assert watermark_after(spark.createDataFrame(none), frame_plan_for(none, spec, streaming=False), 5_000) is None
+
+
+SEEN = fw.ValueStateDescriptor("seen", False, ttl="7 days", ttl_time="processing")
+
+
+class SeenBefore(fw.ProcessWindowFunction):
+    def process(self, key, context, elements):
+        seen = context.global_state().get_state(SEEN)
+        yield seen.value(), context.current_processing_time() > 0
+        seen.update(True)
+
+
+def test_state_of_functions_that_ages_by_the_clock_is_as_old_as_the_query(spark, tmp_path):
+    minutes = BASE.window(fw.TumblingEventTimeWindows.of("1 min"))
+    spec = minutes.process(SeenBefore(), output="seen boolean, timed boolean")
+    past = spark.createDataFrame(pa.concat_tables(PAST))
+    batch = spark_glue.apply(spec, past, watermark="20 s", goes_on=True).toArrow()
+    expected = streamed(spark, tmp_path / "long", spec, [pa.concat_tables(PAST), *LIVE, LATE])
+    assert_same([batch, streamed(spark, tmp_path / "live", spec, [*LIVE, LATE], history=past)], expected)
+    assert set(expected["timed"].to_pylist()) == {True} and True in expected["seen"].to_pylist()
+
+
 def test_the_past_in_two_partitions_is_one_micro_batch(spark, tmp_path):
     spec = fw.key_by("k").event_time("ts").bad_rows("drop").deduplicate(within="60 s")
     past, live = (

@@ -45,3 +45,16 @@ def test_the_first_row_of_a_batch_frame_is_the_earliest(spark):
     spec = START.window(fw.TumblingEventTimeWindows.of("30 s")).deduplicate()
     found = spark_glue.apply(spec, spark.createDataFrame(late_first).coalesce(1), key_groups=2).drop("late").toArrow()
     assert_same_rows(found, spec.run(table.sort_by("ts")).main)
+
+
+def test_the_last_row_by_a_time_without_a_zone(spark):
+    """Whose column the plan has under another name."""
+    table = events(1, 300, keys="bigint")
+    naive = table.set_column(1, "ts", table["ts"].cast(pa.timestamp("us")))
+    assert table.column_names[1] == "ts"
+    spec = fw.key_by("k").event_time("ts").bad_rows("drop").window(fw.TumblingEventTimeWindows.of("30 s"))
+    frame = spark.createDataFrame(table).coalesce(1)
+    frame = frame.withColumn("ts", frame.ts.cast("timestamp_ntz"))
+    assert frame.schema["ts"].dataType.typeName() == "timestamp_ntz"
+    found = spark_glue.apply(spec.deduplicate("last"), frame, key_groups=2).toArrow()
+    assert found.num_rows == spec.deduplicate("last").run(naive).main.num_rows > 10

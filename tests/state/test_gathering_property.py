@@ -45,8 +45,8 @@ def numbers(share: int, shares: int, key_groups: int) -> set[int]:
 @given(
     before=st.integers(1, 5),
     after=st.integers(1, 5),
-    groups=st.sampled_from([5, 8, 12]),
-    others=st.sampled_from([5, 7, 8]),
+    groups=st.sampled_from([5, 8, 12, 700]),
+    others=st.sampled_from([5, 7, 8, 257, 512, 1000]),
     at=st.integers(1, BATCHES - 1),
 )
 def test_state_in_other_shares_goes_on(name: str, before: int, after: int, groups: int, others: int, at: int) -> None:
@@ -100,3 +100,21 @@ def test_parts_of_another_spec_are_refused() -> None:
     other = open_replica(fw.plan(SPECS["sliding"], SCHEMA))
     with pytest.raises(StateError, match="written by another spec"):
         other.gather(parts)
+
+
+@pytest.mark.parametrize("key_groups", [1, 12, 256, 257, 512, 1000, 32_768])
+@pytest.mark.parametrize("name", ["tumbling", "sliding"])
+def test_a_part_is_of_one_key_group_however_many_there_are(name: str, key_groups: int) -> None:
+    plan = fw.plan(SPECS[name], SCHEMA, coalesce=True)
+    stream = open_replica(plan)
+    feed(stream, 0, events(0))
+    stream.snapshot()
+    windows, found = stream.metrics.open_windows, []
+    for group, part in stream.parts(key_groups):
+        one = open_replica(plan)
+        one.gather([part])
+        keys = one.inspect().select(plan.spec.keys).combine_chunks().to_batches()[0]
+        assert {int(number) for number in key_hash(keys, plan.spec.keys) % key_groups} == {group}
+        found.append((group, one.metrics.open_windows))
+    assert [group for group, _ in found] == sorted({group for group, _ in found})
+    assert sum(count for _, count in found) == windows > 0

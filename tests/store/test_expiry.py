@@ -8,7 +8,7 @@ import pytest
 import redis
 
 import fastwin as fw
-from fastwin.errors import SpecError
+from fastwin.errors import SpecError, StoreUnavailableError
 from fastwin.store import PaneStore
 from tests.support.clicks import DAY, FIRST, HOUR, MINUTE, clicks, spec_of
 from tests.support.numbered_clicks import MODULES, batch, spec
@@ -196,3 +196,41 @@ def test_another_writer_moves_the_watermark_within_a_batch(redis_server, monkeyp
         end = FIRST + 100 * 3 * MINUTE
         assert (slow.watermark, slow.meta().since) == (end, end - HOUR)
         assert slow.query(start=FIRST, end=FIRST + HOUR).num_rows == 0
+
+
+@pytest.mark.parametrize("keys", [None, ["module 1"]])
+@pytest.mark.parametrize("ask", ["query", "series"])
+def test_panes_that_go_while_they_are_read_are_not_counted_as_none(url, monkeypatch, ask, keys):
+    """A writer goes on between the look at the store and the read: an error, and the next question is right."""
+    windows = spec_of("1 hour", "3 minutes", pv=fw.Count())
+    panes = windows.panes().run(clicks(3_000, modules=3, hours=4)).main.sort_by("window_start")
+    first = pc.less_equal(panes["window_end"], pa.scalar(FIRST + HOUR, pa.int64()).cast(panes["window_end"].type))
+    with PaneStore.open(url, windows, retention="1 hour") as store:
+        store.put(panes.filter(first))
+        scan, calls = type(store)._scan, []
+
+        def delayed(self, *arguments):
+            if not calls:
+                calls.append(self.watermark)
+                store.put(panes.filter(pc.invert(first)))
+            return scan(self, *arguments)
+
+        monkeypatch.setattr(type(store), "_scan", delayed)
+        with pytest.raises(StoreUnavailableError, match="dropped old panes, while it was read; ask again"):
+            getattr(store, ask)(keys)
+        assert calls == [FIRST + HOUR]
+        found = getattr(store, ask)(keys)
+        assert sum(found.filter(pc.equal(found["window_end"], found["window_end"][-1]))["pv"].to_pylist()) > 0
+
+
+@pytest.mark.parametrize("end", [0, 3 * MINUTE, -3 * MINUTE])
+def test_a_watermark_of_zero_is_one(url, end):
+    windows = spec_of("1 hour", "3 minutes", pv=fw.Count())
+    starts = [end - 3 * HOUR, end - 3 * MINUTE]
+    table = pa.table({"module": ["a", "a"], "ts": pa.array(starts, pa.timestamp("ms"))})
+    panes = windows.panes().run(table)
+    with PaneStore.open(url, windows, retention="1 hour") as store:
+        with pytest.warns(UserWarning, match="1 older ones were left out"):
+            assert store.put(panes.main).expired == 1
+        assert store.watermark == end
+        assert store.put(panes.main.slice(0, 1)).expired == 1

@@ -319,3 +319,32 @@ def test_means_of_decimals_are_those_of_the_windows(url, kind):
         store.put(spec.panes().run(table).main)
         found = store.query(start=FIRST, end=FIRST + HOUR)["m"]
     assert found.equals(whole.aggregate(m=fw.Mean("d")).run(table).main["m"])
+
+
+DECIMALS = fw.key_by("module").event_time("ts")
+HOURS = DECIMALS.window(fw.TumblingEventTimeWindows.of("1 hour"))
+
+
+@pytest.mark.parametrize("values", [["9e37", "9e37"], ["9e37", "-9e37"], ["1", "2"]], ids=str)
+@pytest.mark.parametrize("minutes", [0, 3], ids=["of one pane", "of two"])
+def test_means_of_decimals_that_may_be_null_are_those_of_the_windows(url, values, minutes):
+    mean = fw.Mean("d", on_overflow="null")
+    spec = spec_of("1 hour", "3 minutes", m=mean)
+    times = pa.array([FIRST, FIRST + minutes * MINUTE], pa.timestamp("ms", tz="UTC"))
+    table = pa.table({"module": ["a"] * 2, "ts": times, "d": pa.array(map(Decimal, values), pa.decimal128(38, 0))})
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+        found = store.query(start=FIRST, end=FIRST + HOUR)["m"]
+    assert found.equals(HOURS.aggregate(m=mean).run(table).main["m"])
+
+
+def test_means_of_decimals_that_do_not_fit_say_so(url):
+    spec = spec_of("1 hour", "3 minutes", m=fw.Mean("d"))
+    times, most = pa.array([FIRST], pa.timestamp("ms", tz="UTC")), Decimal(10) ** 37
+    table = pa.table({"module": ["a"], "ts": times, "d": pa.array([most], pa.decimal128(38, 0))})
+    with pytest.raises(AggregateOverflowError):
+        HOURS.aggregate(m=fw.Mean("d")).run(table)
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+        with pytest.raises(AggregateOverflowError, match=r"the mean 'm' of panes does not fit decimal128\(38, 4\)"):
+            store.query(start=FIRST, end=FIRST + HOUR)

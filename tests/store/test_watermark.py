@@ -78,3 +78,31 @@ def test_a_part_of_a_batch_is_not_behind_the_watermark(url):
         store.put(batch(1), (1, 1))
         assert store.watermark == known.watermark + 180_000
         assert set(store.query()["pv"].to_pylist()) == {3}
+
+
+def test_no_panes_end_no_batch(url):
+    with PaneStore.open(url, spec()) as store:
+        store.put(batch(3), advance=False)
+        store.put(batch(0).slice(0, 0))
+        assert store.watermark is None
+        store.advance_watermark(fw.MAX_TIMESTAMP)
+        assert store.watermark == FIRST + 4 * 180_000
+
+
+@pytest.mark.parametrize("how", ["advance_watermark", "put"])
+def test_the_end_of_a_stream_is_that_of_the_last_pane_of_the_batch(url, how):
+    """However many parts it was put in, and in which order; also where the last one has no panes."""
+    empty = batch(0).slice(0, 0)
+    with PaneStore.open(url, spec()) as store:
+        store.put(batch(5), advance=False)
+        store.put(batch(2), advance=False)
+        assert store.watermark is None
+        if how == "put":
+            store.put(empty, watermark=fw.MAX_TIMESTAMP)
+        else:
+            store.advance_watermark(fw.MAX_TIMESTAMP)
+        end = FIRST + 6 * 180_000
+        assert store.watermark == end and store.query().num_rows
+        version = store.meta().version
+        store.advance_watermark(fw.MAX_TIMESTAMP)  # nothing more was put
+        assert store.watermark == end and store.meta().version == version + 1

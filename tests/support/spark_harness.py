@@ -30,7 +30,8 @@ class Harness:
         """Runs a micro-batch: inputs by key group, then the timers. Returns result rows by kind."""
         processor = WindowProcessor(self.frame_plan)
         processor.init(self.handle)
-        values = TimerValues(now, watermark)
+        # A query that waits for no time is told none.
+        values = TimerValues(-1, -1) if self.frame_plan.time_mode == "None" else TimerValues(now, watermark)
         limit = now if self.frame_plan.time_mode == "ProcessingTime" else watermark
         out: dict[str, list[tuple]] = {"MAIN": [], "LATE": [], "BAD": []}
         self.counters = dict.fromkeys(COUNTERS, 0)

@@ -106,8 +106,9 @@ cdef class TimerService:
         return self.event_time and (self.cleanup_time(window) <= self.watermark or last_ms(window) <= self.cleaned)
 
     cdef uint32_t _mark(self, const Window* window, ts_t time, bint event) noexcept:
-        # The bit of a row that says that this timer is registered; 0 for timers without one.
-        if event == self.event_time and time == self.cleanup_time(window):
+        # The bit of a row that says that this timer is registered; 0 for timers without one. A window that never goes
+        # has no timer for that, and one of its trigger's at the same time is like any other.
+        if event == self.event_time and time != MAX_TIME and time == self.cleanup_time(window):
             return CLEANUP_TIMER
         return END_TIMER if event and time == last_ms(window) else 0
 

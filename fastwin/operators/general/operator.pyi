@@ -42,6 +42,7 @@ class GeneralOperator:
     contents: Contents
     firing: Any
     watermark: int
+    cleaned: int
     newest: int
     processing_time: int
     timers: int

@@ -45,6 +45,11 @@ cdef class GeneralOperator(Effects):
         return self.timer_service.watermark
 
     @property
+    def cleaned(self):
+        """What was cleaned when the state was restored, ms; see the protocol."""
+        return self.timer_service.cleaned
+
+    @property
     def processing_time(self):
         """The processing time, ms."""
         return self.timer_service.clock

@@ -109,6 +109,11 @@ class SeveralOperator(WatermarkOperator):
         self._count()
         return main, dropped
 
+    @property
+    def cleaned(self) -> int:
+        """What was cleaned when the state was restored; see ``Operator``."""
+        return self._levels[0].cleaned
+
     def advance_watermark(self, watermark: int) -> list[pa.RecordBatch]:
         """Fires the windows of each level, the finest first, in order of their ends."""
         main = []

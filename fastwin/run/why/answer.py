@@ -58,7 +58,7 @@ def why(subject: Subject, key: Any, at: Any = None, window: Any = None) -> WhyRe
     plain = values[0] if len(values) == 1 else tuple(values)
     day = question.day(subject.watermark)
     shortened = time_text if day is None else time_text.on_the_day_of(day)
-    words = Words(plan, shortened, subject.watermark, subject.follows, subject.metrics)
+    words = Words(plan, shortened, subject.watermark, subject.follows, subject.metrics, operator.cleaned)
     held = operator.look(plan.config.codec.encode(columns, 1))
     places, absent = question.of(held)
     known = known_of(question, subject.journal, plain)

@@ -20,8 +20,12 @@ from fastwin.run.why.windowsat import Wanted
 from fastwin.spec.joinending import SIDES, JoinEnding, Side
 from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP, format_ms
 from fastwin.triggers import CountTrigger, NeverTrigger, PurgingTrigger
+from fastwin.windows.apart import RowsApart
+from fastwin.windows.calendar import CalendarEventTimeWindows
+from fastwin.windows.sliding import SlidingEventTimeWindows
 from fastwin.windows.timetext import TimeText, span
 from fastwin.windows.timewindow import GlobalWindow, TimeWindow
+from fastwin.windows.tumbling import TumblingEventTimeWindows
 
 __all__ = ["Words"]
 
@@ -29,13 +33,19 @@ _LONGEST = 120  # characters of a value
 
 
 class Words(PastWords):
-    """What is said about a stream. follows: None: the caller moves the watermark."""
+    """What is said about a stream. follows: None: the caller moves the watermark. cleaned: see ``Operator``."""
 
     def __init__(
-        self, plan: Plan, time_text: TimeText, watermark: int, follows: DataWatermark | None, metrics: Metrics
+        self,
+        plan: Plan,
+        time_text: TimeText,
+        watermark: int,
+        follows: DataWatermark | None,
+        metrics: Metrics,
+        cleaned: int = MIN_TIMESTAMP,
     ) -> None:
         super().__init__(plan, time_text, metrics)
-        self._watermark, self._follows = watermark, follows
+        self._watermark, self._follows, self._cleaned = watermark, follows, cleaned
         assert plan.spec.assigner is not None
         self._event_time = plan.spec.assigner.is_event_time()
         self._lateness = plan.spec.lateness_ms if self._event_time else 0
@@ -231,6 +241,9 @@ class Words(PastWords):
         gone_at = None if end is None else end - 1 + self._lateness
         now = self._watermark if self._event_time else self._metrics.processing_time
         gone = gone_at is not None and gone_at <= now
+        before = end is not None and self._event_time and end - 1 <= self._cleaned
+        if before and not gone:
+            gone_at, gone = None, True
         if others is not None:
             said = [self._no_such_window(others)]
         elif near:
@@ -269,17 +282,26 @@ class Words(PastWords):
         return f"No session of this key is at that time. An element at that time would begin one, {alone}."
 
     def _absent_window(self, end: int | None, gone_at: int | None, gone: bool, fired: bool) -> str:
+        what = ""
+        if self._event_time:  # an element with other windows beside it may be in time for those
+            what = " An element of it would be late now." if self._is_alone() else " It takes no element any more."
+        if gone and gone_at is None:
+            return f"It is gone, if it ever was there: before a restart, with a shorter allowed lateness.{what}"
         if gone:
             assert gone_at is not None
             clock = "watermark" if self._event_time else "clock"
             late = f" and {format_ms(self._lateness)} of allowed lateness" if self._lateness else ""
-            what = " An element of it would be late now." if self._event_time else ""
             return (
                 f"It is gone{'' if fired else ', if it ever was there'}: the {clock} has passed its end{late}, at "
                 f"{self._at(gone_at)}.{what}"
             )
         if self._plan.operator == "rows" or self._plan.operator == "firsts":
             closed = self._closed_to(end)
+            if closed is None and isinstance(self._plan.spec.assigner, RowsApart):
+                return (
+                    f"No row of this key was handed out for it. One that is not late is handed out, unless another one "
+                    f"of its key, less than {format_ms(self._plan.spec.assigner.within_ms)} away, was."
+                )
             if closed is None:
                 return "No row of this key is in it. One that comes now is taken."
             return f"No row of this key is in it. An {element_of(_other(closed))} is taken; {_comes_too_late(closed)}"
@@ -290,6 +312,15 @@ class Words(PastWords):
             f"No element of this key is in it: none has come that was good and in time{purged}. One that comes now is "
             f"taken."
         )
+
+    def _is_alone(self) -> bool:
+        """Whether an element of a window is in no other one."""
+        assigner = self._plan.spec.assigner
+        if isinstance(assigner, CalendarEventTimeWindows):
+            return assigner.most_windows == 1
+        if isinstance(assigner, SlidingEventTimeWindows):
+            return assigner.size_ms <= assigner.slide_ms
+        return isinstance(assigner, TumblingEventTimeWindows | RowsApart)
 
     def none_at(self, held: int) -> WhyWindow:
         """Returns what is to be said where nobody can tell which windows a time has, and no held one has it.

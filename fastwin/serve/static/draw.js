@@ -7,25 +7,35 @@ const Draw = (() => {
   const DARK_COLOURS = ["#6cc3e0", "#ff8a98", "#b9d06b", "#c3a6e6", "#f0b45c", "#a9bccb"];
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   const KNOWN = { pv: "Page views", uv: "Unique visitors" };
-  const number = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
+  const [usual, small, far] = [{ maximumFractionDigits: 2 }, { maximumSignificantDigits: 3 }, { maximumSignificantDigits: 3, notation: "scientific" }]
+    .map((options) => new Intl.NumberFormat("en", options));
 
   const dark = () => matchMedia("(prefers-color-scheme: dark)").matches;
   const colour = (place) => (dark() ? DARK_COLOURS : COLOURS)[place];
-  const label = (settings, name) => settings.labels[name] || KNOWN[name] || name;
+  // A name may be one that all objects have, such as "constructor".
+  const label = (settings, name) => [settings.labels, KNOWN].find((texts) => Object.hasOwn(texts, name))?.[name] || name;
   const isTime = (aggregate) => aggregate.type.startsWith("timestamp");
   const sortable = (aggregates) => aggregates.filter((a) => !/binary|list|struct|map/.test(a.type));
   const drawable = (aggregates) => aggregates.filter((a) => /^(u?int|double|float|halffloat)/.test(a.type));
 
+  // With two digits behind the point; below 1, and where there are too many before it, three digits that say something.
+  function number(n) {
+    const size = Math.abs(n);
+    if (size === 0) return "0";
+    if (size < 1e-6 || size >= 1e21) return far.format(n);
+    return (size < 1 ? small : usual).format(n);
+  }
+
   function value(aggregate, found) {
     if (found === null || found === undefined) return "–";
-    return isTime(aggregate) ? Clock.minute(found) : text(found);
+    return isTime(aggregate) ? Clock.time(found) : text(found);
   }
 
   // Of several values all; behind one that was counted, its number: "home (1,200), help (7)".
   function text(found) {
     if (found === null) return "–";
     if (Array.isArray(found)) return found.map(text).join(", ") || "–";
-    if (typeof found !== "object") return typeof found === "number" ? number.format(found) : String(found);
+    if (typeof found !== "object") return typeof found === "number" ? number(found) : String(found);
     const [first, ...others] = Object.values(found).map(text);
     return first + (others.length ? ` (${others.join(", ")})` : "");
   }
@@ -151,7 +161,7 @@ const Draw = (() => {
     const seconds = Math.max(0, Math.round(ms / 1_000));
     const [name, length] = units.find(([, each]) => seconds >= 2 * each) || units.at(-1);
     const count = Math.floor(seconds / length);
-    return `${number.format(count)} ${name}${count === 1 ? "" : "s"}`;
+    return `${number(count)} ${name}${count === 1 ? "" : "s"}`;
   }
 
   // heads: texts, or objects with the text and the name that a click sorts by. sorting: the name, and whether down.
@@ -188,7 +198,7 @@ const Draw = (() => {
   function seriesTable(place, answer, aggregates, settings, caption) {
     const measures = drawable(aggregates);
     const heads = answer.series.flatMap((series) => measures.map((m) => `${shown(series.key)}: ${label(settings, m.name)}`));
-    const rows = answer.times.map((ms, i) => [Clock.minute(ms),
+    const rows = answer.times.map((ms, i) => [Clock.time(ms),
       ...answer.series.flatMap((series) => measures.map((m) => value(m, series[m.name][i])))]);
     table(place, caption, [`Window until (${Clock.name()})`, ...heads], rows.reverse());
   }

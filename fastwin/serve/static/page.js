@@ -13,10 +13,16 @@
   const places = new Map(), formerPlaces = new Map();
 
   // The token stands behind the # of the address, which browsers send nowhere.
-  let token = new URLSearchParams(location.hash.slice(1)).get("token") || sessionStorage.getItem("fastwin-token");
+  const TOKEN = "fastwin-token";
+  let token = new URLSearchParams(location.hash.slice(1)).get("token");
+  try { token ||= sessionStorage.getItem(TOKEN); } catch { /* a browser that keeps nothing asks again */ }
   if (token) {
-    sessionStorage.setItem("fastwin-token", token);
+    keepToken();
     if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+  }
+
+  function keepToken() {
+    try { sessionStorage.setItem(TOKEN, token); } catch { /* it is known for now */ }
   }
 
   async function ask(name, parameters = []) {
@@ -142,7 +148,7 @@
     Draw.figures(byId("figures"), found.slice(0, MAX_CARDS), store.aggregates, settings, places, sparks.values, measure, toggle);
     const hidden = found.length - Math.min(found.length, MAX_CARDS) + current.total - current.rows.length;
     byId("figures-more").hidden = hidden === 0 && found.length > 0;
-    byId("figures-more").textContent = found.length ? `${Draw.number.format(hidden)} more are in the store.` : "Nothing has that name.";
+    byId("figures-more").textContent = found.length ? `${Draw.number(hidden)} more are in the store.` : "Nothing has that name.";
     const question = sparkQuestion(), what = measure && Draw.label(settings, measure.name);
     byId("figures-hint").textContent = "Choose up to six for the chart." + (measure ? ` Bars compare ${what}.` : "")
       + (question ? ` Lines: ${what} per ${duration(question.step).replace(/^1 /, "")} over ${duration(question.range)}, each on its own scale.` : "");
@@ -202,8 +208,8 @@
     const { series, store, settings } = state;
     const names = series.series.map((one) => Draw.shown(one.key)).join(", ");
     const short = series.since > series.times[0] - series.window_ms;
-    const text = `Windows of ${duration(series.window_ms)}, one every ${duration(series.step_ms)}, until ${Clock.minute(series.end)} ${Clock.name()}: ${names}.`
-      + (short ? ` Those that begin before ${Clock.minute(series.since)} are not complete: there is no data from before.` : "");
+    const text = `Windows of ${duration(series.window_ms)}, one every ${duration(series.step_ms)}, until ${Clock.time(series.end)} ${Clock.name()}: ${names}.`
+      + (short ? ` Those that begin before ${Clock.time(series.since)} are not complete: there is no data from before.` : "");
     const { times, at } = Clock.axis(series.times);
     byId("chart-hint").textContent = text + (at ? ` Clocks go back within it; the chart has all times at ${at}.` : "");
     Draw.chart(byId("chart"), series, times, store.aggregates, settings, places);
@@ -212,11 +218,11 @@
 
   function showCurrent() {
     const { current, store, settings } = state;
-    const text = `${duration(current.window_ms)} until ${Clock.minute(current.end)} ${Clock.name()}`;
+    const text = `${duration(current.window_ms)} until ${Clock.time(current.end)} ${Clock.name()}`;
     byId("until").textContent = text;
     const short = current.since !== null && current.since > current.start;
     byId("since").hidden = !short;
-    byId("since").textContent = short ? `The store has data since ${Clock.minute(current.since)} ${Clock.name()} only; windows that begin earlier are not complete.` : "";
+    byId("since").textContent = short ? `The store has data since ${Clock.time(current.since)} ${Clock.name()} only; windows that begin earlier are not complete.` : "";
     const there = new Set(current.rows.map((row) => row.key));
     const highest = sorted(current.rows, { name: Draw.sortable(store.aggregates)[0]?.name ?? "key", down: true });
     choose(state.picked ? [...places.keys()].filter((key) => there.has(key)) : highest.slice(0, 3).map((row) => row.key));
@@ -230,6 +236,7 @@
     if (state.busy && !force) return;
     const mine = ++turn;
     state.busy = true;
+    if (force) state.stamp = null; // what is chosen is asked again until there is an answer
     try {
       state.settings ??= await ask("settings");
       document.title = byId("title").textContent = state.settings.title;
@@ -250,7 +257,8 @@
           : await ask("series", [window, ["range", byId("range").value + "ms"], ...chosen.map((key) => ["key", key])]);
         if (mine !== turn) return;
         state.series = series;
-        state.stamp = store.stamp;
+        // Another process of the service may have answered, which knows an older version.
+        state.stamp = series === null || series.stamp === current.stamp ? current.stamp : null;
         enter("fine");
         showSeries();
         byId("status").textContent = `Updated at ${Clock.second(Date.now())} ${Clock.name()}.`;
@@ -273,7 +281,7 @@
   byId("token-form").addEventListener("submit", (event) => {
     event.preventDefault();
     token = byId("token").value;
-    sessionStorage.setItem("fastwin-token", token);
+    keepToken();
     byId("token").value = "";
     refresh(true);
   });

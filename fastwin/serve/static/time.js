@@ -41,13 +41,16 @@ const Clock = (() => {
 
   // The times of a chart, in order. Where clocks go back within it, all are at the offset of the last one, "at".
   function axis(all) {
-    const walls = all.map(wall);
+    const walls = all.map((ms) => wall(ms) + fraction(ms));
     if (!walls.some((text, i) => i && text <= walls[i - 1] && offset(all[i]) < offset(all[i - 1]))) return { times: walls, at: "" };
     const ahead = offset(all.at(-1));
-    return { times: all.map((ms) => new Date(ms + ahead).toISOString().slice(0, 19).replace("T", " ")), at: signed(ahead) };
+    return { times: all.map((ms) => new Date(ms + ahead).toISOString().slice(0, 19).replace("T", " ") + fraction(ms)), at: signed(ahead) };
   }
 
-  const minute = (ms) => wall(ms).slice(0, 16) + which(ms);
+  // What a time has below the second: ".250".
+  const fraction = (ms) => (ms % 1_000 ? new Date(ms).toISOString().slice(19, 23) : "");
+  // To the minute, or as finely as the time is.
+  const time = (ms) => (wall(ms) + fraction(ms)).replace(/:00$/, "") + which(ms);
   const second = (ms) => wall(ms).slice(11);
 
   // UTC first, then the browser's own zone, then all.
@@ -63,5 +66,5 @@ const Clock = (() => {
   let kept = null;
   try { kept = localStorage.getItem(KEPT); } catch { /* UTC, then */ }
   if (kept) choose(kept);
-  return { axis, choose, fill, minute, second, name: () => zone.replaceAll("_", " ") };
+  return { axis, choose, fill, time, second, name: () => zone.replaceAll("_", " ") };
 })();

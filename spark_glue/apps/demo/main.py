@@ -26,6 +26,7 @@ from spark_glue.apps.demo.progress import HEADER, Tally, follow
 from spark_glue.apps.demo.source import Source, flights, own_file, write_parts
 from spark_glue.apps.demo.specs import specs_text
 from spark_glue.apps.specfile import how_to_ask, specs_in
+from spark_glue.state.savepoint import spark_path
 
 __all__ = ["run"]
 
@@ -70,8 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
     spark = start_spark("fastwin demo", arguments.master, _SETTINGS, out / "spark.log")
     started = time.monotonic()
     try:
-        stream = spark.readStream.schema(spark.read.parquet(str(out / "input")).schema).option("maxFilesPerTrigger", 1)
-        stream = stream.parquet(str(out / "input"))
+        rows = spark_path(out / "input")
+        stream = spark.readStream.schema(spark.read.parquet(rows).schema).option("maxFilesPerTrigger", 1)
+        stream = stream.parquet(rows)
         sinks: dict[str, _Sink] = {name: _sink(name, spec, out) for name, spec in wanted.items()}
         sinks["page"] = spark_glue.to_store(f"rocksdb:{out / 'store'}", page)
         _say(HEADER)
@@ -130,7 +132,7 @@ def _parquet(folder: Path) -> _Sink:
 
 
 def _read(folder: Path) -> pa.Table:
-    return ds.dataset(folder, format="parquet", partitioning="hive").to_table().drop_columns(["batch"])
+    return ds.dataset(folder, format="parquet").to_table()
 
 
 def _report(

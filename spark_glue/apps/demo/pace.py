@@ -15,6 +15,7 @@ import spark_glue
 from fastwin.errors import FastwinError
 from spark_glue.apps.demo.source import write_part
 from spark_glue.plan.settings import FORMAT_KEY
+from spark_glue.state.savepoint import spark_path
 
 __all__ = ["measure", "write_rows"]
 
@@ -75,7 +76,7 @@ def measure(spark: SparkSession, rows: int, out: Path, say: Callable[[str], None
     Raises FastwinError if their results differ.
     """
     stream = spark.readStream.schema("key bigint, ts timestamp, value bigint").option("maxFilesPerTrigger", 1)
-    stream = stream.parquet(str(out / "rows"))
+    stream = stream.parquet(spark_path(out / "rows"))
     watermark = f"{DISORDER_S} seconds"
     say(f"\nAt full speed: {BATCHES} micro-batches of {rows:,} rows, windows of 1 minute for {KEYS:,} keys")
     ours = _run("fastwin", spark_glue.apply(_SPEC, stream, watermark=watermark), out)

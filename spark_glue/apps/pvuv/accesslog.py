@@ -15,7 +15,7 @@ __all__ = ["Parsed", "first_lines", "parse_lines"]
 _QUOTED = r'(?:[^"\\]|\\.)*'
 # vhost:port client ident user [time] "request" status bytes "referer" "agent" and whatever else is appended.
 _LINE = (
-    r"^(?:(?P<host>\S+):\d+ )?(?P<ip>\S+) \S+ [^\[]+? "
+    r"^(?:(?P<host>[^\s:]+|\[[^\]\s]+\]):\d+ )?(?P<ip>\S+) \S+ [^\[]+? "
     r"\[(?P<day>\d\d)/(?P<month>[A-Z][a-z][a-z])/(?P<year>\d{4}):(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d) "
     r"(?P<zone>[+-]\d{4})\] "
     r'"(?P<method>[A-Z]+) (?P<target>[^\s"]+)(?: HTTP/[\d.]+)?" (?P<status>\d{3}) (?:\d+|-)'

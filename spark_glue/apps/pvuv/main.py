@@ -37,10 +37,9 @@ _SETTINGS = {
 }
 # For a small log most of the time is Spark's start: it is shorter with one task for the panes, and without the Java
 # compiler that makes code faster that runs for minutes.
-_QUICK = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m",
-}
+_QUICK = {"spark.sql.shuffle.partitions": "1"}
+_QUICK_JVM = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"}
+_JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 # A log that ends is one micro-batch, and two more close the panes: none without input comes between.
 _ONCE = {"spark.sql.streaming.noDataMicroBatches.enabled": "false"}
 _SMALL_BYTES = 64 * 2**20
@@ -149,7 +148,10 @@ def _damage_told(log: Path) -> Iterator[None]:
 def _settings(arguments: argparse.Namespace) -> dict[str, str]:
     log = arguments.log
     small = not arguments.follow and log.is_file() and log.stat().st_size < _SMALL_BYTES
-    return _SETTINGS | (_QUICK if small else {}) | ({} if arguments.follow else _ONCE)
+    # Options of others stay: a JVM takes no second garbage collector.
+    own = any("-XX:" in os.environ.get(name, "") for name in _JVM_VARIABLES)
+    quick = _QUICK | ({} if own else _QUICK_JVM) if small else {}
+    return _SETTINGS | quick | ({} if arguments.follow else _ONCE)
 
 
 def _follow(query: StreamingQuery, spool: Spool, run: Run, stop: threading.Event) -> None:

@@ -1,6 +1,7 @@
 """The page of ``pvuv --serve``: a process of its own, which shows the store."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -49,7 +50,7 @@ class Page:
             return 0
         print(
             f"pvuv: the page has ended with status {status}; the panes are in the store. To show them: "
-            f"fastwin serve --store {without_password(self._url)}",
+            f"fastwin serve --store {shlex.quote(without_password(self._url))}",
             file=sys.stderr,
         )
         return 1

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -48,7 +49,7 @@ def report(run: Run) -> None:
     asked = _report_last_window(run)
     _report_counts(run)
     if not run.arguments.serve:
-        print(f"The page:        fastwin serve --store {without_password(run.places.url)}")
+        print(f"The page:        fastwin serve --store {shlex.quote(without_password(run.places.url))}")
     if asked is not None:
         out = run.places.out
         why, _ = how_to_ask(out / "checkpoint", out / "specs.py", "panes", asked)

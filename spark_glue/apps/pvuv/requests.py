@@ -1,6 +1,5 @@
 """Lines of a log as a stream of requests: read by Spark's source of text files, parsed by its tasks."""
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from pyspark.sql import functions as F
 from spark_glue.apps.pvuv.accesslog import parse_lines
 from spark_glue.apps.pvuv.modules import Events
 from spark_glue.plan.eventtimes import time_where_ahead
+from spark_glue.state.savepoint import spark_path
 
 __all__ = ["COUNTS", "requests_of"]
 
@@ -45,7 +45,7 @@ def requests_of(spark: SparkSession, lines: Path, end: Path, made: Events, *, co
     """
     reader = spark.readStream.option("cleanSource", "delete" if copies else "off")
     reader = reader.option("maxFilesPerTrigger", _FILES_AT_ONCE)
-    text = reader.text(re.sub(r"([\\*?{}\[\],])", r"\\\1", str(lines)))
+    text = reader.text(spark_path(lines))
     parsed = (
         _dated(text.mapInArrow(_parsing(made), _COLUMNS))
         .observe(
@@ -57,7 +57,7 @@ def requests_of(spark: SparkSession, lines: Path, end: Path, made: Events, *, co
         )
         .where("events is null")
     )
-    last = spark.readStream.schema("ms bigint").option("maxFilesPerTrigger", 1).json(str(end))
+    last = spark.readStream.schema("ms bigint").option("maxFilesPerTrigger", 1).json(spark_path(end))
     last = last.selectExpr("null as module", "timestamp_millis(ms) as ts", "null as visitor", "null as line")
     return parsed.select("module", "ts", "visitor", "line").union(last)
 

@@ -133,9 +133,15 @@ class Spool:
             named = self._source.parent.glob(f"{glob.escape(self._source.stem)}*")
             siblings = _files(path for path in named if path != self._source and self._was_renamed(path))
             # Older logs that were never followed are not ours.
-            found = [(path, mark) for path, mark in siblings if self._log_of(_begin(path)) is not None]
+            found = [(path, mark) for path, mark in siblings if self._is_known(path)]
             found += _files([self._source])
         return sorted(found, key=lambda one: (one[0] == self._source, one[1].changed_ns, one[0].name))
+
+    def _is_known(self, path: Path) -> bool:
+        """Whether a log has been looked at before. One that may not be read counts as not, since nobody can tell."""
+        with suppress(OSError):
+            return self._log_of(_begin(path)) is not None
+        return False
 
     def _was_renamed(self, path: Path) -> bool:
         """Whether a log may be the rest of the one: access-ssl.log beside access.log is another one."""
@@ -227,10 +233,13 @@ def _files(paths: Iterable[Path]) -> list[tuple[Path, _Mark]]:
 
 
 def _begin(path: Path) -> list[str]:
-    """Returns what tells a log from others: a digest of its first line, of its first two, and so on; complete ones."""
+    """Returns what tells a log from others: a digest of its first line, of its first two, and so on; complete ones.
+
+    Raises OSError for one that cannot be read.
+    """
     marks: list[str] = []
     digest = hashlib.sha256()
-    with suppress(*UNREADABLE), opened(path) as file:
+    with suppress(*_DAMAGED), opened(path) as file:
         for line in iter(lambda: file.readline(_MAX_LINE), b""):
             whole = line.endswith(b"\n") or len(line) == _MAX_LINE or isinstance(file, gzip.GzipFile)
             if not whole or len(marks) == _FIRST_LINES:

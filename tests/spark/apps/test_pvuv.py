@@ -4,6 +4,7 @@ import gzip
 import os
 import random
 import re
+import shlex
 import subprocess
 import time
 from collections import Counter, defaultdict
@@ -60,6 +61,9 @@ def test_combined_line():
         ("Shop.example:443 " + GOOD, "host", "Shop.example"),
         (GOOD.replace("1.2.3.4", "2001:db8::7"), "ip", "2001:db8::7"),
         (GOOD.replace("- - [", "- john doe ["), "ip", "1.2.3.4"),
+        (GOOD.replace("1.2.3.4 - - [", "2001:db8::7 - john doe ["), "ip", "2001:db8::7"),
+        (GOOD.replace("1.2.3.4 - - [", "2001:db8::7 - john doe ["), "host", None),
+        ("[2001:db8::1]:443 " + GOOD, "host", "[2001:db8::1]"),
         (GOOD.rpartition(' "-"')[0], "agent", None),  # the common format
         (GOOD + ' "10.0.0.1" rt=0.1', "agent", "Agent/1"),
         (GOOD.replace("Agent/1", r"a \"quoted\" one"), "agent", r"a \"quoted\" one"),
@@ -229,17 +233,21 @@ def plainly(lines: list[str]) -> tuple[dict, int, int, int]:
 
 @pytest.mark.parametrize("source", ["small", *(["given"] if ACCESS_LOG else [])])
 def test_log_to_store(spark, tmp_path, monkeypatch, capsys, source):
+    """Also in folders whose names Spark would read as patterns."""
+    folder = tmp_path / "a[1]{b},c"
+    folder.mkdir()
+    out = folder / "out"
     if source == "given":
         log = Path(ACCESS_LOG)
         opener = gzip.open if log.suffix == ".gz" else open
         with opener(log, "rt", encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
     else:
-        log = tmp_path / "access.log.gz"
+        log = folder / "access.log.gz"
         lines = small_log(log)
     monkeypatch.setattr(spark_glue, "session", lambda *a: spark)
     monkeypatch.setattr(type(spark), "stop", lambda self: None)  # it belongs to all tests
-    assert pvuv.run(arguments(str(log), "--out", str(tmp_path / "out"))) == 0
+    assert pvuv.run(arguments(str(log), "--out", str(out))) == 0
     told = capsys.readouterr().out
     requests, malformed, others, misdated = plainly(lines)
     assert f"{sum(map(len, requests.values())):,} events, {others:,} requests not counted, 0 too late, " in told
@@ -248,11 +256,11 @@ def test_log_to_store(spark, tmp_path, monkeypatch, capsys, source):
     assert (f", {misdated:,} dated before 1970 or more than a day ahead, " in told) == bool(misdated)
     assert "images, styles, scripts and fonts do not count" in told.splitlines()[0]
     assert re.search(r"^[\d.]+ s: [\d.]+ s starting Spark, [\d.]+ s the first micro-batch, ", told, re.MULTILINE)
-    assert f"fastwin serve --store rocksdb:{tmp_path / 'out' / 'store'}" in told
-    assert f"--spec {os.path.relpath(tmp_path / 'out' / 'specs.py')}:panes --key " in told
-    panes = load_spec(f"{tmp_path / 'out' / 'specs.py'}:panes")
+    assert f"fastwin serve --store {shlex.quote(f'rocksdb:{out}/store')}" in told
+    assert f"--spec {shlex.quote(f'{os.path.relpath(out)}/specs.py:panes')} --key " in told
+    panes = load_spec(f"{out / 'specs.py'}:panes")
     assert repr(panes) == repr(pvuv.spec_of("24h", "3m").panes())
-    kept = (tmp_path / "out" / "malformed.log").read_text().splitlines()
+    kept = (out / "malformed.log").read_text().splitlines()
     assert len(kept) == malformed and set(kept) <= set(lines)
 
     server = RedisServer(tmp_path)
@@ -262,7 +270,7 @@ def test_log_to_store(spark, tmp_path, monkeypatch, capsys, source):
         for (module, at), visitors in requests.items():
             pipeline.pfadd(f"{module} {at}", *visitors)
         pipeline.execute()
-        with PaneStore.open(f"rocksdb:{tmp_path / 'out' / 'store'}", read_only=True) as store:
+        with PaneStore.open(f"rocksdb:{out / 'store'}", read_only=True) as store:
             first, end = min(at for _, at in requests), store.watermark
             assert end == max(at for _, at in requests) + PANE  # all of the log is in
             series = store.series(start=first, end=end)

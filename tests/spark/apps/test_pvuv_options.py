@@ -159,6 +159,39 @@ def test_a_folder_is_emptied(tmp_path, linked):
         assert fresh_folder(out, "pvuv") == there and there.is_dir()
 
 
+@pytest.mark.parametrize("name", [None, "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
+def test_a_small_log_starts_quickly_unless_the_jvm_has_options_of_its_own(tmp_path, monkeypatch, name):
+    """A JVM that is told of two garbage collectors does not start."""
+    for one in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"):
+        monkeypatch.delenv(one, raising=False)
+    if name is not None:
+        monkeypatch.setenv(name, "-XX:+UseG1GC")
+    log = tmp_path / "access.log"
+    log.write_text(GOOD)
+    settings = pvuv._settings(arguments(str(log)))
+    assert ("spark.driver.extraJavaOptions" in settings) == (name is None)
+    assert settings["spark.sql.shuffle.partitions"] == "1"
+
+
+def test_a_folder_that_another_process_uses_is_refused(tmp_path):
+    out = tmp_path / "out"
+    program = "import sys; from pathlib import Path; from spark_glue.apps.console import fresh_folder as f; "
+    program += "f(Path(sys.argv[1]), 'pvuv'); print('taken', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "taken\n"
+        (out / "store").mkdir()
+        with pytest.raises(
+            SpecError, match=r"^--out: another pvuv runs in .*out; end that one, or name another folder"
+        ):
+            fresh_folder(out, "pvuv")
+        assert (out / "store").is_dir()
+        other.communicate("", timeout=60)
+    for _ in range(2):  # its own, from an earlier run
+        assert fresh_folder(out, "pvuv") == out and not (out / "store").exists()
+
+
 @pytest.mark.parametrize(("owner", "name"), [(shutil, "rmtree"), (Path, "unlink")])
 def test_a_folder_that_cannot_be_emptied_is_told(tmp_path, monkeypatch, owner, name):
     def denied(path, **options):

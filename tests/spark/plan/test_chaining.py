@@ -66,6 +66,10 @@ def test_batch_frames_chain_too(spark, tmp_path):
 
 REFUSED = {
     "lateness": (MINUTES.allowed_lateness("1 s"), "chain: the spec has allowed_lateness"),
+    "rows of empty windows": (
+        MINUTES.window(fw.TumblingEventTimeWindows.of("1 min"), fill="empty"),
+        "chain: the spec has fill='empty', whose rows for empty windows come once a later window ends their gap",
+    ),
     "late rows": (MINUTES.side_output_late_data(), r"chain: the spec has side_output_late_data\(\)"),
     "bad rows": (MINUTES.bad_rows("divert"), r'chain: the spec has bad_rows\("divert"\)'),
     "side outputs": (MINUTES.side_output("x", "n int"), "chain: the spec has side_output"),

@@ -238,6 +238,27 @@ def test_two_outputs_to_one_folder_are_refused(first, second):
         spark_glue.route(**both(first, second))
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("results", "results/late"),
+        ("results/main", "results"),
+        ("results", "results/_late=1"),
+        ("results", Path.cwd() / "results" / "query=x"),
+        ("s3a://bucket/results", "s3a://bucket/results/late/odd"),
+    ],
+)
+def test_an_output_in_the_folder_of_another_is_refused(first, second):
+    """Who reads the outer one would find folders of two kinds, and Spark refuses them."""
+    with pytest.raises(SpecError, match=r"route: (main|side_odd) goes to '.*', inside the folder of .*; put them side"):
+        spark_glue.route(**both(first, second))
+
+
+def test_an_output_may_be_in_another_by_a_name_that_readers_skip():
+    for inner in ("results/_late", "results/.late/odd", "results2", "results-late"):
+        spark_glue.route(**both("results", inner))
+
+
 def test_one_sink_for_two_outputs_is_refused_where_it_writes_to_a_folder():
     sink = spark_glue.to_folder("results")
     with pytest.raises(SpecError, match="route: main and late go to one folder, 'results'"):

@@ -1,5 +1,7 @@
 """Processing time in the stateful operator, without Spark: what fires when, and when Spark is to come again."""
 
+import time
+
 import pytest
 from pyspark.sql.streaming.stateful_processor import TimerValues
 
@@ -113,11 +115,43 @@ def counts_of(out) -> list[int]:
     return [row[-1] for row in out["MAIN"]]
 
 
-def test_the_clock_of_event_time_queries_is_the_batchs_too():
-    class When(fw.ProcessWindowFunction):
-        def process(self, key, context, elements):
-            yield context.current_processing_time()
+class When(fw.ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield context.current_processing_time()
 
+
+def test_without_event_time_the_clock_is_the_machines():
+    """Spark tells none."""
+    harness = Harness(fw.key_by("k").count_window(1).process(When(), output="t bigint"))
+    assert harness.frame_plan.time_mode == "None"
+    before = time.time_ns() // 1_000_000
+    (told,) = counts_of(harness.batch(0, {7: [packet((1, 0))]}))
+    assert before <= told <= time.time_ns() // 1_000_000
+
+
+def test_elements_of_a_global_window_grow_old(monkeypatch):
+    spec = fw.key_by("k").processing_time().window(fw.GlobalWindows.create()).trigger(fw.CountTrigger.of(1))
+    harness = Harness(spec.evictor(fw.TimeEvictor.of("10 s")).aggregate(n=fw.Count()))
+    assert harness.frame_plan.time_mode == "None"
+    found = []
+    for now in (1_000_000, 1_004_000, 1_013_000, 1_060_000):
+        monkeypatch.setattr(time, "time_ns", lambda now=now: now * 1_000_000)
+        found += counts_of(harness.batch(0, {7: [packet((1, 0))]}))
+    assert found == [1, 2, 2, 1]
+
+
+def test_a_window_behind_a_window_is_told_the_time_before_its_rows():
+    spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10_000))
+    harness = Harness(spec.trigger(fw.CountTrigger.of(1)).process(When(), output="t bigint"), chained=True)
+    assert counts_of(harness.batch(0, {7: [packet((1, 5))]}, now=1234)) == [1234]
+    early = fw.after_watermark(early=fw.ContinuousProcessingTimeTrigger.of(100))
+    harness = Harness(spec.trigger(early).aggregate(n=fw.Count()), chained=True)
+    assert counts_of(harness.batch(0, {7: [packet((1, 5))]}, now=1234)) == []
+    assert counts_of(harness.batch(0, {}, now=1299)) == []
+    assert counts_of(harness.batch(0, {}, now=1301)) == [1]
+
+
+def test_the_clock_of_event_time_queries_is_the_batchs_too():
     spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10)).process(When(), output="t bigint")
     harness = Harness(spec)
     assert harness.frame_plan.time_mode == "EventTime"
