@@ -64,7 +64,7 @@ def _report(source: Path, whole: bool, keep: bool) -> int:
     if stem == "latest" and not keep and (kept := RESULTS / "latest.json").exists():
         lost = report.lost(json.loads(kept.read_text()), summary)
         if lost:
-            told = f"this run is without {', '.join(lost)}; delete it to begin anew"
+            told = f"this run is without {', '.join(lost)}. Delete that file to begin anew"
             print(f"\n{kept} stays as it is: {told}", file=sys.stderr)
             stem, status = "partial", 1
     if keep and stem == "latest" and (kept := RESULTS / "latest.json").exists():

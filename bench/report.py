@@ -84,7 +84,7 @@ def joined(kept: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def lost(kept: dict[str, Any], summary: dict[str, Any]) -> list[str]:
-    """Returns the works and contenders of a kept summary that another one is without, whether they could run or not."""
+    """Returns the works and contenders of a kept summary that another one is without, also those that could not run."""
     here = {work["work"]: {one["name"] for one in work["contenders"]} for work in summary["works"]}
     return [
         f"{work['work']}: {one['name']}"

@@ -1,7 +1,7 @@
 """PaneState: what an aggregate keeps of a pane, as a result that can be merged with that of other panes."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -51,7 +51,10 @@ class PaneState(Aggregate):
         return pa.struct([("state", pa.binary()), ("of", of)])
 
     def accumulator(self, kinds: tuple[pa.DataType, ...], at: tuple[int, ...]) -> Accumulator:
-        return self._inner.accumulator(kinds, at)
+        inner = self._inner
+        if getattr(inner, "on_overflow", "null") != "null":  # what does not fit in a pane may fit in a window
+            inner = replace(inner, on_overflow="null")  # type: ignore[call-arg]
+        return inner.accumulator(kinds, at)
 
     def shared(self) -> Hashable:
         return None

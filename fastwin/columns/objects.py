@@ -26,7 +26,7 @@ FRACTIONS = (float, np.floating, Decimal)
 _WHOLE = (pa.Scalar, Exact)  # of a type of Arrow's
 _NUMPY_TIMES = (np.datetime64, np.timedelta64)
 _TIMES = (datetime, time, timedelta)
-_NARROW, _INFINITE = pa.float32(), float(2**128 - 2**103)  # from there on a number rounds to infinity
+_NARROW = {pa.float32(): float(2**128 - 2**103), pa.float16(): 65_520.0}  # from there on a number rounds to infinity
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _WIDER = {pa.int8(): pa.int64(), pa.int16(): pa.int64(), pa.int32(): pa.int64(), pa.float32(): pa.float64()}
 
@@ -137,19 +137,20 @@ def _refuse_cut(values: Iterable[Any], kind: pa.DataType) -> None:
     if suspects:
         for value in values:
             if isinstance(value, suspects) and _is_cut(value, kind):
-                fault = "is out of range" if kind == _NARROW else "has a part that would be cut off"
+                narrow = pa.types.is_floating(kind)
+                fault = "is out of range, or would be rounded" if narrow else "has a part that would be cut off"
                 raise pa.ArrowInvalid(f"{value!r} {fault}")
 
 
 def _all_fit(numbers: np.dtype, kind: pa.DataType) -> bool:
     """Whether each array of numpy's of a type surely fits a column, or a list within one."""
-    return numbers.kind in "biu" if kind != _NARROW else numbers == kind.to_pandas_dtype()
+    return numbers.kind in "biu" if kind not in _NARROW else numbers == kind.to_pandas_dtype()
 
 
 def _suspect(one: type, kind: pa.DataType) -> bool:
     """Whether values of a Python type may be more than those of a column."""
-    if pa.types.is_integer(kind) or kind == _NARROW:
-        return issubclass(one, FRACTIONS)
+    if pa.types.is_integer(kind) or kind in _NARROW:
+        return issubclass(one, FRACTIONS) or (pa.types.is_float16(kind) and issubclass(one, (int, np.integer)))
     if one in _TIMES and getattr(kind, "unit", "") == "us":
         return False
     return issubclass(one, (*_TIMES, *_NUMPY_TIMES)) or one.__name__ == "NaTType"
@@ -157,8 +158,11 @@ def _suspect(one: type, kind: pa.DataType) -> bool:
 
 def _is_cut(value: Any, kind: pa.DataType) -> bool:
     """Whether Arrow would cut off a fraction or a time of day, or make a date of NaT, or infinity of a number."""
-    if kind == _NARROW:
-        return math.isfinite(value) and abs(value) >= _INFINITE
+    if pa.types.is_floating(kind):
+        number = float(value) if isinstance(value, np.floating) else value  # NumPy would round the bound to 16 bits
+        if isinstance(number, int | np.integer):  # for 16 bits alone: for others Arrow itself takes exact ones only
+            return abs(int(number)) >= _NARROW[kind] or int(np.float16(int(number))) != number
+        return math.isfinite(number) and abs(number) >= _NARROW[kind]
     if pa.types.is_integer(kind):
         return value != value or value in (math.inf, -math.inf) or value != int(value)
     if value is None or type(value).__name__ == "NaTType":
@@ -181,7 +185,7 @@ def _may_be_cut(kind: pa.DataType) -> bool:
     """
     if pa.types.is_nested(kind):
         return any(_may_be_cut(kind.field(i).type) for i in range(kind.num_fields))
-    if pa.types.is_integer(kind) or pa.types.is_date(kind) or kind == _NARROW:
+    if pa.types.is_integer(kind) or pa.types.is_date(kind) or kind in _NARROW:
         return True
     return pa.types.is_temporal(kind) and getattr(kind, "unit", None) in _MICROSECONDS
 

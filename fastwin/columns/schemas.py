@@ -97,8 +97,8 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Returns the columns of ``schema``, cast where a batch came with another type of the same meaning.
 
     The same meaning have: times in other units or zones; numbers of other widths; text or bytes in any encoding; and
-    lists, structs and maps of such. A cast is exact for all values, or it is an error. Floats are never narrowed, and a
-    column without a value fits any type. Without rows, any types do.
+    lists, structs and maps of such. A cast is exact for all values, or it is an error. Floats are never narrowed, half
+    floats take whole numbers of 8 bits alone, and a column without a value fits any type. Without rows, any types do.
 
     Raises SpecError if a column is missing or there twice, or has another type than that.
     """
@@ -193,6 +193,8 @@ def _rounding(was: pa.DataType, now: pa.DataType) -> str | None:
     floats = pa.types.is_floating(was), pa.types.is_floating(now)
     if all(floats) and now.bit_width > was.bit_width:
         return "floats would be rounded"
+    if pa.types.is_float16(was) and pa.types.is_integer(now) and now.bit_width > 8:
+        return "whole numbers would be rounded"  # which Arrow does without a word
     if any(floats) and (pa.types.is_decimal(was) or pa.types.is_decimal(now)):
         return "decimals and floats would be rounded"
     return None

@@ -58,7 +58,7 @@ class WatermarkOperator(Operator, Protocol):
 
     @property
     def cleaned(self) -> int:
-        """Nothing: no state was restored."""
+        """Int64 min: an operator of this kind restores no state, unless it says otherwise."""
         return MIN_TIMESTAMP
 
     def run(self, batch: Batch, each: Callable = map, threads: int = 1) -> list[pa.RecordBatch]:

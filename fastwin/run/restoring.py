@@ -61,7 +61,7 @@ def widened(plan: Plan, schema: pa.Schema) -> Plan:
 
     Columns that the state knows keep their types. The state, and the operator that has it, stay as they are.
     """
-    known = {field.name: field for field in plan.input_schema}
+    known = {field.name: field for field in text_to_schema(plan.config.input_schema)}
     if not known.keys() < set(schema.names):  # there are no more; who takes the rows names one that is missing
         return replace(plan, of_state=False)
     told = pa.schema([known.get(field.name, field) for field in schema])

@@ -93,7 +93,7 @@ class Stream(Questions, ShownStream):
 
     def _take_plan(self, plan: Plan, operator: Operator) -> None:
         self._plan, self._operator = plan, operator
-        self._reads = reads_column(self._spec) if plan.of_state else frozenset(plan.input_columns).__contains__
+        self._reads = None if plan.of_state else frozenset(plan.input_columns).__contains__
         self._pushed.bind(plan, quick=self._limits.max_future_skew_ms is None)
         self._empty = None
 
@@ -139,9 +139,10 @@ class Stream(Questions, ShownStream):
             return planner.result_before_input(self._spec)
         operator = self._operator or self._bind(planner.plan(self._spec, table.schema))
         assert self._plan is not None
-        if self._plan.of_state and table.num_rows:
-            self._take_plan(widened(self._plan, table.schema), operator)
-        table = conform(table, self._plan.input_schema)
+        plan = widened(self._plan, table.schema) if self._plan.of_state and table.num_rows else self._plan
+        table = conform(table, plan.input_schema)
+        if plan is not self._plan:  # a batch that is refused settles nothing
+            self._take_plan(plan, operator)
         if self._plan.config.coalesce or has_small_chunks(table):
             table = table.combine_chunks()
         late: list[pa.RecordBatch] = []

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 __all__ = ["plain"]
 
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 
@@ -42,5 +43,17 @@ def plain(column: pa.Array | pa.ChunkedArray) -> list[Any]:
             for values, is_there in zip(parts, valid, strict=True)
         ]
     if pa.types.is_duration(kind):
-        return [None if value is None else str(value) for value in column.to_pylist()]
+        per_s = _PER_SECOND[kind.unit]
+        return [None if count is None else _lasting(count, per_s) for count in column.cast(pa.int64()).to_pylist()]
     return column.cast(pa.string()).to_pylist()
+
+
+def _lasting(count: int, per_s: int) -> str:
+    """Returns a duration as Python's timedelta has it in text, also where that has none: "1 day, 2:03:04.500000"."""
+    days, rest = divmod(count, 86_400 * per_s)
+    seconds, part = divmod(rest, per_s)
+    nanos = part * (1_000_000_000 // per_s)
+    text = f"{seconds // 3_600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    if nanos:
+        text += f".{nanos:09}" if nanos % 1_000 else f".{nanos // 1_000:06}"
+    return f"{days} day{'' if abs(days) == 1 else 's'}, {text}" if days else text

@@ -93,9 +93,10 @@ class SpecBuilder:
             raise SpecError(f"event_time: unit must be one of {', '.join(UNITS)}, got {unit!r}")
         match self.ending:
             case DeduplicateEnding(keep="last", time_column=before) if before != column:
+                by = "the event time" if before is None else repr(before)
                 raise SpecError(
-                    f"deduplicate: keep='last' goes by {before!r}, and the event time was set to {column!r} behind it; "
-                    f"set it before"
+                    f"deduplicate: keep='last' goes by {by}, and the event time was set to {column!r} behind it; set "
+                    f"it before"
                 )
         return self._with(time_column=column, time_unit=unit, arrival=False)
 

@@ -301,6 +301,9 @@ def _check_kind(one: Field) -> None:
         raise SpecError(f"put: {one.name!r} must be a state as spec.panes() makes it, got {one.kind}")
     if one.merge == "union" and not (pa.types.is_binary(one.kind) or pa.types.is_large_binary(one.kind)):
         raise SpecError(f"put: {one.name!r} must be a sketch as spec.panes() makes it, got {one.kind}")
+    most = 76 if pa.types.is_decimal256(one.kind) else 38
+    if pa.types.is_decimal(one.kind) and one.kind.precision - one.kind.scale > most:
+        raise SpecError(f"put: a store keeps up to {most} digits before the point, but {one.name!r} is {one.kind}")
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     if one.merge not in ("union", "state") and not one.is_number and not any(test(one.kind) for test in tests):
         raise SpecError(f"put: a store keeps numbers, times, booleans, text and bytes, but {one.name!r} is {one.kind}")

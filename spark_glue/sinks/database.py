@@ -4,7 +4,8 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, time, timedelta
+from decimal import Decimal
 from math import nan
 from typing import Any
 
@@ -44,7 +45,8 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
     There is no fence: one driver at a time is up to you. If two run on one checkpoint, such as one that was taken for
     dead and wakes up, the old one may put older results over newer ones.
 
-    Times are handed over as datetimes in UTC, to SQLite as text in ISO format; so PostgreSQL's columns for them are
+    Times are handed over as datetimes in UTC, to SQLite as text in ISO format, as which it gets decimals and intervals,
+    too; so PostgreSQL's columns for them are
     ``timestamptz``. Which keys are equal the database says: so text needs a collation that tells letters apart, and
     columns of times and floats the precision of the results. Names of columns are quoted with ``"``, as standard SQL
     does it. Raises SpecError for arguments that do not fit, and when the query runs, for a driver whose ``paramstyle``
@@ -194,7 +196,15 @@ def _converter(connection: Any) -> Callable[[Any], Any]:
     apart."""
     if not _is_of(connection, "sqlite3"):
         return lambda value: nan if value != value else value
-    return lambda value: value.isoformat() if isinstance(value, datetime) else value
+    return _as_sqlite_takes
+
+
+def _as_sqlite_takes(value: Any) -> Any:
+    if isinstance(value, datetime | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return str(value) if isinstance(value, timedelta) else value
 
 
 def _refuse_nan(connection: Any, places: dict[str, list]) -> None:

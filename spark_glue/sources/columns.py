@@ -1,5 +1,8 @@
 """Columns of a Parquet file as Spark's reader would give them, or a sentence on which one does not fit."""
 
+import json
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,20 +18,49 @@ from spark_glue.plan.settings import CASE_KEY
 __all__ = ["as_spark_reads", "columns_in", "conformed"]
 
 _INT64_MAX = 2**63 - 1
-_UTC = pa.timestamp("us", tz="UTC")
+_UTC, _INTERVAL = pa.timestamp("us", tz="UTC"), pa.duration("us")
+_SPARKS_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_DAYS_TO_SECONDS = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
+_SPARKS = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.string_view(): pa.string(),
+    pa.binary_view(): pa.binary(),
+}
+"""What Spark makes of types that it has not."""
 
 
 def as_spark_reads(file: pq.ParquetFile) -> pa.Schema:
-    """Returns the columns of a file with types that Spark has: no dictionaries, and what is INT96 is in UTC."""
+    """Returns the columns of a file with the types that Spark gives them.
+
+    There are no dictionaries and no views; unsigned numbers are wider ones, what is INT96 is in UTC, and intervals are
+    those that Spark itself has written.
+    """
     columns = [file.schema.column(i) for i in range(len(file.schema))]
     old = {column.path for column in columns if column.physical_type == "INT96"}
-    return pa.schema([field.with_type(_plain(field.type, field.name in old)) for field in file.schema_arrow])
+    intervals = _intervals_of_spark(file)
+    kinds = dict.fromkeys(old, _UTC) | dict.fromkeys(intervals, _INTERVAL)
+    return pa.schema([field.with_type(kinds.get(field.name) or _plain(field.type)) for field in file.schema_arrow])
 
 
-def _plain(kind: pa.DataType, is_int96: bool) -> pa.DataType:
-    if is_int96:
-        return _UTC
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def _intervals_of_spark(file: pq.ParquetFile) -> list[str]:
+    """Returns the columns of days to seconds in a file of Spark's: to Parquet they are numbers of microseconds."""
+    try:
+        told = json.loads((file.metadata.metadata or {}).get(_SPARKS_SCHEMA, b"{}"))
+        fields = [(field["name"], field["type"]) for field in told.get("fields", ())]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+    return [name for name, kind in fields if isinstance(kind, str) and _DAYS_TO_SECONDS.fullmatch(kind)]
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_duration(kind):  # which Arrow alone tells from a number
+        return pa.int64()
+    return _SPARKS.get(kind, kind)
 
 
 def columns_in(file: pq.ParquetFile, path: str, needed: pa.Schema, case_sensitive: bool) -> list[str]:
@@ -60,6 +92,8 @@ def _name_in(names: list[str], name: str, path: str, case_sensitive: bool) -> st
 def _fits(found: pa.DataType, needed: pa.DataType) -> bool:
     if pa.types.is_signed_integer(found) and pa.types.is_signed_integer(needed):
         return bool(found.bit_width <= needed.bit_width)
+    if pa.types.is_duration(needed) and found == pa.int64():
+        return True
     if pa.types.is_floating(found) and pa.types.is_floating(needed):
         return bool(found.bit_width <= needed.bit_width)
     try:
@@ -76,6 +110,8 @@ def conformed(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """
     if column.type == kind:
         return column
+    if pa.types.is_duration(column.type) or pa.types.is_duration(kind):  # a number to Parquet, whatever it counts
+        return column.view(pa.int64()).view(kind)
     return _in_unit_of(kind, column) if pa.types.is_timestamp(kind) else column.cast(kind)
 
 

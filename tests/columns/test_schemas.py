@@ -134,6 +134,7 @@ REFUSED = [
     (pa.float32(), pa.array([0.1]), "floats would be rounded"),
     (pa.float32(), pa.array([1e300]), "floats would be rounded"),
     (pa.float16(), pa.array([1.0], pa.float32()), "floats would be rounded"),
+    *((pa.float16(), pa.array([1], kind), "whole numbers would be rounded") for kind in (pa.int16(), pa.uint32())),
     (pa.date32(), pa.array([MOMENT], pa.timestamp("us")), "timestamps cannot stand for dates"),
     (pa.timestamp("us"), pa.array([MOMENT.date()]), "dates cannot stand for timestamps"),
     (pa.int32(), pa.array([MOMENT.date()]), "dates cannot stand for numbers"),

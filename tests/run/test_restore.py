@@ -283,7 +283,7 @@ def test_outputs_that_are_new_at_a_restart_have_all_columns(
     assert sum(fired.main["n"].to_pylist()) == 3
 
 
-@pytest.mark.parametrize("first", ["pushed", "nulls", "no rows", "another zone"])
+@pytest.mark.parametrize("first", ["pushed", "nulls", "no rows", "another zone", "refused"])
 def test_what_comes_first_after_a_restart_settles_only_what_is_new(first: str) -> None:
     zone = pa.timestamp("ms", tz="UTC")
     base = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of(10))
@@ -300,6 +300,10 @@ def test_what_comes_first_after_a_restart_settles_only_what_is_new(first: str) -
     new.restore(old.snapshot())
     if first == "pushed":
         assert new.push({"page": "p3", "k": "a", "ts": 3}).late.to_pylist() == [{"k": "a", "ts": 3, "page": "p3"}]
+        assert new.push({"page": "p4", "k": "a", "ts": 4}).late["page"].to_pylist() == ["p4"]
+    elif first == "refused":
+        with pytest.raises(fw.SpecError, match="ts"):
+            new.process(rows(3).drop_columns(["ts"]))
     elif first == "nulls":
         new.process(pa.table({"page": ["x"], "k": ["a"], "ts": pa.nulls(1)}))
     elif first == "no rows":

@@ -38,6 +38,10 @@ NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
         ([[("a", b"\x01")], None], pa.map_(pa.string(), pa.binary()), [[{"key": "a", "value": "01"}], None]),
         ([{}, None], pa.struct([]), [{}, None]),
         ([None], pa.null(), [None]),
+        ([0, -1, 10**14, None], pa.duration("s"), ["0:00:00", "-1 day, 23:59:59", "1157407407 days, 9:46:40", None]),
+        ([90_061_500, 500], pa.duration("ms"), ["1 day, 1:01:01.500000", "0:00:00.500000"]),
+        ([-1_500], pa.duration("us"), ["-1 day, 23:59:59.998500"]),
+        ([1, 10**9, 1_000], pa.duration("ns"), ["0:00:00.000000001", "0:00:01", "0:00:00.000001"]),
     ],
 )
 def test_values(values, kind, expected):

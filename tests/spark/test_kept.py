@@ -48,7 +48,7 @@ def test_the_first_row_of_a_batch_frame_is_the_earliest(spark):
 
 
 def test_the_last_row_by_a_time_without_a_zone(spark):
-    """Whose column the plan has under another name."""
+    """On Spark, the plan has its instants in a column of another name."""
     table = events(1, 300, keys="bigint")
     naive = table.set_column(1, "ts", table["ts"].cast(pa.timestamp("us")))
     assert table.column_names[1] == "ts"
@@ -57,4 +57,6 @@ def test_the_last_row_by_a_time_without_a_zone(spark):
     frame = frame.withColumn("ts", frame.ts.cast("timestamp_ntz"))
     assert frame.schema["ts"].dataType.typeName() == "timestamp_ntz"
     found = spark_glue.apply(spec.deduplicate("last"), frame, key_groups=2).toArrow()
-    assert found.num_rows == spec.deduplicate("last").run(naive).main.num_rows > 10
+    columns, wanted = ["k", "v", "x"], spec.deduplicate("last").run(naive).main
+    assert sorted(map(str, found.select(columns).to_pylist())) == sorted(map(str, wanted.select(columns).to_pylist()))
+    assert wanted.num_rows > 10

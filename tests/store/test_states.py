@@ -348,3 +348,27 @@ def test_means_of_decimals_that_do_not_fit_say_so(url):
         store.put(spec.panes().run(table).main)
         with pytest.raises(AggregateOverflowError, match=r"the mean 'm' of panes does not fit decimal128\(38, 4\)"):
             store.query(start=FIRST, end=FIRST + HOUR)
+
+
+def test_distinct_sums_that_fit_over_panes_though_not_in_one(url):
+    spec = spec_of("1 hour", "3 minutes", s=fw.Sum("v", distinct=True))
+    times = pa.array([FIRST, FIRST + 1, FIRST + 40 * MINUTE], pa.timestamp("ms", tz="UTC"))
+    table = pa.table({"module": ["a"] * 3, "ts": times, "v": [2**63 - 1, 5, -10]})
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table).main)
+        assert store.query(start=FIRST, end=FIRST + HOUR)["s"].to_pylist() == [2**63 - 6]
+        with pytest.raises(AggregateOverflowError):
+            store.query(start=FIRST, end=FIRST + 3 * MINUTE)
+
+
+def test_decimals_with_more_digits_before_the_point_than_text_can_say_are_refused(url):
+    kind = pa.decimal128(10, -35)
+    column = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer((100_000).to_bytes(16, "little"))])
+    table = pa.table({"module": ["a"], "ts": pa.array([FIRST], pa.timestamp("ms", tz="UTC")), "d": column})
+    spec = spec_of("1 hour", "3 minutes", m=fw.Max("d"))
+    with PaneStore.open(url, spec) as store:
+        with pytest.raises(
+            SpecError, match=r"put: a store keeps up to 38 digits before the point, but 'm' is decimal128"
+        ):
+            store.put(spec.panes().run(table).main)
+        assert store.meta() is None

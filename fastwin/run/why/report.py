@@ -23,8 +23,9 @@ class WhyWindow:
     start, end: ms; None for a global window. name: of several windows. held: whether the state knows it. holds: its
     contents by name: aggregates as they stand, or how many rows. firings: how often it has fired; None: not known.
     fires_at: the watermark, or the clock, ms, at which it fires next; None: only an element makes it fire.
-    fires_by: ``"watermark"`` or ``"clock"``. gone_at: when it goes, ms; None: it stays. timers: (time, clock), those
-    that are registered; clock as in ``fires_by``. sentences: all of that in words.
+    fires_by: ``"watermark"`` or ``"clock"``. gone_at: when it goes or went, ms; None: it stays, or went before a
+    restart. timers: (time, clock), those that are registered; clock as in ``fires_by``. sentences: all of that in
+    words.
     """
 
     start: int | None

@@ -42,7 +42,7 @@ class Words(PastWords):
         watermark: int,
         follows: DataWatermark | None,
         metrics: Metrics,
-        cleaned: int = MIN_TIMESTAMP,
+        cleaned: int,
     ) -> None:
         super().__init__(plan, time_text, metrics)
         self._watermark, self._follows, self._cleaned = watermark, follows, cleaned
@@ -286,7 +286,8 @@ class Words(PastWords):
         if self._event_time:  # an element with other windows beside it may be in time for those
             what = " An element of it would be late now." if self._is_alone() else " It takes no element any more."
         if gone and gone_at is None:
-            return f"It is gone, if it ever was there: before a restart, with a shorter allowed lateness.{what}"
+            there = "" if fired else ", if it ever was there"
+            return f"It is gone{there}: it went before a restart, when the allowed lateness was shorter.{what}"
         if gone:
             assert gone_at is not None
             clock = "watermark" if self._event_time else "clock"

@@ -4,7 +4,8 @@ import re
 import sqlite3
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from types import ModuleType, SimpleNamespace
 
 import pyarrow as pa
@@ -280,3 +281,21 @@ def test_a_nan_that_sqlite_would_take_for_null_is_refused(spark, tmp_path):
                 sink(frame, 1)
     with sqlite3.connect(path) as database:
         assert database.execute("select x, m from results order by x").fetchall() == [(None, None), (1.0, 1.0)]
+
+
+def test_decimals_times_of_day_and_intervals_are_text_in_sqlite(spark, tmp_path):
+    """It has no types for them, and its driver takes none."""
+    path = str(tmp_path / "results.db")
+    with sqlite3.connect(path) as database:
+        database.execute("create table results (price text, window_start, window_end, total text, most text)")
+    spec = fw.key_by("price").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 hour"))
+    spec = spec.aggregate(total=fw.Sum("price"), most=fw.Max("wait"))
+    frame = spark.createDataFrame(
+        [(Decimal("1.50"), datetime(2024, 1, 1, tzinfo=UTC), timedelta(seconds=90))] * 2,
+        "price decimal(10,2), ts timestamp, wait interval day to second",
+    )
+    for _ in range(2):
+        sink = spark_glue.to_database(lambda: sqlite3.connect(path), "results", spec)
+        sink(spark_glue.apply(spec, frame, key_groups=2), 0)
+    with sqlite3.connect(path) as database:
+        assert database.execute("select price, total, most from results").fetchall() == [("1.50", "3.00", "0:01:30")]
