@@ -162,7 +162,10 @@ class Round:
     def _unchanged(self, kind: int, group: int, changed: NDArray[Any]) -> NDArray[Any]:
         """Returns the slots of the unchanged rows of a group, ascending. changed: those that are not, ascending."""
         rows = self._kinds[kind]
-        slots = unique(np.concatenate(self._found[kind][group]))
+        listed = self._found[kind][group]
+        if not any(map(len, listed)):  # as in most of very many groups
+            return changed[:0]
+        slots = unique(np.concatenate(listed))
         slots = slots[rows.live_marks(slots)]
         if len(changed):
             places = np.searchsorted(changed, slots)

@@ -69,7 +69,7 @@ HELD = {
         "another master of the Cluster dies": [f"{CLUSTER}::another_master_dies"],
     },
     "Both": {
-        "an int sum of panes beyond int64": [f"{STORE}stores::sums_that_overflow_say_so"],
+        "an int sum of panes beyond int64, also for a `Mean`": [f"{STORE}stores::sums_that_overflow_say_so"],
         "a window asked off the panes' grid, or too much at once": [f"{STORE}asked::questions_without_sense_are_refused", f"{STORE}stores::series_without_sense_are_refused"],
         "a writer lags behind another one of the same store by more than retention, or starts again from earlier in the input": [f"{STORE}left_out::a_writer_that_lags_behind_another"],
         "a key longer than 1,024 bytes as text, such as a path that somebody has made up": [f"{STORE}left_out::keys_that_are_too_long"],

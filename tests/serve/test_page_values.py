@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import fastwin as fw
@@ -148,3 +149,25 @@ def test_numbers_are_shown_with_what_they_say(driver, tmp_path):
                 "2024-01-01 00:00:04.500",
             ]
             assert len(set(driver.execute_script("return document.getElementById('chart').data[0].x"))) > 3
+
+
+def test_panes_of_a_second_have_ranges_and_lines_of_their_own(driver, tmp_path):
+    spec = fw.key_by("module").event_time("ts").window(fw.SlidingEventTimeWindows.of("1 minute", "1 s"))
+    spec = spec.aggregate(pv=fw.Count())
+    url, table = f"rocksdb:{tmp_path / 'store'}", clicks(3_000, modules=2, hours=1)
+    near = pc.less(table["ts"], pa.scalar(FIRST + 120_000, pa.timestamp("ms", tz="UTC")))
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(table.filter(near)).main)
+        with serving(store, url, table, Settings()) as service:
+            driver.get(f"http://127.0.0.1:{service.port}/")
+            settle(driver)
+            options = driver.find_element("id", "window").find_elements("tag name", "option")
+            assert [option.text for option in options] == [
+                "1 second",
+                "5 seconds",
+                "15 seconds",
+                "1 minute",
+                "5 minutes",
+            ]
+            wait(driver, lambda d: "per 5 seconds over 1 minute" in d.find_element("id", "figures-hint").text)
+            wait(driver, lambda d: len(d.find_elements("css selector", "#figures button svg")) == 2)

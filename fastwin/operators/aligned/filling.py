@@ -42,6 +42,7 @@ class FillingOperator(AlignedOperator):
     """
 
     name: ClassVar[str] = "filling"
+    _fires_few: ClassVar[bool] = False  # those of gaps are put among what fires with them
 
     def __init__(self, config: Config, slicing: Slicing, longest_gap_ms: int, *shared: Any) -> None:
         super().__init__(config, slicing, *shared)

@@ -31,6 +31,7 @@ from fastwin.operators.config import Config
 from fastwin.operators.eventtime import PanesOperator, WatermarkOperator
 from fastwin.operators.heldwindows import HeldWindows, slots_of_key
 from fastwin.operators.lateness import Lateness, split
+from fastwin.operators.parts import FIRST_COPIES, next_copies
 from fastwin.operators.protocol import Counters, Fed
 from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
@@ -54,6 +55,8 @@ class AlignedOperator(PanesOperator):
 
     name: ClassVar[str] = "aligned"
     absorbs: ClassVar[bool] = True
+    _fires_few: ClassVar[bool] = True
+    """Whether windows whose results are copies may fire a few at a time: their order is that of their ends."""
 
     def __init__(
         self,
@@ -203,9 +206,11 @@ class AlignedOperator(PanesOperator):
             if slicing.shared:
                 self._slider.add(ids, starts_passed, batch.columns)
             return
-        step = max(1, _FLUSH_ROWS // max(1, min(lateness // slicing.step + 1, slicing.covering)))
+        most = max(1, _FLUSH_ROWS // max(1, min(lateness // slicing.step + 1, slicing.covering)))
+        owns = len(self._accumulators.owned) > 0
         all_ids = KeyCodec.intern(self._keys, batch.keys)
-        for at in range(0, len(batch), step):
+        at, step = 0, min(FIRST_COPIES, most) if owns else most
+        while at < len(batch):
             ids, panes = all_ids[at : at + step], starts_passed[at : at + step]
             columns = [rows_between(column, at, at + len(ids)) for column in batch.columns]
             windows = slicing.late_windows(panes, self.watermark, lateness)
@@ -213,9 +218,11 @@ class AlignedOperator(PanesOperator):
                 self._panes.add(ids, panes, columns)
             else:
                 self._combiner.add_firing(ids, panes, columns, windows.counts, windows.starts, windows.ends)
+                step = min(most, next_copies(step, self._combiner.rows.nbytes)) if owns else step
                 yield from self._take_fired(windows.ends)
             if slicing.shared:
                 self._slider.add(ids, panes, columns)
+            at += len(ids)
 
     def _fire_coalesced(self, ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
         """Fires each (key, window) that late elements have touched once, in order of window end.
@@ -293,13 +300,17 @@ class AlignedOperator(PanesOperator):
 
     def _fire_shared(self, watermark: int) -> Iterator[pa.RecordBatch]:
         end = self._next_end()
+        owns = len(self._accumulators.owned) > 0 and self._fires_few
+        most = 1 if owns else _FLUSH_ROWS
         while end is not None and end - 1 <= watermark:
             rows = self._accumulators.new_rows()
-            ends, counts = [], []
-            while end is not None and end - 1 <= watermark and len(rows) < _FLUSH_ROWS:
+            ends: list[int] = []
+            counts: list[int] = []
+            while end is not None and end - 1 <= watermark and len(rows) < _FLUSH_ROWS and len(ends) < most:
                 counts.append(self._slider.fire(self._slicing.start_of(end), end, rows))
                 ends.append(end)
                 end = self._next_end(end)
+            most = next_copies(most, rows.nbytes) if owns else most
             yield from self._results(rows, np.arange(len(rows), dtype=np.int32), np.repeat(ends, counts))
 
     def _next_end(self, after: int | None = None) -> int | None:

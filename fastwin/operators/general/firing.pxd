@@ -1,5 +1,6 @@
 # From windows that fire to result rows.
-from fastwin.core.typedefs cimport idx_t, ts_t
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t
+from fastwin.core.memory.owned cimport size_in
 from fastwin.core.rows.rowstore cimport RowStore
 from fastwin.operators.general.contents cimport Contents
 from fastwin.core.windows.timerservice cimport TimerService
@@ -23,6 +24,7 @@ cdef class Firing:
     cdef object blank, maker, process, process_clear, result_row
     cdef str what, what_clears      # the user's functions, for errors
     cdef RowStore fired
+    cdef int64_t held               # bytes that fired rows own: lists and sketches that are copies
     cdef readonly WindowContext ctx
     cdef readonly bint needs_keys
     cdef bint pane_info, keeps_rows, changelog
@@ -45,6 +47,12 @@ cdef class Firing:
     cdef int withdraw(self, idx_t slot) except -1
     cdef idx_t _row(self, idx_t slot, ts_t time, int by_timer, tuple pane) except -1
     cdef int _put(self, object values) except -1
+
+    cdef inline void _weigh(self, idx_t row) noexcept:
+        cdef Py_ssize_t i
+        for i in range(self.fired.owned_n):
+            self.held += size_in(<char*> self.fired.head(row) + self.fired.owned[i])
+
     cdef tuple _pane(self, idx_t slot, ts_t time, int by_timer)
     cdef WindowContext _enter(self, idx_t slot, str function)
     cdef int _process(self, idx_t slot, object elements, ts_t time, int by_timer, tuple pane) except -1

@@ -33,6 +33,7 @@ from fastwin.columns.windowrows import window_rows
 from fastwin.columns.pythonvalues import exact_values
 
 cdef Py_ssize_t FLUSH_ROWS = 1 << 17
+cdef Py_ssize_t FLUSH_BYTES = 1 << 26   # of lists and sketches that fired rows own
 
 
 cdef class Firing:
@@ -70,6 +71,7 @@ cdef class Firing:
 
     def _renew(self):
         self.fired = RowStore(*self.blank)
+        self.held = 0
         self.values = None if self.program.output is None else [[] for _ in self.program.output]
         self.panes, self.changes = [], []
         self.causes = None if self.causes is None else []
@@ -116,7 +118,7 @@ cdef class Firing:
                 self.contents.clear(slot)
             elif len(elements) < len(self.contents.objects[slot]):
                 self.contents.objects[slot] = elements       # not in place: what was saved is no beginning of it
-        if len(self.fired) >= FLUSH_ROWS:
+        if len(self.fired) >= FLUSH_ROWS or self.held >= FLUSH_BYTES:
             self._flush()
         return 0
 
@@ -144,7 +146,8 @@ cdef class Firing:
         self.table.keys.retain(window.head.key)
         self.table.empty(window)
         self.table.release(slot)
-        if len(self.fired) >= FLUSH_ROWS:
+        self._weigh(row)
+        if len(self.fired) >= FLUSH_ROWS or self.held >= FLUSH_BYTES:
             self._flush()
         return 0
 
@@ -213,6 +216,7 @@ cdef class Firing:
             (<Window*> self.fired.head(row)).end = window.end
         else:
             self.fired.copy(row, self.table.rows, slot, HEAD_CELLS)
+            self._weigh(row)
         self.table.keys.retain(window.head.key)
         if self.causes is not None:
             self.causes.append(time if by_timer else None)

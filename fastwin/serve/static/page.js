@@ -3,7 +3,9 @@
 
 (() => {
   const MAX_CARDS = 60, MAX_ASKED = 50, MAX_BYTES = 55_000, PATIENCE = 20_000;
-  const HOUR = 3_600_000, OLD_AFTER = 900_000, OLD_PANES = 10;
+  const MINUTE = 60_000, HOUR = 60 * MINUTE, OLD_AFTER = 900_000, OLD_PANES = 10;
+  // Of windows and ranges to choose from, and of steps of the small lines, where panes divide them.
+  const LENGTHS = [5_000, 15_000, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR];
   const byId = (id) => document.getElementById(id);
   const state = { settings: null, store: null, current: null, series: null,
     picked: false, stamp: null, busy: false, asked: null, sorting: { name: "", down: true } };
@@ -79,9 +81,9 @@
   }
 
   function duration(ms) {
-    if (ms % (24 * HOUR) === 0 && ms > 24 * HOUR) return `${ms / 24 / HOUR} days`;
-    if (ms % HOUR === 0) return ms === HOUR ? "1 hour" : `${ms / HOUR} hours`;
-    return ms % 60_000 === 0 ? `${ms / 60_000} minutes` : `${ms / 1_000} seconds`;
+    const units = [["day", 24 * HOUR], ["hour", HOUR], ["minute", MINUTE], ["second", 1_000]];
+    const [unit, length] = units.find(([name, each]) => ms % each === 0 && (name !== "day" || ms > each)) || units.at(-1);
+    return `${ms / length} ${unit}${ms === length ? "" : "s"}`;
   }
 
   function fill(select, lengths, preferred) {
@@ -90,7 +92,7 @@
 
   function setUp() {
     const { pane_ms: pane, coarse_ms: coarse, window_ms: whole, retention_ms: kept } = state.store;
-    const nice = [pane, 5 * 60_000, 15 * 60_000, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR, 72 * HOUR, 168 * HOUR, whole];
+    const nice = [pane, ...LENGTHS, 72 * HOUR, 168 * HOUR, whole];
     const fits = [...new Set(nice)].filter((ms) => ms % pane === 0 && ms <= kept).sort((a, b) => a - b);
     fill(byId("window"), fits, whole);
     const long = fits.filter((ms) => ms >= 4 * pane && ms >= (coarse || 0)), longest = kept - kept % pane;
@@ -158,8 +160,7 @@
   function sparkQuestion() {
     const { pane_ms: pane, coarse_ms: coarse, watermark } = state.store, range = Number(byId("range").value);
     if (!Draw.drawable(state.store.aggregates).length) return null;
-    const steps = [pane, 5 * 60_000, 15 * 60_000, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR]
-      .filter((step) => step % pane === 0 && range % step === 0 && range / step >= 8 && range / step <= 48);
+    const steps = [pane, ...LENGTHS].filter((step) => step % pane === 0 && range % step === 0 && range / step >= 8 && range / step <= 48);
     if (!steps.length) return null;
     const step = steps.find((each) => coarse && each % coarse === 0) ?? steps[0];
     // The same question for as long as a step lasts.
