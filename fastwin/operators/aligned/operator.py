@@ -206,10 +206,11 @@ class AlignedOperator(PanesOperator):
             if slicing.shared:
                 self._slider.add(ids, starts_passed, batch.columns)
             return
-        most = max(1, _FLUSH_ROWS // max(1, min(lateness // slicing.step + 1, slicing.covering)))
-        owns = len(self._accumulators.owned) > 0
+        each = max(1, min(lateness // slicing.step + 1, slicing.covering))
+        most = max(1, _FLUSH_ROWS // each)
+        owns = len(self._accumulators.owned) > 0 and self._fires_few
         all_ids = KeyCodec.intern(self._keys, batch.keys)
-        at, step = 0, min(FIRST_COPIES, most) if owns else most
+        at, step = 0, max(1, min(FIRST_COPIES // each, most)) if owns else most
         while at < len(batch):
             ids, panes = all_ids[at : at + step], starts_passed[at : at + step]
             columns = [rows_between(column, at, at + len(ids)) for column in batch.columns]

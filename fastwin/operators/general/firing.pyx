@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastwin.core.timemath cimport NO_TIME
-from fastwin.core.typedefs cimport idx_t, ts_t
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t
 from fastwin.columns.buffers import from_values
 from fastwin.core.memory.references cimport PyObject, references
 from fastwin.core.rows.rowstore cimport HEAD_CELLS, RowStore
@@ -82,6 +82,7 @@ cdef class Firing:
         cdef tuple pane = self._pane(slot, time, by_timer) if self.pane_info else None
         cdef list elements = None, rows = None
         cdef idx_t row
+        cdef int64_t before = self.held
         window.flags |= FIRED
         window.panes += 1
         self.change = UPDATE if window.flags & PUBLISHED else INSERT
@@ -103,9 +104,11 @@ cdef class Firing:
             row = self._row(slot, time, by_timer, pane)
             if self.keeps_rows and len(self.config.results):
                 self.eviction.accumulate(self.fired, row, elements)
+                self._weigh(row)
             if self.process is not None:
                 result = self._result(slot, row, held)
                 self._take_back(row)
+                self.held = before          # what the row owned went with it
                 self._process(slot, [result], time, by_timer, pane)
             elif self.program.reduce is not None:
                 told = {} if held is None else exact_items(held)
@@ -118,7 +121,7 @@ cdef class Firing:
                 self.contents.clear(slot)
             elif len(elements) < len(self.contents.objects[slot]):
                 self.contents.objects[slot] = elements       # not in place: what was saved is no beginning of it
-        if len(self.fired) >= FLUSH_ROWS or self.held >= FLUSH_BYTES:
+        if len(self.fired) >= FLUSH_ROWS or (self.held >= FLUSH_BYTES and len(self.fired)):
             self._flush()
         return 0
 
