@@ -1,5 +1,5 @@
 # Elements as user code sees them.
-from fastwin.core.typedefs cimport int64_t, uint8_t
+from fastwin.core.typedefs cimport int64_t, ts_t, uint8_t
 
 cdef struct Numbers:            # a column that is read where Arrow has it
     const char* values          # of 64 bits each; NULL for other columns
@@ -54,7 +54,7 @@ cdef class Row:
 
 cdef class TimedRow:
     cdef readonly object value
-    cdef readonly object timestamp
+    cdef ts_t time                      # ms, NO_TIME for none
     cdef readonly int64_t arrival       # which of all elements it was, -1 where nobody asks for it
 
 cdef Row new_row(RowType type, tuple values)

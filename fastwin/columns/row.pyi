@@ -44,6 +44,7 @@ class TimedRow:
     """An element as evictors see it."""
 
     value: Any
-    timestamp: int | None
     arrival: int
+    @property
+    def timestamp(self) -> int | None: ...
     def __init__(self, value: Any, timestamp: int | None, arrival: int = -1) -> None: ...

@@ -10,6 +10,7 @@ cimport cython
 from libc.stdlib cimport calloc, free
 
 from fastwin.columns.exact cimport Exact
+from fastwin.core.timemath cimport NO_TIME
 from fastwin.core.typedefs cimport int64_t, uint8_t
 
 from fastwin.columns.buffers import aligned, stored, validity
@@ -345,13 +346,19 @@ cdef class Row:
 
 
 @cython.no_gc
+@cython.freelist(64)
 cdef class TimedRow:
     """An element as evictors see it: its row and its timestamp, ms, None for none."""
 
     def __init__(self, value, timestamp, arrival=-1):
         self.value = value
-        self.timestamp = timestamp
+        self.time = NO_TIME if timestamp is None else timestamp
         self.arrival = arrival
+
+    @property
+    def timestamp(self):
+        """The timestamp, ms, None for none."""
+        return None if self.time == NO_TIME else self.time
 
     def __repr__(self):
         return f"TimedRow({self.value!r}, timestamp={self.timestamp})"

@@ -12,7 +12,7 @@ from fastwin.functions.aggregate import AggregateFunction
 from fastwin.functions.evictors import Evictor
 from fastwin.functions.process import ProcessWindowFunction
 from fastwin.functions.reduce import ReduceFunction
-from fastwin.operators.config import CHANGE_FIELD
+from fastwin.operators.config import CHANGE_FIELD, Config
 from fastwin.spec.resultcolumns import PANE_INDEX, PANE_IS_LAST, PANE_TIMING, TellsFirings
 from fastwin.state.userobjects import Classes
 from fastwin.triggers.trigger import Trigger
@@ -23,6 +23,7 @@ __all__ = [
     "Program",
     "PythonAggregate",
     "info_fields",
+    "made_names",
 ]
 
 PANE_FIELDS = [
@@ -35,6 +36,16 @@ PANE_FIELDS = [
 def info_fields(asked: TellsFirings) -> list[pa.Field]:
     """Returns the columns that say something of the firing."""
     return [*(PANE_FIELDS if asked.pane_info else []), *([CHANGE_FIELD] if asked.changelog else [])]
+
+
+def made_names(config: Config, program: Program) -> list[str]:
+    """Returns the names of the result columns in the order in which they are made."""
+    names = [field.name for field in config.codec.out_fields] + ["window_start", "window_end"]
+    if program.process is None:
+        names += [column.name for column in config.results]
+    if program.output is not None:
+        names += program.output.names
+    return names + [field.name for field in info_fields(program)]
 
 
 @dataclass(frozen=True)

@@ -50,4 +50,4 @@ cdef class Contents:
     cdef object _reduce(self, object a, object b, idx_t slot)
     cdef object python_results(self, idx_t slot, object held)
     cdef object held(self, idx_t slot)
-    cdef object of_rows(self, list rows, idx_t slot)
+    cdef object of_elements(self, list elements, idx_t slot)

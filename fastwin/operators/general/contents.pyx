@@ -5,7 +5,6 @@ import numpy as np
 from fastwin.core.typedefs cimport NONE, idx_t, ts_t
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
 from fastwin.core.memory.references cimport give_back, set_apart, untrack
-from fastwin.core.timemath cimport NO_TIME
 from fastwin.core.windows.windowtable cimport FIRED, HAS_CONTENTS, Window
 from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.returned import reduced_maker, row_maker
@@ -107,6 +106,7 @@ cdef class Contents:
         cdef Window* window = self.table.at(slot)
         cdef bint first = not window.flags & HAS_CONTENTS
         cdef list contents
+        cdef TimedRow timed
         self.table.fill(window)
         if not self.in_python:
             return 0
@@ -121,15 +121,14 @@ cdef class Contents:
             return self._keep_place(slot, i, first)
         row = self.elements.element(i)
         if self.keeps_rows:
-            row = TimedRow(row, None if time == NO_TIME else time)
-            if self.numbered:
-                (<TimedRow> row).arrival = self.arrivals[i]
+            timed = TimedRow.__new__(TimedRow)
+            timed.value, timed.time, timed.arrival = row, time, self.arrivals[i] if self.numbered else -1
             if first:
-                kept = [row]
+                kept = [timed]
                 untrack(<void*> kept)       # rows make no circles, and there may be millions of such lists
                 contents[slot] = kept
             else:
-                (<list> contents[slot]).append(row)
+                (<list> contents[slot]).append(timed)
             return 0
         if self.reduce is not None:
             contents[slot] = row if first else self._reduce(contents[slot], row, slot)
@@ -342,9 +341,12 @@ cdef class Contents:
                 raise self.elements.blame(f"{self.whats[j]}.get_result", slot, problem) from problem
         return values
 
-    cdef object of_rows(self, list rows, idx_t slot):
-        """Returns what elements that are kept come to: a reduced row (None for none), or accumulators in Python."""
+    cdef object of_elements(self, list elements, idx_t slot):
+        """Returns what elements that are kept come to in Python: a reduced row (None for none), or accumulators."""
         cdef Py_ssize_t j
+        if self.reduce is None and not self.creates:
+            return None
+        rows = [(<TimedRow> element).value for element in elements]
         if self.reduce is not None:
             if not rows:
                 return None

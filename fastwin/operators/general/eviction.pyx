@@ -1,17 +1,26 @@
-"""Eviction: what evictors leave of the elements that a window keeps, and what built-in aggregates make of them."""
+"""Eviction: what evictors leave of the elements that a window keeps, and what built-in aggregates make of them.
+
+What windows hold as they fire is noted column by column, and accumulated for many firings at once.
+"""
 
 from operator import attrgetter, index
 
 import numpy as np
 import pyarrow as pa
 
+from fastwin.columns.buffers import from_values
 from fastwin.columns.pythonvalues import exact_array
-from fastwin.columns.row cimport Row, TimedRow
+from fastwin.columns.row cimport Numbers, Row, TimedRow
 from fastwin.core.accumulators.accumulator_set cimport AccumulatorSet
-from fastwin.core.timemath cimport NO_TIME
-from fastwin.core.typedefs cimport idx_t
+from fastwin.core.rows.rowstore cimport RowStore
+from fastwin.core.timemath cimport MAX_TIME, NO_TIME
+from fastwin.core.typedefs cimport idx_t, int64_t, ts_t
+from fastwin.functions.evictors import CountEvictor, TimeEvictor
 from fastwin.operators.general.contexts cimport Clocks
 from fastwin.operators.general.elements cimport Elements
+
+cdef enum:
+    ROOM = 1 << 16              # elements that are noted before they are accumulated
 
 
 cdef object as_index(object i, Py_ssize_t n):
@@ -30,6 +39,65 @@ cdef object as_index(object i, Py_ssize_t n):
 _arrival = attrgetter("arrival")
 
 
+cdef class NotedColumn:
+    """A column of the elements that are noted. kind: its Arrow type. place: of the column in their rows."""
+
+    def __init__(self, Py_ssize_t place, kind):
+        self.place = place
+        self.kind = kind
+        self.floats = pa.types.is_float32(kind) or pa.types.is_float64(kind)
+        self.numbers = self.floats or (pa.types.is_integer(kind) and not pa.types.is_uint64(kind))
+        self.objects = []
+
+    cdef int fit(self, Py_ssize_t room) except -1:
+        """Makes room for so many elements, none of which is noted yet."""
+        if self.numbers:
+            self.values_array, self.valid_array = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.uint8)
+            self.values, self.valid = self.values_array, self.valid_array
+        return 0
+
+    cdef int put(self, Py_ssize_t at, list elements) except -1:
+        """Notes the values of elements, from place ``at`` on."""
+        cdef const Numbers* numbers
+        cdef Row row
+        cdef bint there
+        if not self.numbers:
+            for element in elements:
+                self.objects.append((<Row> (<TimedRow> element).value).exact(self.place))
+            return 0
+        for element in elements:
+            row = <Row> (<TimedRow> element).value
+            numbers = NULL if row.values is not None else row.rows.numbers + self.place
+            if numbers != NULL and numbers.values != NULL:
+                there = numbers.valid == NULL or numbers.valid[row.i]
+                if there:
+                    self.values[at] = (<const int64_t*> numbers.values)[row.i]
+            else:
+                value = row.exact(self.place)
+                there = value is not None
+                if there and self.floats:
+                    (<double*> &self.values[at])[0] = value
+                elif there:
+                    self.values[at] = value
+            self.valid[at] = there
+            self.nulls |= not there
+            at += 1
+        return 0
+
+    def take(self, Py_ssize_t begin, Py_ssize_t end):
+        """Returns what is noted, as an Arrow array of its type."""
+        if not self.numbers:
+            return exact_array(self.objects[begin:end], self.kind)
+        valid = self.valid_array[begin:end].view(np.bool_) if self.nulls else None
+        values = self.values_array[begin:end].view(np.float64 if self.floats else np.int64)
+        return from_values(values, valid, pa.float64() if self.floats else pa.int64()).cast(self.kind)
+
+    def forget(self):
+        """Drops what is noted."""
+        self.objects.clear()
+        self.nulls = False
+
+
 cdef class Eviction:
     """The evictor of one operator, if it has one.
 
@@ -40,37 +108,114 @@ cdef class Eviction:
         self.elements = elements
         self.evictor = program.evictor
         self.clocks = Clocks(elements.timers)
+        kind = type(self.evictor)       # a subclass may evict something else
+        if kind is CountEvictor or kind is TimeEvictor:
+            most = self.evictor.max_count if kind is CountEvictor else self.evictor.size_ms
+            if most <= MAX_TIME:
+                self.kind = BY_COUNT if kind is CountEvictor else BY_TIME
+                self.most = most
+                self.after = self.evictor.do_evict_after
+        self.columns = []
         if len(accumulators.members):
             self.scratch = config.new_accumulators(accumulators.head_cells)
             self.inputs = program.inputs
-            names = self.inputs.names or program.rows.names[:1]     # one tells how many there are
-            self.read = pa.schema([program.rows.field(name) for name in names])
-            self.places = [program.rows.names.index(name) for name in names]
+            self.read = pa.schema([program.rows.field(name) for name in self.inputs.names])
+            for name, kind in zip(self.read.names, self.read.types):
+                self.columns.append(NotedColumn(program.rows.names.index(name), kind))
 
-    def evict(self, list elements not None, idx_t slot, bint before):
-        """Asks the evictor; removes what it names from the elements, which have been told in order of arrival."""
+    cdef int evict(self, list elements, idx_t slot, bint before) except -1:
+        """Removes what the evictor does not leave of elements, which are in order of arrival.
+
+        before: the function that is handed them has yet to run.
+        """
+        if self.kind == ASKED:
+            self._ask(elements, slot, before)
+        elif self.after == before:
+            pass
+        elif self.kind == BY_TIME:
+            self._evict_by_time(elements, slot)
+        elif len(elements) > self.most:
+            del elements[:len(elements) - self.most]
+        return 0
+
+    cdef int _evict_by_time(self, list elements, idx_t slot) except -1:
+        cdef ts_t time, newest = NO_TIME, oldest = MAX_TIME
+        if not elements or (<TimedRow> elements[0]).time == NO_TIME:
+            return 0
+        for element in elements:
+            time = (<TimedRow> element).time
+            if time == NO_TIME:
+                return self._ask(elements, slot, not self.after)        # which says what is wrong with it
+            newest = max(newest, time)
+            oldest = min(oldest, time)
+        if newest < NO_TIME + self.most or oldest > newest - self.most:
+            return 0
+        elements[:] = [element for element in elements if (<TimedRow> element).time > newest - self.most]
+        return 0
+
+    def _ask(self, list elements not None, idx_t slot, bint before):
+        """Asks an evictor that is written in Python; removes what it names."""
         method = self.evictor.evict_before if before else self.evictor.evict_after
         what = f"{type(self.evictor).__qualname__}.{'evict_before' if before else 'evict_after'}"
         try:
             gone = method(tuple(elements), len(elements), self.elements.window_of(slot), self.clocks)
             if gone is None:
-                return
+                return 0
             gone = {as_index(i, len(elements)) for i in gone}
         except Exception as problem:
             raise self.elements.blame(what, slot, problem) from problem
         if gone:
             elements[:] = [element for i, element in enumerate(elements) if i not in gone]
+        return 0
 
-    def accumulate(self, rows_store, idx_t slot, list elements not None):
-        """Computes the built-in aggregates of elements that are kept, in a fresh row of another store."""
-        if not elements:
-            return
+    cdef bint has_room(self, Py_ssize_t n):
+        """Tells whether so many elements more can be noted; if not, those that are have to be accumulated."""
+        return not self.noted_n or self.noted_n + n <= ROOM
+
+    cdef int note(self, idx_t row, list elements) except -1:
+        """Notes elements that are to be accumulated in a row of those that have fired."""
+        cdef NotedColumn column
+        cdef Py_ssize_t n = len(elements), at = self.noted_n
+        if at + n > self.room:
+            self._fit(max(n, ROOM))     # nothing is noted, or there would be no room for it
         if self.scratch.remembers:      # windows that merge have theirs one behind the other
             elements = sorted(elements, key=_arrival)
-        times = [NO_TIME if element.timestamp is None else element.timestamp for element in elements]
-        columns = []
-        for j, kind in zip(self.places, self.read.types):
-            columns.append(exact_array([(<Row> (<TimedRow> element).value).exact(j) for element in elements], kind))
-        batch = pa.RecordBatch.from_arrays(columns, schema=self.read)
-        fed = self.inputs.read(batch, np.array(times, dtype=np.int64))
-        self.scratch.add_rows(rows_store, np.full(len(elements), slot, dtype=np.int32), fed)
+        if not self.noted_n:
+            self.first_row = row
+        self.last_row = row
+        for column in self.columns:
+            column.put(at, elements)
+        for element in elements:
+            self.times[at] = (<TimedRow> element).time
+            self.noted_rows[at] = row
+            at += 1
+        self.noted_n = at
+        return 0
+
+    def _fit(self, Py_ssize_t room):
+        """Makes room for so many elements, none of which is noted yet."""
+        cdef NotedColumn column
+        self.times_array, self.rows_array = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int32)
+        self.times, self.noted_rows = self.times_array, self.rows_array
+        for column in self.columns:
+            column.fit(room)
+        self.room = room
+
+    cdef int accumulate(self, RowStore store) except -1:
+        """Computes the built-in aggregates of the elements that are noted, in fresh rows of the store."""
+        cdef NotedColumn column
+        cdef Py_ssize_t begin, end, n = self.noted_n
+        self.noted_n = 0
+        try:
+            for begin in range(0, n, ROOM):
+                end = min(begin + ROOM, n)
+                arrays = [(<NotedColumn> column).take(begin, end) for column in self.columns]
+                batch = pa.RecordBatch.from_arrays(arrays, schema=self.read)
+                fed = self.inputs.read(batch, self.times_array[begin:end])
+                self.scratch.add_rows(store, self.rows_array[begin:end], fed)
+        finally:
+            for column in self.columns:
+                column.forget()
+            if self.room > ROOM:
+                self._fit(ROOM)
+        return 0

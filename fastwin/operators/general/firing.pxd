@@ -23,6 +23,7 @@ cdef class Firing:
     cdef readonly object program, config, counters
     cdef object blank, maker, process, process_clear, result_row
     cdef str what, what_clears      # the user's functions, for errors
+    cdef list names                 # of the result columns in the order in which they are made
     cdef RowStore fired
     cdef int64_t held               # bytes that fired rows own: lists and sketches that are copies
     cdef readonly WindowContext ctx
@@ -53,6 +54,7 @@ cdef class Firing:
         for i in range(self.fired.owned_n):
             self.held += size_in(<char*> self.fired.head(row) + self.fired.owned[i])
 
+    cdef int _accumulate(self) except -1
     cdef tuple _pane(self, idx_t slot, ts_t time, int by_timer)
     cdef WindowContext _enter(self, idx_t slot, str function)
     cdef int _process(self, idx_t slot, object elements, ts_t time, int by_timer, tuple pane) except -1

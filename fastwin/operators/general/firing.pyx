@@ -11,9 +11,7 @@ from fastwin.core.typedefs cimport idx_t, int64_t, ts_t
 from fastwin.columns.buffers import from_values
 from fastwin.core.memory.references cimport PyObject, references
 from fastwin.core.rows.rowstore cimport HEAD_CELLS, RowStore
-from fastwin.core.windows.windowtable cimport (
-    EMPTIES, FIRED, HAS_CONTENTS, ON_TIME, PUBLISHED, TOUCHED, Window, last_ms,
-)
+from fastwin.core.windows.windowtable cimport EMPTIES, FIRED, HAS_CONTENTS, ON_TIME, PUBLISHED, TOUCHED, Window, last_ms
 from fastwin.core.windows.windowtable import END_CELL
 from fastwin.errors import SpecError
 from fastwin.functions.process import KeylessFunction, ProcessWindowFunction
@@ -22,7 +20,7 @@ from fastwin.operators.general.elements cimport Elements
 from fastwin.operators.general.eviction cimport Eviction
 from fastwin.operators.general.sideoutput cimport SideOutput
 from fastwin.operators.config import DELETE, INSERT, UPDATE
-from fastwin.operators.general.config import PANE_FIELDS, info_fields
+from fastwin.operators.general.config import PANE_FIELDS, made_names
 from fastwin.operators.general.returned import check_rows, first_unsuited, row_maker, to_arrays, with_changes
 from fastwin.operators.general.contexts cimport WindowContext
 from fastwin.operators.general.userstate cimport UserState
@@ -49,6 +47,7 @@ cdef class Firing:
         self.config = config
         self.counters = counters
         self.blank = blank
+        self.names = made_names(config, program)
         self.pane_info, self.changelog = program.pane_info, program.changelog
         self.tells_firings = self.pane_info or self.changelog
         self.keeps_rows = contents.keeps_rows
@@ -80,7 +79,7 @@ cdef class Firing:
         """Emits what a window with contents holds. time: of the timer that has fired it, if ``by_timer`` says so."""
         cdef Window* window = self.table.at(slot)
         cdef tuple pane = self._pane(slot, time, by_timer) if self.pane_info else None
-        cdef list elements = None, rows = None
+        cdef list elements = None
         cdef idx_t row
         cdef int64_t before = self.held
         window.flags |= FIRED
@@ -94,18 +93,19 @@ cdef class Firing:
         elif self.keeps_rows:
             elements = held if self.leaving else list(held)
             self.eviction.evict(elements, slot, True)
-            held = [(<TimedRow> element).value for element in elements]
-            if self.process is None or self.contents.folds:
-                rows = held
-                held = self.contents.of_rows(rows, slot)
+            if self.contents.folds:
+                held = self.contents.of_elements(elements, slot)
             else:
-                self._process(slot, window_rows(held, self.contents.handed), time, by_timer, pane)
-        if not self.keeps_rows or rows is not None:
+                held = window_rows([(<TimedRow> element).value for element in elements], self.contents.handed)
+                self._process(slot, held, time, by_timer, pane)
+        if self.contents.folds:
             row = self._row(slot, time, by_timer, pane)
             if self.keeps_rows and len(self.config.results):
-                self.eviction.accumulate(self.fired, row, elements)
-                self._weigh(row)
+                if not self.eviction.has_room(len(elements)):
+                    self._accumulate()
+                self.eviction.note(row, elements)
             if self.process is not None:
+                self._accumulate()
                 result = self._result(slot, row, held)
                 self._take_back(row)
                 self.held = before          # what the row owned went with it
@@ -311,6 +311,16 @@ cdef class Firing:
             ctx.leave()
         return 0
 
+    cdef int _accumulate(self) except -1:
+        """Computes the built-in aggregates of the elements that fired windows have kept."""
+        cdef idx_t row
+        if self.eviction is None or not self.eviction.noted_n:
+            return 0
+        self.eviction.accumulate(self.fired)
+        for row in range(self.eviction.first_row, self.eviction.last_row + 1):
+            self._weigh(row)
+        return 0
+
     cdef tuple _pane(self, idx_t slot, ts_t time, int by_timer):
         """Says which firing of its window this is."""
         cdef Window* window = self.table.at(slot)
@@ -330,6 +340,7 @@ cdef class Firing:
         cdef idx_t slot
         cdef Py_ssize_t n = len(self.fired)
         cdef RowStore fired = self.fired
+        self._accumulate()
         slots = np.arange(n, dtype=np.int32)
         self.counters.fired += n
         starts, ends = fired.starts(slots), fired.cells(slots, END_CELL)
@@ -348,11 +359,11 @@ cdef class Firing:
         if self.changelog:
             columns = with_changes(columns, self.changes, len(self.config.codec.fields) + 2)
         if len(parts) > 1:
-            table = pa.Table.from_arrays(columns, names=self.made_names()).select(self.config.main_names)
+            table = pa.Table.from_arrays(columns, names=self.names).select(self.config.main_names)
             batches, causes = table.to_batches(), iter(self.causes or [])
             self._batches += [(batch, list(islice(causes, batch.num_rows))) for batch in batches]
         else:
-            batch = pa.RecordBatch.from_arrays(columns, names=self.made_names())
+            batch = pa.RecordBatch.from_arrays(columns, names=self.names)
             self._batches.append((batch.select(self.config.main_names), self.causes))
         for slot in range(n):
             self.table.keys.release_later(self.fired.head(slot).key)
@@ -372,15 +383,6 @@ cdef class Firing:
             where = f"key {self.elements.key_text(head.head.key)}, "
             where += str(self.elements.window_object(head.head.start, head.end))
             raise self.elements.blame(what, where, ValueError(unsuited[1][len(what) + 2:])) from problem
-
-    def made_names(self):
-        """Returns the names of the result columns in the order in which they are made."""
-        names = [field.name for field in self.config.codec.out_fields] + ["window_start", "window_end"]
-        if self.process is None:
-            names += [column.name for column in self.config.results]
-        if self.program.output is not None:
-            names += self.program.output.names
-        return names + [field.name for field in info_fields(self.program)]
 
     def flush(self, results):
         """Appends the record batches of all that has fired to ``results``."""
