@@ -33,6 +33,8 @@ def as_table(
             return _without_objects(data, _from_stream(data, reads), reads)
         if hasattr(data, "iloc") and hasattr(data, "columns"):
             return _from_pandas(_with_index(data, asked), reads)
+    except OverflowError as problem:  # of pandas, and without the name
+        raise SpecError(f"table: {_too_large(data)}: {problem}") from problem
     except (pa.ArrowException, ValueError, TypeError) as problem:
         raise SpecError(f"table: this {type(data).__name__} cannot be read as Arrow: {problem}") from problem
     raise SpecError(
@@ -51,6 +53,18 @@ def _from_pandas(frame: Any, reads: Callable[[str], bool] | None) -> pa.Table:
     told = zip(table.column_names, table.columns, strict=True)
     columns = [next(told) if one else (frame.columns[i], pa.nulls(len(frame))) for i, one in enumerate(read)]
     return pa.table([column for _, column in columns], [name for name, _ in columns])
+
+
+def _too_large(frame: Any) -> str:
+    """Returns which column of a frame has an integer that Arrow has no type for."""
+    for label, column in frame.items():
+        try:
+            pa.array(column, from_pandas=True)
+        except OverflowError:
+            return f"column {label!r}"
+        except (pa.ArrowException, ValueError, TypeError):
+            continue
+    return f"this {type(frame).__name__}"
 
 
 def _from_stream(frame: Any, reads: Callable[[str], bool] | None) -> pa.Table:
@@ -134,4 +148,4 @@ def check_names(names: list[str], wanted: Iterable[str]) -> None:
 
 def has_small_chunks(table: pa.Table) -> bool:
     """Whether the chunks of a table are so small that putting them together first costs less than one call for each."""
-    return table.num_rows < _SMALL_BATCH * table.column(0).num_chunks
+    return table.num_rows < _SMALL_BATCH * max((column.num_chunks for column in table.columns), default=0)

@@ -89,7 +89,8 @@ class JoinStream(ShownStream):
         alone, or for one without rows and types; BadRowError as the policy says.
         """
         data, given = (left, right), [self._table(0, left), self._table(1, right)]
-        if self._bound is None and not self._learn_columns(data, given):
+        known = self._bound is not None
+        if not known and not self._learn_columns(data, given):
             self._calls += 1
             return self._nothing()
         bound, stream = self._bound, self._stream
@@ -99,16 +100,21 @@ class JoinStream(ShownStream):
         self._calls += 1
         united, newest, bad = [], [MIN_TIMESTAMP] * 2, 0
         newest_rows: list[pa.Table | None] = [None, None]
-        for side, table in enumerate(given):
-            if table is None:
-                continue
-            for checked in bound.checked(side, table, "process"):
-                self._check_unit(bound, side, checked.times)
-                bad += checked.bad
-                united.append(bound.united(side, checked.rows, pa.array(checked.times)))
-                if len(checked.times) and int(checked.times.max()) > newest[side]:
-                    newest[side] = int(checked.times.max())
-                    newest_rows[side] = united[-1].slice(int(checked.times.argmax()), 1)
+        try:
+            for side, table in enumerate(given):
+                if table is None:
+                    continue
+                for checked in bound.checked(side, table, "process"):
+                    self._check_unit(bound, side, checked.times)
+                    bad += checked.bad
+                    united.append(bound.united(side, checked.rows, pa.array(checked.times)))
+                    if len(checked.times) and int(checked.times.max()) > newest[side]:
+                        newest[side] = int(checked.times.max())
+                        newest_rows[side] = united[-1].slice(int(checked.times.argmax()), 1)
+        except BaseException:
+            if not known:  # a first call that is refused settles no types
+                self._bound = self._stream = None
+            raise
         self._bad += bad
         if isinstance(stream, TracedStream):
             stream.count_from(self._calls)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from fastwin.operators.protocol import Operator
+
 __all__ = ["Metrics", "Result"]
 
 
@@ -141,6 +143,27 @@ class Metrics:
     unfired: int = 0
     timers: int = 0
     processing_time: int = 0
+
+    @classmethod
+    def of(cls, operator: Operator, sizes: tuple[int, int, int, int], bad: int, late: int, clock: int) -> Metrics:
+        """Returns those of an operator. sizes: open windows, rows and bytes of state, timers."""
+        counters = operator.counters
+        open_windows, state_rows, state_bytes, timers = sizes
+        return cls(
+            events=counters.events + bad,
+            bad=bad,
+            late=late,
+            num_late_records_dropped=counters.num_late_records_dropped,
+            unassigned=counters.unassigned,
+            fired=counters.fired,
+            open_windows=open_windows,
+            state_rows=state_rows,
+            state_bytes=state_bytes,
+            watermark=operator.watermark,
+            unfired=counters.unfired,
+            timers=timers,
+            processing_time=clock,
+        )
 
     def _repr_html_(self) -> str:
         return pairs_html("metrics", asdict(self))

@@ -70,19 +70,24 @@ class Stream(Questions, ShownStream):
         self._spec = spec
         self._follows = follows
         self._limits = Limits(skew, any_int64=any_time)
-        self._plan: Plan | None = None
-        self._operator: Operator | None = None
         self._watermark = MIN_TIMESTAMP
         self._clock = 0
         self._bad = self._late = 0
         self._failed: str | None = None
         self._unit_checked = False
         self._guard = Guard("stream", _LOOKS)
-        self._reads, self._mentions = reads_column(spec), mentions_column(spec)
-        self._pushed = PushedRows(spec, schema)
-        self._empty: Result | None = None
+        self._schema, self._mentions = schema, mentions_column(spec)
+        self._unbind()
         if plan is not None:
             self._bind(plan)
+
+    def _unbind(self) -> None:
+        """Knows no types of columns, as before the first call."""
+        self._plan: Plan | None = None
+        self._operator: Operator | None = None
+        self._reads: Callable[[str], bool] | None = reads_column(self._spec)
+        self._pushed = PushedRows(self._spec, self._schema)
+        self._empty: Result | None = None
 
     def _bind(self, plan: Plan) -> Operator:
         operator = plan.new_operator()
@@ -137,19 +142,13 @@ class Stream(Questions, ShownStream):
         self._refuse_elements()
         if self._operator is None and tells_no_types(data, table, columns_named(self._spec)):
             return planner.result_before_input(self._spec)
-        operator = self._operator or self._bind(planner.plan(self._spec, table.schema))
-        assert self._plan is not None
-        plan = widened(self._plan, table.schema) if self._plan.of_state and table.num_rows else self._plan
-        table = conform(table, plan.input_schema)
-        if plan is not self._plan:  # a batch that is refused settles nothing
-            self._take_plan(plan, operator)
-        if self._plan.config.coalesce or has_small_chunks(table):
-            table = table.combine_chunks()
-        late: list[pa.RecordBatch] = []
-        parts = table.to_batches()
-        places = accumulate((rows.num_rows for rows in parts), initial=0)
-        # A warning that is an error ends the call here: nothing is counted yet.
-        checked = [self._check(rows, before) for rows, before in zip(parts, places, strict=False)]
+        first, late = self._operator is None, list[pa.RecordBatch]()
+        try:
+            operator, checked = self._checked(table)
+        except BaseException:
+            if first:  # a call that is refused settles no types
+                self._unbind()
+            raise
         self._bad += sum(one.bad for one in checked)
         bad = [one.diverted for one in checked if one.diverted is not None]
         try:
@@ -163,6 +162,21 @@ class Stream(Questions, ShownStream):
         except BaseException as problem:
             self._fail(problem)
             raise
+
+    def _checked(self, table: pa.Table) -> tuple[Operator, list[Checked]]:
+        """Returns the operator, and the good rows and the bad ones of a call. The first one tells the columns."""
+        operator = self._operator or self._bind(planner.plan(self._spec, table.schema))
+        assert self._plan is not None
+        plan = widened(self._plan, table.schema) if self._plan.of_state and table.num_rows else self._plan
+        table = conform(table, plan.input_schema)
+        if plan is not self._plan:  # a batch that is refused settles nothing
+            self._take_plan(plan, operator)
+        if plan.config.coalesce or has_small_chunks(table):
+            table = table.combine_chunks()
+        parts = table.to_batches()
+        places = accumulate((rows.num_rows for rows in parts), initial=0)
+        # A warning that is an error ends the call here: nothing is counted yet.
+        return operator, [self._check(rows, before) for rows, before in zip(parts, places, strict=False)]
 
     def _follow(self, operator: Operator, newest: int) -> list[pa.RecordBatch]:
         """Moves the watermark behind the newest time of a batch, if it follows the data; returns what fires."""
@@ -297,23 +311,7 @@ class Stream(Questions, ShownStream):
         operator = self._operator
         if operator is None:
             return Metrics(watermark=self._watermark, processing_time=self._clock)
-        counters = operator.counters
-        open_windows, state_rows, state_bytes, timers = self._guard.look(self, "sizes", (0, 0, 0, 0))
-        return Metrics(
-            events=counters.events + self._bad,
-            bad=self._bad,
-            late=self._late,
-            num_late_records_dropped=counters.num_late_records_dropped,
-            unassigned=counters.unassigned,
-            fired=counters.fired,
-            open_windows=open_windows,
-            state_rows=state_rows,
-            state_bytes=state_bytes,
-            watermark=operator.watermark,
-            unfired=counters.unfired,
-            timers=timers,
-            processing_time=self._clock,
-        )
+        return Metrics.of(operator, self._guard.look(self, "sizes", (0, 0, 0, 0)), self._bad, self._late, self._clock)
 
     def _sizes(self) -> tuple[int, int, int, int]:
         operator = self._operator

@@ -76,7 +76,8 @@ def run_threads(spec: SpecBuilder, data: Any, threads: int) -> Result:
     spec.check_complete()
     table = as_table(data, mentions_column(spec), reads_column(spec))
     if table.num_rows < _FEW_ROWS:
-        return run(spec, table if table.num_rows else data)  # a frame without rows may tell no types
+        frame = not table.num_rows and hasattr(data, "iloc")  # which may tell no types; a reader has been read
+        return run(spec, data if frame else table)
     plan = planner.plan(spec, table.schema)
     # Functions and triggers of the user's run on one thread; without keys there is nothing to divide by.
     if not plan.operator_type.may_fire_ahead or not spec.keys or is_too_much_for_shares(plan, table):

@@ -7,6 +7,7 @@ import warnings
 import pyarrow as pa
 
 from fastwin.callers import callers_level
+from fastwin.columns.decoding import without_run_ends
 from fastwin.operators.config import TIME_TYPE
 from fastwin.spec.builder import SpecBuilder
 from fastwin.windows.assigner import WindowAssigner
@@ -34,7 +35,7 @@ def bound_type(spec: SpecBuilder, schema: pa.Schema) -> pa.DataType:
         return pa.timestamp("ms", tz=zones.pop())
     if spec.time_column is None:
         return TIME_TYPE
-    kind = schema.field(spec.time_column).type
+    kind = without_run_ends(schema.field(spec.time_column).type)
     zone = kind.tz if pa.types.is_timestamp(kind) else None
     return TIME_TYPE if zone in _UTC else pa.timestamp("ms", tz=zone)
 

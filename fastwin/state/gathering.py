@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pyarrow.compute as pc
+import numpy as np
+import pyarrow as pa
 
 from fastwin.state.chunks import Chunk, Link, decode, encode, id_of
 from fastwin.state.reading import Owner
@@ -26,6 +27,8 @@ def gathered(parts: list[bytes], owner: Owner) -> list[bytes]:
         for name in _TIMES
         if (found := [chunk.meta[name] for chunk in chunks if chunk.meta.get(name) is not None])
     }
+    if chunks and all("columns" in chunk.tables for chunk in chunks):
+        latest.pop("fed", None)  # all their rows are numbered anew
     previous, blobs, arrived = "", [], 0
     for number, chunk in enumerate(chunks, 1):
         if "columns" in chunk.tables:  # rows that are kept, which their arrival tells from each other
@@ -42,10 +45,10 @@ def gathered(parts: list[bytes], owner: Owner) -> list[bytes]:
 
 
 def _arriving(chunk: Chunk, begin: int) -> tuple[Chunk, int]:
-    """Returns a chunk whose rows arrive from a number on, in their order, and the number behind them."""
+    """Returns a chunk whose rows arrive from a number on, in their order and one by one, and the number behind them."""
     rows = chunk.tables["rows"]
-    at = rows.column_names.index("arrival")
-    arrivals = pc.add(rows["arrival"], begin)
-    rows = rows.set_column(at, "arrival", arrivals)
-    end = begin if not rows.num_rows else pc.max(arrivals).as_py() + 1
+    end = begin + rows.num_rows
+    arrivals = np.empty(rows.num_rows, dtype=np.int64)
+    arrivals[np.argsort(rows["arrival"].to_numpy(), kind="stable")] = np.arange(begin, end)
+    rows = rows.set_column(rows.column_names.index("arrival"), "arrival", pa.array(arrivals))
     return replace(chunk, tables={**chunk.tables, "rows": rows}), end

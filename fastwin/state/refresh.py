@@ -193,9 +193,7 @@ def round_bytes(on: Round | None) -> int:
 
 def _others(slots: NDArray[Any], some: NDArray[Any]) -> NDArray[Any]:
     """Returns the slots without some of them, ascending."""
-    marks = np.zeros(int(slots.max(initial=-1)) + 1, np.bool_)
-    marks[some] = True
-    return np.sort(slots[~marks[slots]])
+    return np.setdiff1d(slots, some)  # not by a mark for each slot: numbers of arrivals grow for ever
 
 
 def _by_group(groups: NDArray[np.int32], count: int) -> tuple[NDArray[np.intp], NDArray[Any]]:

@@ -6,11 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastwin.columns.buffers import in_one
 from fastwin.columns.checking import event_times
+from fastwin.columns.decoding import take_column, take_rows, taken
 from fastwin.columns.pythonvalues import told_rows, told_values
+from fastwin.columns.schemas import check_time_type
 from fastwin.columns.units import Unit, as_instants
 from fastwin.errors import SpecError
 from fastwin.spec.resultcolumns import (
@@ -35,6 +39,7 @@ MOST_ELEMENTS, MOST_FIRINGS, MOST_KEYS = 400, 200, 6
 _ABOUT = {*BOUNDS, WINDOW_COLUMN, WINDOW_TIME, CHANGE}
 _TIMINGS: dict[str, Timing] = {"EARLY": "early", "ON_TIME": "on time", "LATE": "late"}
 _LONGEST_TEXT = 28
+_TOGETHER = 10_000  # rows that become Python objects at once
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Source:
     def elements(self, rows: pa.Table) -> list[tuple[tuple[Any, ...], int | None]]:
         """Returns key and time, ms, of each row; None where it has no usable one.
 
-        Raises SpecError if there is no such column.
+        Raises SpecError if there is no such column, or one whose type is no time.
         """
         if self.time_column is None:
             raise SpecError("timeline: the spec has no event_time(column), so rows have no place on the axis")
@@ -57,11 +62,22 @@ class Source:
                 raise SpecError(
                     f"timeline: rows: there is no column {name!r}; they have {', '.join(rows.column_names)}"
                 )
-        column = in_one(rows[self.time_column])
+        column = taken(in_one(rows[self.time_column]))
+        check_time_type(self.time_column, column.type, self.unit)
         times, reasons = event_times(as_instants(column, self.unit))
         told = [None if reasons is not None and reasons[i] else int(time) for i, time in enumerate(times)]
         keys = zip(*(told_values(rows[name]) for name in self.keys), strict=True) if self.keys else [()] * len(told)
         return list(zip(keys, told, strict=True))
+
+    def places_of(self, rows: pa.RecordBatch, key: tuple[Any, ...]) -> NDArray[np.int64]:
+        """Returns the places of the rows that have the values of a key, as ``told_values`` tells them."""
+        found = np.arange(rows.num_rows if len(key) == len(self.keys) else 0)
+        if not {*self.keys} <= {*rows.schema.names}:
+            return found  # whoever reads them says what is missing
+        for name, wanted in zip(self.keys, key, strict=False):
+            told = told_values(take_column(rows.column(name), pa.array(found)))
+            found = found[[value == wanted for value in told]]
+        return found
 
 
 class _Rows(NamedTuple):
@@ -93,7 +109,9 @@ class Recorder:
 
     def arrived(self, rows: pa.Table, kind: Kind = "in time", at: int | None = None) -> None:
         """Takes down elements. at: their time, ms, where the source has no column of times."""
-        self._taken.append(_Rows(rows, kind, at))
+        names = [name for name in (*self._source.keys, self._source.time_column) if name in rows.column_names]
+        told = pa.table({name: taken(in_one(rows[name])) for name in names}) if names else rows
+        self._taken.append(_Rows(told, kind, at))
 
     def moved(self, watermark_ms: int) -> None:
         """Takes down a watermark, unless it is no news."""
@@ -111,29 +129,38 @@ class Recorder:
 
         Raises SpecError where that is more than a picture can show.
         """
-        told = list(self._entries())
         wanted = None if key is None else key if isinstance(key, tuple) else (key,)
-        mine = [one for one in told if wanted is None or isinstance(one, Moved) or one.key == wanted]
+        if wanted is None:
+            _check("firings", sum(len(one.main) for one in self._taken if isinstance(one, _Results)), MOST_FIRINGS)
+        mine = list(self._entries(wanted))
         behind = [*mine[1:], None]
         entries = [
             one for one, other in zip(mine, behind, strict=False) if key is None or not _is_overtaken(one, other)
         ]
         keyed = [one for one in entries if not isinstance(one, Moved)]
         if wanted is not None and not keyed:
-            raise SpecError(f"timeline: key: nothing has come of {key!r}; there are {_first(told)}")
+            raise SpecError(f"timeline: key: nothing has come of {key!r}; there are {_first(self._entries())}")
         _check("keys", len({repr(one.key) for one in keyed}), MOST_KEYS)
         _check("elements", sum(isinstance(one, Arrived) for one in keyed), MOST_ELEMENTS)
         _check("firings", sum(isinstance(one, Fired) for one in keyed), MOST_FIRINGS)
         return Timeline(tuple(entries), self._ordered, self._source.keys, self._axis, self._zone())
 
-    def _entries(self) -> Iterator[Arrived | Moved | Fired]:
+    def _entries(self, key: tuple[Any, ...] | None = None) -> Iterator[Arrived | Moved | Fired]:
+        """Yields what was taken down, of one key or of all."""
         for one in self._taken:
             if isinstance(one, Moved):
                 yield one
-            elif isinstance(one, _Rows):
-                yield from self._elements(one)
-            else:
-                yield from self._results(one)
+                continue
+            begin = 0
+            for rows in (one.rows if isinstance(one, _Rows) else one.main).to_batches(_TOGETHER):
+                places = np.arange(rows.num_rows) if key is None else self._source.places_of(rows, key)
+                part = pa.Table.from_batches([take_rows(rows, places)])
+                if isinstance(one, _Rows):
+                    yield from self._elements(one._replace(rows=part))
+                else:
+                    timers = [one.timers[begin + place] for place in places.tolist()]
+                    yield from self._results(_Results(part, one.watermark, timers))
+                begin += rows.num_rows
 
     def _elements(self, taken: _Rows) -> Iterator[Arrived]:
         if taken.at is not None:

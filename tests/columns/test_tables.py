@@ -11,7 +11,7 @@ import pytest
 
 import fastwin as fw
 from fastwin.columns.schemas import conform
-from fastwin.columns.tables import as_table
+from fastwin.columns.tables import as_table, has_small_chunks
 from fastwin.errors import SpecError
 
 TABLE = pa.table({"k": ["a", None], "t": pa.array([0, 1_500], pa.timestamp("ms")), "v": [1.5, None]})
@@ -244,3 +244,15 @@ def test_only_what_is_read_is_converted() -> None:
     for _ in range(2):
         stream.process(MIXED[["t", "v"]])
     assert stream.advance_processing_time(10).main["n"].to_pylist() == [4]
+
+
+def test_chunks_of_any_column_are_small() -> None:
+    large, small = pa.chunked_array([np.arange(1_000)]), pa.chunked_array(np.split(np.arange(1_000), 1_000))
+    assert has_small_chunks(pa.table({"a": large, "b": small}))
+    assert has_small_chunks(pa.table({"a": small, "b": large}))
+
+
+def test_an_integer_beyond_64_bits_in_a_frame_is_a_spec_error() -> None:
+    spec = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of(10)).aggregate(s=fw.Sum("v"))
+    with pytest.raises(SpecError, match=r"table: column 'v': .*too (large|big)"):
+        spec.run(pd.DataFrame({"k": [1, 2], "t": [1, 2], "v": [5, 2**70]}))

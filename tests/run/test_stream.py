@@ -89,6 +89,25 @@ def test_raise_leaves_the_stream_as_it_was() -> None:
     assert rows(stream.advance_watermark(fw.MAX_TIMESTAMP)) == [("a", 0, 10, 1)]
 
 
+@pytest.mark.parametrize("take", ["process", "push"])
+def test_a_first_call_that_is_refused_settles_no_types(take: str) -> None:
+    stream = COUNT.open()
+    bad = {"k": None, "t": None, "v": None}
+    with pytest.raises(fw.BadRowError):
+        stream.push(bad) if take == "push" else stream.process(pa.Table.from_pylist([bad]))
+    stream.push({"k": "a", "t": 5, "v": 1})
+    assert stream.advance_watermark(fw.MAX_TIMESTAMP).main["n"].to_pylist() == [1]
+    assert stream.metrics.events == 1
+
+
+def test_a_later_call_that_is_refused_leaves_the_types() -> None:
+    stream = COUNT.open()
+    stream.push({"k": "a", "t": 5, "v": 1})
+    with pytest.raises(fw.BadRowError):
+        stream.push({"k": "a", "t": None, "v": None})
+    assert stream.advance_watermark(fw.MAX_TIMESTAMP).main["n"].to_pylist() == [1]
+
+
 def test_divert_hands_bad_rows_out() -> None:
     stream = BASE.bad_rows("divert").aggregate(n=fw.Count()).open()
     result = stream.process(table(("a", None, 7), ("b", 1, 8), ("c", 2**62, 9)))

@@ -1,5 +1,6 @@
 """Timelines of a harness, of a spec over rows, and of a result: what they have taken down, in which order."""
 
+import re
 from datetime import UTC, datetime
 
 import pandas as pd
@@ -8,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 import fastwin as fw
+from fastwin.columns.pythonvalues import told_rows
 from fastwin.testing import WindowHarness
+from fastwin.timeline import recorder
 from fastwin.timeline.recording import Arrived, Fired, Moved
 
 BASE = fw.key_by("k").event_time("ts")
@@ -207,3 +210,42 @@ def test_elements_of_the_clock_without_keys_are_drawn():
     for value in (1, 2):
         harness.push({"v": value})
     assert [one.key for one in harness.timeline().entries if isinstance(one, Arrived)] == [(), ()]
+
+
+def test_a_result_of_any_size_shows_one_key(monkeypatch):
+    told = []
+    monkeypatch.setattr(recorder, "told_rows", lambda table: told.append(len(table)) or told_rows(table))
+    rows = 50_000
+    table = pa.table({"k": [str(i // 3) for i in range(rows)], "ts": range(rows)})
+    result = TENS.run(table)
+    with pytest.raises(fw.SpecError, match="up to 200 firings, got"):
+        result.timeline()
+    assert told == []
+    shown = result.timeline("77", rows=table)
+    keyed = [one for one in shown.entries if not isinstance(one, Moved)]
+    assert {one.key for one in keyed} == {("77",)}
+    assert sum(isinstance(one, Arrived) for one in keyed) == 3
+    assert sum(told) < 10
+
+
+def test_a_key_that_is_not_there_names_some_that_are():
+    table = pa.table({"k": pa.array(["a", None, "b"]).dictionary_encode(), "ts": [1, 2, 3]})
+    result = TENS.run(table)
+    with pytest.raises(fw.SpecError, match="nothing has come of 'c'; there are 'a', None, 'b'"):
+        result.timeline("c", rows=table)
+    assert len(result.timeline((None,), rows=table).entries) == 2
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.float64(), pa.date32()])
+def test_a_time_that_is_none_is_refused_as_by_run(kind):
+    table = pa.table({"k": ["a"], "ts": pa.array([None], kind)})
+    with pytest.raises(fw.SpecError, match=f"column 'ts' must be a timestamp or int64 milliseconds, got {re.escape(str(kind))}"):
+        TENS.timeline(table)
+    with pytest.raises(fw.SpecError, match=f"column 'ts' must be a timestamp or int64 milliseconds, got {re.escape(str(kind))}"):
+        TENS.run(pa.table({"k": ["a"], "ts": [1]})).timeline(rows=table)
+
+
+def test_times_in_runs_are_drawn():
+    times = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array([5, 17], pa.timestamp("ms")))
+    table = pa.table({"k": ["a", "b", "a"], "ts": times})
+    assert [one.time_ms for one in TENS.timeline(table, key="a").entries if isinstance(one, Arrived)] == [5, 17]

@@ -135,3 +135,10 @@ def test_utc_of_another_name_is_not_warned_of(zone: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         plan(KEYED.window(DAYS["tumbling"][0]).aggregate(n=fw.Count()), stamps(zone).schema)
+
+
+def test_times_in_runs_have_their_zone() -> None:
+    instants = pa.array([0], pa.timestamp("us", tz="Europe/Berlin"))
+    times = pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), instants)
+    spec = fw.key_by("k").event_time("t").window(fw.TumblingEventTimeWindows.of(10)).aggregate(n=fw.Count())
+    assert spec.run(pa.table({"k": [1, 2], "t": times})).main.schema.field("window_end").type.tz == "Europe/Berlin"

@@ -118,3 +118,23 @@ def test_a_part_is_of_one_key_group_however_many_there_are(name: str, key_groups
         found.append((group, one.metrics.open_windows))
     assert [group for group, _ in found] == sorted({group for group, _ in found})
     assert sum(count for _, count in found) == windows > 0
+
+
+@pytest.mark.parametrize("times", [1, 12])
+def test_gathered_rows_are_numbered_one_by_one(times: int) -> None:
+    """However often they are, and whatever their numbers were."""
+    spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 h")).top(3, by="v")
+    schema = pa.schema([("k", pa.int64()), ("ts", pa.int64()), ("v", pa.int64())])
+    plan = fw.plan(spec, schema, coalesce=True)
+    groups, stream = 16, open_replica(plan)
+    stream._operator._arrived = 2**40
+    rows = pa.table({"k": range(60), "ts": range(60), "v": range(60)}, schema=schema)
+    stream.process(rows)
+    stream.delta()
+    for _ in range(times):
+        parts = [part for _, part in stream.parts(groups)]
+        stream = open_replica(plan)
+        stream.gather(parts)
+        stream._check_invariants()
+    assert stream._operator._arrived == 60
+    assert stream.advance_watermark(fw.MAX_TIMESTAMP).main.sort_by("k")["v"].to_pylist() == list(range(60))

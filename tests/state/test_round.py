@@ -173,3 +173,19 @@ def test_rows_of_a_group_that_nothing_repeats_are_an_error():
     stream.delta()
     with pytest.raises(StateError, match=r"key group . among those of the groups"):
         stream.delta(Refresh(8, (1, 2)))
+
+
+@pytest.mark.parametrize("changed", [1, 40])
+def test_numbers_of_rows_cost_no_memory(changed: int) -> None:
+    """Rows that are kept are told by their arrival, which grows for as long as a query runs."""
+    spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 h")).top(3, by="ts")
+    replica = open_replica(plan(spec, SCHEMA, coalesce=True))
+    replica.process(rows_of(np.arange(40 - changed)))
+    replica.delta()
+    replica._operator._arrived = 2**45
+    replica.process(rows_of(np.arange(100, 100 + changed)))
+    turn, rows = 0, 0
+    while turn < GROUPS:
+        meta = read_meta(replica.delta(Refresh(GROUPS, tuple(range(GROUPS)), turn)))
+        turn, rows = turn + meta["refreshed"], rows + meta["rows"]
+    assert rows >= 40

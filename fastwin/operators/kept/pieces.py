@@ -36,12 +36,14 @@ class Pieces:
         return sum(piece.num_rows for piece in self._pieces)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Adds rows behind all others."""
+        """Adds rows behind all others. They get memory of their own: a caller may fill its own anew."""
         pieces = [*self._pieces, rows]
         while len(pieces) > 1 and pieces[-2].num_rows < 2 * pieces[-1].num_rows:
             if pieces[-2].nbytes + pieces[-1].nbytes > MOST_BYTES:
                 break
             pieces[-2:] = [pa.concat_batches(pieces[-2:])]
+        if pieces[-1] is rows:
+            pieces[-1] = pa.concat_batches([rows, rows[:0]])
         self._take_over(pieces)
 
     def keep(self, slots: NDArray) -> None:

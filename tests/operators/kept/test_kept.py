@@ -225,3 +225,47 @@ def test_a_column_that_the_result_adds_is_refused_in_rows_of_the_input(column, a
     spec = ending(asked(fw.key_by("k").event_time("ts").window(windows)))
     with pytest.raises(fw.SpecError, match=f"adds the column '{column}', which the input has"):
         fw.plan(spec, pa.schema([(name, pa.int64()) for name in ("k", "ts", "v", column)]))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        BASE.top(1, by="v"),
+        BASE.deduplicate("last"),
+        BASE.aggregate(v=fw.Max("v")),
+        BASE.aggregate(v=fw.Collect("v")),
+        BASE.trigger(fw.CountTrigger.of(9)).evictor(fw.CountEvictor.of(9)).aggregate(v=fw.Last("v")),
+    ],
+    ids=["top", "last", "aggregate", "list", "evictor"],
+)
+@pytest.mark.parametrize("batches", [1, 2, 5])
+def test_a_caller_may_fill_its_memory_anew(spec, batches):
+    keys, times, values = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4)
+    stream = spec.open()
+    given = []
+    for number in range(batches):
+        keys[:], times[:], values[:] = np.arange(4) + 4 * number, np.arange(4) + number, np.arange(4) + 10 * number
+        table = pa.table({"k": keys, "ts": times, "v": values})
+        given.append(pa.table({name: table[name].to_pylist() for name in table.column_names}))
+        stream.process(table)
+        keys[:], times[:], values[:] = -1, -1, -1
+    expected = spec.open()
+    for table in given:
+        expected.process(table)
+    assert stream.snapshot() == expected.snapshot()
+    assert stream.advance_watermark(fw.MAX_TIMESTAMP).main == expected.advance_watermark(fw.MAX_TIMESTAMP).main
+
+
+@pytest.mark.parametrize("ending", ["join", "co_group"])
+def test_a_caller_of_a_join_may_fill_its_memory_anew(ending):
+    def told(key, window, left, right):
+        return [(row.v,) for row in left for _ in right]
+
+    inputs = START, START, fw.TumblingEventTimeWindows.of(10)
+    join = fw.window_join(*inputs) if ending == "join" else fw.co_group(*inputs, told, output="v bigint")
+    stream = join.open()
+    numbers = np.arange(4)
+    columns = {"k": numbers, "ts": numbers}
+    stream.process(pa.table(columns | {"v": numbers}), pa.table(columns | {"w": numbers}))
+    numbers[:] = -1
+    assert sorted(stream.advance_watermark(fw.MAX_TIMESTAMP).main["v"].to_pylist()) == [0, 1, 2, 3]
