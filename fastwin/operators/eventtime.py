@@ -1,4 +1,5 @@
-"""What the operators of event time windows have in common that run no user code: how they run, save, and restore."""
+"""What the operators of event time windows have in common whose user code, if any, sees neither watermark nor timers:
+how they run, save, and restore."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Beside:
 
 
 class WatermarkOperator(Operator, Protocol):
-    """What the operators of event time windows have in common that run no user code: all that may fire ahead."""
+    """What the operators of event time windows have in common that may fire ahead: nobody sees watermark or timers."""
 
     _config: Config
     _keys: KeyTable

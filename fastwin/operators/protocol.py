@@ -43,7 +43,8 @@ class Operator(Protocol):
 
     name: ClassVar[str]
     may_fire_ahead: ClassVar[bool]
-    """Whether nobody can tell when in a bounded input a window fires, or on which thread: no user code looks on."""
+    """Whether nobody can tell when in a bounded input a window fires, or on which thread: user code, if there is any,
+    sees neither watermark nor timers."""
     takes_whole: ClassVar[bool]
     """Whether ``run()`` is quicker than ``process()`` and a last ``advance_watermark()``."""
 

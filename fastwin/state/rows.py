@@ -13,6 +13,7 @@ from fastwin.columns.keys import KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.accumulators.exchange import adopt_rows, tidy_rows
 from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.memory.ordering import begins_of
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.errors import StateError
 from fastwin.state.chunks import Chunk
@@ -150,7 +151,7 @@ def some_rows(columns: dict[str, Any], wanted: NDArray[np.bool_]) -> dict[str, A
 def row_blocks(columns: dict[str, Any], most: int) -> list[dict[str, Any]]:
     """Returns the rows of load_rows() in blocks of about so many, which copy nothing; those of a key stay together."""
     keys = columns["key"]
-    ends = np.append(np.flatnonzero(keys[1:] != keys[:-1]) + 1, len(keys))
+    ends = np.append(np.flatnonzero(begins_of(keys))[1:], len(keys))
     cuts = ends[np.searchsorted(ends, np.arange(most, len(keys), most))]
     bounds = np.unique([0, *cuts, len(keys)]).tolist()
     return [{name: column[at:end] for name, column in columns.items()} for at, end in pairwise(bounds)]

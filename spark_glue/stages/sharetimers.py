@@ -67,8 +67,8 @@ class ShareTimers:
             stream.advance_watermark(self._start)
 
     def _watermark(self, values: TimerValues) -> int:
-        spark_s = int(values.getCurrentWatermarkInMs())
-        found = spark_s if self._clocks is None else self._clocks.watermark(values)
+        spark_ms = int(values.getCurrentWatermarkInMs())
+        found = spark_ms if self._clocks is None else self._clocks.watermark(values)
         return found if found > 0 else self._start
 
     def told(self, values: TimerValues) -> dict[str, int]:

@@ -17,7 +17,7 @@ WINDOWS: dict[str, Any] = {
     "session": fw.EventTimeSessionWindows.with_gap(3),
 }
 PARTS = {"tumbling": (aligned, ["_FLUSH_ROWS"]), "sliding": (aligned, ["_FLUSH_ROWS"])}
-PARTS["session"] = (session, ["_FLUSH_ROWS", "_FIRST_LATE", "_MOST_LATE"])
+PARTS["session"] = (session, ["_FLUSH_ROWS", "FIRST_COPIES", "_MOST_LATE"])
 
 
 def late_rows(n: int) -> pa.Table:

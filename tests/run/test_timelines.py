@@ -239,9 +239,13 @@ def test_a_key_that_is_not_there_names_some_that_are():
 @pytest.mark.parametrize("kind", [pa.string(), pa.float64(), pa.date32()])
 def test_a_time_that_is_none_is_refused_as_by_run(kind):
     table = pa.table({"k": ["a"], "ts": pa.array([None], kind)})
-    with pytest.raises(fw.SpecError, match=f"column 'ts' must be a timestamp or int64 milliseconds, got {re.escape(str(kind))}"):
+    with pytest.raises(
+        fw.SpecError, match=f"column 'ts' must be a timestamp or int64 milliseconds, got {re.escape(str(kind))}"
+    ):
         TENS.timeline(table)
-    with pytest.raises(fw.SpecError, match=f"column 'ts' must be a timestamp or int64 milliseconds, got {re.escape(str(kind))}"):
+    with pytest.raises(
+        fw.SpecError, match=f"column 'ts' must be a timestamp or int64 milliseconds, got {re.escape(str(kind))}"
+    ):
         TENS.run(pa.table({"k": ["a"], "ts": [1]})).timeline(rows=table)
 
 

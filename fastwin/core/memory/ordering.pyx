@@ -1,4 +1,4 @@
-"""The order of rows by several columns of int64, and which values a column has."""
+"""The order of rows by several columns of int64, where equal rows begin, and which values a column has."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from fastwin.core.memory.bits cimport bit_length
 from fastwin.core.memory.bounds cimport check_int64, check_length
 from fastwin.core.memory.radixsort cimport radix_sort, sort_words
 
-__all__ = ["distinct", "ordered", "unique"]
+__all__ = ["begins_of", "distinct", "ordered", "unique"]
 
 cdef enum:
     WORD_BITS = 64
@@ -229,3 +229,16 @@ def unique(values not None):
     first = np.ones(len(found), dtype=np.bool_)
     np.not_equal(found[1:], found[:-1], out=first[1:])
     return found[first]
+
+
+def begins_of(*columns):
+    """Returns marks of the rows that differ from the one before them in some column: bool[n].
+
+    columns: arrays[n], at least one.
+    """
+    n = len(columns[0])
+    found = np.zeros(n, dtype=np.bool_)
+    found[:1] = True
+    for column in columns:
+        found[1:] |= column[1:] != column[:max(n - 1, 0)]
+    return found

@@ -194,7 +194,5 @@ class FillingOperator(AlignedOperator):
         rows.clear_dirty()
 
     def _check(self) -> None:
-        self._panes._check()
-        self._slider._check()
+        super()._check()
         self._marks._check()
-        self._check_keys(self._kinds())

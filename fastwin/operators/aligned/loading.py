@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from fastwin.core.memory.ordering import begins_of
 from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.panes.room import make_room
 from fastwin.state.chunks import Chunk
@@ -17,7 +18,7 @@ def make_room_for(panes: PaneTable, found: list[tuple[Chunk, NDArray[np.bool_]]]
     counts: dict[int, int] = {}
     for chunk, live in found:
         starts = column_of(chunk.tables, "rows", "start")[live]
-        runs = np.flatnonzero(np.concatenate([[True], starts[1:] != starts[:-1]]))[: len(starts)]
+        runs = np.flatnonzero(begins_of(starts))
         for start, count in zip(starts[runs].tolist(), np.diff(runs, append=len(starts)).tolist(), strict=True):
             counts[start] = counts.get(start, 0) + count
     keys = min(held, sum(counts.values()))

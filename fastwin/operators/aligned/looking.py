@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.memory.ordering import begins_of
 from fastwin.core.rows.rowstore import RowStore
 from fastwin.operators.aligned.slicing import Slicing, expanded
 from fastwin.operators.config import Config
@@ -44,8 +45,7 @@ def held_windows(
     part_of = np.repeat(np.arange(len(parts)), [len(one[0]) for one in found])
     order = np.lexsort((starts, part_of, ends, keys))
     keys, ends, slots, part_of = keys[order], ends[order], slots[order], part_of[order]
-    begins = np.ones(len(keys), np.bool_)
-    begins[1:] = (keys[1:] != keys[:-1]) | (ends[1:] != ends[:-1])
+    begins = begins_of(keys, ends)
     into = np.cumsum(begins) - 1
     keys, ends = keys[begins], ends[begins]
     starts = starts_of(slicing, ends)

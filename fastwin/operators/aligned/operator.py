@@ -16,6 +16,7 @@ from fastwin.columns.keys import EncodedKeys, KeyCodec
 from fastwin.core.accumulators.accumulator_set import AccumulatorSet
 from fastwin.core.accumulators.exchange import renumber_rows
 from fastwin.core.keys.keytable import KeyTable
+from fastwin.core.memory.ordering import begins_of
 from fastwin.core.panes.combiner import WindowCombiner
 from fastwin.core.panes.openends import OpenEnds
 from fastwin.core.panes.panetable import PaneTable
@@ -129,6 +130,11 @@ class AlignedOperator(PanesOperator):
             self._add(part, starts)
         return fed
 
+    @property
+    def _first_kept(self) -> int:
+        """The first slice start with a window that is not late, by the lateness that holds at the watermark."""
+        return self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+
     def merge(self, chunks: list[bytes]) -> tuple[list[pa.RecordBatch], int]:
         """Takes what feeders have made of elements; see ``operators.partials``.
 
@@ -141,7 +147,7 @@ class AlignedOperator(PanesOperator):
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
             columns = load_rows(chunk.tables, ids, wanted)
             slicing.cover(columns["start"])
-            kept = columns["start"] >= slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+            kept = columns["start"] >= self._first_kept
             self.counters.events += int(columns["elements"].sum())
             late += int(columns["elements"][~kept].sum())
             columns = some_rows(columns, kept)
@@ -234,8 +240,7 @@ class AlignedOperator(PanesOperator):
         slicing = self._slicing
         order = np.lexsort((-starts, ids))
         keys, starts = ids[order], starts[order]
-        once = np.ones(len(keys), dtype=np.bool_)
-        once[1:] = (keys[1:] != keys[:-1]) | (starts[1:] != starts[:-1])
+        once = begins_of(keys, starts)
         keys, starts = keys[once], starts[once]
         afters = np.full(len(keys), within(MIN_TIMESTAMP))
         afters[:-1] = np.where(keys[1:] == keys[:-1], slicing.last_ends(starts[1:]), afters[:-1])
@@ -368,7 +373,7 @@ class AlignedOperator(PanesOperator):
         fresh = self._take_progress(chunks)
         for chunk in chunks:
             self._slicing.cover(column_of(chunk.tables, "rows", "start"))
-        kept = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        kept = self._first_kept
         found = []
         for chunk in chunks:
             if self._matters(chunk):
@@ -394,6 +399,6 @@ class AlignedOperator(PanesOperator):
     def _check(self) -> None:
         self._panes._check()
         self._slider._check()
-        kept = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        kept = self._first_kept
         assert all(start >= kept for start in self._panes.starts()), "a slice of cleaned windows is still there"
         self._check_keys(self._kinds())

@@ -155,6 +155,13 @@ def expanded(first: NDArray, last: NDArray, step: int) -> tuple[NDArray[np.int64
     return counts, np.repeat(last, counts) - steps * step
 
 
+class _Grid(Slicing, Protocol):
+    """Slices on a grid."""
+
+    def _first_ends(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns the end of the first window over each slice: int64[n]."""
+
+
 class _Regular:
     """What slices on a grid have in common."""
 
@@ -171,6 +178,23 @@ class _Regular:
 
     def cover_between(self, afters: NDArray[np.int64], untils: NDArray[np.int64]) -> None:
         """Does nothing, as ``cover``."""
+
+    def kept_ends(
+        self: _Grid, starts: NDArray[np.int64], watermark: int, lateness: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first = self._first_ends(starts)
+        if watermark > MIN_TIMESTAMP:
+            first = np.maximum(first, self.first_end(watermark - lateness + 1))
+        return first, self.last_ends(starts)
+
+    def first_end(self: _Grid, t: int) -> int:
+        return within(self.end_after(t))
+
+    def end_behind(self: _Grid, end: int, windows: int) -> int:
+        return end + windows * self.step
+
+    def places_of(self: _Grid, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        return ends // self.step
 
 
 @dataclass(frozen=True)
@@ -259,22 +283,8 @@ class SlidingSlicing(_Regular):
         counts, ends = expanded(first, last, self.slide)
         return Windows(counts, ends - self.size, ends)
 
-    def kept_ends(
-        self, starts: NDArray[np.int64], watermark: int, lateness: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        first = starts - (starts - self.offset - self.size) % self.slide + self.slide
-        if watermark > MIN_TIMESTAMP:
-            first = np.maximum(first, self.first_end(watermark - lateness + 1))
-        return first, self.last_ends(starts)
-
-    def first_end(self, t: int) -> int:
-        return within(self.end_after(t))
-
-    def end_behind(self, end: int, windows: int) -> int:
-        return end + windows * self.slide
-
-    def places_of(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        return ends // self.slide
+    def _first_ends(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        return starts - (starts - self.offset - self.size) % self.slide + self.slide
 
     def windows_at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         ends = places * self.slide + (self.offset + self.size) % self.slide
@@ -350,22 +360,8 @@ class CumulativeSlicing(_Regular):
         counts, ends = expanded(first, last, self.step)
         return Windows(counts, np.repeat(begins, counts), ends)
 
-    def kept_ends(
-        self, starts: NDArray[np.int64], watermark: int, lateness: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        first = starts + self.step
-        if watermark > MIN_TIMESTAMP:
-            first = np.maximum(first, self.first_end(watermark - lateness + 1))
-        return first, self.last_ends(starts)
-
-    def first_end(self, t: int) -> int:
-        return within(self.end_after(t))
-
-    def end_behind(self, end: int, windows: int) -> int:
-        return end + windows * self.step
-
-    def places_of(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        return ends // self.step
+    def _first_ends(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        return starts + self.step
 
     def windows_at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         ends = places * self.step + self.offset % self.step

@@ -27,7 +27,7 @@ cdef object UNMADE = object()   # in the place of an accumulator, until the firs
 cdef class Contents:
     """The contents of all windows.
 
-    accumulators: of the built-in aggregates. program: what else there is. merges: whether windows are going to merge.
+    elements: of the current call. accumulators: of the built-in aggregates. program: what else there is.
     """
 
     def __init__(self, Elements elements not None, AccumulatorSet accumulators not None, program, config):

@@ -20,7 +20,7 @@ from fastwin.core.panes.panetable import PaneTable
 from fastwin.core.rows.rowstore import HEAD_CELLS, RowStore
 from fastwin.errors import SpecError
 from fastwin.operators.aligned.looking import starts_of
-from fastwin.operators.aligned.slicing import Slicing, expanded
+from fastwin.operators.aligned.slicing import Slicing, clamped, expanded
 from fastwin.operators.batch import Batch
 from fastwin.operators.eventtime import PanesOperator
 from fastwin.operators.heldwindows import NEVER, HeldWindows, in_rows, slots_of_key
@@ -32,7 +32,7 @@ from fastwin.state.chain import Chain
 from fastwin.state.chunks import Chunk
 from fastwin.state.refresh import round_bytes
 from fastwin.state.rows import cell_names, fill_rows, load_keys, load_rows, some_rows
-from fastwin.times import MAX_TIMESTAMP, MIN_TIMESTAMP
+from fastwin.times import MIN_TIMESTAMP
 
 __all__ = ["Apart", "FirstsOperator", "InWindows"]
 
@@ -190,10 +190,14 @@ class FirstsOperator(PanesOperator):
             self._clean()
         return []
 
+    @property
+    def _first_kept(self) -> int:
+        """The first start of a pane that is still asked for, by the lateness that holds at the watermark."""
+        return self._firsts.first_kept(self.watermark, self._lateness.at(self.watermark))
+
     def _clean(self) -> None:
         if self.watermark > MIN_TIMESTAMP:
-            first = self._firsts.first_kept(self.watermark, self._lateness.at(self.watermark))
-            self._panes.drop_before(max(MIN_TIMESTAMP, min(first, MAX_TIMESTAMP)))
+            self._panes.drop_before(clamped(self._first_kept))
 
     def next_timer(self) -> int | None:
         """Returns the next watermark at which something is forgotten."""
@@ -249,8 +253,7 @@ class FirstsOperator(PanesOperator):
                 continue
             ids = load_keys(self._config.codec, self._keys, chunk.tables["keys"])
             columns = load_rows(chunk.tables, ids, wanted)
-            first = self._firsts.first_kept(self.watermark, self._lateness.at(self.watermark))
-            columns = some_rows(columns, columns["start"] >= first)
+            columns = some_rows(columns, columns["start"] >= self._first_kept)
             # What is repeated need not be left out: a row never changes, so one that is here gets what it has.
             slots = self._panes.ensure(columns["key"], columns["start"])
             fill_rows(self._accumulators, rows, slots, columns, HEAD_CELLS)

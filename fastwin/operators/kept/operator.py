@@ -224,9 +224,14 @@ class RowsOperator(EventTimeOperator):
             self.counters.fired += len(found)
             yield self._config.result(self._keys, found.keys, found.starts, found.ends, columns)
 
+    @property
+    def _first_kept(self) -> int:
+        """The first slice start with a window that is not late, by the lateness that holds at the watermark."""
+        return self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+
     def _clean(self) -> None:
         """Lets rows go whose windows are all gone, and keys without rows. O(1) where there are none."""
-        first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        first = self._first_kept
         if len(self._slices) and self._slices[0] < first:
             self._slices = self._slices[np.searchsorted(self._slices, first) :]
             self._pruner.drop_before(first)
@@ -330,7 +335,7 @@ class RowsOperator(EventTimeOperator):
         fresh = self._take_progress(chunks)
         for chunk in chunks:
             self._slicing.cover(column_of(chunk.tables, "rows", "start"))
-        first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        first = self._first_kept
         before = self._kept.top
         for chunk in chunks:
             if self._matters(chunk):
@@ -372,7 +377,7 @@ class RowsOperator(EventTimeOperator):
         self._kept._check()
         self._keys._check()
         self._pruner._check()
-        first = self._slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        first = self._first_kept
         slots = self._kept.slots()
         assert (self._kept.number("start")[slots] >= first).all(), "a row of cleaned windows is still there"
         assert (np.unique(self._kept.number("start")[slots]) == self._slices).all(), "other slices have rows"

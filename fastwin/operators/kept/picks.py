@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fastwin.columns.buffers import int64_values, sortable
-from fastwin.core.memory.ordering import ordered
+from fastwin.core.memory.ordering import begins_of, ordered
 from fastwin.core.rows.firings import best_of
 from fastwin.operators.kept.pieces import Pieces, cut
 from fastwin.operators.kept.upto import best_upto, rows_upto
@@ -53,9 +53,7 @@ class Fired:
         cls, slots: NDArray[np.int64], keys: NDArray[np.int32], starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> Fired:
         """Returns rows of which those of a (key, end), one firing, come together."""
-        new = np.ones(len(slots), np.int64)
-        new[1:] = (keys[1:] != keys[:-1]) | (ends[1:] != ends[:-1])
-        return cls(slots, keys, starts, ends, np.cumsum(new))
+        return cls(slots, keys, starts, ends, np.cumsum(begins_of(keys, ends)))
 
     @classmethod
     def put_together(cls, parts: list[Fired]) -> Fired:
@@ -82,9 +80,7 @@ class Fired:
 
     def begins(self) -> NDArray[np.bool_]:
         """Returns marks of the first row of each firing."""
-        first = np.ones(len(self), np.bool_)
-        first[1:] = self.groups[1:] != self.groups[:-1]
-        return first
+        return begins_of(self.groups)
 
 
 class Pick(Protocol):

@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastwin.core.keys.keytable import KeyTable
-from fastwin.core.memory.ordering import ordered
+from fastwin.core.memory.ordering import begins_of, ordered
 from fastwin.operators.kept.byslice import BySlice, Taken
 from fastwin.operators.kept.keptrows import KeptRows
 from fastwin.operators.kept.picks import Fired, Pick
@@ -150,9 +150,7 @@ def _in_slices(keys: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np
 
 def _sizes(keys: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns how many rows each key has in each slice, where these come together."""
-    new = np.ones(len(keys), np.bool_)
-    new[1:] = (keys[1:] != keys[:-1]) | (starts[1:] != starts[:-1])
-    return np.diff(np.flatnonzero(new), append=len(keys))
+    return np.diff(np.flatnonzero(begins_of(keys, starts)), append=len(keys))
 
 
 def _picked(

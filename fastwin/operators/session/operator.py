@@ -30,6 +30,7 @@ from fastwin.operators.config import Config
 from fastwin.operators.eventtime import EventTimeOperator
 from fastwin.operators.heldwindows import HeldWindows, end_firings, in_rows, slots_of_key
 from fastwin.operators.lateness import Lateness, coalesced_order
+from fastwin.operators.parts import FIRST_COPIES, next_copies
 from fastwin.operators.protocol import Counters, Fed
 from fastwin.operators.session.inorder import order_of, run_in_order
 from fastwin.operators.session.placedresults import PlacedResults
@@ -47,9 +48,8 @@ __all__ = ["PART_ELEMENTS", "SessionOperator"]
 _ABSORBED_ROWS = 1 << 14
 # Fired rows are handed over while they are in the cache.
 _FLUSH_ROWS = 1 << 15
-# Late elements that are taken at once where a copy of their session may be large: as many at most, and at first, later
-# so many that the copies take about as many bytes.
-_MOST_LATE, _FIRST_LATE, _LATE_BYTES = 1 << 10, 1 << 6, 1 << 24
+# Late elements that are taken at once where a copy of their session may be large: as many at most.
+_MOST_LATE = 1 << 10
 PART_ELEMENTS = 1 << 16
 """As many elements as find room in the cache together with their sessions."""
 # Beyond all times; less than 2**63 from its opposite.
@@ -234,7 +234,7 @@ class SessionOperator(EventTimeOperator):
         slots = np.empty(len(batch), dtype=np.int32)
         ids = KeyCodec.intern(self._keys, batch.keys)
         owns = len(self._accumulators.owned) > 0
-        at, step = 0, _FIRST_LATE if owns else _FLUSH_ROWS
+        at, step = 0, FIRST_COPIES if owns else _FLUSH_ROWS
         while at < len(batch):
             part = slice(at, min(at + step, len(batch)))
             at = part.stop
@@ -244,7 +244,7 @@ class SessionOperator(EventTimeOperator):
             if len(fired):
                 fed.main += self._results(fired, fired.slots())
             if owns:
-                step = max(1, min(2 * step, _MOST_LATE, step * _LATE_BYTES // max(fired.nbytes, 1)))
+                step = min(next_copies(step, fired.nbytes), _MOST_LATE)
         return slots
 
     def _fire(self, slots: NDArray[np.int32], results: list[pa.RecordBatch]) -> None:

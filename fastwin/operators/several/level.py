@@ -106,7 +106,7 @@ class Level(AlignedOperator):
         slicing = self._slicing
         slicing.cover(starts)
         own, _ = slicing.assign(starts)
-        late = own < slicing.first_kept(self.watermark, self._lateness.at(self.watermark))
+        late = own < self._first_kept
         taken = ~late
         into = self._panes.ensure(keys[taken], own[taken])
         self._accumulators.merge_rows(self._panes.rows, into, others, slots[taken])
@@ -223,7 +223,3 @@ class Level(AlignedOperator):
 
 class FillingLevel(FillingOperator, Level):
     """A level that hands out its windows without elements as well."""
-
-    def _check(self) -> None:
-        Level._check(self)
-        self._marks._check()
