@@ -43,7 +43,7 @@ def divided_anew(
     to: Divided,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Makes rows of history.INITIAL out of stored chunks, see ``Checkpoint.pieces``. types: those that all must have."""
+    """Makes rows of history.INITIAL out of stored chunks, see ``Checkpoint.pieces``. types: those of all."""
     rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
     places = ids(to.shares)
     for _, deltas in shares_in(rows, heads):

@@ -105,8 +105,8 @@ class Ledger:
     def _others(self, limit: int) -> tuple[int, int]:
         """Returns the bytes of the streams in other files, and how many are to be left to them.
 
-        They are those of other runs, and of other containers. A run that has been refused a stream of late is left its part, though it has less. No run has to go below its
-        own part.
+        They are those of other runs, and of other containers. A run that has been refused a stream of late is left its
+        part, though it has less. No run has to go below its own part.
         """
         found = [self._read(path) for path in self._root.glob(f"*/{_FILE}*") if path != self._file]
         others = [book for book in found if book is not None]
