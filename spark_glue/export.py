@@ -14,9 +14,10 @@ from fastwin.errors import SpecError
 from fastwin.run.choice import trigger_of
 from fastwin.run.replica import Replica
 from fastwin.state.chunks import owner
+from fastwin.state.identity import StateSpec
 from spark_glue.state.cutparts import STATE, cut
 from spark_glue.state.savepoint import STATE_FOLDER, Savepoint, files_in, local_folder
-from spark_glue.state.stored import Checkpoint, replica_of, stopped_checkpoint
+from spark_glue.state.stored import Checkpoint, replica_of, stopped_checkpoint, types_of
 
 __all__ = ["export_state"]
 
@@ -59,6 +60,7 @@ def export_state(
         raise SpecError(f"path: {path} is there already; name a new folder")
     hidden = folder.with_name(f".{folder.name}.{os.getpid()}")
     written, watermark, fingerprint = 0, fw.MIN_TIMESTAMP, b""
+    types: StateSpec | None = None
     heads = stored.heads.values()
     last = stored.last_batch()
     try:
@@ -67,6 +69,7 @@ def export_state(
             if not deltas:
                 continue
             stream = replica_of(spec, deltas, "export_state")
+            types = types_of(stream, types, "export_state")
             fingerprint, watermark = owner(deltas[-1]), max(watermark, stream.watermark)
             parts = stream.parts(next(iter(heads)).key_groups)
             state = pa.Table.from_batches(cut(parts), STATE)
@@ -86,11 +89,13 @@ def export_state(
         marks = []
         if progress is not None and stored.operators == 1:  # else it may be the watermark of others
             marks = [progress.watermark, progress.next_watermark]
-        told = max([watermark, *(mark for mark in marks if mark is not None)])
-        mark = None if told < 0 else told
+        reached = max([watermark, *(mark for mark in marks if mark is not None)])
+        mark = None if reached < 0 else reached
         stored.last_batch()  # asked again: the query may have gone on meanwhile
         files = files_in(hidden / STATE_FOLDER)
-        Savepoint(next(iter(heads)).key_groups, mark, fingerprint.hex(), last, stored.time_zone, files).write(hidden)
+        told = None if types is None else types.to_json()
+        key_groups = next(iter(heads)).key_groups
+        Savepoint(key_groups, mark, fingerprint.hex(), last, stored.time_zone, files, told).write(hidden)
         hidden.rename(folder)
         _LOG.info("export_state: %s has %d windows, and all state up to micro-batch %d", folder, written, last)
     finally:

@@ -22,7 +22,7 @@ from spark_glue.plan.frameplan import LOCAL_MS
 from spark_glue.plan.keygroups import number_of
 from spark_glue.plan.settings import is_case_sensitive
 from spark_glue.plan.types import conform
-from spark_glue.state.stored import Checkpoint, Progress, checkpoint_of, plan_of, replica_of, shares_in
+from spark_glue.state.stored import Checkpoint, Progress, checkpoint_of, plan_of, replica_of, shares_in, types_of
 
 __all__ = ["inspect", "key_fields", "why"]
 
@@ -113,13 +113,15 @@ def inspect(
             raise SpecError(f"inspect: the frame has a column 'share'; rename the key or the aggregate {name!r}")
     struct = spark_struct_of(empty.append(pa.field("share", pa.int32())))
     heads = {group: head for group, head in stored.heads.items() if groups is None or group in groups}
-    schema = arrow_schema_of(struct)
+    schema, types = arrow_schema_of(struct), plan.config.state
 
     def looked_at(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in zip(*map(_values, batch.columns), strict=True))
         for share, deltas in shares_in(rows, heads):
             if deltas:
-                found = replica_of(spec, deltas, "inspect").inspect()
+                stream = replica_of(spec, deltas, "inspect")
+                types_of(stream, types, "inspect")
+                found = stream.inspect()
                 table = found.append_column("share", pa.array([share] * found.num_rows, pa.int32()))
                 columns = [conform(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
                 yield from pa.Table.from_arrays(columns, schema=schema).to_batches()

@@ -15,6 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 import fastwin as fw
 from fastwin.errors import SpecError, StateError
 from fastwin.state.chunks import owner
+from fastwin.state.identity import StateSpec
 from spark_glue.plan.compat import check_repartitions, repartition_offline, spark_struct_of
 from spark_glue.plan.frameplan import FramePlan
 from spark_glue.plan.keygroups import RECORD_ID, check_key_groups, ids
@@ -109,7 +110,7 @@ def rescale(
     clocks = stored.clocks
     if clocks is not None:
         frame_plan = replace(frame_plan, idle_ms=1, delays=(0,) * inputs_of(clocks))
-    rows = _rows(stored, spec, before, now)
+    rows = _rows(stored, spec, plan.config.state, before, now)
     _LOG.info(
         "rescale: %s is divided anew: %d key groups in %d shares become %d in %d",
         old.path, before.key_groups, before.shares, now.key_groups, now.shares,
@@ -156,13 +157,15 @@ def _check_stopped(last: int, *checkpoints: CheckpointFiles) -> None:
         )
 
 
-def _rows(stored: Checkpoint, spec: fw.WindowSpec | fw.JoinSpec, before: Divided, now: Divided) -> DataFrame:
+def _rows(
+    stored: Checkpoint, spec: fw.WindowSpec | fw.JoinSpec, types: StateSpec, before: Divided, now: Divided
+) -> DataFrame:
     """Returns all state in its new parts, and a row more for each share, old or new."""
     heads = stored.heads
     struct = spark_struct_of(INITIAL)
 
     def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return divided_anew(spec, heads, now, batches)
+        return divided_anew(spec, types, heads, now, batches)
 
     visited = [RECORD_ID, *ids(max(before.shares, now.shares)).tolist()]
     visits = stored.spark.createDataFrame([(place, *[None] * len(STATE)) for place in visited], struct)

@@ -11,6 +11,7 @@ from fastwin.run.results import Metrics
 from fastwin.run.stream import Stream
 from fastwin.run.why.answer import why
 from fastwin.run.why.report import WhyReport
+from fastwin.state.identity import StateSpec
 from fastwin.times import MIN_TIMESTAMP
 from fastwin.windows.timetext import TimeText
 
@@ -25,6 +26,12 @@ class OwnedStream(Stream):
         """What runs the spec. The plan must be known."""
         assert self._operator is not None
         return self._operator
+
+    @property
+    def state_spec(self) -> StateSpec:
+        """What its state depends on. The plan must be known."""
+        assert self._plan is not None
+        return self._plan.config.state
 
     def refuse_if_failed(self) -> None:
         """Raises StateError after an error in the middle of a batch, until restore()."""

@@ -184,6 +184,15 @@ class StateSpec:
         if wrong:
             raise StateError(f"state: written by another spec, or for other columns: {'; '.join(sorted(wrong))}")
 
+    def other_types(self, old: StateSpec) -> list[str]:
+        """Returns in words what is of other types in ``old``, the same spec otherwise; those of ``old`` come first."""
+        before = {one.name: one.types for one in old.aggregates}
+        told = [("the keys", old.keys, self.keys), ("rows that windows hold", old.rows, self.rows)]
+        told += [
+            (f"aggregate {one.name}={one.text}", before.get(one.name, one.types), one.types) for one in self.aggregates
+        ]
+        return [f"{what} of {was} and {now}" for what, was, now in told if was != now]
+
     def _shorter_lateness(self, old: StateSpec) -> list[str]:
         whose = [" of the left input", " of the right input"] if old.of_inputs or self.of_inputs else [""]
         before, now = (spec.of_inputs or [spec.lateness_ms] * len(whose) for spec in (old, self))

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from fastwin.columns.checking import Limits, check_rows
 from fastwin.errors import SpecError
 from fastwin.run.replica import Replica, open_replica
+from fastwin.state.identity import StateSpec
 from spark_glue.plan.catalyst import quoted
 from spark_glue.plan.compat import applied_to_groups, spark_struct_of
 from spark_glue.plan.eventtimes import newest_time
@@ -83,6 +84,13 @@ def begun_from(
     saved = Savepoint.read(str(place))
     if saved.fingerprint != frame_plan.plan.fingerprint.hex():
         raise SpecError(f"history: {history} was saved by another spec, or of other columns; both must be the same")
+    now = frame_plan.plan.config.state
+    told = [] if saved.types is None else now.other_types(StateSpec.from_json(saved.types))
+    if told:
+        raise SpecError(
+            f"history: {history} was saved with other types than the stream has now ({'; '.join(told)}); cast the "
+            f"stream's columns to the first of the two"
+        )
     zones = saved.time_zone, frame_plan.time_zone
     if None not in zones and len(set(zones)) > 1:
         raise SpecError(

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.stateful_processor import TimerValues
 
 import fastwin as fw
 from fastwin.run.replica import Replica, open_replica
+from fastwin.state.identity import StateSpec
 from spark_glue.plan.frameplan import FramePlan, TimeMode
 from spark_glue.plan.keygroups import RECORD_ID, ids, number_of
 from spark_glue.stages.history import INITIAL, gathered_stream
@@ -22,7 +23,7 @@ from spark_glue.state.cutparts import STATE, Pieces, cut
 from spark_glue.state.live import Live, LiveStreams
 from spark_glue.state.log import Head, Identity, StateLog
 from spark_glue.state.shares import Opened, States
-from spark_glue.state.stored import replica_of, shares_in
+from spark_glue.state.stored import replica_of, shares_in, types_of
 
 __all__ = ["Divided", "RescalingProcessor", "divided_anew"]
 
@@ -36,15 +37,21 @@ class Divided:
 
 
 def divided_anew(
-    spec: fw.WindowSpec | fw.JoinSpec, heads: dict[int, Any], to: Divided, batches: Iterator[pa.RecordBatch]
+    spec: fw.WindowSpec | fw.JoinSpec,
+    types: StateSpec,
+    heads: dict[int, Any],
+    to: Divided,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Makes rows of history.INITIAL out of stored chunks, see ``Checkpoint.pieces``."""
+    """Makes rows of history.INITIAL out of stored chunks, see ``Checkpoint.pieces``. types: those of all."""
     rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
     places = ids(to.shares)
     for _, deltas in shares_in(rows, heads):
         if not deltas:
             continue
-        for pieces in cut(replica_of(spec, deltas, "rescale").parts(to.key_groups)):
+        stream = replica_of(spec, deltas, "rescale")
+        types_of(stream, types, "rescale")
+        for pieces in cut(stream.parts(to.key_groups)):
             whose = pa.array([int(places[group % to.shares]) for group in pieces["part_of"].to_pylist()], pa.int32())
             yield pa.RecordBatch.from_arrays([whose, *pieces.columns], schema=INITIAL)
 

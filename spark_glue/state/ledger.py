@@ -1,6 +1,7 @@
 """The ledger of a machine's workers: which streams each of them keeps, so that one budget holds for all together.
 
-A file for each run of a query, in the folder that the workers share. It says who keeps a stream of which share, of how
+A file for each run of a query, in the folder that the workers share. Where containers share the folder, each has files
+of its own: it cannot tell which processes of another one live. A file says who keeps a stream of which share, of how
 many bytes, and how many states of the share have come since. What the ledger does not grant any more has to go; it
 counts until its owner has heard of that, and let go of it.
 """
@@ -8,7 +9,9 @@ counts until its owner has heard of that, and let go of it.
 import contextlib
 import json
 import os
+import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from spark_glue.state.folders import hold, is_private, lock
 __all__ = ["Ledger"]
 
 _FILE = ".live"
+_IDLE_S = 600.0  # a file of another container that was not written for so long is taken to be of one that is gone
 _GOING = -1  # in place of the state of a stream whose owner has not heard yet that it is to go
 
 
@@ -30,13 +34,14 @@ class Ledger:
     def __init__(self, root: Path, run: str, owner: int) -> None:
         self._root = root
         self._folder = root / run
+        self._file = self._folder / f"{_FILE}{_namespace()}"
         self._owner = str(owner)
         self.room = 0  # bytes that the last call of kept() has found free
 
     def there(self) -> bool:
         """Whether anybody keeps a stream of the run, as far as can be told."""
         try:
-            return (self._folder / _FILE).exists()
+            return self._file.exists()
         except OSError:
             return True
 
@@ -98,28 +103,39 @@ class Ledger:
             held[pid][key][1] = _GOING
 
     def _others(self, limit: int) -> tuple[int, int]:
-        """Returns the bytes of other runs' streams, and how many are to be left to them.
+        """Returns the bytes of the streams in other files, and how many are to be left to them.
 
-        A run that has been refused a stream of late is left its part, though it has less. No run has to go below its
-        own part.
+        They are those of other runs, and of other containers. A run that has been refused a stream of late is left its
+        part, though it has less. No run has to go below its own part.
         """
-        others = [_read(path) for path in self._root.glob(f"*/{_FILE}") if path.parent != self._folder]
+        found = [self._read(path) for path in self._root.glob(f"*/{_FILE}*") if path != self._file]
+        others = [book for book in found if book is not None]
         own = limit // (len(others) + 1)
         taken = left = 0
         for book in others:
-            streams = [told for pid, kept in book["held"].items() if _lives(int(pid)) for told in kept.values()]
-            size = sum(told[0] for told in streams)
+            size = sum(told[0] for kept in book["held"].values() for told in kept.values())
             waits = book.get("refused", 0) > max(0, book["puts"] - len(book["states"]))
             taken += size
             left += max(size, own) if waits else size
         return taken, min(left, limit - own)
+
+    def _read(self, path: Path) -> dict[str, Any] | None:
+        """Returns what another file tells of workers that live; None: it is of a container that is gone, perhaps."""
+        try:
+            book = _parsed(path.read_bytes())
+            if path.name != self._file.name:
+                return book if time.time() - path.stat().st_mtime < _IDLE_S else None
+        except OSError:
+            return _parsed(b"")
+        book["held"] = {pid: kept for pid, kept in book["held"].items() if _lives(int(pid))}
+        return book
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[dict[str, Any]]:
         if not is_private(self._root):
             raise PermissionError(f"{self._root}: others may write to it")
         hold(self._folder)
-        handle = os.open(self._folder / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "r+b") as file:
             lock(file.fileno())
             book = _parsed(file.read())
@@ -129,18 +145,20 @@ class Ledger:
             file.truncate()
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return _parsed(path.read_bytes())
-    except OSError:
-        return _parsed(b"")
-
-
 def _parsed(text: bytes) -> dict[str, Any]:
     try:
         return json.loads(text)
     except ValueError:  # fresh, or written half by a worker that was killed
         return {"puts": 0, "states": {}, "held": {}}
+
+
+@cache
+def _namespace() -> str:
+    """Returns what tells the container of this process: in which numbers of processes mean the same."""
+    try:
+        return f"-{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return ""
 
 
 def _lives(pid: int) -> bool:

@@ -165,6 +165,11 @@ class LiveStreams:
         if share not in kept:
             self._hopeless.add(place)
             self._spilled.discard(place)
+            say_once(
+                f"streams: {live.in_memory} bytes of one stay in memory, and find no room in what {LIVE_VARIABLE} "
+                f"leaves to all ({limit}); such streams are read anew each time",
+                topic="streams: no room",
+            )
         return kept
 
     def _spill(self, place: tuple, live: Live) -> bool:

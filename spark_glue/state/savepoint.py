@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from fastwin.errors import SpecError
 
@@ -14,8 +15,8 @@ __all__ = ["STATE_FOLDER", "Savepoint", "files_in", "local_folder", "spark_path"
 STATE_FOLDER = "_state"
 """Beside the files that people read, which do not see it: Parquet's readers leave names with an underscore out."""
 _ABOUT = "_savepoint.json"
-_FORMAT = 2
-_OLDEST_FORMAT = 1  # without pieces
+_FORMAT = 3
+_OLDEST_FORMAT = 1  # without pieces; 2 without types
 _AGAIN = "copy the whole folder again, or write it anew"
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
@@ -27,7 +28,8 @@ class Savepoint:
     key_groups: into how many its keys are divided. watermark: that of the next micro-batch, ms; None: none yet.
     fingerprint: of the spec, in hex. batch: the last micro-batch that is in it; None: not known. time_zone: in which
     event times without a zone were read; None: they have one, or an earlier version has written this. files: of the
-    state, by name, with their bytes; None: an earlier version has written this.
+    state, by name, with their bytes; None: an earlier version has written this. types: ``StateSpec.to_json``, which
+    tells the types of the state; None: there are no rows of it, or an earlier version has written this.
     """
 
     key_groups: int
@@ -36,6 +38,7 @@ class Savepoint:
     batch: int | None = None
     time_zone: str | None = None
     files: dict[str, int] | None = None
+    types: list[Any] | None = None
 
     def write(self, folder: Path) -> None:
         """Writes this to the folder of a savepoint."""
@@ -47,10 +50,11 @@ class Savepoint:
         try:
             fields = json.loads((Path(path) / _ABOUT).read_text(encoding="utf-8"))
             version = fields.pop("format")
-            found = cls(**fields)
+            known = _OLDEST_FORMAT <= version <= _FORMAT
+            found = cls(**fields) if known else None  # one of a newer version has other fields
         except (OSError, ValueError, TypeError, KeyError) as problem:
             raise SpecError(f"history: {path} is no folder that export_state has written: {problem}") from problem
-        if not _OLDEST_FORMAT <= version <= _FORMAT:
+        if found is None:
             raise SpecError(
                 f"history: {path} has format {version}, this version of fastwin reads {_OLDEST_FORMAT} to {_FORMAT}"
             )

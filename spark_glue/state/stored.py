@@ -44,6 +44,7 @@ __all__ = [
     "replica_of",
     "shares_in",
     "stopped_checkpoint",
+    "types_of",
 ]
 
 CHUNK_COLUMNS = ["key_group", CHUNK, DATA]
@@ -142,6 +143,21 @@ def replica_of(spec: fw.WindowSpec | fw.JoinSpec, deltas: list[bytes], call: str
     except StateError as problem:
         raise StateError(f"{call}: {problem}{hint}") from problem
     return stream
+
+
+def types_of(stream: Replica, others: StateSpec | None, call: str) -> StateSpec | None:
+    """Returns what tells the types of a share's state, where it has any; else ``others``, those of other shares.
+
+    Raises StateError if the two differ. The fingerprint of a spec does not tell types, so ``migrate="wider types"`` may
+    have reached one of the shares alone.
+    """
+    if not stream.metrics.state_rows:
+        return others
+    found = stream.state_spec
+    told = found.other_types(others) if others is not None else None
+    if told:
+        raise StateError(f"{call}: two shares have state of different types ({'; '.join(told)}); {UNVISITED}")
+    return found
 
 
 def shares_in(
@@ -283,8 +299,9 @@ class Checkpoint:
         if begun != done:
             ends = "availableNow" if self._properties.get("timeMode") == "EventTime" else "once"
             raise SpecError(
-                f"{self._call}: micro-batch {begun} was begun and not finished, the last finished one is {done}; start "
-                f"the query once more with .trigger({ends}=True), which ends with a finished one"
+                f"{self._call}: micro-batch {begun} was begun and not finished, the last finished one is {done}; if "
+                f"the query runs in another application, stop it there and call again; if no driver of it runs any "
+                f"more, start it once more with .trigger({ends}=True), which ends with a finished one"
             )
         if done != self._batch:
             raise SpecError(
@@ -295,16 +312,20 @@ class Checkpoint:
 
     def _last_in(self, log: str) -> int:
         """Returns the number of the last entry of Spark's own log; -1: it has none."""
-        paths = self.spark.read.text(f"{self._path}/{log}").inputFiles()
+        paths = self._text(log).inputFiles()
         names = [path.rpartition("/")[2] for path in paths]
         return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+    def _text(self, log: str) -> DataFrame:
+        """Returns each entry of Spark's own log as a row. The query may run: it removes old ones meanwhile."""
+        return self.spark.read.options(wholetext=True, ignoreMissingFiles=True).text(f"{self._path}/{log}")
 
     def marks(self) -> Marks:
         """Returns the watermarks of the micro-batches that Spark has kept its log of, 100 by default."""
         batch = self._batch
         if batch is None:
             return Marks(())
-        texts = self.spark.read.option("wholetext", True).text(f"{self._path}/offsets")
+        texts = self._text("offsets")
         return marks_in(texts.select(F.input_file_name(), "value").collect(), batch)
 
     def _own_marks(self) -> tuple[int | None, int | None] | None:

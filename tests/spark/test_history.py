@@ -1,5 +1,6 @@
 """Queries that start from history: rows of the past, or the state of another query; as one long stream."""
 
+import json
 import shutil
 import time
 from pathlib import Path
@@ -337,6 +338,19 @@ def test_saved_state_that_is_not_whole_is_refused(tmp_path):
         save(tmp_path, frame_plan, files=files)
         shutil.rmtree(path.parent)
         assert_refused(" has no files")
+
+
+def test_saved_state_tells_its_format_before_what_it_has(tmp_path):
+    frame_plan = frame_plan_for(PAST[0])
+    save(tmp_path, frame_plan)
+    about = tmp_path / "_savepoint.json"
+    fields = json.loads(about.read_text())
+    about.write_text(json.dumps(fields | {"format": fields["format"] + 1, "of_a_newer_version": 1}))
+    with pytest.raises(SpecError, match=r"history: .* has format 4, this version of fastwin reads 1 to 3$"):
+        Savepoint.read(str(tmp_path))
+    del fields["types"]
+    about.write_text(json.dumps(fields | {"format": 2}))
+    assert Savepoint.read(str(tmp_path)).types is None
 
 
 @pytest.mark.parametrize("history", ["s3://bucket/saved", "file://machine/saved", Path("hdfs://machine/saved")])

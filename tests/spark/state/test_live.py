@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from spark_glue.state import folders, live
+from spark_glue.state import folders, ledger, live
 from spark_glue.state.live import Live, LiveStreams
 
 
@@ -124,6 +124,26 @@ def test_a_worker_that_is_gone_takes_no_room(root, monkeypatch):
     assert len(left) == 1
 
 
+def test_containers_share_the_limit_and_cannot_tell_who_lives(root, monkeypatch):
+    """Each has processes of the same numbers, and knows of none of the other's."""
+    monkeypatch.setattr(ledger, "_lives", lambda pid: False)
+    one, other = LiveStreams(limit=45, owner=7), LiveStreams(limit=45, owner=8)
+
+    def put(kept: LiveStreams, place: int) -> bool:
+        monkeypatch.setattr(ledger, "_namespace", lambda: f"-{kept._owner}")
+        kept.take(("run", place))
+        kept.put(("run", place), stream(place))
+        return ("run", place) in kept._held
+
+    for _ in range(3):
+        assert [put(one, place) for place in (1, 2)] == [True, True]
+        assert [put(other, place) for place in (3, 4)] == [True, True]
+        assert not put(other, 5)
+        assert one.nbytes == other.nbytes == 20
+    monkeypatch.setattr(ledger, "_IDLE_S", 0)  # the other container is gone, as far as can be told
+    assert [put(other, place) for place in (3, 4, 5, 6)] == [True] * 4
+
+
 @pytest.mark.usefixtures("root")
 def test_several_runs_share_the_limit():
     """A run that comes later gets its part, as soon as the first one has let go of it."""
@@ -207,7 +227,8 @@ def test_a_worker_that_stands_still_stops_no_other(root, monkeypatch, caplog):
     for place in (1, 2):
         kept.put(("run", place), stream(place))
     monkeypatch.setattr(folders, "_LOCK_S", 0.05)
-    with open(root / "run" / ".live") as held:
+    (told,) = (root / "run").glob(".live*")
+    with open(told) as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert kept.take(("run", 1)).stream == 1
         kept.put(("run", 1), stream("again"))

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -105,8 +106,12 @@ def test_what_grows_beyond_the_budget_in_a_visit_grows_on_the_disk():
     assert other.metrics.state_rows == 20 * KEYS
 
 
-def test_streams_that_stay_large_in_memory_are_let_go_once():
-    spec = SPEC.aggregate(names=fw.CollectSet("ts"))
+@pytest.mark.parametrize(
+    "spec",
+    [SPEC.aggregate(names=fw.CollectSet("ts")), SPEC.top(2, by="ts"), SPEC.deduplicate("last")],
+    ids=["lists", "top", "last"],
+)
+def test_streams_that_stay_large_in_memory_are_let_go_once(spec, caplog):
     kept = LiveStreams(limit=200_000)
     for _ in range(3):
         stream = open_replica(planner.plan(spec, SCHEMA, coalesce=True))
@@ -114,6 +119,10 @@ def test_streams_that_stay_large_in_memory_are_let_go_once():
         put(kept, 0, stream)
         assert kept.take(("run", 0)) is None
     assert len(kept._hopeless) == 1
+    (said,) = (one.getMessage() for one in caplog.records if "stay in memory" in one.getMessage())
+    assert re.match(
+        r"streams: \d{6,} bytes of one stay in memory, .* FASTWIN_LIVE_BYTES leaves to all \(200000\)", said
+    )
 
 
 def test_without_a_ledger_a_stream_goes_to_the_disk_too(monkeypatch):
