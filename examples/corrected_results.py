@@ -1,4 +1,4 @@
-"""Early results that later ones take the place of: a changelog, which keeps a table of newest results."""
+"""Early results that later ones take the place of: a changelog, and `newest`, which keeps a table by it."""
 
 from datetime import UTC, datetime, timedelta
 

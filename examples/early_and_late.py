@@ -1,4 +1,4 @@
-"""Early and late results: each second sale before the hour is over, one when it is, and one for each late sale."""
+"""Early and late results: one at each second sale of an hour, one at its end, and one for each late sale."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -29,9 +29,9 @@ def sales(*rows):
 BATCHES = [
     sales(("north", 5, 10), ("north", 20, 20), ("south", 30, 5), ("north", 40, 30)),
     sales(("north", 65, 7)),
-    sales(("south", 55, 6), ("north", 70, 8)),  # south's is late, but not too late
+    sales(("south", 55, 6), ("north", 70, 8)),  # south's is late: its window fires again
     sales(("north", 125, 9)),
-    sales(("south", 50, 4)),  # too late
+    sales(("south", 50, 4)),  # too late: the window has gone
 ]
 WATERMARK = "0 seconds"
 

@@ -49,7 +49,8 @@ def readings(*rows):
 
 BATCHES = [
     readings(("a", 0.2), ("a", 0.7)),
-    readings(("a", 1.5), ("b", 2.5)),
+    readings(("a", 1.5)),
+    readings(("a", 2.3), ("b", 2.5)),
     readings(("a", 3.1)),
     readings(("b", 12)),
 ]

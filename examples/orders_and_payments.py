@@ -23,7 +23,7 @@ BATCHES = [
     ),
     (
         pa.table({"order": [3], "ts": moments(80), "amount": [10]}),
-        pa.table({"for_order": [2, 3], "paid_at": moments(70, 85), "by": ["cash", "card"]}),  # the first is too late
+        pa.table({"for_order": [2, 3], "paid_at": moments(70, 85), "by": ["cash", "card"]}),  # the first: next minute
     ),
 ]
 WATERMARK = ("10 seconds", "10 seconds")

@@ -1,4 +1,4 @@
-"""Shows an example's results: `python NAME.py` over a table, `python NAME.py --spark` on a Spark stream."""
+"""Shows an example's results: `python NAME.py` as a stream in this process, `python NAME.py --spark` on Spark."""
 
 import os
 import sys
@@ -19,22 +19,30 @@ __all__ = ["show"]
 def show(spec: Any, batches: Sequence[Any], watermark: Any) -> None:
     """Prints what a spec makes of some batches of events; of a join, a batch is a pair of tables.
 
-    watermark: for the Spark stream, how far events may be out of order; None: the windows need no event time.
+    watermark: how far events may be out of order; None: the windows need no event time.
     """
-    inputs = zip(*batches, strict=True) if isinstance(spec, fw.JoinSpec) else [batches]
+    pairs = isinstance(spec, fw.JoinSpec)
     if "--spark" in sys.argv[1:]:
-        _show_stream(spec, list(inputs), watermark)
-    else:
-        print("over the whole table:")
-        found = spec.run(*map(pa.concat_tables, inputs))
-        _print(found.main)
-        for tag, rows in found.side.items():
-            if rows.num_rows:
-                print(f"side output {tag}:")
-                _print(rows)
+        _show_on_spark(spec, list(zip(*batches, strict=True)) if pairs else [batches], watermark)
+        return
+    stream = spec.open(watermark=watermark)
+    for number, batch in enumerate(batches, 1):
+        result = stream.process(*batch) if pairs else stream.process(batch)
+        _show(f"batch {number}", result)  # the watermark has moved behind the newest event of the batch
+    _show("the end of the input", stream.advance_watermark(fw.MAX_TIMESTAMP))
 
 
-def _show_stream(spec: Any, inputs: Sequence[Sequence[pa.Table]], watermark: Any) -> None:
+def _show(when: str, result: Any) -> None:
+    others = {"late": result.late} | {f"side output {tag}": rows for tag, rows in result.side.items()}
+    others = {name: rows for name, rows in others.items() if rows.num_rows}
+    print(f"{when}:" if result.main.num_rows or others else f"{when}: nothing")
+    _print(result.main)
+    for name, rows in others.items():
+        print(f"  {name}:")
+        _print(rows, "    ")
+
+
+def _show_on_spark(spec: Any, inputs: Sequence[Sequence[pa.Table]], watermark: Any) -> None:
     import spark_glue
 
     config = {"spark.ui.enabled": False, "spark.log.level": "ERROR"}
@@ -66,7 +74,7 @@ def _frame(spark: Any, files: Path, batches: Sequence[pa.Table]) -> Any:
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(files))
 
 
-def _print(table: pa.Table) -> None:
+def _print(table: pa.Table, indent: str = "  ") -> None:
     rows = table.to_pylist()
     moments = [value for row in rows for value in row.values() if isinstance(value, datetime)]
     shown = "%H:%M:%S" if len({moment.date() for moment in moments}) == 1 else "%Y-%m-%d %H:%M:%S"
@@ -75,4 +83,4 @@ def _print(table: pa.Table) -> None:
             f"{name}={value:{shown}}" if isinstance(value, datetime) else f"{name}={value}"
             for name, value in row.items()
         )
-        print("  " + ", ".join(words))
+        print(indent + ", ".join(words))

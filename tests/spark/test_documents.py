@@ -30,5 +30,6 @@ def test_a_page_runs(page, tmp_path):
 
 
 @pytest.mark.long
-def test_the_notebook_runs(tmp_path):
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", "Europe/Berlin")  # it shows times of its session, whatever the zone of the machine is
     run_notebook("spark", tmp_path)

@@ -1,4 +1,4 @@
-"""The examples as modules, and what each of them gives over its whole table."""
+"""The examples as modules, and what each of them gives over its whole table, and batch by batch."""
 
 import importlib
 from types import ModuleType
@@ -42,7 +42,7 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
         ("b", 60, 90, 1, 16.5),
     ],
     "one_second_trigger": [
-        *[("a", 0, 4, 4)] * 4,  # at the seconds 1, 2, 3 and 4
+        *[("a", 0, 4, 5)] * 4,  # at the seconds 1, 2, 3 and 4
         *[("b", 0, 4, 1)] * 2,  # at 3 and 4
         *[("b", 12, 16, 1)] * 4,
     ],
@@ -130,6 +130,34 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
         ("south", 3600, 7200, 1, 4200, "eve", 10),
     ],
     "alarms_not_repeated": [("a", 0, 60, 90.0), ("a", 660, 720, 91.0), ("b", 120, 180, 85.0)],
+}
+
+# What differs where the watermark moves after each batch, and ends at the end of time.
+ON_A_STREAM: dict[str, list[tuple[Any, ...]]] = {
+    "one_second_trigger": [
+        *[("a", 0, 4, n) for n in (3, 4, 5, 5)],
+        *[("b", 0, 4, 1)] * 2,
+        *[("b", 12, 16, 1)] * 4,
+    ],
+    "bounds_from_data": [("lamp", 0, 60, 5, 12), ("desk", 30, 45, 2, 80)],
+    "early_and_late": [
+        ("north", 0, 3600, 2, 30, 0, "EARLY", False),
+        ("north", 0, 3600, 3, 60, 1, "ON_TIME", False),
+        ("south", 0, 3600, 1, 5, 0, "ON_TIME", False),
+        ("south", 0, 3600, 2, 11, 1, "LATE", False),
+        ("north", 3600, 7200, 2, 15, 0, "EARLY", False),
+        ("north", 3600, 7200, 2, 15, 1, "ON_TIME", False),
+        ("north", 7200, 10800, 1, 9, 0, "ON_TIME", False),
+    ],
+}
+
+# The late rows of such a stream, and its side outputs, as the scripts print them.
+BESIDES = {
+    "average_with_window": {"side output jumps": ["sensor=a, was=21.0, now=40.0"]},
+    "bounds_from_data": {
+        "late": ["auction=desk, ts=12:00:43, price=90, opens_ms=1704110430000, closes_ms=1704110445000"]
+    },
+    "early_and_late": {"late": ["shop=south, ts=12:50:00, price=4"]},
 }
 
 
