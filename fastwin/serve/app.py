@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -90,7 +90,7 @@ class _Gate:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *_HEADERS]
+                message["headers"] = [*map(_without_host, message.get("headers", [])), *_HEADERS]
             await send(message)
 
         refused = self._refusal(scope)
@@ -114,6 +114,14 @@ class _Gate:
                     401, f"The token {wrong}: send Authorization: Bearer TOKEN.", {"WWW-Authenticate": "Bearer"}
                 )
         return None
+
+
+def _without_host(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """Returns a header; a ``Location`` as a path alone: behind a proxy, clients have another scheme and name for us."""
+    name, value = header
+    if name != b"location":
+        return header
+    return name, urlsplit(value)._replace(scheme=b"", netloc=b"").geturl()
 
 
 class _Quick:

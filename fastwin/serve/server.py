@@ -53,6 +53,7 @@ def make_server(store: str, settings: Settings, limits: Limits | None = None) ->
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # anybody may send them, with anything in them
         h11_max_incomplete_event_size=_HEAD_BYTES,
         timeout_keep_alive=15,
     )
@@ -80,8 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     if token is None and not loopback:
         token = secrets.token_urlsafe(24)
         made = f"#token={quote(token, safe='')}"  # one that was given is known, and no matter for a log
-    if token is not None and len(token) < 8:
-        raise SpecError(f"{told}: must have at least 8 characters, got {len(token)}")
+    if token is not None:
+        _check_token(token, told)
     if not 0.2 <= arguments.refresh <= 3_600:
         raise SpecError(f"--refresh: must be 0.2 to 3600 seconds, got {arguments.refresh:g}")
     labels = {}
@@ -147,11 +148,20 @@ def _token(arguments: argparse.Namespace) -> tuple[str | None, str]:
         return arguments.token.strip(), "--token"
     if arguments.token_file is not None:
         try:
-            return arguments.token_file.read_text(encoding="utf-8").strip(), "--token-file"
+            return arguments.token_file.read_text(encoding="utf-8-sig").strip(), "--token-file"
         except (OSError, UnicodeDecodeError) as problem:
             raise SpecError(f"--token-file: {arguments.token_file} cannot be read: {problem}") from None
     found = os.environ.get("FASTWIN_TOKEN")
     return None if found is None else found.strip(), "FASTWIN_TOKEN"
+
+
+def _check_token(token: str, told: str) -> None:
+    """Raises SpecError for a token that no client can send, or that is short. told: where it was given."""
+    if len(token) < 8:
+        raise SpecError(f"{told}: must have at least 8 characters, got {len(token)}")
+    odd = next((sign for sign in token if not (sign.isascii() and sign.isprintable())), None)
+    if odd is not None:
+        raise SpecError(f"{told}: must be one line of ASCII characters, as a header takes them, and has {odd!a}")
 
 
 def _warn(sentence: str) -> None:

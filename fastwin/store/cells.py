@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastwin.columns.buffers import from_int64, int64_values, validity
+from fastwin.columns.validtext import is_text, valid_text
 from fastwin.errors import StoreError
 
 __all__ = ["Cell", "from_cells", "pack", "to_cells", "unpack"]
@@ -46,15 +47,19 @@ def to_cells(column: pa.Array | pa.ChunkedArray) -> list[Cell]:
 def from_cells(cells: Sequence[Cell], kind: pa.DataType, name: str) -> pa.Array:
     """Returns cells as a column of a type; states as their bytes.
 
-    name: of the field, for errors. Raises StoreError for a cell that is no such value.
+    name: of the field, for errors. In text, U+FFFD stands for bytes that are no UTF-8. Raises StoreError for a cell
+    that is no such value.
     """
     if pa.types.is_struct(kind):
         return pa.array(cells, pa.binary())
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return pa.array(cells, kind)
+    if is_text(kind):
+        raw = pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
+        return valid_text(pa.array(cells, raw).view(kind))
     try:
         text = pa.array(cells, pa.binary()).cast(pa.string())
-        if _is_plain(kind) or pa.types.is_decimal(kind) or kind == pa.uint64():
+        if pa.types.is_decimal(kind) or kind == pa.uint64():
             return text.cast(kind)
         if pa.types.is_floating(kind):
             return text.cast(pa.float64()).cast(kind)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastwin.columns.decoding import decoded_type
+from fastwin.columns.decoding import decoded, decoded_type
 from fastwin.errors import SpecError, StoreError
 
 __all__ = [
@@ -18,10 +18,11 @@ __all__ = [
     "check_key_types",
     "column_from_text",
     "converted_exactly",
-    "is_too_long",
+    "is_taken",
     "key_from_text",
     "key_to_text",
     "keys_to_text",
+    "shown_key",
     "text_of",
     "texts_of",
 ]
@@ -29,6 +30,7 @@ __all__ = [
 MAX_KEY_BYTES = 1_024
 """The longest key, as text in UTF-8."""
 
+_SHOWN = 60
 _NULL = "~"
 # What separates parts of names in a store, hash tags of Redis Cluster, and what does not print.
 _UNSAFE = re.compile(r"[\x00-\x20%{}:,~\x7f]")
@@ -50,14 +52,22 @@ def key_to_text(values: Sequence[Any]) -> str:
     'a%20b,7,~'
     """
     text = _text(values)
-    if is_too_long(text):
-        raise StoreError(f"store: a key is longer than {MAX_KEY_BYTES} bytes: {text[:60]!r}...")
+    if not is_taken(text):
+        raise StoreError(f"store: a key is longer than {MAX_KEY_BYTES} bytes, or not in UTF-8: {text[:_SHOWN]!r}...")
     return text
 
 
-def is_too_long(text: str) -> bool:
-    """Returns whether no store takes a key with this text."""
-    return len(text.encode()) > MAX_KEY_BYTES
+def is_taken(text: str) -> bool:
+    """Returns whether stores take a key with this text: it is not too long, and UTF-8."""
+    try:
+        return len(text.encode()) <= MAX_KEY_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+def shown_key(text: str) -> str:
+    """Returns how a key's text begins, with bytes that are no UTF-8 as ``\\xff``."""
+    return text[:_SHOWN].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _text(values: Sequence[Any]) -> str:
@@ -92,17 +102,29 @@ def _value(part: str, kind: pa.DataType) -> Any:
 
 
 def keys_to_text(columns: Sequence[pa.Array | pa.ChunkedArray], n: int) -> list[str]:
-    """Returns the texts of n keys, given as columns, also of those that are too long for a store."""
+    """Returns the texts of n keys, given as columns, also of those that no store takes: too long, or not in UTF-8.
+
+    A byte that is no UTF-8 is a lone surrogate there, so keys that differ have texts that do.
+    """
     if not columns:
         return [""] * n
     seen: dict[tuple, str] = {}
     texts = []
-    for values in zip(*(column.to_pylist() for column in columns), strict=True):
+    for values in zip(*map(_values_of, columns), strict=True):
         text = seen.get(values)
         if text is None:
             text = seen[values] = _text(values)
         texts.append(text)
     return texts
+
+
+def _values_of(column: pa.Array | pa.ChunkedArray) -> list:
+    try:
+        return column.to_pylist()
+    except UnicodeDecodeError:
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        raw = [one for chunk in chunks for one in decoded(chunk).cast(pa.large_binary()).to_pylist()]
+        return [None if one is None else one.decode("utf-8", "surrogateescape") for one in raw]
 
 
 def converted_exactly(column: Any, kind: pa.DataType) -> Any:
@@ -146,7 +168,7 @@ def text_of(key: Any, fields: Sequence[pa.Field]) -> str:
     except (ValueError, TypeError, OverflowError, pa.ArrowException):
         names, kinds = ", ".join(field.name for field in fields), ", ".join(str(field.type) for field in fields)
         raise SpecError(f"keys: {key!r} is no key of {names or 'no columns'} ({kinds})") from None
-    if is_too_long(text):
+    if not is_taken(text):
         raise SpecError(
             f"keys: at most {MAX_KEY_BYTES} bytes in a key's text, got {len(text.encode())}: {text[:60]!r}..."
         )

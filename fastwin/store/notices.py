@@ -13,7 +13,8 @@ __all__ = ["Notices"]
 
 
 class Notices:
-    """Warns of panes that were left out, once for each reason, and of each time that all are gone."""
+    """Warns of panes that were left out, and of text that was mended, once for each; and of each time that all are
+    gone."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
@@ -34,8 +35,15 @@ class Notices:
             self._told.add("refused")
             warnings.warn(
                 f"store: {shown} takes keys of at most {MAX_KEY_BYTES} bytes as text; {written.refused} panes of "
-                f"longer ones were left out, such as of {written.refused_key!r}...; further ones are counted in "
-                f"Written.refused alone",
+                f"others, longer or not in UTF-8, were left out, such as of {written.refused_key!r}...; further ones "
+                f"are counted in Written.refused alone",
+                stacklevel=callers_level(),
+            )
+        if written.replaced and "replaced" not in self._told:
+            self._told.add("replaced")
+            warnings.warn(
+                f"store: {shown} takes text in UTF-8; in {written.replaced} values U+FFFD stands for other bytes; "
+                f"further ones are counted in Written.replaced alone",
                 stacklevel=callers_level(),
             )
 

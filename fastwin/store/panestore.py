@@ -192,7 +192,7 @@ class PaneStore(ABC):
             rounded down to a pane.
 
         Putting the same again changes nothing. Panes that are older than retention, or whose key is longer than 1,024
-        bytes as text, are not written, and counted; a warning says so once.
+        bytes as text or not in UTF-8, are not written, and counted; a warning says so once, and of mended values.
         Raises SpecError if columns do not suit, StoreError if the store cannot take them, or has lost what this object
         had put; StoreUnavailableError if it cannot now: put the batch again.
         """

@@ -136,7 +136,8 @@ class Step:
 @dataclass(frozen=True)
 class Written:
     """What ``put`` has done: panes stored; left alone as a newer revision is there; left out as older than retention;
-    left out as their key is too long, and how the text of such a key begins.
+    left out as their key is too long or not in UTF-8, and how the text of such a key begins; and in how many values
+    bytes that are no UTF-8 were replaced by U+FFFD.
 
     first, last: starts of the first and the last pane that was not left out, ms; None: all were. They do not count when
     two of these are compared.
@@ -147,6 +148,7 @@ class Written:
     expired: int = 0
     refused: int = 0
     refused_key: str = ""
+    replaced: int = 0
     first: int | None = field(default=None, repr=False, compare=False)
     last: int | None = field(default=None, repr=False, compare=False)
 
@@ -159,6 +161,7 @@ class Written:
             self.expired + other.expired,
             self.refused + other.refused,
             self.refused_key or other.refused_key,
+            self.replaced + other.replaced,
             min(firsts, default=None),
             max(lasts, default=None),
         )

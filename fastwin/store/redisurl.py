@@ -149,7 +149,7 @@ def _password_of(options: dict[str, str], given: str | None, of: str) -> dict[st
         return {"password": os.environ[name]}
     if path is not None:
         try:
-            return {"password": Path(path).read_text(encoding="utf-8").strip()}
+            return {"password": Path(path).read_text(encoding="utf-8-sig").strip()}
         except (OSError, UnicodeDecodeError) as problem:
             raise SpecError(f"store: {of}password_file {path!r} cannot be read: {problem}") from None
     return {}

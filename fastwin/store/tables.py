@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fastwin.columns.buffers import from_values
 from fastwin.columns.decoding import decoded_type
+from fastwin.columns.validtext import valid_text
 from fastwin.spec.resultcolumns import BOUNDS
 from fastwin.store.cells import from_cells
 from fastwin.store.keytext import column_from_text
@@ -134,4 +135,5 @@ def _window_table(layout: Layout, texts: list[str], starts: Any, ends: Any, colu
         *(pa.field(name, _TIME) for name in BOUNDS),
         *(pa.field(output.name, layout.output_type(output)) for output in layout.outputs),
     ]
-    return pa.Table.from_arrays([*column_from_text(texts, layout.keys), *bounds, *columns], schema=pa.schema(fields))
+    results = map(valid_text, columns)  # states hold text as it came
+    return pa.Table.from_arrays([*column_from_text(texts, layout.keys), *bounds, *results], schema=pa.schema(fields))

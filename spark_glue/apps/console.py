@@ -43,13 +43,14 @@ def fresh_folder(path: Path, command: str) -> Path:
 def kept_folder(path: Path, command: str) -> Path:
     """Returns the folder of a command as an absolute path, with what an earlier run has left there.
 
+    A new one is readable by its owner alone; one that is there keeps its rights.
     No other process gets it until this one ends, where the file system has locks. Raises SpecError where another one
     has it.
     """
     check_folder(path, command)
     folder = path.resolve()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, parents=True, exist_ok=True)
         mark = os.open(folder / _mark(command), os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as problem:
         raise SpecError(f"--out: {path} cannot be written: {problem}") from None

@@ -1,6 +1,7 @@
 """``to_database``: a sink for foreachBatch that keeps the newest results in a table of a database."""
 
 import logging
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -9,9 +10,12 @@ from decimal import Decimal
 from math import nan
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 import fastwin as fw
+from fastwin.columns.validtext import is_text, valid_text
 from fastwin.errors import BadRowError, SpecError
 from fastwin.spec.ending import ReduceEnding
 from fastwin.spec.resultcolumns import BOUNDS, CHANGE, DELETE, WINDOW_COLUMN, WINDOW_TIME, added_columns
@@ -42,6 +46,9 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
     micro-batch is one transaction, and running it again changes nothing, so the table is exact however often a query
     fails. Results pass through the driver.
 
+    Databases take text in UTF-8 alone. In a column that is no key, U+FFFD stands for other bytes. A row whose key has
+    such is left out: it would take the place of another key's. The log tells the first of each column.
+
     There is no fence: one driver at a time is up to you. If two run on one checkpoint, such as one that was taken for
     dead and wakes up, the old one may put older results over newer ones.
 
@@ -63,10 +70,13 @@ def to_database(connect: Callable[[], Any], table: str, spec: fw.WindowSpec) -> 
     if spec.ending is None or not spec.ending.one_row:
         raise SpecError("to_database: needs a spec with one result for each window: aggregates or a reduction")
 
+    told: set[str] = set()
+
     def write(frame: DataFrame, batch_id: int) -> None:
         check_main_alone(frame, "to_database")
         found = frame.toArrow()
         _check_columns(found.column_names, spec)
+        found = _in_utf8(found, _place(spec), table, told)
         results = found.drop_columns([CHANGE]) if spec.changelog else found
         names, rows = results.column_names, [column.to_pylist() for column in results.columns]
         places = [names.index(name) for name in _place(spec)]
@@ -119,6 +129,30 @@ def _check_columns(found: Sequence[str], spec: fw.WindowSpec) -> None:
             f"{', and those of the input' if of_input else ''}; the frame has {', '.join(found)}"
             f"{'; columns of your own cannot be added' if more else ''}"
         )
+
+
+def _in_utf8(found: pa.Table, place: Sequence[str], table: str, told: set[str]) -> pa.Table:
+    """Returns results without bytes that are no UTF-8: without rows of such a key, and mended in other columns.
+
+    place: the columns that say which row of the table a result is. told: the columns of which the log has told.
+    """
+    for at, name in enumerate(found.column_names):
+        given = found[name].chunks
+        chunks = [valid_text(chunk) for chunk in given]
+        if all(map(operator.is_, given, chunks)):
+            continue
+        valid, rows = pa.chunked_array(chunks), found.num_rows
+        if name in place and is_text(valid.type):
+            before, after = (column.cast(pa.large_binary()) for column in (found[name], valid))
+            found = found.filter(pc.equal(before, after).fill_null(True))
+            what = f"{rows - found.num_rows} rows with such a key are left out"
+        else:
+            found = found.set_column(at, name, valid)
+            what = "U+FFFD stands for the bytes that are not"
+        if name not in told:
+            told.add(name)
+            _LOG.warning("to_database: column %r has text that is no UTF-8; in %s, %s", name, table, what)
+    return found
 
 
 def _upsert(

@@ -31,8 +31,8 @@ __all__ = ["StoreSink", "to_store"]
 _LOG = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 100_000
 _REPORT = (
-    "stored long, outdated long, expired long, refused long, refused_key string, first long, last long, "
-    "problem string, server string"
+    "stored long, outdated long, expired long, refused long, refused_key string, replaced long, first long, "
+    "last long, problem string, server string"
 )
 
 
@@ -75,7 +75,7 @@ def to_store(
 class StoreSink:
     """The sink that ``to_store`` returns; call it with the frame and the number of each micro-batch, empty ones too.
 
-    written: what was done in all its batches: panes stored, and those that were left out.
+    written: what was done in all its batches: panes stored, those that were left out, and values that were mended.
     """
 
     def __init__(

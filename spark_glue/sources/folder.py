@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+import logging
 import os
+import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +31,10 @@ __all__ = [
     "in_a_line",
     "is_not_whole",
     "row_groups",
+    "shown_path",
 ]
+
+_LOG = logging.getLogger(__name__)
 
 SUFFIX = ".parquet"
 SUM_BITS = 64
@@ -85,30 +90,45 @@ LISTED_BY_JOB = Listed("the first job of this frame listed it", "call apply agai
 class Folder:
     """A folder, on this machine or elsewhere.
 
-    path: or a URI that Arrow knows, such as ``s3://bucket/clicks``. listed: by whom, for errors.
+    path: or a URI that Arrow knows, such as ``s3://bucket/clicks``. listed: by whom, for errors. shown: the path
+    without secrets, for errors and logs.
     """
 
     def __init__(self, path: str, listed: Listed = LISTED_BY_STREAM) -> None:
         is_uri = "://" in path or path.startswith("file:")
         self.path = path if is_uri else os.path.abspath(path)  # tasks run elsewhere
+        self.shown = shown_path(self.path)
         self._files, self._root = fs.FileSystem.from_uri(self.path)
         self._listed = listed
         self._is_local = not is_uri or path.startswith("file:")
         self._known: dict[str, Found] = {}  # what was found last, by name
+        self._odd: set[bytes] = set()  # names that are no text, and have been told
 
     def found(self) -> list[Found]:
-        """Returns its Parquet files, the oldest first; hidden ones (``_`` and ``.``) are left out.
+        """Returns its Parquet files, the oldest first; hidden ones (``_`` and ``.``) are left out, and
+        with a warning those whose names are no text.
 
         A file that is as it was found last is the same object. O(n log n) for n files.
         """
         try:
             told = self._files.get_file_info(fs.FileSelector(self._root, recursive=False))
         except FileNotFoundError as problem:
-            raise SourceError(f"path: there is no folder {self.path}; make it, or name another") from problem
-        shown = [info for info in told if info.type == fs.FileType.File and _is_shown(info.base_name)]
-        found = [_found(info, self._known) for info in shown]
+            raise SourceError(f"path: there is no folder {self.shown}; make it, or name another") from problem
+        named = [info for info in told if info.type == fs.FileType.File and self._has_name(info)]
+        found = [_found(info, self._known) for info in named if _is_shown(info.base_name)]
         self._known = {one.name: one for one in found}
         return sorted(found, key=_ORDER)
+
+    def _has_name(self, info: fs.FileInfo) -> bool:
+        """Returns whether the name of a file is text, as Arrow and offsets need it; warns once of one that is not."""
+        try:
+            return bool(info.base_name)
+        except UnicodeDecodeError as problem:
+            name = problem.object
+        if name not in self._odd and _is_shown(os.fsdecode(name)):
+            self._odd.add(name)
+            _LOG.warning("%s: the file %r is left out: its name is no UTF-8; rename it", self.shown, name)
+        return False
 
     def look(self, name: str) -> Found | None:
         """Returns what a file is now; None: there is none."""
@@ -126,7 +146,7 @@ class Folder:
             told = "is gone" if now is None else "has changed"
             where = f"; that is on {socket.gethostname()}: driver and executors must reach the folder"
             raise SourceError(
-                f"{self.path}/{one.name}: the file {told} since {self._listed.since}; {self._back(one)}"
+                f"{self.shown}/{one.name}: the file {told} since {self._listed.since}; {self._back(one)}"
                 f"{where if now is None and self._is_local else ''}"
             )
         try:
@@ -135,12 +155,12 @@ class Folder:
             if not is_not_whole(problem):
                 raise
             raise SourceError(
-                f"{self.path}/{one.name}: it is no whole Parquet file: {in_a_line(problem)}; {self._mend(one)}"
+                f"{self.shown}/{one.name}: it is no whole Parquet file: {in_a_line(problem)}; {self._mend(one)}"
             ) from problem
 
     def unreadable(self, one: Found, problem: Exception) -> SourceError:
         """Returns the error for a file that could be opened, but not read to its end."""
-        said, file = in_a_line(problem), f"{self.path}/{one.name}"
+        said, file = in_a_line(problem), f"{self.shown}/{one.name}"
         if is_not_whole(problem) or not isinstance(problem, OSError):
             return SourceError(f"{file}: it cannot be read: {said}; {self._mend(one)}")
         return SourceError(
@@ -169,6 +189,15 @@ class Folder:
         """Returns how many rows each row group of a file has that was seen before; raises as open_same() does."""
         with self.open_same(one) as file:
             return row_groups(file)
+
+
+def shown_path(path: str) -> str:
+    """Returns a path, or a URI without the user and the keys in it, which may have a slash as it is."""
+    scheme, there, rest = path.partition("://")
+    _, at, behind = rest.rpartition("@")
+    if not (there and at and re.search("[@:]", rest.partition("/")[0])):
+        return path
+    return f"{scheme}://...@{behind}"
 
 
 def row_groups(file: pq.ParquetFile) -> tuple[int, ...]:

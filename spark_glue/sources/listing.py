@@ -85,7 +85,7 @@ class Listing:
         if not isinstance(offset, Mapping) or not offset.keys() >= _NEEDED:
             said = str(offset)
             raise SourceError(
-                f"{self._folder.path}: the checkpoint was made with another source, such as spark.readStream.parquet: "
+                f"{self._folder.shown}: the checkpoint was made with another source, such as spark.readStream.parquet: "
                 f"its offset is {said if len(said) < 80 else said[:80] + '...'}; go on with that source, or begin with "
                 f"an empty checkpoint"
             )
@@ -142,13 +142,13 @@ class Listing:
                 _LOG.warning(
                     "%s: %s is no whole Parquet file yet, and older than the newest file read by %s s; it is read when "
                     "it is whole",
-                    self._folder.path,
+                    self._folder.shown,
                     one.name,
                     f"{self._late_ns / 1e9:,.0f}",
                 )
         if len(files) > _MOST_UNREAD:
             raise SourceError(
-                f"{self._folder.path}: {len(files):,} files are older than the newest one read by more than "
+                f"{self._folder.shown}: {len(files):,} files are older than the newest one read by more than "
                 f"{self._late_ns / 1e9:,.0f} s and are not read yet, {files[0].name!r} for one; {_MOST_UNREAD:,} at "
                 f"most are remembered: remove those that are no whole Parquet files"
             )
@@ -183,7 +183,7 @@ class Listing:
         if named := [one.name for one in old if one.number == more]:
             raise SourceError(self._too_late(named[0], oldest))
         said = (
-            f"{self._folder.path}: of files that are older than the newest one read by more than "
+            f"{self._folder.shown}: of files that are older than the newest one read by more than "
             f"{self._late_ns / 1e9:,.0f} s there were {count:,}, and there are {len(old):,}"
         )
         if len(old) > count:
@@ -195,7 +195,7 @@ class Listing:
 
     def _too_late(self, name: str, oldest: int) -> str:
         return (
-            f"{self._folder.path}: the file {name!r} has come more than {self._late_ns / 1e9:,.0f} s later than its "
+            f"{self._folder.shown}: the file {name!r} has come more than {self._late_ns / 1e9:,.0f} s later than its "
             f"time of change says (the newest file read is so much newer), and is not read; "
             f"{_advice('its time', oldest)}"
         )
@@ -255,13 +255,13 @@ class Listing:
         age_ms, most_ms = (time.time_ns() - one.time_ns) // _NS_PER_MS, self._limits.unreadable_ms
         if most_ms is not None and age_ms > most_ms:
             raise SourceError(
-                f"{self._folder.path}/{one.name}: it is no whole Parquet file, {age_ms / 1e3:,.0f} s after its last "
+                f"{self._folder.shown}/{one.name}: it is no whole Parquet file, {age_ms / 1e3:,.0f} s after its last "
                 f"change, and unreadable_after= allows {most_ms / 1e3:,.0f} s: {in_a_line(problem)}; put it whole, or "
                 f"remove it"
             ) from problem
         if one.name not in self._told:
             self._told[one.name] = False
-            _LOG.warning("%s: %s is left for later: %s", self._folder.path, one.name, problem)
+            _LOG.warning("%s: %s is left for later: %s", self._folder.shown, one.name, problem)
 
 
 def _advice(times: str, oldest: int) -> str:

@@ -15,7 +15,7 @@ from spark_glue.plan.compat import check_python_streams, current_session
 from spark_glue.plan.settings import is_case_sensitive, requested_cores
 from spark_glue.plan.types import spark_fields
 from spark_glue.sources.columns import as_spark_reads
-from spark_glue.sources.folder import LISTED_BY_JOB, LISTED_BY_STREAM, Folder, Found, Listed, is_not_whole
+from spark_glue.sources.folder import LISTED_BY_JOB, LISTED_BY_STREAM, Folder, Found, Listed, is_not_whole, shown_path
 from spark_glue.sources.listing import Limits
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ class ParquetFiles:
     over ``spark.readStream.parquet`` or ``spark.read.parquet``. It takes Spark 4.2 or newer, without Spark Connect.
 
     path: of a folder, or its URI as Arrow has it (``s3://bucket/clicks``, ``gs://``, ``hdfs://``). Driver and executors
-        must reach it. Its files ``*.parquet`` are read, but hidden ones (``_`` or ``.`` in front), and none below it.
+        must reach it. Its files ``*.parquet`` are read, but hidden ones (``_`` or ``.`` in front), and none below it. A
+        name that is no UTF-8 is left out, with a warning. Keys in a URI, before an ``@``, are not shown in errors.
     schema: columns of all files: a Spark schema, DDL text or an Arrow schema; None: those of the newest whole file now.
         Whether the case of letters counts is as ``spark.sql.caseSensitive`` says.
     max_files, max_rows: how many a micro-batch takes at most, but one file at least; None: all that are there.
@@ -85,9 +86,16 @@ class ParquetFiles:
         try:
             self.folder()
         except (OSError, TypeError, ValueError) as problem:  # pa.ArrowInvalid is a ValueError
-            raise SpecError(f"path: must be a folder or a URI that Arrow knows, got {self.path!r}: {problem}") from None
+            shown = shown_path(str(self.path))
+            said = str(problem).replace(str(self.path), shown)
+            raise SpecError(f"path: must be a folder or a URI that Arrow knows, got {shown!r}: {said}") from None
         if not isinstance(self.schema, T.StructType | pa.Schema | str | None):
             raise SpecError(f"schema: must be a Spark schema, DDL text or an Arrow schema, got {self.schema!r}")
+
+    def __repr__(self) -> str:
+        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        told["path"] = shown_path(str(self.path))
+        return f"ParquetFiles({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     @property
     def late_ms(self) -> int:
@@ -149,7 +157,7 @@ class ParquetFiles:
             found = self._columns_of(folder, one)
             if found is not None:
                 return T.StructType(spark_fields(found, f"path: {one.name}"))
-        raise SpecError(f"schema: must be given, because {self.path} has no whole file that ends in .parquet")
+        raise SpecError(f"schema: must be given, because {folder.shown} has no whole file that ends in .parquet")
 
     def _columns_of(self, folder: Folder, one: Found) -> pa.Schema | None:
         """Returns the columns of a file; None: it is for a stream, and gone again, or not whole yet."""

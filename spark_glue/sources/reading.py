@@ -5,7 +5,7 @@ over packed rows.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -43,7 +43,7 @@ class Job:
     whether the case of letters tells columns apart.
     """
 
-    path: str
+    path: str = field(repr=False)  # it may have keys
     listed: Listed
     tasks: int
     frame_plan: FramePlan
@@ -174,7 +174,7 @@ def _packed(job: Job, partition: RowGroups) -> Iterator[pa.RecordBatch]:
     packer = new_packer(plan, partition.number)
     now = [] if partition.at_ms is None else [pa.array([partition.at_ms * _US_PER_MS])]
     for one, groups in partition.parts:
-        name = f"{job.path}/{one.name}"
+        name = f"{folder.shown}/{one.name}"
         with folder.open_same(one) as file:
             names = columns_in(file, name, schema, job.case_sensitive)
             for batch in _batches(file, folder, one, groups, names):

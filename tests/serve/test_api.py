@@ -223,6 +223,13 @@ def test_foreign_name_of_host_is_refused(shared):
         assert shared.get("/api/store", {"Host": name})[0] == 200
 
 
+def test_a_slash_too_many_is_taken_back(shared):
+    """By a path alone: behind a proxy with TLS, the client knows another scheme and name than the service does."""
+    status, headers, _ = shared.get("/api/current/?window=6h", {"Host": "localhost", "X-Forwarded-Proto": "https"})
+    assert (status, headers["location"]) == (307, "/api/current?window=6h")
+    assert shared.get("/static/page.js/")[1]["location"] == "/static/page.js"
+
+
 def test_token(make_service):
     service = make_service(Settings(token="very secret"))
     for headers, says in (

@@ -93,12 +93,12 @@ def test_elsewhere_it_wants_a_token(url):
             process.communicate(timeout=30)
 
 
-@pytest.mark.parametrize("by", ["variable", "file"])
+@pytest.mark.parametrize("by", ["variable", "file", "file of Windows"])
 def test_secrets_are_not_on_the_command_line(url, tmp_path, by):
     path = tmp_path / "token"
-    path.write_text("long enough\n")
+    path.write_text("long enough\n", encoding="utf-8-sig" if by == "file of Windows" else "utf-8")
     given = {"arguments": (), "FASTWIN_TOKEN": "long enough\n"}
-    if by == "file":
+    if by != "variable":
         given = {"arguments": ("--token-file", str(path))}
     with start("--port", "0", *given.pop("arguments"), FASTWIN_STORE=url, **given) as process:
         try:
@@ -139,6 +139,11 @@ def test_a_path_with_a_sign_is_a_path(tmp_path):
         (("--store", "mysql://x"), "must begin with rocksdb: or redis://"),
         (("--store", "redis://127.0.0.1:1"), "is out of reach"),
         (("--store", "URL", "--token", "short"), "--token: must have at least 8 characters"),
+        (
+            ("--store", "URL", "--token", "first line\nsecond line"),
+            "--token: must be one line of ASCII characters, as a header takes them, and has '\\n'",
+        ),
+        (("--store", "URL", "--token", "pässword"), "--token: must be one line of ASCII"),
         (("--store", "URL", "--refresh", "0"), "--refresh: must be 0.2 to 3600"),
         (("--store", "URL", "--workers", "0"), "--workers: must be 1 to 64"),
         (("--store", "URL", "--connections", "0"), "--connections: must be 1 to"),

@@ -11,6 +11,7 @@ from fastwin.serve.app import Settings
 from fastwin.serve.watching import ACCESS_LOG
 from tests.support.clicks import FIRST, HOUR, clicks
 from tests.support.service import put_clicks
+from tests.support.until import until
 
 END = FIRST + 30 * HOUR
 
@@ -93,6 +94,15 @@ def test_access_log(make_service, caplog):
     assert lines[1].startswith('127.0.0.1 "GET /api/current?...&..." 401 ')
     assert lines[2].startswith('127.0.0.1 "GET /a%0Ab%22?window=%0A" 404 ')
     assert all(line.endswith(" ms") for line in lines)
+
+
+def test_a_request_does_not_say_whose_it_is(make_service, caplog):
+    caplog.set_level(logging.INFO, logger=ACCESS_LOG)
+    service = make_service()
+    service.get("/healthz", {"X-Forwarded-For": '9.9.9.9" \x1b[31m', "X-Forwarded-Proto": "https"})
+    until(lambda: caplog.messages, seconds=20)
+    (line,) = [record.getMessage() for record in caplog.records if record.name == ACCESS_LOG]
+    assert line.startswith('127.0.0.1 "GET /healthz" 200 ')
 
 
 def test_no_access_log_unless_it_is_asked_for(make_service, caplog):

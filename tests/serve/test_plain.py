@@ -81,6 +81,21 @@ def test_aggregates_of_several_values(tmp_path):
     answers.close()
 
 
+def test_text_that_is_no_utf8_is_answered(tmp_path):
+    spec = spec_of("1 hour", "3 minutes", high=fw.Max("city"), last=fw.Last("city"), all=fw.Collect("city"))
+    city = pa.array([b"a", b"\xff", b"b"], pa.binary()).view(pa.string())
+    table = pa.table({"module": ["a", "a", "b"], "ts": pa.array([NEW_YEAR] * 3, TIMES), "city": city})
+    url = f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(url, spec) as store, pytest.warns(UserWarning, match="text in UTF-8"):
+        store.put(spec.panes().run(table).main)
+    answers = Answers(lambda: PaneStore.open(url, read_only=True))
+    a = {"key": "a", "high": "\ufffd", "last": "\ufffd", "all": ["a", "\ufffd"]}
+    assert json.loads(answers.current({}))["rows"] == [a, {"key": "b", "high": "b", "last": "b", "all": ["b"]}]
+    (line,) = json.loads(answers.series({"key": ["a"], "range": ["3 min"]}))["series"]
+    assert line == {name: value if name == "key" else [value] for name, value in a.items()}
+    answers.close()
+
+
 def test_halves_are_sorted_as_numbers(tmp_path):
     spec = spec_of("1 hour", "3 minutes", high=fw.Max("v"), low=fw.Min("v"))
     values = pa.array(np.array([1.5, 10, np.nan], np.float16))

@@ -113,8 +113,10 @@ def test_documented_rights_are_enough(start, database):
 def test_password_from_the_environment_or_a_file(start, tmp_path, monkeypatch):
     server = start("--requirepass", "very secret")
     (tmp_path / "password").write_text("very secret\n")
+    (tmp_path / "marked").write_text("very secret\n", encoding="utf-8-sig")
     monkeypatch.setenv("CLICKS_PASSWORD", "very secret")
-    for option in (f"password_file={tmp_path / 'password'}", "password_env=CLICKS_PASSWORD"):
+    files = [f"password_file={tmp_path / name}" for name in ("password", "marked")]
+    for option in (*files, "password_env=CLICKS_PASSWORD"):
         with PaneStore.open(f"{server.url}?{option}", spec()) as store:
             store.put(batch(0))
     monkeypatch.setenv("CLICKS_PASSWORD", "wrong one")

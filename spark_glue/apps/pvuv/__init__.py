@@ -14,8 +14,8 @@ examples:
 
 ACCESS_LOG is a combined log of Apache or nginx, plain or gzipped, or a folder of them; "-" reads stdin. The common
 format and Apache's vhost_combined are read as well. Lines that are none are counted, and kept in malformed.log: up to
-10,000 of each micro-batch. Lines dated before 1970, or more than a day ahead, are counted apart, and in no window. A
-folder of more than 1,000 files takes several micro-batches, the oldest files first.
+10,000 of each micro-batch, and 64 MB in all. Lines dated before 1970, or more than a day ahead, are counted apart, and
+in no window. A folder of more than 1,000 files takes several micro-batches, the oldest files first.
 
 With --follow, the command goes on with the lines that come, until Ctrl-C or SIGTERM: over a rotation of the log, and
 with new files in a folder. Started again with the same --out, it goes on where it was.

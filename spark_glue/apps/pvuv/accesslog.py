@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastwin.columns.validtext import valid_text
 from fastwin.errors import SpecError
 from spark_glue.apps.pvuv.spool import UNREADABLE, opened
 
@@ -47,18 +48,9 @@ def first_lines(path: Path, most: int) -> list[str]:
     return [line.decode("utf-8", "replace").rstrip("\r\n") for line in lines if line]
 
 
-def _valid(lines: pa.Array) -> pa.Array:
-    """Returns text in which bytes that are no UTF-8 are replaced."""
-    raw = lines.cast(pa.binary())
-    try:
-        return raw.cast(pa.string())
-    except pa.ArrowInvalid:
-        return pa.array([None if line is None else line.decode("utf-8", "replace") for line in raw.to_pylist()])
-
-
 def parse_lines(lines: list[str] | pa.Array, first: int = 1) -> Parsed:
     """Returns lines as columns, and those that are none; empty lines are neither. first: number of the first line."""
-    text = pa.array(lines, pa.string()) if isinstance(lines, list) else _valid(lines)
+    text = pa.array(lines, pa.string()) if isinstance(lines, list) else valid_text(lines)
     parts = pc.extract_regex(text, _LINE)
     times = _times(parts)
     good = np.zeros(len(lines), dtype=bool) if not len(lines) else ~np.isnat(times)

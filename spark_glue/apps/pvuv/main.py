@@ -1,6 +1,7 @@
 """Runs ``fastwin pvuv``: streams the log, keeps the panes, and says what it found."""
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -70,6 +71,8 @@ def spec_of(window: str, slide: str) -> fw.WindowSpec:
 
 def run(arguments: argparse.Namespace, stop: threading.Event | None = None) -> int:
     """Runs the command with its parsed arguments; returns the exit status. stop: set to end ``--follow``."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # modules have any letters, and a terminal may not
     with ended_as_by_ctrl_c(), ExitStack() as shown:
         spec = spec_of(arguments.window, arguments.slide)
         events, delay_ms = checked(arguments, spec)

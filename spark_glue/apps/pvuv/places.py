@@ -118,5 +118,5 @@ def without_password(url: str) -> str:
     """Returns a URL of a store as it may be shown."""
     if url.lower().startswith("rocksdb:"):
         return url
-    scheme, at, rest = re.sub(r"([?&](?:sentinel_)?password)=[^&]*", r"\1=...", url).rpartition("@")
+    scheme, at, rest = re.sub(r"([?&]\w*password)=[^&]*", r"\1=...", url).rpartition("@")
     return f"{scheme.split('//')[0]}//...@{rest}" if at else rest

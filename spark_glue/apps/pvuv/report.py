@@ -57,7 +57,7 @@ def report(run: Run) -> None:
 
 
 def _report_last_window(run: Run) -> str | None:
-    """Says the modules with the most page views; returns the first one."""
+    """Says the modules with the most page views; returns the first one, None where a terminal cannot show it."""
     with PaneStore.open(run.places.url, read_only=True) as store:
         meta = store.meta()
         if meta is None or meta.watermark is None:
@@ -67,8 +67,14 @@ def _report_last_window(run: Run) -> str | None:
     print(f"\nThe last {run.arguments.window} until {until:%Y-%m-%d %H:%M} UTC: {found.num_rows:,} modules")
     first = found.slice(0, _MODULES).to_pylist()
     for row in first:
-        print(f"  {row['module'][:48]:<50}{row['pv']:>9,} views{row['uv']:>9,} visitors")
-    return first[0]["module"] if first else None
+        print(f"  {_printable(row['module'])[:48]:<50}{row['pv']:>9,} views{row['uv']:>9,} visitors")
+    asked = first[0]["module"] if first else None
+    return asked if asked is not None and asked.isprintable() else None
+
+
+def _printable(text: str) -> str:
+    """Returns text with U+FFFD for what a terminal may take for a command: anybody can ask a server for any path."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
 
 
 def _report_counts(run: Run) -> None:

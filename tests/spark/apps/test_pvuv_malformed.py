@@ -33,6 +33,21 @@ def test_malformed_lines_of_a_micro_batch_are_bounded(spark, tmp_path, monkeypat
     assert said == (told if most == 10 else [])
 
 
+def test_the_file_of_malformed_lines_does_not_grow_for_ever(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("spark_glue.apps.pvuv.malformed._MOST_BYTES", 35)
+    frame = spark.createDataFrame([(f"line {number:04}",) for number in range(2)], "line string").coalesce(1)
+    path, said = tmp_path / "malformed.log", []
+    keep = Malformed(path, said.append)
+    for batch in range(3):
+        keep(frame, batch)
+    assert path.read_text().splitlines() == ["line 0000", "line 0001", "line 0000"]
+    assert keep.left_out == 3
+    assert said == ["malformed.log is full: further malformed lines are counted alone"]
+    again = Malformed(path, said.append)  # as after a restart with --follow
+    again(frame, 3)
+    assert (path.stat().st_size, again.left_out) == (30, 2)
+
+
 def test_a_folder_takes_several_micro_batches(spark, tmp_path, monkeypatch):
     monkeypatch.setattr("spark_glue.apps.pvuv.requests._FILES_AT_ONCE", 2)
     logs, end = tmp_path / "logs", tmp_path / "end"

@@ -1,6 +1,7 @@
 """What ``fastwin pvuv`` refuses before Spark starts, how its page and it are ended, and the store that it is given."""
 
 import argparse
+import io
 import os
 import re
 import shutil
@@ -8,7 +9,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 import spark_glue
@@ -16,7 +19,7 @@ from fastwin.errors import NotInstalledError, SpecError, StoreError
 from fastwin.machine import packages
 from fastwin.store import PaneStore
 from spark_glue.apps.console import ended_as_by_ctrl_c, fresh_folder, start_spark
-from spark_glue.apps.pvuv import command
+from spark_glue.apps.pvuv import command, report
 from spark_glue.apps.pvuv import main as pvuv
 from spark_glue.apps.pvuv.page import Page
 from spark_glue.apps.pvuv.places import without_password
@@ -43,6 +46,7 @@ def test_without_the_packages_of_the_page_nothing_begins(monkeypatch, tmp_path):
         ("redis://:secret@h:1/0?socket_timeout=5", "redis://...@h:1/0?socket_timeout=5"),
         ("redis://h/0?password=secret&namespace=a", "redis://h/0?password=...&namespace=a"),
         ("redis://h/0?namespace=a&password=se@cret", "redis://h/0?namespace=a&password=..."),
+        ("rediss://h/0?ssl_password=secret&namespace=a", "rediss://h/0?ssl_password=...&namespace=a"),
         ("redis://h/0?password_file=/etc/p", "redis://h/0?password_file=/etc/p"),
     ],
 )
@@ -137,12 +141,38 @@ def test_wrong_options_are_told_before_spark_starts(tmp_path, monkeypatch, given
     assert Path("FOLLOWED/options.json").exists() and Path("pvuv-output/of-an-earlier-run").exists()
 
 
+@pytest.mark.parametrize(
+    ("module", "shown", "asked"), [("/\x1b[2Jé", "/\\ufffd[2J\\xe9", None), ("/é", "/\\xe9", "/é")]
+)
+def test_a_module_is_no_command_of_the_terminal(tmp_path, monkeypatch, module, shown, asked):
+    """Also where the terminal knows few letters."""
+    spec, url = pvuv.spec_of("24h", "3m"), f"rocksdb:{tmp_path / 'store'}"
+    with PaneStore.open(url, spec) as store:
+        store.put(spec.panes().run(pa.table({"module": [module], "ts": [0], "visitor": ["a"]})).main)
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, "ascii"))
+    with pytest.raises(SpecError, match="there is no file"):  # told in the end, when the terminal is known
+        pvuv.run(arguments(str(tmp_path / "none"), "--out", str(tmp_path / "out")))
+    run = SimpleNamespace(places=SimpleNamespace(url=url), arguments=SimpleNamespace(window="24h"))
+    assert report._report_last_window(run) == asked
+    sys.stdout.flush()
+    said = out.getvalue().decode("ascii")
+    assert f"  {shown} " in said and "1 views" in said
+
+
 def earlier_folder(path: Path) -> Path:
     """Returns a folder of an earlier run, with a file and a folder in it."""
     (path / "checkpoint").mkdir(parents=True)
     for name in (".fastwin-pvuv", "malformed.log", "checkpoint/offsets"):
         (path / name).touch()
     return path
+
+
+def test_a_new_folder_is_its_owners_alone(tmp_path):
+    """It has lines of the log. One that is there may be for others, too."""
+    (tmp_path / "there").mkdir(0o755)
+    modes = [fresh_folder(tmp_path / name, "pvuv").stat().st_mode & 0o777 for name in ("new/out", "there")]
+    assert modes == [0o700, 0o755]
 
 
 @pytest.mark.parametrize("linked", [False, True])

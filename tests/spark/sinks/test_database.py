@@ -283,6 +283,27 @@ def test_a_nan_that_sqlite_would_take_for_null_is_refused(spark, tmp_path):
         assert database.execute("select x, m from results order by x").fetchall() == [(None, None), (1.0, 1.0)]
 
 
+def test_text_that_is_no_utf8_ends_no_query(spark, tmp_path, caplog):
+    """Rows of such a key are left out, as they would be those of one key; in other columns such bytes are replaced."""
+    path = str(tmp_path / "results.db")
+    with sqlite3.connect(path) as database:
+        database.execute("create table results (k text, window_start, window_end, m text)")
+    spec = fw.key_by("k").event_time("ts").window(fw.TumblingEventTimeWindows.of("1 hour")).aggregate(m=fw.Max("v"))
+    values = "(X'61', 1, X'62'), (X'61', 1, X'fe'), (X'ff', 1, X'62'), (X'fe', 1, X'62'), (null, 1, X'62')"
+    rows = spark.sql(
+        f"select cast(k as string) k, bigint(t) ts, cast(v as string) v from values {values} as r(k, t, v)"
+    )
+    sink = spark_glue.to_database(lambda: sqlite3.connect(path), "results", spec)
+    for number in range(2):
+        sink(spark_glue.apply(spec, rows, key_groups=2), number)
+    with sqlite3.connect(path) as database:
+        assert database.execute("select k, m from results order by k").fetchall() == [(None, "b"), ("a", "\ufffd")]
+    assert [text for text in caplog.messages if text.startswith("to_database: column")] == [
+        "to_database: column 'k' has text that is no UTF-8; in results, 2 rows with such a key are left out",
+        "to_database: column 'm' has text that is no UTF-8; in results, U+FFFD stands for the bytes that are not",
+    ]
+
+
 def test_decimals_times_of_day_and_intervals_are_text_in_sqlite(spark, tmp_path):
     """It has no types for them, and its driver takes none."""
     path = str(tmp_path / "results.db")

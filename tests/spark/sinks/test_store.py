@@ -224,6 +224,27 @@ def test_panes_that_are_left_out(spark, url):
         assert store.keys()["module"].to_pylist() == ["module 0", "module 1"]
 
 
+def test_bytes_of_strangers_end_no_query(spark, tmp_path, url):
+    """A key that is no UTF-8 is left out and counted; in a value such bytes are replaced."""
+    spec = spec_of("1 hour", "3 minutes", high=fw.Max("city"), last=fw.Last("city"))
+    values = f"(X'6f6b', {FIRST}, X'61'), (X'ff', {FIRST}, X'61'), (X'6f6b', {FIRST + 1}, X'fe')"
+    rows = spark.sql(
+        f"select cast(k as string) module, t ts, cast(c as string) city from values {values} as r(k, t, c)"
+    )
+    frame = spark_glue.apply(spec.panes(), rows, key_groups=2)
+    sink = spark_glue.to_store(url, spec)
+    with pytest.warns(UserWarning, match="UTF-8") as told:
+        done = [sink(frame, number) for number in range(2)]
+    said = sorted(str(one.message).partition("; ")[2] for one in told)
+    assert len(said) == 2 and "1 panes of others, longer or not in UTF-8" in said[0] and "in 1 values" in said[1]
+    assert done == [Written(stored=1, refused=1, refused_key="\\xff", replaced=1)] * 2
+    sink.close()
+    with PaneStore.open(url, read_only=True) as store:
+        assert store.query().select(["module", "high", "last"]).to_pylist() == [
+            {"module": "ok", "high": "\ufffd", "last": "\ufffd"}
+        ]
+
+
 def test_windows_in_place_of_panes(spark, url):
     """As where spec.panes() was forgotten: they begin where panes do."""
     spec = spec_of(pv=fw.Count())

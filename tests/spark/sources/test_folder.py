@@ -2,14 +2,16 @@
 
 import os
 import socket
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from fastwin.errors import SourceError
-from spark_glue.sources.folder import LISTED_BY_JOB, LISTED_BY_STREAM, Folder, Found, is_not_whole
+import spark_glue
+from fastwin.errors import SourceError, SpecError
+from spark_glue.sources.folder import LISTED_BY_JOB, LISTED_BY_STREAM, Folder, Found, is_not_whole, shown_path
 from spark_glue.sources.listing import Limits, Listing, first_offset
 
 
@@ -50,6 +52,59 @@ def test_what_is_not_whole_is_told_from_what_is_out_of_reach(tmp_path):
     with pytest.raises(OSError, match="deserialize thrift") as told:
         Folder(str(folder)).open("a.parquet")
     assert not is_not_whole(told.value)
+
+
+def test_a_file_whose_name_is_no_text_is_left_out_with_a_warning(tmp_path, caplog):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    for name in (b"\xff.parquet", b"_\xff.parquet", b"\xff.txt"):
+        try:
+            (tmp_path / os.fsdecode(name)).touch()
+        except OSError:
+            pytest.skip("the file system takes names in UTF-8 alone")
+    folder = Folder(str(tmp_path))
+    for _ in range(2):
+        assert [one.name for one in folder.found()] == ["a.parquet"]
+    name = rb"b'\xff.parquet'".decode()
+    assert caplog.messages == [f"{tmp_path}: the file {name} is left out: its name is no UTF-8; rename it"]
+    assert spark_glue.ParquetFiles(str(tmp_path)).folder().found()
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("s3://AKIA:SECRET@bucket/x", "s3://...@bucket/x"),
+        ("s3://AKIA:SEC/RET@bucket/x", "s3://...@bucket/x"),
+        ("abfss://AKIA@bucket/x", "abfss://...@bucket/x"),
+        ("s3://bucket/a@b", "s3://bucket/a@b"),
+        ("file:///a@b", "file:///a@b"),
+        ("/a:b@c", "/a:b@c"),
+    ],
+)
+def test_keys_in_a_uri_are_not_shown(path, shown):
+    assert shown_path(path) == shown
+
+
+def test_keys_in_a_uri_are_in_no_text(monkeypatch):
+    uri = "s3://AKIA:SECRET@bucket/x"
+    nowhere = SimpleNamespace(from_uri=lambda path: (fs.LocalFileSystem(), "/nowhere/at/all"))
+    given = SimpleNamespace(FileSystem=nowhere, FileSelector=fs.FileSelector, FileType=fs.FileType)
+    monkeypatch.setattr("spark_glue.sources.folder.fs", given)
+    files = spark_glue.ParquetFiles(uri)
+    assert repr(files).startswith("ParquetFiles(path='s3://...@bucket/x', schema=None, ")
+    folder = files.folder()
+    assert folder.path == uri
+    with pytest.raises(SourceError, match=r"there is no folder s3://\.\.\.@bucket/x; make it"):
+        folder.found()
+    for call in (folder.open_same, lambda one: Listing(folder, Limits(None, None, 0)).check({})):
+        with pytest.raises(SourceError, match=r"^s3://\.\.\.@bucket/x") as told:
+            call(ONE)
+        assert "SECRET" not in str(told.value)
+
+
+def test_keys_in_a_uri_that_is_none_are_not_shown():
+    with pytest.raises(SpecError, match=r"got '(s3://\.\.\.@bucket/x)': Cannot parse URI: '\1'") as told:
+        spark_glue.ParquetFiles("s3://AKIA:SEC RET@bucket/x")
+    assert "RET" not in str(told.value)
 
 
 ONE = Found(77, "a.parquet", 1_234)
